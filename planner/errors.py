@@ -1,0 +1,45 @@
+"""What can go wrong, in one tree. Each message names the thing, the value and the remedy."""
+
+
+class PlannerError(Exception):
+    """Ends a command with one line on screen and exit code 1."""
+
+
+class FleetError(PlannerError):
+    """The fleet file is wrong; the message lists every mistake, one a line."""
+
+
+class RemoteError(PlannerError):
+    """A device cannot be reached or used."""
+
+
+class HostKeyError(RemoteError):
+    """The host key is unknown or differs from the one on record."""
+
+
+class LoginError(RemoteError):
+    """The device refused the login."""
+
+
+class AgentError(RemoteError):
+    """Something failed on the device; ``remote_traceback`` holds its traceback, for the log."""
+
+    def __init__(self, message: str, remote_traceback: str = "") -> None:
+        super().__init__(message)
+        self.remote_traceback = remote_traceback
+
+
+class DeviceLostError(RemoteError):
+    """The connection to a device, or its agent, ended before the work did."""
+
+
+class RecordError(PlannerError):
+    """A file written by an earlier command is missing, truncated or of another schema."""
+
+
+class PlanError(PlannerError):
+    """No cluster can be chosen from this profile with these options."""
+
+
+class RunError(PlannerError):
+    """A training run ended before its last step."""

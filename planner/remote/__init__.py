@@ -1,0 +1,1 @@
+"""Reaching a device: few verbs, and ``local`` as one more way."""

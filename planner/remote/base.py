@@ -1,0 +1,51 @@
+"""The verbs of a remote: run a command to its end, start one to talk to, close."""
+
+import abc
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Completed(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Process(abc.ABC):
+    """A running command with its three standard streams; bytes in, bytes out."""
+
+    @abc.abstractmethod
+    def write(self, data: bytes) -> None:
+        """Write all of ``data`` to its standard input. Raises DeviceLostError when it is gone."""
+
+    @abc.abstractmethod
+    def read(self, size: int) -> bytes:
+        """Between 1 and ``size`` bytes of its standard output; b"" at its end. Blocks."""
+
+    @abc.abstractmethod
+    def errors(self) -> bytes:
+        """What has come on its standard error so far (the last 64 KiB of it). Never blocks."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Close its standard input and output; on a local process also wait, then kill."""
+
+
+class Remote(abc.ABC):
+    """A way to run commands on one device."""
+
+    name: str
+
+    @abc.abstractmethod
+    def run(self, command: Sequence[str], timeout_s: float = 30.0) -> Completed:
+        """Run to the end. Raises DeviceLostError on a lost connection or when time is up."""
+
+    @abc.abstractmethod
+    def spawn(self, command: Sequence[str]) -> Process:
+        """Start a command and keep its streams open."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Give up the connection. Idempotent."""

@@ -1,0 +1,152 @@
+"""The records that travel from a device to the operator: named tuples that become JSON.
+
+Every quantity carries its unit in its name or beside it. ``encode`` turns a record into plain
+JSON values; ``planner.decode`` reads them back and names what does not fit.
+"""
+
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+SCHEMA = 1
+
+UNAVAILABLE = "unavailable"
+
+
+class Samples(NamedTuple):
+    """Raw values in the order they were measured; what ran before them apart."""
+
+    unit: str
+    values: Tuple[float, ...]
+    warmup: Tuple[float, ...] = ()
+
+
+class Reading(NamedTuple):
+    """One counter over a window: its mean, or the reason why there is none."""
+
+    unit: str
+    mean: Optional[float]
+    stdev: Optional[float]
+    count: int
+    reason: Optional[str] = None
+
+
+class PowerReading(NamedTuple):
+    """Watts of one sensor over a window, with where they come from and what they cover.
+
+    source: ``counter`` (the sensor counts joules), ``sensor`` (watts, sampled), ``emulated``
+    or ``unavailable``; covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
+    """
+
+    sensor: str
+    source: str
+    covers: str
+    watts: Optional[float]
+    stdev: Optional[float]
+    count: int
+    reason: Optional[str] = None
+
+
+class Window(NamedTuple):
+    """What counters and sensors said over a stretch of time on the device's monotonic clock."""
+
+    duration_s: float
+    counters: Dict[str, Reading]
+    power: Tuple[PowerReading, ...]
+
+
+class Facts(NamedTuple):
+    """What a device is. ``frameworks`` maps a name to {version, accelerator, device} or {error}."""
+
+    hostname: str
+    board: Optional[str]
+    system: str
+    machine: str
+    python: str
+    usable_cores: float
+    online_cores: int
+    memory_bytes: int
+    available_bytes: int
+    disk_free_bytes: int
+    frameworks: Dict[str, Dict[str, Any]]
+    gpus: Tuple[str, ...]
+    iperf3: Optional[str]
+    sensors: Tuple[str, ...]
+    clock_s: float
+
+
+class StepProfile(NamedTuple):
+    """Pre-training of one model on one device.
+
+    A step of a single device is gradient_s + update_s; a step of a worker in a cluster is
+    gradient_s + copy_s and the exchange with the server. ``service_s`` is what one update costs
+    this device's CPU when it hosts the parameter server. ``half_batch_s`` holds the gradient
+    times at half the batch size, from which other batch sizes are predicted.
+    """
+
+    model: str
+    fingerprint: str
+    framework: str
+    framework_version: str
+    accelerator: str
+    threads: int
+    slowdown: float
+    batch: int
+    protocol: str
+    build_s: float
+    gradient_s: Samples
+    copy_s: Samples
+    update_s: Samples
+    half_batch_s: Samples
+    service_s: Samples
+    steady: bool
+    precise: bool
+    cpu_s_per_step: float
+    parameters: int
+    parameter_bytes: int
+    gradient_bytes: int
+    state_bytes: int
+    window: Window
+
+
+class CurvePoint(NamedTuple):
+    """One-way times of one message size through the encrypted data plane."""
+
+    message_bytes: int
+    seconds: Samples
+
+
+class LinkProfile(NamedTuple):
+    """A directed link. ``tool`` is ``iperf3`` or ``python`` (the labelled fallback).
+
+    bytes_per_s: goodput per interval; latency_s: half round trips of a small message;
+    send_cpu_s and receive_cpu_s: processor seconds per byte in the encrypted data plane.
+    """
+
+    source: str
+    target: str
+    tool: str
+    bytes_per_s: Samples
+    latency_s: Samples
+    curve: Tuple[CurvePoint, ...]
+    send_cpu_s: float
+    receive_cpu_s: float
+
+
+class FanProfile(NamedTuple):
+    """All peers at once into (``in``) or out of (``out``) one host: bytes/s by peer."""
+
+    host: str
+    direction: str
+    tool: str
+    bytes_per_s: Dict[str, float]
+
+
+def encode(value):
+    # type: (Any) -> Any
+    """Plain JSON values of a record, recursively."""
+    if hasattr(value, "_asdict"):
+        return {key: encode(item) for key, item in value._asdict().items()}
+    if isinstance(value, dict):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    return value
