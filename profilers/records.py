@@ -71,6 +71,7 @@ class Facts(NamedTuple):
     iperf3: Optional[str]
     sensors: Tuple[str, ...]
     clock_s: float
+    processor: Optional[str] = None
 
 
 class StepProfile(NamedTuple):
@@ -118,7 +119,8 @@ class LinkProfile(NamedTuple):
     """A directed link. ``tool`` is ``iperf3`` or ``python`` (the labelled fallback).
 
     bytes_per_s: goodput per interval; latency_s: half round trips of a small message;
-    send_cpu_s and receive_cpu_s: processor seconds per byte in the encrypted data plane.
+    send_cpu_s and receive_cpu_s: processor seconds per byte in the encrypted data plane;
+    measured_s: when, in seconds since the epoch by the operator's clock.
     """
 
     source: str
@@ -129,6 +131,7 @@ class LinkProfile(NamedTuple):
     curve: Tuple[CurvePoint, ...]
     send_cpu_s: float
     receive_cpu_s: float
+    measured_s: float = 0.0
 
 
 class FanProfile(NamedTuple):
@@ -138,6 +141,7 @@ class FanProfile(NamedTuple):
     direction: str
     tool: str
     bytes_per_s: Dict[str, float]
+    measured_s: float = 0.0
 
 
 def encode(value):

@@ -1,1 +1,16 @@
 """Reaching a device: few verbs, and ``local`` as one more way."""
+
+from planner.fleet import Device
+from planner.remote.base import Remote
+
+
+def connect(device: Device, timeout_s: float = 15.0) -> Remote:
+    """A connection to a device, or this machine. Raises HostKeyError, LoginError, RemoteError."""
+    if device.local:
+        from planner.remote.local import LocalRemote
+
+        return LocalRemote(device.name)
+    from planner.remote.ssh import SshRemote  # paramiko is slow to import, and a local fleet needs none
+    from planner.sshconfig import resolve
+
+    return SshRemote(device.name, resolve(device), timeout_s)

@@ -1,0 +1,45 @@
+# make demo: install, then profile, recommend and train here.    make test: install, then every check.
+
+# A pyenv shim may exist without running, so each candidate is asked for its own path.
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import sys; sys.version_info < (3, 11) and sys.exit(1); print(sys.executable)' \
+	2>/dev/null && break; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test venv lint clean
+.DELETE_ON_ERROR:
+
+demo: venv
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+# Import contracts and the Python 3.6 of what ships to devices are tests of their own.
+test: export OMP_NUM_THREADS = 1
+test: lint
+	$(BIN)/python -m pytest -n auto -rs
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+venv: $(STAMP)
+
+# uv does not read pip's settings, so it is told where pip would also look for wheels.
+$(STAMP): pyproject.toml constraints.txt
+	@python="$(PYTHON)"; set -eu; \
+	test -n "$$python" || { echo "No Python 3.11 or newer found; say where one is: make PYTHON=/path/to/python3"; exit 1; }; \
+	echo "Installing into .venv (a minute or two the first time)"; \
+	if command -v uv >/dev/null; then \
+		links=$$(echo $${PIP_FIND_LINKS:-$$("$$python" -m pip config get global.find-links 2>/dev/null)} | tr ' ' ','); \
+		if test -n "$$links"; then export UV_FIND_LINKS="$$links"; fi; \
+		uv venv --quiet --allow-existing --python "$$python" .venv; \
+		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[torch,test,dev]'; \
+	else \
+		"$$python" -c 'import ensurepip' 2>/dev/null || { echo "$$python makes no virtual environments; remedy: apt install python3-venv"; exit 1; }; \
+		"$$python" -m venv .venv; \
+		$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,test,dev]'; \
+	fi
+	@touch $@
+
+clean:
+	rm -rf .venv build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,170 @@
+"""The program that runs on a device: takes orders as JSON lines on standard input, answers on standard output.
+
+→ {"id": 1, "verb": "facts", "args": {}}        ← {"id": 1, "event": …} …, then {"id": 1, "result": …} or {"id": 1, "error": …}
+→ {"id": 2, "verb": "stop" or "go", "args": {"id": 1}}  → {"verb": "ping"}
+→ {"id": 3, "verb": "store", "args": {"name": …, "size": n}} and n raw bytes
+→ {"id": 4, "verb": "fetch", "args": {"path": …}}  ← {"id": 4, "result": …, "blob": n} and n raw bytes
+
+It leads a process group and ends it, children included, when its input closes or when the pings stop.
+"""
+
+import json
+import os
+import platform
+import select
+import signal
+import threading
+import time
+import traceback
+from typing import Any, Callable, Dict, Optional
+
+#: The controller pings every few seconds; after this much silence the agent ends itself.
+SILENCE_S = 30.0
+#: How long running jobs get to end by themselves when the controller is gone.
+GRACE_S = 1.0
+
+
+class Job:
+    """One order being carried out: where its events go, and whether it was told to go on or to stop."""
+
+    def __init__(self, emit):
+        # type: (Callable[[Any], None]) -> None
+        self.emit = emit
+        self.go = threading.Event()
+        self.stopping = threading.Event()
+
+
+class Input:
+    """Lines and counted raw bytes from a file descriptor."""
+
+    def __init__(self, descriptor):
+        # type: (int) -> None
+        self._descriptor = descriptor
+        self._buffer = bytearray()
+
+    def line(self, timeout_s):
+        # type: (float) -> Optional[bytes]
+        """The next line without its end; None when the input is closed or silent for too long."""
+        while True:
+            end = self._buffer.find(b"\n")
+            if end >= 0:
+                text = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                return text
+            if not self._more(timeout_s):
+                return None
+
+    def exactly(self, size):
+        # type: (int) -> bytes
+        """The next ``size`` raw bytes. Raises EOFError when the input ends before."""
+        while len(self._buffer) < size:
+            if not self._more(SILENCE_S):
+                raise EOFError("the input ended within a file")
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    def _more(self, timeout_s):
+        # type: (float) -> bool
+        if not select.select([self._descriptor], [], [], timeout_s)[0]:
+            return False
+        chunk = os.read(self._descriptor, 1 << 20)
+        self._buffer += chunk
+        return bool(chunk)
+
+
+class Output:
+    """Whole lines, and raw bytes right behind them, from many threads to one file descriptor."""
+
+    def __init__(self, descriptor):
+        # type: (int) -> None
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+
+    def send(self, message, blob=b""):
+        # type: (Dict[str, Any], bytes) -> None
+        """Write one message. A controller that is gone is noticed on the input, not here."""
+        with self._lock:
+            try:
+                for data in (json.dumps(message).encode() + b"\n", blob):
+                    view = memoryview(data)
+                    while view:
+                        view = view[os.write(self._descriptor, view) :]
+            except OSError:
+                pass
+
+
+class Agent:
+    """Carries out orders, each in a thread of its own."""
+
+    def __init__(self, orders, answers, verbs):
+        # type: (Input, Output, Dict[str, Callable[..., Any]]) -> None
+        self._orders = orders
+        self._answers = answers
+        self._verbs = verbs
+        self._jobs = {}  # type: Dict[int, Job]
+
+    def run(self):
+        # type: () -> None
+        """Take orders until the controller is gone, then tell all jobs to stop."""
+        self._answers.send({"hello": {"python": platform.python_version(), "pid": os.getpid()}})
+        while True:
+            line = self._orders.line(SILENCE_S)
+            if line is None:
+                break
+            try:
+                self._order(json.loads(line.decode()))
+            except EOFError:
+                break
+        for job in list(self._jobs.values()):
+            job.stopping.set()
+        deadline = time.monotonic() + GRACE_S
+        while self._jobs and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _order(self, order):
+        # type: (Dict[str, Any]) -> None
+        verb, args = order["verb"], order.get("args", {})
+        if verb == "ping":
+            return
+        if verb in ("go", "stop"):
+            job = self._jobs.get(args["id"])
+            if job is not None:
+                (job.go if verb == "go" else job.stopping).set()
+            return
+        if verb == "store":
+            args = {"name": args["name"], "data": self._orders.exactly(args["size"])}
+        number = order["id"]
+        job = Job(lambda event: self._answers.send({"id": number, "event": event}))
+        self._jobs[number] = job  # before its thread starts, so that a stop right behind it finds it
+        threading.Thread(target=self._carry_out, args=(number, job, verb, args), daemon=True).start()
+
+    def _carry_out(self, number, job, verb, args):
+        # type: (int, Job, str, Dict[str, Any]) -> None
+        try:
+            result = self._verbs[verb](job, **args)
+            blob = result if isinstance(result, bytes) else b""
+            if blob or isinstance(result, bytes):
+                self._answers.send({"id": number, "result": None, "blob": len(blob)}, blob)
+            else:
+                self._answers.send({"id": number, "result": result})
+        except BaseException as error:  # noqa: B036 - whatever ends a job is what the controller must hear of
+            message = {"kind": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
+            self._answers.send({"id": number, "error": message})
+        finally:
+            del self._jobs[number]
+
+
+def main():
+    # type: () -> None
+    """Run the agent on this process's standard streams."""
+    answers = os.dup(1)
+    os.dup2(2, 1)  # whatever a framework prints goes to standard error
+    os.set_inheritable(answers, False)
+    if os.getpgrp() != os.getpid():
+        os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to handle
+    from backends.verbs import VERBS  # after the redirection: importing may print
+
+    Agent(Input(0), Output(answers), VERBS).run()
+    os.killpg(0, signal.SIGKILL)

@@ -1,0 +1,56 @@
+"""Files that the controller keeps on a device: one cache folder, plain names, written whole or not at all."""
+
+import os
+
+
+def cache():
+    # type: () -> str
+    """The agent's folder, made where it is missing."""
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    path = os.path.join(root, "planner")
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def path(name):
+    # type: (str) -> str
+    """Where a file of that plain name is kept. Raises ValueError for anything but a plain name."""
+    if name != os.path.basename(name) or name in ("", ".", ".."):
+        raise ValueError("%r is not a plain file name" % name)
+    return os.path.join(cache(), name)
+
+
+def store(job, name, data):
+    # type: (object, str, bytes) -> str
+    """Keep ``data`` under ``name``; returns its path. Raises OSError, e.g. on a full disk."""
+    target = path(name)
+    temporary = "%s.%d" % (target, os.getpid())
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(data)
+        os.replace(temporary, target)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    return target
+
+
+def stored(job, name):
+    # type: (object, str) -> object
+    """The path of a file kept under ``name``, or None."""
+    target = path(name)
+    return target if os.path.exists(target) else None
+
+
+def fetch(job, path):
+    # type: (object, str) -> bytes
+    """The content of a file."""
+    with open(path, "rb") as stream:
+        return stream.read()
+
+
+def remove(job, path):
+    # type: (object, str) -> None
+    """Forget a file; one that is gone already is no error."""
+    if os.path.exists(path):
+        os.unlink(path)

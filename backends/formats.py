@@ -1,0 +1,129 @@
+"""Image sets as they are ordinarily published: IDX (MNIST, Fashion-MNIST), CIFAR-10, npz.
+
+Readers take paths and return arrays; all raise ValueError that names the file and what is wrong with it.
+Images are uint8 (count, height, width, channels), labels int64 (count,).
+"""
+
+import os
+import pickle
+import struct
+import zipfile
+import zlib
+from typing import Any, BinaryIO, Dict, Tuple, Union
+
+import numpy as np
+
+Pairs = Tuple[np.ndarray, np.ndarray]
+
+#: One record of CIFAR-10's binary version: a label, then 32x32 red, green and blue.
+CIFAR_RECORD_BYTES = 1 + 3 * 32 * 32
+
+IDX_IMAGES, IDX_LABELS = 0x803, 0x801
+
+
+def read_idx(path, magic):
+    # type: (str, int) -> np.ndarray
+    """An IDX file of unsigned bytes, gzipped if its name ends in .gz; magic: IDX_IMAGES or IDX_LABELS."""
+    with open(path, "rb") as source:
+        content = source.read()
+    if path.endswith(".gz"):
+        content = _gunzipped(path, content)
+    header = 4 * (1 + magic % 256)
+    if len(content) < header:
+        raise ValueError("%s is truncated: expected a header of %d bytes, found %d" % (path, header, len(content)))
+    found, *shape = struct.unpack(">%dI" % (header // 4), content[:header])
+    if found != magic:
+        raise ValueError("%s is not the IDX file expected: it starts with 0x%08x, not 0x%08x" % (path, found, magic))
+    expected = header + int(np.prod(shape, dtype=np.int64))
+    if len(content) != expected:
+        raise ValueError("%s is truncated or damaged: expected %d bytes%s, found %d" % (
+            path, expected, " uncompressed" if path.endswith(".gz") else "", len(content)))
+    values = np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+    return values[..., None].copy() if magic == IDX_IMAGES else values.astype(np.int64)
+
+
+def _gunzipped(path, content):
+    # type: (str, bytes) -> bytes
+    """As much as can be had: a truncated file then shows by its size."""
+    try:
+        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content)
+    except zlib.error as error:
+        raise ValueError("%s is no gzip file or damaged: %s" % (path, error)) from None
+
+
+def read_cifar_binary(path):
+    # type: (str) -> Pairs
+    """A batch of CIFAR-10's binary version."""
+    content = np.fromfile(path, np.uint8)
+    whole = len(content) // CIFAR_RECORD_BYTES
+    if not whole or len(content) % CIFAR_RECORD_BYTES:
+        raise ValueError("%s is truncated: expected %d bytes an image (30730000 in CIFAR-10's own), found %d" % (
+            path, CIFAR_RECORD_BYTES, len(content)))
+    records = content.reshape(whole, CIFAR_RECORD_BYTES)
+    return _planes(records[:, 1:]), _cifar_labels(path, records[:, 0])
+
+
+def read_cifar_python(path):
+    # type: (str) -> Pairs
+    """A batch of CIFAR-10's Python version."""
+    with open(path, "rb") as source:
+        try:
+            batch = _ArrayUnpickler(source, encoding="latin1").load()
+        except EOFError:
+            raise ValueError("%s is truncated: its pickle ends after %d bytes" % (path, source.tell())) from None
+        except (pickle.UnpicklingError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+            raise ValueError("%s is truncated or no CIFAR-10 batch: %s" % (path, error)) from None
+    data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (CIFAR_RECORD_BYTES - 1,):
+        raise ValueError("%s is no CIFAR-10 batch: it holds no uint8 'data' of 3072 columns" % path)
+    if not isinstance(labels, list) or len(labels) != len(data):
+        raise ValueError("%s is no CIFAR-10 batch: it holds no 'labels' for its %d images" % (path, len(data)))
+    return _planes(data), _cifar_labels(path, np.array(labels))
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Admits numpy arrays and built-in containers only.
+
+    A pickle may name any function to be called on loading; CIFAR-10 is published as pickles all the same. These are
+    the names that an array of numbers needs, under the old and the new path of numpy's core.
+    """
+
+    _ADMITTED = {
+        ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+        ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+        ("numpy", "ndarray"): np.ndarray,
+        ("numpy", "dtype"): np.dtype,
+    }  # type: Dict[Tuple[str, str], Any]
+
+    def find_class(self, module, name):
+        # type: (str, str) -> Any
+        if (module, name) not in self._ADMITTED:
+            raise pickle.UnpicklingError("it wants %s.%s, which data have no use for" % (module, name))
+        return self._ADMITTED[module, name]
+
+
+def _planes(rows):
+    # type: (np.ndarray) -> np.ndarray
+    """(count, 3072) red, green and blue planes -> (count, 32, 32, 3)."""
+    return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+
+
+def _cifar_labels(path, labels):
+    # type: (str, np.ndarray) -> np.ndarray
+    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() > 9:
+        raise ValueError("%s is damaged: labels must be 0 to 9" % path)
+    return labels.astype(np.int64)
+
+
+def read_npz(source, names):
+    # type: (Union[str, BinaryIO], Tuple[str, ...]) -> Tuple[np.ndarray, ...]
+    """The named arrays of an npz archive; pickled objects are refused."""
+    shown = os.path.basename(source) if isinstance(source, str) else "the archive received"
+    try:
+        with np.load(source, allow_pickle=False) as archive:
+            missing = [name for name in names if name not in archive.files]
+            if missing:
+                raise ValueError("no %s in it, only %s" % (", ".join(missing), ", ".join(archive.files)))
+            return tuple(archive[name] for name in names)
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError("%s cannot be read as npz: %s" % (shown, error)) from None

@@ -1,0 +1,77 @@
+"""Models as data: named descriptions that every framework builds for itself."""
+
+import difflib
+import hashlib
+from typing import Callable, Dict, Optional, Union
+
+from backends.models.alexnet import alexnet
+from backends.models.cifar10 import cifar10
+from backends.models.cipher import cipher
+from backends.models.initial import initial_weights
+from backends.models.layers import Model, Shape
+from backends.models.mobilenet import mobilenet
+from backends.models.nin import nin
+from backends.models.resnet import resnet, resnet50, resnet152
+from backends.models.shapes import size, trace
+from backends.models.squeezenet import squeezenet
+from backends.models.user import is_user_model, locate
+from backends.models.vgg import vgg19
+
+__all__ = [
+    "MODELS", "Model", "fingerprint", "initial_weights", "is_user_model", "model", "multiply_adds", "parameter_count",
+]
+
+#: Command-line name -> function of (input_shape, classes), each with the defaults of its source.
+MODELS = {
+    "alexnet": alexnet,
+    "cifar10": cifar10,
+    "cipher": cipher,
+    "mobilenet": mobilenet,
+    "nin": nin,
+    "resnet": resnet,
+    "resnet50": resnet50,
+    "resnet152": resnet152,
+    "squeezenet": squeezenet,
+    "vgg19": vgg19,
+}  # type: Dict[str, Callable[..., Model]]
+
+
+def model(name, input_shape=None, classes=None):
+    # type: (str, Optional[Shape], Optional[int]) -> Model
+    """The description of a named model, for a data set's input shape and classes where given.
+
+    Raises ValueError for an unknown name or an input too small for the model.
+    """
+    if name not in MODELS:
+        near = difflib.get_close_matches(name.lower(), MODELS, 1)
+        raise ValueError("unknown model %r%s; known: %s, or path/to/file.py:function" % (
+            name, ", did you mean %r?" % near[0] if near else "", ", ".join(MODELS)))
+    given = {"input_shape": input_shape and tuple(input_shape), "classes": classes}
+    description = MODELS[name](**{key: value for key, value in given.items() if value is not None})
+    trace(description)
+    return description
+
+
+def parameter_count(model):
+    # type: (Model) -> int
+    """Number of trained values."""
+    return sum(size(shape) for _, shape in trace(model).variables)
+
+
+def multiply_adds(model):
+    # type: (Model) -> int
+    """Multiply-adds of one forward pass of one image, in convolutions and dense layers."""
+    return trace(model).multiply_adds
+
+
+def fingerprint(model):
+    # type: (Union[Model, str]) -> str
+    """Twelve hexadecimal digits that change with what is computed: of a description's input, classes and
+    layers, or of the source of a user's ``file.py:function``. Raises ValueError if there is no such file."""
+    if isinstance(model, str):
+        path, function = locate(model)
+        with open(path, "rb") as source:
+            content = function.encode() + b"\n" + source.read()
+    else:
+        content = repr((model.input_shape, model.classes, model.layers)).encode()
+    return hashlib.sha256(content).hexdigest()[:12]

@@ -1,0 +1,26 @@
+"""Network in Network, the form for CIFAR-10."""
+
+from typing import Any, Tuple
+
+from backends.models.layers import (
+    AveragePool, Conv, Dropout, GlobalAveragePool, MaxPool, Model, Published, Relu, Shape,
+)
+
+SOURCE = "M. Lin et al., Network in Network, ICLR 2014; size as in J. Springenberg et al., Striving for Simplicity, 2015"
+
+
+def nin(input_shape=(32, 32, 3), classes=10):
+    # type: (Shape, int) -> Model
+    """Three blocks of a convolution and two 1x1 convolutions. The class maps go into the average without the ReLU of
+    the authors' code: where one is negative everywhere for every class, nothing would be learnt any more."""
+    layers = (
+        _block(5, 192, 160, 96) + (MaxPool(3, 2, 1), Dropout(0.5))
+        + _block(5, 192, 192, 192) + (AveragePool(3, 2, 1), Dropout(0.5))
+        + _block(3, 192, 192, classes)[:-1] + (GlobalAveragePool(),)
+    )
+    return Model("nin", input_shape, classes, layers, SOURCE, Published(1000000, (32, 32, 3), 10))
+
+
+def _block(kernel, first, second, third):
+    # type: (int, int, int, int) -> Tuple[Any, ...]
+    return (Conv(first, kernel, 1, kernel // 2), Relu(), Conv(second, 1), Relu(), Conv(third, 1), Relu())

@@ -1,0 +1,168 @@
+"""What a description implies without building it: shapes, variables, arithmetic."""
+
+from typing import Any, Callable, Dict, NamedTuple, Tuple
+
+from backends.models import layers as kinds
+from backends.models.layers import Model, Shape, label
+
+Named = Tuple[Tuple[str, Shape], ...]
+
+
+class Trace(NamedTuple):
+    """What a layer or a sequence makes of its input.
+
+    variables, state: (name, shape) of what is trained and of what is not, in the order in which every
+    framework keeps them. Kernels are (outputs, inputs, height, width), dense weights (outputs, inputs).
+    multiply_adds: of one forward pass of one image, in convolutions and dense layers.
+    """
+
+    output: Shape
+    variables: Named = ()
+    state: Named = ()
+    multiply_adds: int = 0
+
+
+def trace(model):
+    # type: (Model) -> Trace
+    """Follow one image through a model. Raises ValueError where a layer does not fit its input."""
+    try:
+        result = sequence(model.layers, model.input_shape)
+    except ValueError as error:
+        raise ValueError("model %s on %s input: %s" % (model.name, "x".join(map(str, model.input_shape)), error)) from None
+    if result.output != (model.classes,):
+        raise ValueError("model %s ends in shape %s, not in %d classes" % (model.name, result.output, model.classes))
+    return result
+
+
+def sequence(layers, shape):
+    # type: (Tuple[Any, ...], Shape) -> Trace
+    """The layers one after the other, from an input of this shape."""
+    total = Trace(shape)
+    for index, layer in enumerate(layers):
+        name = label(index, layer)
+        try:
+            step = _RULES[type(layer)](layer, total.output)
+        except ValueError as error:
+            raise ValueError("%s: %s" % (name, error)) from None
+        total = _joined(step.output, (("", total), (name + ".", step)))
+    return total
+
+
+def _joined(output, parts):
+    # type: (Shape, Tuple[Tuple[str, Trace], ...]) -> Trace
+    return Trace(
+        output,
+        tuple((prefix + name, shape) for prefix, part in parts for name, shape in part.variables),
+        tuple((prefix + name, shape) for prefix, part in parts for name, shape in part.state),
+        sum(part.multiply_adds for _, part in parts),
+    )
+
+
+def _image(shape):
+    # type: (Shape) -> Shape
+    if len(shape) != 3:
+        raise ValueError("needs (height, width, channels), gets %s" % (shape,))
+    return shape
+
+
+def _slid(layer, window, shape):
+    # type: (Any, int, Shape) -> Tuple[int, int]
+    """Height and width after sliding a window over an image."""
+    height, width, _ = _image(shape)
+    if min(height, width) + 2 * layer.padding < window:
+        raise ValueError("a window of %d does not fit %dx%d; use larger images" % (window, height, width))
+    return ((height + 2 * layer.padding - window) // layer.stride + 1,
+            (width + 2 * layer.padding - window) // layer.stride + 1)
+
+
+def _conv(layer, shape):
+    # type: (kinds.Conv, Shape) -> Trace
+    height, width = _slid(layer, layer.kernel, shape)
+    weight = (layer.channels, shape[2], layer.kernel, layer.kernel)
+    variables = (("weight", weight),)  # type: Named
+    if layer.bias:
+        variables += (("bias", (layer.channels,)),)
+    return Trace((height, width, layer.channels), variables, (), height * width * size(weight))
+
+
+def _depthwise(layer, shape):
+    # type: (kinds.Depthwise, Shape) -> Trace
+    height, width = _slid(layer, layer.kernel, shape)
+    weight = (shape[2], 1, layer.kernel, layer.kernel)
+    return Trace((height, width, shape[2]), (("weight", weight),), (), height * width * size(weight))
+
+
+def _batch_norm(layer, shape):
+    # type: (kinds.BatchNorm, Shape) -> Trace
+    each = (_image(shape)[2],)
+    return Trace(shape, (("weight", each), ("bias", each)), (("running_mean", each), ("running_var", each)))
+
+
+def _pool(layer, shape):
+    # type: (Any, Shape) -> Trace
+    return Trace(_slid(layer, layer.window, shape) + shape[2:])
+
+
+def _dense(layer, shape):
+    # type: (kinds.Dense, Shape) -> Trace
+    if len(shape) != 1:
+        raise ValueError("needs a flat input, gets %s; put Flatten before it" % (shape,))
+    weight = (layer.units, shape[0])
+    return Trace((layer.units,), (("weight", weight), ("bias", (layer.units,))), (), size(weight))
+
+
+def _subsample(layer, shape):
+    # type: (kinds.Subsample, Shape) -> Trace
+    height, width, channels = _image(shape)
+    if layer.channels < channels:
+        raise ValueError("cannot take %d channels down to %d" % (channels, layer.channels))
+    return Trace((-(-height // layer.stride), -(-width // layer.stride), layer.channels))
+
+
+def _residual(layer, shape):
+    # type: (kinds.Residual, Shape) -> Trace
+    branch, shortcut = sequence(layer.branch, shape), sequence(layer.shortcut, shape)
+    if branch.output != shortcut.output:
+        raise ValueError("branch gives %s, shortcut %s" % (branch.output, shortcut.output))
+    return _joined(branch.output, (("branch.", branch), ("shortcut.", shortcut)))
+
+
+def _concat(layer, shape):
+    # type: (kinds.Concat, Shape) -> Trace
+    parts = [sequence(branch, shape) for branch in layer.branches]
+    if len({part.output[:2] for part in parts}) != 1:
+        raise ValueError("branches of different height or width: %s" % [part.output for part in parts])
+    output = parts[0].output[:2] + (sum(part.output[2] for part in parts),)
+    return _joined(output, tuple(("%d." % index, part) for index, part in enumerate(parts)))
+
+
+def _same(layer, shape):
+    # type: (Any, Shape) -> Trace
+    return Trace(shape)
+
+
+def size(shape):
+    # type: (Shape) -> int
+    """Number of elements of an array of this shape."""
+    result = 1
+    for length in shape:
+        result *= length
+    return result
+
+
+_RULES = {
+    kinds.Conv: _conv,
+    kinds.Depthwise: _depthwise,
+    kinds.BatchNorm: _batch_norm,
+    kinds.LocalResponseNorm: _same,
+    kinds.Relu: _same,
+    kinds.MaxPool: _pool,
+    kinds.AveragePool: _pool,
+    kinds.GlobalAveragePool: lambda layer, shape: Trace(_image(shape)[2:]),
+    kinds.Flatten: lambda layer, shape: Trace((size(shape),)),
+    kinds.Dense: _dense,
+    kinds.Dropout: _same,
+    kinds.Subsample: _subsample,
+    kinds.Residual: _residual,
+    kinds.Concat: _concat,
+}  # type: Dict[type, Callable[[Any, Shape], Trace]]

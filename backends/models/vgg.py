@@ -1,0 +1,17 @@
+"""VGG-19."""
+
+from typing import Any, Tuple
+
+from backends.models.layers import Conv, Dense, Dropout, Flatten, MaxPool, Model, Published, Relu, Shape
+
+SOURCE = "K. Simonyan and A. Zisserman, Very Deep Convolutional Networks, ICLR 2015; torchvision vgg19"
+
+
+def vgg19(input_shape=(224, 224, 3), classes=1000):
+    # type: (Shape, int) -> Model
+    """Configuration E: sixteen 3x3 convolutions and three dense layers; images of 32 pixels or more."""
+    layers = ()  # type: Tuple[Any, ...]
+    for channels, count in ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4)):
+        layers += (Conv(channels, 3, 1, 1), Relu()) * count + (MaxPool(2, 2),)
+    layers += (Flatten(), Dense(4096), Relu(), Dropout(0.5), Dense(4096), Relu(), Dropout(0.5), Dense(classes))
+    return Model("vgg19", input_shape, classes, layers, SOURCE, Published(143667240, (224, 224, 3), 1000))

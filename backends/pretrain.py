@@ -1,0 +1,149 @@
+"""Pre-training (Gu et al., steps 1 and 2): what one step of a model takes on this device, and with which counters."""
+
+import time
+from typing import Any, Callable, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from backends import data, models, optimise, worker
+from backends.base import Optimiser, Replica, framework, usable_threads
+from profilers import cores, records, steptime
+from profilers.sampling import Sampler
+
+#: Small enough that nothing overflows on noise; the time of a step does not depend on it.
+OPTIMISER = Optimiser(1e-4, 0.9, 0.0)
+HALF_BATCH_STEPS = 20
+HALF_BATCH_WARMUP = 3
+SERVICE_REPEATS = 20
+SERVICE_LIMIT_S = 1.0
+SYNTHETIC_BATCHES = 8
+
+
+class Built(NamedTuple):
+    """A replica, how long it took to build (T^B, framework import apart), and the threads it computes on."""
+
+    replica: Any
+    build_s: float
+    threads: int
+
+
+def build(framework_name, model, input_shape, classes, seed, slowdown):
+    # type: (str, str, Optional[Tuple[int, ...]], Optional[int], int, float) -> Built
+    """Build a replica and time it. An emulated device computes on one thread, and builds as slowly as it steps."""
+    backend = framework(framework_name)
+    backend.accelerator()  # initialises the GPU, which is not part of building a model
+    threads = usable_threads(cores.usable_cores(), 1 if slowdown > 1.0 else None)
+    began = time.perf_counter()
+    replica = backend.build(model, input_shape, classes, seed, threads)
+    worker.stretch(time.perf_counter() - began, slowdown)
+    return Built(replica, time.perf_counter() - began, threads)
+
+
+def steps(job, model, framework_name, batch, protocol, seed=0, slowdown=1.0, input_shape=None, classes=None):
+    # type: (Any, str, str, int, str, int, float, Any, Any) -> records.StepProfile
+    """Measure one model at one batch size; emits progress. Raises ValueError for what does not fit together."""
+    built = build(framework_name, model, input_shape, classes, seed, slowdown)
+    replica = built.replica
+    images = data.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, seed)
+    batches = data.Batches(images.train_images, images.train_labels, batch, seed)
+    watch = _Watch()
+    times = steptime.measure(_step(replica, batches, slowdown), protocol, watch.hooks(job))
+    if job.stopping.is_set():
+        raise InterruptedError("stopped after %d steps" % len(times.gradient_s.values))
+    description = model if models.is_user_model(model) else models.model(model, input_shape, classes)
+    parameters = int(replica.weights.size)
+    return records.StepProfile(
+        model=model,
+        fingerprint=models.fingerprint(description),
+        framework=framework_name,
+        framework_version=framework(framework_name).version(),
+        accelerator=replica.accelerator,
+        threads=built.threads,
+        slowdown=slowdown,
+        batch=batch,
+        protocol=protocol,
+        build_s=built.build_s,
+        gradient_s=times.gradient_s,
+        copy_s=times.copy_s,
+        update_s=times.update_s,
+        half_batch_s=_half_batch(replica, images, batch, seed, slowdown),
+        service_s=service(parameters),
+        steady=times.steady,
+        precise=times.precise,
+        cpu_s_per_step=watch.cpu_s / max(1, watch.steps),
+        parameters=parameters,
+        parameter_bytes=parameters * 4,
+        gradient_bytes=parameters * 4,
+        state_bytes=int(replica.state.size) * 4,
+        window=watch.window,
+    )
+
+
+class _Watch:
+    """Samples counters and sensors, and counts steps and processor time, while the window is open."""
+
+    def __init__(self):
+        # type: () -> None
+        self._sampler = Sampler()
+        self.window = records.Window(0.0, {}, ())
+        self.cpu_s = 0.0
+        self.steps = 0
+
+    def hooks(self, job):
+        # type: (Any) -> steptime.Hooks
+        def progress(at):
+            # type: (steptime.Progress) -> None
+            self.steps = at.steps
+            job.emit({"stage": at.stage, "steps": at.steps, "precision": min(at.precision, 1.0)})
+
+        return steptime.Hooks(progress, self._open, self._close, job.stopping.is_set)
+
+    def _open(self):
+        # type: () -> None
+        self.cpu_s = time.process_time()
+        self._sampler.start()
+
+    def _close(self):
+        # type: () -> None
+        self.window = self._sampler.stop()
+        self.cpu_s = time.process_time() - self.cpu_s
+
+
+def _step(replica, batches, slowdown):
+    # type: (Replica, worker.Batches, float) -> Callable[[], steptime.Phases]
+    """A step that does all that either kind of cluster needs, each phase timed by itself."""
+
+    def step():
+        # type: () -> steptime.Phases
+        _, gradient_s, fetch_s = worker.step(replica, batches, slowdown)
+        began = time.perf_counter()
+        replica.load()
+        loaded = time.perf_counter()
+        replica.update(OPTIMISER)
+        worker.stretch(time.perf_counter() - loaded, slowdown)
+        return gradient_s, fetch_s + loaded - began, time.perf_counter() - loaded
+
+    return step
+
+
+def _half_batch(replica, images, batch, seed, slowdown):
+    # type: (Replica, data.Dataset, int, int, float) -> records.Samples
+    """Gradient times at half the batch size: the second point of the line through other batch sizes."""
+    if batch < 2:
+        return records.Samples("s", ())
+    batches = data.Batches(images.train_images, images.train_labels, batch // 2, seed)
+    times = [worker.step(replica, batches, slowdown)[1] for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)]
+    return records.Samples("s", tuple(times[HALF_BATCH_WARMUP:]), tuple(times[:HALF_BATCH_WARMUP]))
+
+
+def service(parameters):
+    # type: (int) -> records.Samples
+    """Seconds of one update by the parameter server, on this device's CPU, for a model of that many parameters."""
+    weights, momentum, gradients = (np.full(parameters, 1e-3, np.float32) for _ in range(3))
+    times = []
+    began = time.perf_counter()
+    while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
+        start = time.perf_counter()
+        optimise.apply(weights, momentum, gradients, OPTIMISER, OPTIMISER.rate)
+        times.append(time.perf_counter() - start)
+    return records.Samples("s", tuple(times[1:]), tuple(times[:1]))

@@ -1,0 +1,38 @@
+"""Learning rates over the steps of a run."""
+
+import math
+from typing import NamedTuple
+
+KINDS = ("constant", "cosine", "step")
+
+
+class Schedule(NamedTuple):
+    """rate(t) over a run of ``steps`` updates, with a linear rise over the first ``warmup`` of them.
+
+    constant: the rate stays; cosine: it falls to 0 along half a cosine; step: it is divided by 10
+    after one half and again after three quarters of the run (He et al.).
+    """
+
+    kind: str = "constant"
+    steps: int = 1
+    warmup: int = 0
+
+    def factor(self, step):
+        # type: (int) -> float
+        """What the base rate is multiplied by at update ``step``, counted from 0."""
+        if step < self.warmup:
+            return (step + 1) / self.warmup
+        share = min(1.0, step / max(1, self.steps))
+        if self.kind == "cosine":
+            return 0.5 * (1.0 + math.cos(math.pi * share))
+        if self.kind == "step":
+            return 1.0 if share < 0.5 else 0.1 if share < 0.75 else 0.01
+        return 1.0
+
+
+def schedule(kind, steps, warmup=0):
+    # type: (str, int, int) -> Schedule
+    """A schedule by name. Raises ValueError for an unknown one."""
+    if kind not in KINDS:
+        raise ValueError("unknown learning-rate schedule %r; known: %s" % (kind, ", ".join(KINDS)))
+    return Schedule(kind, steps, warmup)

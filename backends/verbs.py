@@ -1,0 +1,68 @@
+"""What an agent can be asked to do: verb -> function(job, **args) returning something JSON can carry, or bytes."""
+
+import time
+from typing import Any, Callable, Dict, Sequence
+
+from backends import files, pretrain, probe, roles
+from backends.base import FRAMEWORKS, framework
+from profilers import addresses
+from profilers import facts as device_facts
+from profilers.records import encode
+from profilers.sampling import Sampler
+
+
+def facts(job, frameworks=tuple(sorted(FRAMEWORKS))):
+    # type: (Any, Sequence[str]) -> Any
+    """What this device is."""
+    return encode(device_facts.collect(frameworks))
+
+
+def start_framework(job, name):
+    # type: (Any, str) -> Dict[str, str]
+    """Import a framework and say what it computes on."""
+    backend = framework(name)
+    kind, device = backend.accelerator()
+    return {"version": backend.version(), "accelerator": kind, "device": device}
+
+
+def idle(job, seconds):
+    # type: (Any, float) -> Any
+    """Counters and sensors while nothing runs here."""
+    sampler = Sampler()
+    sampler.start()
+    job.stopping.wait(seconds)
+    return encode(sampler.stop())
+
+
+def steps(job, **args):
+    # type: (Any, **Any) -> Any
+    """See pretrain.steps."""
+    return encode(pretrain.steps(job, **args))
+
+
+def clock(job):
+    # type: (Any) -> float
+    """Seconds since the epoch, by this device."""
+    return time.time()
+
+
+VERBS = {
+    "address_towards": addresses.address_towards,
+    "alone": roles.alone,
+    "clock": clock,
+    "curve_send": probe.curve_send,
+    "curve_serve": probe.curve_serve,
+    "facts": facts,
+    "fetch": files.fetch,
+    "idle": idle,
+    "interface_address": addresses.interface_address,
+    "remove": files.remove,
+    "serve": roles.serve,
+    "start_framework": start_framework,
+    "steps": steps,
+    "store": files.store,
+    "stored": files.stored,
+    "throughput_send": probe.throughput_send,
+    "throughput_serve": probe.throughput_serve,
+    "work": roles.work,
+}  # type: Dict[str, Callable[..., Any]]

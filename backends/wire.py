@@ -1,0 +1,216 @@
+"""Frames over mutually authenticated TLS: what a server and its workers say to each other.
+
+A frame is a fixed header, a small JSON object and a payload of raw bytes, which goes from and into the
+caller's own buffers. Lengths are bounded before anything is allocated, and nothing is ever unpickled.
+"""
+
+import json
+import os
+import socket
+import ssl
+import struct
+import tempfile
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+
+_HEADER = struct.Struct("!4sIQ")
+_MAGIC = b"plnr"
+_META_LIMIT = 1 << 20
+_WRITE_BYTES = 1 << 20
+#: The server's name in its certificate; no device can be called so.
+SERVER = "parameter server"
+
+
+class WireError(OSError):
+    """The peer is gone, is not who it should be, or does not speak this protocol."""
+
+
+class Identity(NamedTuple):
+    """PEM texts of one member of a run: its certificate, its key and the run's authority."""
+
+    certificate: str
+    key: str
+    authority: str
+
+
+class Frame(NamedTuple):
+    """One message: its JSON object, and how many payload bytes went into the receiver's buffers."""
+
+    meta: Dict[str, Any]
+    payload_bytes: int
+
+
+def context(identity, server_side):
+    # type: (Identity, bool) -> ssl.SSLContext
+    """A TLS context that admits only members of this run. Host names play no part: names are in certificates."""
+    result = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server_side else ssl.PROTOCOL_TLS_CLIENT)
+    result.options |= ssl.OP_NO_SSLv2 | ssl.OP_NO_SSLv3 | ssl.OP_NO_TLSv1 | ssl.OP_NO_TLSv1_1 | ssl.OP_NO_COMPRESSION
+    result.check_hostname = False
+    result.verify_mode = ssl.CERT_REQUIRED
+    result.load_verify_locations(cadata=identity.authority)
+    handle, path = tempfile.mkstemp(prefix="planner-")  # readable by this user only; ssl loads keys from files alone
+    try:
+        with os.fdopen(handle, "w") as chain:
+            chain.write(identity.key + identity.certificate)
+        result.load_cert_chain(path)
+    finally:
+        os.unlink(path)
+    return result
+
+
+class Connection:
+    """One TLS connection. One thread may use it at a time; ``abort`` may come from any thread."""
+
+    def __init__(self, sock, timeout_s):
+        # type: (ssl.SSLSocket, Optional[float]) -> None
+        self._sock = sock
+        self._sock.settimeout(timeout_s)
+        self.peer = _common_name(sock)
+        self.sent_bytes = 0
+        self.received_bytes = 0
+
+    def send(self, meta, payload=()):
+        # type: (Dict[str, Any], Sequence[memoryview]) -> None
+        """Send one frame; the byte views of ``payload`` go one after the other, uncopied. Raises WireError."""
+        text = json.dumps(meta).encode()
+        size = sum(view.nbytes for view in payload)
+        try:
+            self._sock.sendall(_HEADER.pack(_MAGIC, len(text), size) + text)
+            for view in payload:
+                # A timeout covers one write: bounded writes make it a limit on silence, not on size.
+                for start in range(0, len(view), _WRITE_BYTES):
+                    self._sock.sendall(view[start : start + _WRITE_BYTES])
+        except (OSError, ValueError) as error:
+            raise _lost(self.peer, error) from error
+        self.sent_bytes += _HEADER.size + len(text) + size
+
+    def receive(self, payload=None):
+        # type: (Optional[Callable[[Dict[str, Any]], Sequence[memoryview]]]) -> Frame
+        """Receive one frame; its payload fills the buffers that ``payload(meta)`` gives, in order. Raises WireError."""
+        head = bytearray(_HEADER.size)
+        self._fill(memoryview(head))
+        magic, meta_bytes, payload_bytes = _HEADER.unpack(head)
+        if magic != _MAGIC or meta_bytes > _META_LIMIT:
+            raise WireError("%s does not speak this protocol" % self.peer)
+        text = bytearray(meta_bytes)
+        self._fill(memoryview(text))
+        meta = _meta(text, self.peer)
+        views = payload(meta) if payload is not None else ()
+        room = sum(view.nbytes for view in views)
+        if payload_bytes != room:
+            raise WireError("%s sent %d bytes where %d were expected" % (self.peer, payload_bytes, room))
+        for view in views:
+            self._fill(view)
+        self.received_bytes += _HEADER.size + meta_bytes + payload_bytes
+        return Frame(meta, payload_bytes)
+
+    def _fill(self, view):
+        # type: (memoryview) -> None
+        start = 0
+        try:
+            while start < len(view):
+                count = self._sock.recv_into(view[start:])
+                if not count:
+                    raise WireError("%s closed the connection" % self.peer)
+                start += count
+        except WireError:
+            raise
+        except (OSError, ValueError) as error:
+            raise _lost(self.peer, error) from error
+
+    def settimeout(self, timeout_s):
+        # type: (Optional[float]) -> None
+        """Seconds of silence after which send and receive give up; None waits for ever."""
+        self._sock.settimeout(timeout_s)
+
+    def abort(self):
+        # type: () -> None
+        """End the connection under a thread that is blocked in it."""
+        try:
+            # SSLSocket.shutdown would drop the TLS object that the other thread is using.
+            socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+        except OSError:
+            pass  # it had ended already
+
+    def close(self):
+        # type: () -> None
+        """Close the socket. Idempotent."""
+        self._sock.close()
+
+
+def listen(address, port=0):
+    # type: (str, int) -> socket.socket
+    """A listening socket on one address of this device; port 0 lets the system choose."""
+    family = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0][0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((address, port))
+    listener.listen(64)
+    return listener
+
+
+def accept(sock, tls, timeout_s):
+    # type: (socket.socket, ssl.SSLContext, float) -> Connection
+    """The server's side of the handshake on an accepted socket. Raises WireError for a stranger."""
+    return _wrap(sock, tls, True, timeout_s)
+
+
+def connect(address, port, tls, timeout_s, source=None):
+    # type: (str, int, ssl.SSLContext, float, Optional[str]) -> Connection
+    """Connect to a run's server; raises WireError where it is not reached or is not that server."""
+    try:
+        sock = socket.create_connection((address, port), timeout_s, (source, 0) if source else None)
+    except OSError as error:
+        raise WireError("cannot reach %s:%d: %s" % (address, port, error)) from error
+    connection = _wrap(sock, tls, False, timeout_s)
+    if connection.peer != SERVER:
+        connection.close()
+        raise WireError("%s:%d is %r, not the server of this run" % (address, port, connection.peer))
+    return connection
+
+
+def _wrap(sock, tls, server_side, timeout_s):
+    # type: (socket.socket, ssl.SSLContext, bool, float) -> Connection
+    sock.settimeout(timeout_s)
+    _tune(sock, timeout_s)
+    try:
+        return Connection(tls.wrap_socket(sock, server_side=server_side), timeout_s)
+    except (OSError, ValueError) as error:
+        sock.close()
+        raise WireError("TLS handshake failed: %s" % error) from error
+
+
+def _tune(sock, timeout_s):
+    # type: (socket.socket, float) -> None
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1000))
+
+
+def _common_name(sock):
+    # type: (ssl.SSLSocket) -> str
+    subject = (sock.getpeercert() or {}).get("subject", ())  # type: Any
+    return dict(pair[0] for pair in subject).get("commonName", "")
+
+
+def _meta(text, peer):
+    # type: (bytearray, str) -> Dict[str, Any]
+    try:
+        meta = json.loads(text.decode())
+    except ValueError as error:
+        raise WireError("%s sent a frame that is not JSON: %s" % (peer, error)) from error
+    if not isinstance(meta, dict):
+        raise WireError("%s sent a frame that is not a JSON object" % peer)
+    return meta
+
+
+def _lost(peer, error):
+    # type: (str, BaseException) -> WireError
+    if isinstance(error, socket.timeout):
+        return WireError("%s did not answer in time" % peer)
+    return WireError("lost %s: %s" % (peer, error))
+
+
+def as_bytes(arrays):
+    # type: (Sequence[Any]) -> Tuple[memoryview, ...]
+    """The raw bytes of contiguous arrays, as views that share their memory."""
+    return tuple(memoryview(array).cast("B") for array in arrays if array.size)

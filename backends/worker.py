@@ -1,0 +1,141 @@
+"""A worker: asks for a step, computes its gradient, sends it, and so on until there are none left."""
+
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Tuple
+
+import numpy as np
+
+from backends import wire
+from backends.base import Replica
+from backends.tickets import EVALUATE, FINISH, STEP
+
+Batches = Iterator[Tuple[np.ndarray, np.ndarray]]
+EVALUATION_BATCH = 256
+
+
+class Spent(NamedTuple):
+    """Where a worker's time went, in seconds, over ``steps`` steps."""
+
+    steps: int
+    busy_s: float
+    exchange_s: float
+    evaluation_s: float
+
+
+def step(replica, batches, slowdown):
+    # type: (Replica, Batches, float) -> Tuple[float, float, float]
+    """One gradient into the host buffers: loss, gradient_s and copy_s. A slowdown stretches the computation."""
+    began = time.perf_counter()
+    loss = replica.gradient(*next(batches))
+    stretch(time.perf_counter() - began, slowdown)
+    computed = time.perf_counter()
+    replica.fetch()
+    return loss, computed - began, time.perf_counter() - computed
+
+
+def stretch(seconds, slowdown):
+    # type: (float, float) -> None
+    """Emulate a device ``slowdown`` times slower: wait for the rest of what it would have taken."""
+    if slowdown > 1.0:
+        time.sleep(seconds * (slowdown - 1.0))
+
+
+def evaluate(replica, images, labels):
+    # type: (Replica, np.ndarray, np.ndarray) -> Dict[str, float]
+    """Mean loss, accuracy and seconds of the replica on a test set."""
+    began = time.perf_counter()
+    loss, right = 0.0, 0
+    for start in range(0, len(labels), EVALUATION_BATCH):
+        part = slice(start, start + EVALUATION_BATCH)
+        part_loss, part_right = replica.evaluate(images[part], labels[part])
+        loss += part_loss
+        right += part_right
+    return {
+        "loss": loss / len(labels),
+        "accuracy": right / len(labels),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
+    # type: (wire.Connection, Replica, Batches, Tuple[np.ndarray, np.ndarray], float, Any) -> Spent
+    """Work for a server until it has no more steps. Raises WireError when the server is lost.
+
+    ``on_step(Spent)`` is called after every ticket.
+    """
+    layout = [[list(variable) for variable in part] for part in (replica.variables, replica.state_variables)]
+    connection.send({"layout": layout})
+    if connection.receive().meta["initial"]:
+        replica.fetch()
+        connection.send({}, wire.as_bytes((replica.weights, replica.state)))
+    connection.settimeout(None)
+    merged = np.empty_like(replica.state)
+    payloads = {
+        FINISH: (),
+        STEP: wire.as_bytes((replica.weights,)),
+        EVALUATE: wire.as_bytes((replica.weights, merged)),
+    }
+    gradients = wire.as_bytes((replica.gradients, replica.state))
+    spent = Spent(0, 0.0, 0.0, 0.0)
+    while True:
+        asked = time.perf_counter()
+        kind = connection.receive(lambda meta: payloads[meta["kind"]]).meta["kind"]
+        got = time.perf_counter()
+        if kind == FINISH:
+            return spent
+        if kind == EVALUATE:
+            scores = _evaluate_with(replica, merged, test)
+            connection.send(scores)
+            spent = spent._replace(evaluation_s=spent.evaluation_s + scores["seconds"])
+        else:
+            replica.load()
+            loss = step(replica, batches, slowdown)[0]
+            ready = time.perf_counter()
+            connection.send({"loss": loss}, gradients)
+            waited = (got - asked) + (time.perf_counter() - ready)
+            spent = Spent(spent.steps + 1, spent.busy_s + ready - got, spent.exchange_s + waited, spent.evaluation_s)
+        if on_step is not None:
+            on_step(spent)
+
+
+def _evaluate_with(replica, state, test):
+    # type: (Replica, np.ndarray, Tuple[np.ndarray, np.ndarray]) -> Dict[str, float]
+    """Evaluate with the run's state in place of this worker's own."""
+    own = replica.state.copy()
+    replica.state[:] = state
+    replica.load()
+    scores = evaluate(replica, *test)
+    replica.state[:] = own
+    return scores
+
+
+class Pulse:
+    """Heartbeats on a connection of their own; ``on_lost`` is called once when they are no longer answered."""
+
+    def __init__(self, connection, limit_s, on_lost):
+        # type: (wire.Connection, float, Callable[[str], None]) -> None
+        self._connection = connection
+        self._limit_s = limit_s
+        self._on_lost = on_lost
+        self._ended = threading.Event()
+        connection.settimeout(limit_s)
+        connection.send({"pulse": True})
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self):
+        # type: () -> None
+        try:
+            while not self._ended.wait(self._limit_s / 5.0):
+                self._connection.send({})
+                self._connection.receive()
+        except wire.WireError as error:
+            if not self._ended.is_set():
+                self._on_lost(str(error))
+        finally:
+            self._connection.close()
+
+    def close(self):
+        # type: () -> None
+        """No more heartbeats."""
+        self._ended.set()

@@ -1,0 +1,45 @@
+"""Where devices reach each other: the data plane's address of each."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from planner.errors import FleetError
+from planner.fleet import Device
+from planner.sshconfig import resolve
+
+LOOPBACK = "127.0.0.1"
+
+
+class Caller(Protocol):
+    """What is asked of an agent here."""
+
+    def call(self, verb: str, timeout_s: float | None = None, **args: object) -> object: ...
+
+
+def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) -> dict[str, str]:
+    """The address other devices connect to, by name.
+
+    In this order: what the fleet file says; the address of the interface it names; the SSH host. This machine's
+    own is the one it would use towards the first of the others, or loopback where all are local.
+    Raises FleetError where a device's interface has no address.
+    """
+    found = {name: _declared(device, agents[name]) for name, device in devices.items()}
+    others = [address for address in found.values() if address is not None]
+    for name, address in found.items():
+        if address is None:
+            towards = others[0] if others else LOOPBACK
+            found[name] = str(agents[name].call("address_towards", timeout_s=10.0, target=towards))
+    return {name: address for name, address in found.items() if address is not None}
+
+
+def _declared(device: Device, agent: Caller) -> str | None:
+    if device.data_address is not None:
+        return device.data_address
+    if device.data_interface is not None:
+        address = agent.call("interface_address", timeout_s=10.0, name=device.data_interface)
+        if address is None:
+            raise FleetError(
+                f'{device.name}: data_interface "{device.data_interface}" has no IPv4 address there; see `ip address`'
+            )
+        return str(address)
+    return None if device.local else resolve(device).hostname

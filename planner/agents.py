@@ -1,0 +1,196 @@
+"""The controller's end of an agent: orders out, events and results back."""
+
+import itertools
+import json
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from planner import ship
+from planner.errors import AgentError, DeviceLostError
+from planner.fleet import Device
+from planner.remote.base import Process, Remote
+
+PING_S = 5.0
+Event = dict[str, Any]
+
+
+class Call:
+    """One order under way."""
+
+    def __init__(self, agent: "Agent", number: int, verb: str) -> None:
+        self._agent = agent
+        self._number = number
+        self.verb = verb
+        self.answers: queue.Queue[tuple[Event, bytes]] = queue.Queue()
+        self._last: tuple[Event, bytes] | None = None
+
+    def event(self, timeout_s: float | None = None) -> Event | None:
+        """The next event, or None when the order has been carried out (or time is up: see ``ended``)."""
+        if self._last is not None:
+            return None
+        try:
+            message, blob = self.answers.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        if "event" in message:
+            event: Event = message["event"]
+            return event
+        self._last = (message, blob)
+        return None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the result, or the error, is here."""
+        return self._last is not None
+
+    def result(self, timeout_s: float | None = None, on_event: Callable[[Event], None] | None = None) -> Any:
+        """Wait for the result. Raises AgentError for a failure over there, DeviceLostError when it is gone."""
+        while not self.ended:
+            event = self.event(timeout_s)
+            if event is not None:
+                if on_event is not None:
+                    on_event(event)
+            elif not self.ended:
+                raise DeviceLostError(f"{self._agent.name}: no answer to `{self.verb}` within {timeout_s:g} s")
+        assert self._last is not None, "ended means that the last message is here"
+        message, blob = self._last
+        if "error" in message:
+            raise self._agent.failure(self.verb, message["error"])
+        return blob if "blob" in message else message["result"]
+
+    def go(self) -> None:
+        """Let an order that waits for the word go on."""
+        self._agent.order(None, "go", {"id": self._number})
+
+    def stop(self) -> None:
+        """Ask the device to end this order early."""
+        self._agent.order(None, "stop", {"id": self._number})
+
+
+class Agent:
+    """An agent on one device. Close it, and it ends there with all its children."""
+
+    def __init__(self, device: Device, process: Process, log: Path | None = None) -> None:
+        self.name = device.name
+        self._process = process
+        self._log = log
+        self._numbers = itertools.count(1)
+        self._calls: dict[int, Call] = {}
+        self._lock = threading.Lock()
+        self._lost: str | None = None
+        self._closed = threading.Event()
+        self._buffer = ship.hand_over(process, device.name, device.python)
+        hello = json.loads(self._line())["hello"]
+        self.python: str = hello["python"]
+        self.pid: int = hello["pid"]
+        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._ping, daemon=True).start()
+
+    @classmethod
+    def launch(cls, device: Device, remote: Remote, log: Path | None = None) -> "Agent":
+        """Start an agent on a device. Raises RemoteError with the remedy where it does not start."""
+        return cls(device, remote.spawn(ship.command(device)), log)
+
+    def start(self, verb: str, **args: Any) -> Call:
+        """Give an order and return at once."""
+        number = next(self._numbers)
+        call = Call(self, number, verb)
+        self._calls[number] = call
+        if self._lost is not None:
+            raise DeviceLostError(f"{self.name}: {self._lost}")
+        self.order(number, verb, args)
+        return call
+
+    def call(
+        self, verb: str, timeout_s: float | None = None, on_event: Callable[[Event], None] | None = None, **args: Any
+    ) -> Any:
+        """Give an order and wait for its result."""
+        return self.start(verb, **args).result(timeout_s, on_event)
+
+    def store(self, name: str, data: bytes) -> str:
+        """Keep a file in the device's cache under ``name``; returns its path there."""
+        number = next(self._numbers)
+        call = self._calls[number] = Call(self, number, "store")
+        self.order(number, "store", {"name": name, "size": len(data)}, data)
+        path: str = call.result()
+        return path
+
+    def fetch(self, path: str) -> bytes:
+        """The content of a file on the device."""
+        data: bytes = self.call("fetch", path=path)
+        return data
+
+    def order(self, number: int | None, verb: str, args: dict[str, Any], blob: bytes = b"") -> None:
+        """Write one order. Raises DeviceLostError."""
+        text = json.dumps({"id": number, "verb": verb, "args": args}).encode() + b"\n"
+        with self._lock:
+            self._process.write(text)
+            if blob:
+                self._process.write(blob)
+
+    def failure(self, verb: str, error: dict[str, str]) -> Exception:
+        """The exception for an error of the other side; its traceback goes into the log."""
+        if error["kind"] == DeviceLostError.__name__:
+            return DeviceLostError(error["message"])
+        if self._log is not None:
+            with self._log.open("a") as log:
+                log.write(f"--- {self.name}: {verb}\n{error['traceback']}\n")
+        where = f" (traceback in {self._log})" if self._log else ""
+        return AgentError(f"{self.name}: {verb}: {error['message'] or error['kind']}{where}", error["traceback"])
+
+    def close(self) -> None:
+        """End the agent. Idempotent."""
+        self._closed.set()
+        self._process.close()
+
+    def _ping(self) -> None:
+        while not self._closed.wait(PING_S):
+            try:
+                self.order(None, "ping", {})
+            except DeviceLostError:
+                return
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                message = json.loads(self._line())
+                blob = self._exactly(message.get("blob", 0))
+                call = self._calls[message["id"]]
+                if "event" not in message:
+                    del self._calls[message["id"]]
+                call.answers.put((message, blob))
+        except (DeviceLostError, ValueError) as error:
+            self._give_up(str(error))
+
+    def _give_up(self, reason: str) -> None:
+        said = self._process.errors().decode(errors="replace").strip().splitlines()
+        self._lost = f"{reason} (it last said: {said[-1]})" if said else reason
+        lost = {"kind": DeviceLostError.__name__, "message": f"{self.name}: {self._lost}", "traceback": ""}
+        for call in list(self._calls.values()):
+            call.answers.put(({"error": lost}, b""))
+
+    def _line(self) -> bytes:
+        while b"\n" not in self._buffer:
+            self._buffer += self._chunk()
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _exactly(self, size: int) -> bytes:
+        parts = [self._buffer[:size]]
+        self._buffer = self._buffer[size:]
+        missing = size - len(parts[0])
+        while missing:
+            chunk = self._chunk()
+            parts.append(chunk[:missing])
+            self._buffer = chunk[missing:]
+            missing -= len(parts[-1])
+        return b"".join(parts)
+
+    def _chunk(self) -> bytes:
+        chunk = self._process.read(1 << 16)
+        if not chunk:
+            raise DeviceLostError("the agent ended")
+        return chunk

@@ -1,0 +1,96 @@
+"""Candidate clusters: every non-empty set of devices with every member as its server's host.
+
+The framework paper puts the server on the fastest member; here each member is a candidate. A single
+device is its own server and uses no network.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import PlanError
+
+MAX_DEVICES = 14
+
+
+class ClusterConfig(NamedTuple):
+    """Who trains, who hosts the server, and how many images a worker takes a step."""
+
+    server: str
+    workers: tuple[str, ...]
+    batch: int
+
+
+class Candidates(NamedTuple):
+    """Clusters as arrays. masks: (C,), bit i set where device i works; hosts: (C,), device index."""
+
+    masks: NDArray[np.int64]
+    hosts: NDArray[np.int64]
+
+    def members(self, devices: int) -> NDArray[np.bool_]:
+        """(C, devices): who is a member."""
+        found: NDArray[np.bool_] = (self.masks[:, None] >> np.arange(devices)) & 1 == 1
+        return found
+
+
+def enumerate_clusters(
+    names: Sequence[str],
+    reachable: NDArray[np.bool_],
+    include: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    server: str | None = None,
+) -> Candidates:
+    """All candidates among ``names``.
+
+    reachable: (N, N), worker i can exchange with a server on k; [k, k] is its own loopback. include:
+    devices that must be members; exclude: devices that must not; server: the one admissible host.
+    Raises PlanError for unknown names, too many devices, or when nothing is left.
+    """
+    required = _mask(names, include, "--include")
+    forbidden = _mask(names, exclude, "--exclude")
+    allowed = (1 << len(names)) - 1 & ~forbidden
+    if allowed.bit_count() > MAX_DEVICES:
+        raise PlanError(
+            f"{allowed.bit_count()} devices are too many to try every cluster (at most {MAX_DEVICES}); "
+            "leave some out with --exclude"
+        )
+    hosts = [index for index, name in enumerate(names) if allowed >> index & 1 and server in (None, name)]
+    if server is not None:
+        _mask(names, [server], "--server")
+    subsets = _submasks(allowed)
+    subsets = subsets[(subsets & required) == required]
+    found = [_hosted(subsets, host, reachable[:, host]) for host in hosts]
+    masks = np.concatenate([np.empty(0, np.int64), *found])
+    if not masks.size:
+        raise PlanError("no cluster satisfies --include, --exclude and --server together; loosen one of them")
+    return Candidates(masks, np.repeat(np.array(hosts, np.int64), [each.size for each in found]))
+
+
+def _submasks(allowed: int) -> NDArray[np.int64]:
+    """Every non-empty subset of the bits of ``allowed``, ascending."""
+    subsets = np.zeros(1, np.int64)
+    for index in range(allowed.bit_length()):
+        if allowed >> index & 1:
+            subsets = np.concatenate([subsets, subsets | (1 << index)])
+    return subsets[1:]
+
+
+def _hosted(subsets: NDArray[np.int64], host: int, reachable: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Those of ``subsets`` that contain ``host`` and whose members all reach it; it alone always does."""
+    unreachable = sum(1 << index for index, reached in enumerate(reachable) if not reached)
+    alone = subsets == 1 << host
+    admissible: NDArray[np.int64] = subsets[
+        (subsets >> host & 1 == 1) & ((subsets & unreachable == 0) | alone)
+    ]
+    return admissible
+
+
+def _mask(names: Sequence[str], chosen: Iterable[str], option: str) -> int:
+    mask = 0
+    for name in chosen:
+        if name not in names:
+            raise PlanError(f"{option} {name}: no such device; devices: {', '.join(names)}")
+        mask |= 1 << names.index(name)
+    return mask

@@ -1,0 +1,182 @@
+"""What a step costs on every device and an exchange on every pair, before any of them meet in a cluster."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner import network
+from planner.errors import PlanError
+from planner.profilefile import DeviceProfile, Profile
+from planner.timed import gradient_at, pick, timed_steps
+from planner.transfers import standard_error
+from planner.wattage import wattage
+from profilers.records import Samples, StepProfile
+from profilers.stats import mean
+
+Floats = NDArray[np.float64]
+
+
+class Costs(NamedTuple):
+    """Measured, uncontended costs of one model at one batch size on N devices.
+
+    (N,): gradient_s, copy_s, update_s, build_s of a device as a worker, service_s of one server update on it,
+    step_cpu_s processor seconds of one gradient that compete with a server on the same host (0 where another
+    accelerator computes), cores, in_bytes_per_s and out_bytes_per_s of a host's link with all peers at once
+    (infinite where no contention shows), idle_w and busy_w (NaN unknown). (N, N), [worker, host]: up_s
+    and down_s of one exchange (infinite unmeasured), worker_cpu_s and host_cpu_s processor seconds of it; on
+    the diagonal, a co-located worker, all of them are the host's. error_*: relative standard errors of means.
+    """
+
+    names: tuple[str, ...]
+    model: str
+    framework: str
+    batch: int
+    up_bytes: int
+    down_bytes: int
+    gradient_s: Floats
+    copy_s: Floats
+    update_s: Floats
+    build_s: Floats
+    service_s: Floats
+    step_cpu_s: Floats
+    cores: Floats
+    in_bytes_per_s: Floats
+    out_bytes_per_s: Floats
+    up_s: Floats
+    down_s: Floats
+    worker_cpu_s: Floats
+    host_cpu_s: Floats
+    idle_w: Floats
+    busy_w: Floats
+    power_sources: tuple[str, ...]
+    error_gradient: Floats
+    error_copy: Floats
+    error_update: Floats
+    error_service: Floats
+    error_link: Floats
+    error_watts: Floats
+    left_out: dict[str, str]
+    notes: tuple[str, ...]
+
+    def reachable(self) -> NDArray[np.bool_]:
+        """(N, N): worker i has measured links with host k both ways."""
+        return np.isfinite(self.up_s + self.down_s)
+
+
+def costs(
+    profile: Profile,
+    model: str | None = None,
+    framework: str | None = None,
+    batch: int | None = None,
+    rates: Mapping[str, float] | None = None,
+    include: Sequence[str] = (),
+) -> Costs:
+    """Costs of ``model`` at ``batch`` (the profiled one) on every device that has all that is needed.
+
+    model, framework: may be left out where the profile holds one; rates: what-if line rates of devices'
+    networks, bytes/s; include: devices that must not be left out. Raises PlanError naming what is missing.
+    """
+    rates = rates or {}
+    _check_names(profile, "--rate", rates)
+    _check_names(profile, "--include", include)
+    model, framework = pick(profile, "model", model), pick(profile, "framework", framework, model)
+    steps, left_out = timed_steps(profile, model, framework, batch)
+    for name in include:
+        if name in left_out:
+            raise PlanError(f"--include {name}: {left_out[name]}; profile it again or do not include it")
+    if not steps:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise PlanError(f"no device can train {model} ({reasons}); run `planner profile` again")
+    return _assemble(
+        profile, steps, left_out, next(iter(steps.values())).batch if batch is None else batch, rates
+    )
+
+
+def _assemble(
+    profile: Profile,
+    steps: Mapping[str, StepProfile],
+    left_out: dict[str, str],
+    batch: int,
+    rates: Mapping[str, float],
+) -> Costs:
+    names = tuple(steps)
+    each = list(steps.values())
+    first = each[0]
+    up_bytes, down_bytes = first.gradient_bytes + first.state_bytes, first.parameter_bytes
+    gradient_s = np.array([gradient_at(step, batch) for step in each])
+    grown = gradient_s / _means(step.gradient_s for step in each)
+    caps = {name: network.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
+    pairs = network.exchanges(names, network.measured(profile), caps, up_bytes, down_bytes)
+    capacities = {
+        direction: _array(
+            network.capacity_bytes_per_s(profile, name, direction, names, caps) for name in names
+        )
+        for direction in ("in", "out")
+    }
+    watts = [wattage(profile.devices[name], step) for name, step in steps.items()]
+    return Costs(
+        names=names, model=first.model, framework=first.framework, batch=batch,
+        up_bytes=up_bytes, down_bytes=down_bytes,
+        gradient_s=gradient_s,
+        copy_s=_means(step.copy_s for step in each),
+        update_s=_means(step.update_s for step in each),
+        build_s=_array(step.build_s for step in each),
+        service_s=_means(step.service_s for step in each),
+        step_cpu_s=_array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in each) * grown,
+        cores=_array(_cores(profile.devices[name]) for name in names),
+        in_bytes_per_s=capacities["in"],
+        out_bytes_per_s=capacities["out"],
+        up_s=pairs[0], down_s=pairs[1], worker_cpu_s=pairs[2], host_cpu_s=pairs[3], error_link=pairs[4],
+        idle_w=_array(each.idle_w for each in watts), busy_w=_array(each.busy_w for each in watts),
+        power_sources=tuple(each.source for each in watts),
+        error_gradient=_errors(step.gradient_s for step in each),
+        error_copy=_errors(step.copy_s for step in each),
+        error_update=_errors(step.update_s for step in each),
+        error_service=_errors(step.service_s for step in each),
+        error_watts=_array(each.error for each in watts),
+        left_out=left_out,
+        notes=(
+            *_batch_notes(steps, batch),
+            *network.faster_than_measured(profile, rates),
+            *_link_notes(names, pairs[0] + pairs[1]),
+        ),
+    )  # fmt: skip
+
+
+def _batch_notes(steps: Mapping[str, StepProfile], batch: int) -> list[str]:
+    outside = [name for name, step in steps.items() if not max(1, step.batch // 2) <= batch <= step.batch]
+    if not outside:
+        return []
+    return [f"extrapolated: batch size {batch} lies outside what was timed on {', '.join(outside)}"]
+
+
+def _link_notes(names: Sequence[str], exchange_s: Floats) -> list[str]:
+    missing = [f"{names[i]}-{names[k]}" for i, k in np.argwhere(~np.isfinite(exchange_s)) if i <= k]
+    if not missing:
+        return []
+    return [f"links not measured, so neither end serves the other: {', '.join(missing)}"]
+
+
+def _check_names(profile: Profile, option: str, names: Sequence[str] | Mapping[str, float]) -> None:
+    for name in names:
+        if name not in profile.devices:
+            raise PlanError(f"{option} {name}: no such device; devices: {', '.join(profile.devices)}")
+
+
+def _cores(device: DeviceProfile) -> float:
+    assert device.facts is not None
+    return device.facts.usable_cores
+
+
+def _means(samples: Iterable[Samples]) -> Floats:
+    return _array(mean(each.values) if each.values else 0.0 for each in samples)
+
+
+def _errors(samples: Iterable[Samples]) -> Floats:
+    return _array(standard_error(each) for each in samples)
+
+
+def _array(values: Iterable[float]) -> Floats:
+    return np.fromiter(values, np.float64)

@@ -1,0 +1,120 @@
+"""From uncontended costs to the cycle of every worker in every candidate cluster (T_i^C of Eq. 2).
+
+Gu et al. tune the factors alpha and beta of Eq. 2 and 3 by hand; here the cycle follows from the queueing
+model, and ``without_network`` gives the value that the paper's form divides by.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner import queueing
+from planner.clusters import Candidates
+from planner.costs import Costs
+
+Floats = NDArray[np.float64]
+
+#: What a cycle's time goes to; the largest share is the cluster's bottleneck.
+COMPUTE, SLOW_LINK, SERVER_LINK, SERVER_CPU = range(4)
+BOTTLENECKS = ("compute", "slow link", "server link", "server CPU")
+
+
+class Cycles(NamedTuple):
+    """Steady state of C candidates of N devices.
+
+    cycle_s: (C, N), T_i^C, infinite where a device is no member; busy: (C, N), share of the time a device
+    works at full load; shares: (C, 4), where the workers' time goes, summing to 1, as in BOTTLENECKS.
+    """
+
+    cycle_s: Floats
+    busy: Floats
+    shares: Floats
+
+
+def solve(costs: Costs, candidates: Candidates) -> Cycles:
+    """Cycles of all candidates; a device alone computes and updates by itself and uses no network."""
+    members = candidates.members(len(costs.names))
+    alone = members.sum(axis=1) == 1
+    uncontended_s, demand_s = _stations(costs)
+    demand_s, delay_s = queueing.split_cycle(uncontended_s, demand_s)
+    lattice = queueing.solve(demand_s, delay_s)
+    cycle_s = lattice.cycle_s[candidates.hosts, candidates.masks]
+    cycle_s[alone] = np.where(members[alone], costs.gradient_s + costs.update_s, np.inf)
+    rate = 1 / cycle_s
+    shares = _shares(
+        costs, candidates.hosts, rate, demand_s, lattice.queue[candidates.hosts, candidates.masks]
+    )
+    shares[alone] = np.eye(4)[COMPUTE]
+    busy = _busy(costs, candidates.hosts, rate)
+    busy[alone] = members[alone]
+    return Cycles(cycle_s, busy, shares)
+
+
+def without_network(costs: Costs) -> Costs:
+    """The devices with infinitely fast links: of an exchange only the busier end's processor time stays."""
+    exchange_s = np.minimum(costs.up_s + costs.down_s, np.maximum(costs.worker_cpu_s, costs.host_cpu_s))
+    np.fill_diagonal(exchange_s, np.diagonal(costs.up_s + costs.down_s))
+    unlimited = np.full(len(costs.names), np.inf)
+    return costs._replace(
+        up_s=exchange_s,
+        down_s=np.zeros_like(exchange_s),
+        in_bytes_per_s=unlimited,
+        out_bytes_per_s=unlimited,
+    )
+
+
+def _stations(costs: Costs) -> tuple[Floats, Floats]:
+    """Uncontended cycles (host, worker) and demands (host, worker, station) of the queueing model."""
+    remote = ~np.eye(len(costs.names), dtype=bool)
+    held_s = _update_cpu_s(costs)
+    uncontended_s = (costs.gradient_s + costs.copy_s + costs.up_s.T + costs.down_s.T) + costs.service_s[
+        :, None
+    ]
+    demand_s = np.zeros((*uncontended_s.shape, len(queueing.STATIONS)))
+    sent_s, received_s = costs.up_bytes / costs.in_bytes_per_s, costs.down_bytes / costs.out_bytes_per_s
+    demand_s[..., queueing.LINK_IN] = np.minimum(sent_s[:, None], costs.up_s.T) * remote
+    demand_s[..., queueing.LINK_OUT] = np.minimum(received_s[:, None], costs.down_s.T) * remote
+    demand_s[..., queueing.PROCESSOR] = (costs.host_cpu_s / costs.cores).T + held_s[:, None]
+    demand_s[..., queueing.PROCESSOR] += np.diag(_local_compute_s(costs))
+    demand_s[..., queueing.LOCK] = (costs.service_s - held_s)[:, None]
+    demand_s[~np.isfinite(uncontended_s)] = 0.0
+    return uncontended_s, demand_s
+
+
+def _update_cpu_s(costs: Costs) -> Floats:
+    """(N,) part of an update that loads the host's processors as a whole: one thread of its cores."""
+    return costs.service_s / np.maximum(1.0, costs.cores)
+
+
+def _local_compute_s(costs: Costs) -> Floats:
+    """(N,) part of a gradient that loads the processors of a host it shares with the server."""
+    return np.minimum(costs.gradient_s, costs.step_cpu_s / costs.cores)
+
+
+def _shares(costs: Costs, hosts: NDArray[np.int64], rate: Floats, demand_s: Floats, queue: Floats) -> Floats:
+    """(C, 4) mean shares of the workers' cycles; a queue is the time spent in it times the rate (Little)."""
+    at_host = np.arange(hosts.size), hosts
+    shares = np.empty((hosts.size, len(BOTTLENECKS)))
+    links_s = demand_s[..., queueing.LINK_IN] + demand_s[..., queueing.LINK_OUT]
+    one_core_s = (costs.host_cpu_s * np.maximum(0.0, 1 - 1 / costs.cores)).T
+    local_s = _local_compute_s(costs)[hosts] * rate[at_host]
+    in_links = queue[:, queueing.LINK_IN] + queue[:, queueing.LINK_OUT]
+    on_server = queue[:, queueing.PROCESSOR] + queue[:, queueing.LOCK]
+    shares[:, COMPUTE] = rate @ (costs.gradient_s + costs.copy_s)
+    shares[:, SERVER_LINK] = in_links - (rate * links_s[hosts]).sum(axis=1)
+    shares[:, SERVER_CPU] = on_server - local_s + (rate * one_core_s[hosts]).sum(axis=1)
+    workers = (rate > 0).sum(axis=1)
+    shares[:, SLOW_LINK] = workers - shares[:, [COMPUTE, SERVER_LINK, SERVER_CPU]].sum(axis=1)
+    shares = np.maximum(shares, 0.0)
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _busy(costs: Costs, hosts: NDArray[np.int64], rate: Floats) -> Floats:
+    """(C, N) share of the time at full load: computing, its part of the exchanges, and the server's work."""
+    exchange_s = (costs.worker_cpu_s / costs.cores[:, None]).T
+    served_s = (costs.host_cpu_s / costs.cores).T + _update_cpu_s(costs)[:, None]
+    busy: Floats = rate * (costs.gradient_s + costs.copy_s + exchange_s[hosts])
+    busy[np.arange(hosts.size), hosts] += (rate * served_s[hosts]).sum(axis=1)
+    np.minimum(busy, 1.0, out=busy)
+    return busy

@@ -1,0 +1,151 @@
+"""Records from JSON and back to files: what does not fit is named by its key path."""
+
+import contextlib
+import json
+import os
+import tempfile
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from planner.errors import RecordError
+from profilers import records
+
+Record = TypeVar("Record")
+
+REMEDY = "run the command that wrote it again"
+_UNIONS = (Union, types.UnionType)
+
+
+def decode(cls: type[Record], value: object, where: str = "") -> Record:
+    """The record of type ``cls`` in a JSON value.
+
+    cls: a NamedTuple of str, bool, int, float, Any, dict[str, X], tuple[X, ...], X | None and other
+    such NamedTuples. where: path of ``value`` in its document, for messages. Raises RecordError.
+    """
+    return cast(Record, _decode(cls, value, where))
+
+
+def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:
+    """Read a record from a JSON file. Raises RecordError naming the file, the line or key, the remedy.
+
+    A record with a field ``schema`` must carry the one this program writes.
+    """
+    value = _read(path, remedy)
+    try:
+        if "schema" in getattr(cls, "_fields", ()):
+            _check_schema(value)
+        return decode(cls, value)
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}; {remedy}") from None
+
+
+def save(record: object, path: Path) -> None:
+    """Write a record as JSON, whole or not at all: a file beside it, flushed, then renamed.
+
+    Raises RecordError naming the path, the reason and the remedy; an older file stays as it was.
+    """
+    text = json.dumps(records.encode(record), indent=1, allow_nan=False) + "\n"
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False) as file:
+            temporary = file.name
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise RecordError(
+            f"cannot write {path}: {error.strerror or error}; make room or write access there, "
+            "or choose another folder, and run again"
+        ) from error
+
+
+def _read(path: Path, remedy: str) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise RecordError(f"{path}, line {error.lineno}: not JSON ({error.msg}); {remedy}") from error
+    except UnicodeDecodeError as error:
+        raise RecordError(f"{path}: not text ({error.reason}); {remedy}") from error
+    except OSError as error:
+        raise RecordError(f"cannot read {path}: {error.strerror or error}; {remedy}") from error
+    except RecordError as error:
+        raise RecordError(f"{path}: {error}; {remedy}") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise RecordError(f"{name} is not a JSON number")
+
+
+def _check_schema(value: object) -> None:
+    found = value.get("schema") if isinstance(value, Mapping) else None
+    if found is not None and found != records.SCHEMA:
+        raise RecordError(f"schema: written as {found!r}, this planner reads {records.SCHEMA}")
+
+
+def _decode(cls: Any, value: Any, where: str) -> Any:
+    origin = get_origin(cls)
+    if cls is Any:
+        return value
+    if origin in _UNIONS:
+        return None if value is None else _decode(_present(cls), value, where)
+    if origin is dict:
+        _expect(value, dict, "an object", where)
+        item = get_args(cls)[1]
+        return {key: _decode(item, each, _join(where, key)) for key, each in value.items()}
+    if origin is tuple:
+        _expect(value, list, "a list", where)
+        item = get_args(cls)[0]
+        return tuple(_decode(item, each, f"{where}[{index}]") for index, each in enumerate(value))
+    if hasattr(cls, "_fields"):
+        return _decode_record(cls, value, where)
+    return _decode_scalar(cls, value, where)
+
+
+def _decode_record(cls: Any, value: Any, where: str) -> Any:
+    _expect(value, dict, f"an object ({cls.__name__})", where)
+    missing = [key for key in cls._fields if key not in value and key not in cls._field_defaults]
+    extra = [key for key in value if key not in cls._fields]
+    if missing or extra:
+        faults = [f"missing {key!r}" for key in missing] + [f"unknown {key!r}" for key in extra]
+        raise RecordError(f"{where or cls.__name__}: {', '.join(faults)}")
+    hints = get_type_hints(cls)
+    return cls(**{key: _decode(hints[key], each, _join(where, key)) for key, each in value.items()})
+
+
+def _decode_scalar(cls: Any, value: Any, where: str) -> Any:
+    if cls is float:
+        if isinstance(value, bool):
+            _refuse(value, "a number", where)
+        _expect(value, (int, float), "a number", where)
+        return float(value)
+    if cls is int and isinstance(value, bool):
+        _refuse(value, "a whole number", where)
+    _expect(value, cls, {int: "a whole number", str: "a string", bool: "true or false"}[cls], where)
+    return value
+
+
+def _present(union: Any) -> Any:
+    """X of X | None."""
+    (present,) = (each for each in get_args(union) if each is not type(None))
+    return present
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else str(key)
+
+
+def _expect(value: object, kinds: Any, expected: str, where: str) -> None:
+    if not isinstance(value, kinds):
+        _refuse(value, expected, where)
+
+
+def _refuse(value: object, expected: str, where: str) -> NoReturn:
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    raise RecordError(f"{where or 'the document'}: expected {expected}, found {shown}")

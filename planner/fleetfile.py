@@ -1,0 +1,237 @@
+"""The form of a fleet file, and its mistakes: all at once, each with its line and a remedy."""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import ErrorDetails
+
+from planner.errors import FleetError
+from planner.fleet import Address, Device, Fleet, default_python, parse_address, parse_rate, suggest
+from planner.tomllines import Location, line_of, lines_of, repeated
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _words(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise ValueError(
+            f"no shell reads {value!r}: {error}; close the quotation, or write a list"
+        ) from error
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Entry(_Table):
+    """One ``[devices.NAME]``. A validator sees the keys declared above its own."""
+
+    address: str
+    key: str | None = None
+    jump: str | None = None
+    kind: Annotated[str, Field(min_length=1)] = "pc"
+    data_address: Annotated[str | None, Field(min_length=1)] = None
+    data_interface: Annotated[str | None, Field(min_length=1)] = None
+    idle_watts: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
+    max_watts: Annotated[float | None, Field(gt=0, allow_inf_nan=False)] = None
+    prefix: Annotated[list[str], BeforeValidator(_words)] = []
+    python: Annotated[str | None, Field(min_length=1)] = None
+    venv: Annotated[str | None, Field(min_length=1)] = None
+    environment: dict[str, str] = {}
+    rate: str | None = None
+    slowdown: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+
+    @field_validator("address")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        if value != "local":
+            parse_address(value)
+        return value
+
+    @field_validator("key", "jump")
+    @classmethod
+    def _only_over_ssh(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if info.data.get("address") == "local":
+            raise ValueError('means nothing where address is "local"; remove it')
+        return value
+
+    @field_validator("key")
+    @classmethod
+    def _key(cls, value: str, info: ValidationInfo) -> str:
+        path = _beside(value, info)
+        if not path.is_file():
+            raise ValueError(f"there is no key file {path}; make one with ssh-keygen, or correct the path")
+        return str(path)
+
+    @field_validator("jump")
+    @classmethod
+    def _jump(cls, value: str) -> str:
+        for hop in [] if value == "none" else value.split(","):
+            parse_address(hop.strip())
+        return value
+
+    @field_validator("max_watts")
+    @classmethod
+    def _watts(cls, value: float, info: ValidationInfo) -> float:
+        idle = info.data.get("idle_watts")
+        if idle is not None and value < idle:
+            raise ValueError(f"{value:g} W is below idle_watts, {idle:g} W; exchange or correct them")
+        return value
+
+    @field_validator("python", "venv")
+    @classmethod
+    def _home(cls, value: str, info: ValidationInfo) -> str:
+        if value.startswith("~") and (info.data.get("prefix") or not value.startswith("~/")):
+            raise ValueError(f'"{value}": no shell expands this ~ on the device; write the whole path')
+        return value
+
+    @field_validator("venv")
+    @classmethod
+    def _one_python(cls, value: str, info: ValidationInfo) -> str:
+        if info.data.get("python") is not None:
+            raise ValueError("and python both name an interpreter; keep one of them")
+        return value
+
+    @field_validator("environment")
+    @classmethod
+    def _variables(cls, value: dict[str, str]) -> dict[str, str]:
+        wrong = [name for name in value if not _VARIABLE.fullmatch(name)]
+        if wrong:
+            raise ValueError(f"not names of variables: {', '.join(map(repr, wrong))}")
+        return value
+
+    @field_validator("rate")
+    @classmethod
+    def _rate(cls, value: str) -> str:
+        parse_rate(value)
+        return value
+
+
+class _File(_Table):
+    ssh_config: str | None = None
+    devices: Annotated[dict[str, _Entry], Field(min_length=1)]
+
+    @field_validator("ssh_config")
+    @classmethod
+    def _ssh_config(cls, value: str, info: ValidationInfo) -> str:
+        path = _beside(value, info)
+        if not path.is_file():
+            raise ValueError(f"there is no file {path}; correct or remove it")
+        return str(path)
+
+
+def parse_fleet(text: str, path: Path) -> Fleet:
+    """The fleet of a file's text. Raises FleetError with every mistake, one a line."""
+    twice = [
+        f"{path}:{line}: devices.{name} is declared twice; rename one"
+        for name, line in repeated(text, "devices")
+    ]
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FleetError("\n".join(twice or [_syntax(str(error), text, path)])) from error
+    mistakes = list(_bad_names(table))
+    try:
+        file = _File.model_validate(table, context=path.parent)
+    except ValidationError as error:
+        mistakes += [(_where(details), _say(details)) for details in error.errors()]
+    if mistakes:
+        lines = lines_of(text)
+        located = sorted((line_of(lines, where), where, what) for where, what in mistakes)
+        report = (f"{path}:{line}: {'.'.join(where)}: {what}" for line, where, what in located)
+        raise FleetError("\n".join(report))
+    config = Path(file.ssh_config) if file.ssh_config else None
+    return Fleet(tuple(_device(name, entry, config) for name, entry in file.devices.items()), path)
+
+
+def _device(name: str, entry: _Entry, ssh_config: Path | None) -> Device:
+    local = entry.address == "local"
+    address = Address(None, "", None) if local else parse_address(entry.address)
+    python = f"{entry.venv.rstrip('/')}/bin/python" if entry.venv else entry.python
+    return Device(
+        name=name,
+        host=None if local else address.host,
+        port=address.port,
+        user=address.user,
+        key=Path(entry.key) if entry.key else None,
+        jump=entry.jump,
+        kind=entry.kind,
+        data_address=entry.data_address,
+        data_interface=entry.data_interface,
+        idle_watts=entry.idle_watts,
+        max_watts=entry.max_watts,
+        python=_at_home(python, local) if python else default_python(local),
+        prefix=tuple(entry.prefix),
+        environment=entry.environment,
+        rate_bytes_per_s=parse_rate(entry.rate) if entry.rate else None,
+        slowdown=entry.slowdown,
+        ssh_config=None if local else ssh_config,
+    )
+
+
+def _at_home(program: str, local: bool) -> str:
+    """``~/`` without a shell: sshd starts every command in the home directory."""
+    if local:
+        return str(Path(program).expanduser())
+    return f"./{program[2:]}" if program.startswith("~/") else program
+
+
+def _beside(value: str, info: ValidationInfo) -> Path:
+    """A path as written in the file: ~ is expanded, a relative one starts at the file's folder."""
+    folder = info.context
+    assert isinstance(folder, Path)
+    return (folder / Path(value).expanduser()).absolute()
+
+
+def _bad_names(table: dict[str, Any]) -> Iterator[tuple[Location, str]]:
+    devices = table.get("devices")
+    for name in devices if isinstance(devices, dict) else ():
+        if not _NAME.fullmatch(name):
+            yield ("devices", name), "a name has letters, digits, - and _, and starts with a letter or digit"
+
+
+def _where(details: ErrorDetails) -> Location:
+    return tuple(str(part) for part in details["loc"])
+
+
+def _say(details: ErrorDetails) -> str:
+    """What is wrong, in the words of someone who edits the file."""
+    location, kind = _where(details), details["type"]
+    known = _Entry.model_fields if location[:1] == ("devices",) else _File.model_fields
+    if kind == "extra_forbidden":
+        return f"unknown key; {suggest(location[-1], known)}"
+    if kind == "missing" and location == ("devices",):
+        return 'there are no devices; add [devices.NAME] with address = "user@host" or "local"'
+    if kind == "missing":
+        return "is missing"
+    if kind == "too_short" and location == ("devices",):
+        return 'is empty; add [devices.NAME] with address = "user@host" or "local"'
+    if kind in ("dict_type", "model_type"):
+        return f"should be a table, not {details['input']!r}"
+    if kind == "value_error":
+        return str(details["ctx"]["error"])
+    return f"{details['msg'][:1].lower()}{details['msg'][1:]}, not {details['input']!r}"
+
+
+def _syntax(message: str, text: str, path: Path) -> str:
+    line = re.search(r"at line (\d+)", message)
+    number = int(line[1]) if line else max(1, len(text.splitlines()))
+    return f"{path}:{number}: not TOML: {message}"

@@ -1,0 +1,103 @@
+"""What an exchange with a parameter server costs on every pair of devices, and what a host's link holds."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.profilefile import DeviceProfile, Profile
+from planner.transfers import rate_bytes_per_s, relative_error, transfer_s
+from profilers.records import LinkProfile
+
+Floats = NDArray[np.float64]
+Links = Mapping[tuple[str, str], LinkProfile]
+
+#: Payload share of Ethernet's line rate at 1500-byte packets: what is left of a rate the operator names.
+PAYLOAD = 0.941
+#: A host's link shows no contention when all peers at once get this share of what each gets alone.
+UNCONTENDED = 0.95
+
+
+def measured(profile: Profile) -> Links:
+    """The links that were measured, by source and target."""
+    return {(link.source, link.target): link for link in profile.links if link.bytes_per_s.values}
+
+
+def cap_bytes_per_s(device: DeviceProfile, what_if: float | None) -> float:
+    """Bytes/s that a device's network is held to: the what-if's payload, else the declared rate."""
+    if what_if is not None:
+        return what_if * PAYLOAD
+    declared = device.device.get("rate_bytes_per_s")
+    return math.inf if declared is None else float(declared)
+
+
+def exchanges(
+    names: Sequence[str], links: Links, caps: Mapping[str, float], up_bytes: int, down_bytes: int
+) -> Floats:
+    """(5, N, N) [worker, host]: up_s, down_s, worker_cpu_s, host_cpu_s, relative error of up and down.
+
+    links: as ``measured``; caps: bytes/s by device. Infinite seconds where a link was not measured; on the
+    diagonal all processor seconds are the host's.
+    """
+    found = np.full((5, len(names), len(names)), np.inf)
+    found[2:] = 0.0
+    for i, worker in enumerate(names):
+        for k, host in enumerate(names):
+            up, down = links.get((worker, host)), links.get((host, worker))
+            if up is not None and down is not None:
+                cap = math.inf if i == k else min(caps[worker], caps[host])
+                found[:, i, k] = _exchange(up, down, cap, up_bytes, down_bytes)
+        found[2:4, i, i] = 0.0, found[2:4, i, i].sum()
+    return found
+
+
+def _exchange(
+    up: LinkProfile, down: LinkProfile, cap: float, up_bytes: int, down_bytes: int
+) -> tuple[float, float, float, float, float]:
+    up_s, down_s = transfer_s(up, up_bytes, cap), transfer_s(down, down_bytes, cap)
+    worker_cpu_s = up.send_cpu_s * up_bytes + down.receive_cpu_s * down_bytes
+    host_cpu_s = up.receive_cpu_s * up_bytes + down.send_cpu_s * down_bytes
+    error = math.hypot(relative_error(up, up_bytes) * up_s, relative_error(down, down_bytes) * down_s)
+    return up_s, down_s, worker_cpu_s, host_cpu_s, error / (up_s + down_s)
+
+
+def capacity_bytes_per_s(
+    profile: Profile, host: str, direction: str, names: Sequence[str], caps: Mapping[str, float]
+) -> float:
+    """All peers at once into (``in``) or out of (``out``) a host.
+
+    Its cap, or infinite, where they do not hinder one another; the best pair's rate where no fan was
+    measured.
+    """
+    links, alone = measured(profile), {}
+    for peer in names:
+        link = links.get((peer, host) if direction == "in" else (host, peer))
+        if link is not None and peer != host:
+            alone[peer] = rate_bytes_per_s(link, min(caps[peer], caps[host]))
+    if not alone:
+        return caps[host]
+    for fan in profile.fans:
+        peers = set(fan.bytes_per_s) & set(alone)
+        if (fan.host, fan.direction) == (host, direction) and len(peers) > 1:
+            together = sum(fan.bytes_per_s[peer] for peer in peers)
+            contended = together < UNCONTENDED * sum(alone[peer] for peer in peers)
+            return min(together, caps[host]) if contended else caps[host]
+    return min(max(alone.values()), caps[host])
+
+
+def faster_than_measured(profile: Profile, rates: Mapping[str, float]) -> list[str]:
+    """Notes on what-if rates above what a device's links ever showed, which therefore change nothing."""
+    notes = []
+    for name, rate in rates.items():
+        own = [
+            rate_bytes_per_s(link)
+            for ends, link in measured(profile).items()
+            if name in ends and len(set(ends)) > 1
+        ]
+        if own and max(own) < rate * PAYLOAD:
+            notes.append(
+                f"--rate {name}: its links measured {max(own) * 8e-6:.3g} Mbit/s at most; "
+                "a faster network than that cannot be predicted from this profile"
+            )
+    return notes

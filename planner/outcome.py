@@ -1,0 +1,111 @@
+"""What a run came to, beside what was predicted of it. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from planner.decode import decode
+from planner.plan import Plan
+from planner.wattage import total
+from power_models import nameplate
+from profilers.records import UNAVAILABLE, PowerReading
+
+
+class Worker(NamedTuple):
+    """One worker over the whole run: watts (None unknown) with their source; seconds of its life spent each way."""
+
+    steps: int
+    busy_s: float
+    exchange_s: float
+    evaluation_s: float
+    watts: float | None
+    source: str
+
+
+def workers(
+    plan: Plan,
+    account: Mapping[str, Any],
+    windows: Mapping[str, Sequence[Mapping[str, Any]]],
+    spent: Mapping[str, Sequence[Sequence[float]]],
+) -> dict[str, Worker]:
+    """Each worker's part. ``windows``: what its sensors said, in turn; ``spent``: (steps, busy, exchange,
+    evaluation) of each of its lives.
+
+    Watts come from sensors, averaged over the windows by their length; else from the plan's idle and busy watts
+    and the share of the run's time that the worker was busy.
+    """
+    result = {}
+    for name in plan.workers:
+        busy, exchange, evaluation = (math.fsum(life[i] for life in spent[name]) for i in (1, 2, 3))
+        watts, source = _watts(plan, name, windows[name], busy + evaluation, float(account["elapsed_s"]))
+        steps = int(account["workers"].get(name, {}).get("steps", 0))
+        result[name] = Worker(steps, busy, exchange, evaluation, watts, source)
+    return result
+
+
+def _watts(
+    plan: Plan, name: str, windows: Sequence[Mapping[str, Any]], busy_s: float, elapsed_s: float
+) -> tuple[float | None, str]:
+    power = plan.power[name]
+    read = []
+    for window in windows:
+        readings = tuple(decode(PowerReading, reading, f"{name}.window") for reading in window["power"])
+        found = total(readings)
+        if found is not None:
+            read.append((float(window["duration_s"]), *found))
+    if read:
+        seconds = math.fsum(duration for duration, _, _ in read)
+        return math.fsum(duration * watts for duration, watts, _ in read) / seconds, read[0][2]
+    if power.idle_w is None or power.busy_w is None:
+        return None, UNAVAILABLE
+    fraction = min(1.0, busy_s / elapsed_s) if elapsed_s else 0.0
+    return float(nameplate.watts(power.idle_w, power.busy_w, fraction)), f"{power.source} at the measured busy share"
+
+
+def result(plan: Plan, account: Mapping[str, Any], parts: Mapping[str, Worker], built_s: Mapping[str, float]) -> dict[str, Any]:
+    """result.json: measured beside predicted time, power, energy and EDP, and each worker's part.
+
+    The training time is the wall time from the word to begin until the last update, less what evaluations on the
+    way cost the cluster: the evaluating worker's seconds times its share of the steps.
+    """
+    done = max(1, sum(part.steps for part in parts.values()))
+    on_the_way = [e for e in account["evaluations"] if e["step"] < plan.steps]
+    evaluation_s = math.fsum(e["seconds"] * parts[e["worker"]].steps / done for e in on_the_way)
+    time_s = float(account["elapsed_s"]) - evaluation_s
+    known = [part.watts for part in parts.values() if part.watts is not None]
+    power_w = math.fsum(known) if len(known) == len(parts) else None
+    measured = figures(time_s, power_w)
+    predicted = figures(plan.prediction.time_s, plan.prediction.power_w)
+    return {
+        "model": plan.model,
+        "steps": plan.steps,
+        "server": plan.server,
+        "workers": {
+            name: {**part._asdict(), "predicted_share": plan.shares[name], "build_s": built_s.get(name)}
+            for name, part in parts.items()
+        },
+        "predicted": predicted,
+        "measured": {**measured, "wall_s": account["elapsed_s"], "evaluation_s": evaluation_s},
+        "error": {key: _relative(measured[key], predicted[key]) for key in measured},
+        "evaluations": account["evaluations"],
+        "power_sources": sorted({part.source for part in parts.values()}),
+        "service_s": account.get("service_s"),
+    }
+
+
+def figures(time_s: float, power_w: float | None) -> dict[str, float | None]:
+    """The four metrics from the two they are made of (Eq. 6 and 7)."""
+    energy_j = None if power_w is None else power_w * time_s
+    return {
+        "time_s": time_s,
+        "power_w": power_w,
+        "energy_j": energy_j,
+        "edp_js": None if energy_j is None else energy_j * time_s,
+    }
+
+
+def _relative(measured: float | None, predicted: float | None) -> float | None:
+    """How far the prediction was from the measurement, as a share of the measurement."""
+    if measured is None or predicted is None or measured == 0:
+        return None
+    return predicted / measured - 1.0

@@ -1,0 +1,170 @@
+"""Time, power, energy and EDP of every candidate cluster (Gu et al., Eq. 2 to 7)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner import cycles
+from planner.clusters import Candidates
+from planner.costs import Costs
+from power_models import nameplate
+
+Floats = NDArray[np.float64]
+
+#: The measured means a prediction's time rests on, one of each a device.
+MEANS = ("gradient", "copy", "update", "service", "link")
+LINK = MEANS.index("link")
+
+
+class Prediction(NamedTuple):
+    """One cluster. power_w is None where a member's watts are unknown; energy and EDP follow from it."""
+
+    time_s: float
+    power_w: float | None
+
+    @property
+    def energy_j(self) -> float | None:
+        """E_j = P_j T_j (Eq. 6)."""
+        return None if self.power_w is None else self.power_w * self.time_s
+
+    @property
+    def edp_js(self) -> float | None:
+        """EDP_j = E_j T_j (Eq. 7)."""
+        return None if self.power_w is None else self.power_w * self.time_s**2
+
+
+class Factors(NamedTuple):
+    """alpha and beta of Eq. 2 and 3 by device (N,), NaN for devices that are no members.
+
+    T_i^C = T_i alpha_time beta_time, where alpha_time leads to infinitely fast links and beta_time from there
+    to the real ones; T_i is a step of the device alone. The same for power, from the busy watts P_i.
+    """
+
+    alpha_time: Floats
+    beta_time: Floats
+    alpha_power: Floats
+    beta_power: Floats
+
+
+class Predictions(NamedTuple):
+    """C candidates of N devices.
+
+    time_s, power_w (NaN unknown), network_bytes: (C,); cycle_s: (C, N), infinite for no member; device_w:
+    (C, N), 0 for no member; steps: (C, N), each worker's part; shares: (C, 4) as in cycles.BOTTLENECKS.
+    time_errors: (C, 5, N) relative standard error of the time that each of MEANS of each device brings;
+    power_errors: (C, N) of the power, from each device's watts.
+    """
+
+    candidates: Candidates
+    time_s: Floats
+    power_w: Floats
+    network_bytes: Floats
+    cycle_s: Floats
+    device_w: Floats
+    steps: Floats
+    shares: Floats
+    time_errors: Floats
+    power_errors: Floats
+
+    def one(self, index: int) -> Prediction:
+        """The prediction of one candidate."""
+        power_w = float(self.power_w[index])
+        return Prediction(float(self.time_s[index]), None if np.isnan(power_w) else power_w)
+
+
+def predict(
+    costs: Costs, candidates: Candidates, steps: int, count_idle: bool = False, extra_w: float = 0.0
+) -> Predictions:
+    """Predict all candidates running ``steps`` steps in all.
+
+    count_idle: also count the idle watts of the devices in ``costs`` that are no members (Eq. 5 counts
+    members only); extra_w: watts spent whatever is chosen.
+    """
+    state = cycles.solve(costs, candidates)
+    rate = 1 / state.cycle_s
+    time_s = run_time(steps, rate, costs.build_s)
+    done = rate * np.maximum(0.0, time_s[:, None] - costs.build_s)
+    device_w = device_watts(costs, candidates, state)
+    members = rate > 0
+    power_w = device_w.sum(axis=1) + extra_w
+    if count_idle:
+        power_w = power_w + np.where(members, 0.0, costs.idle_w).sum(axis=1)
+    crossing = done.sum(axis=1) - done[np.arange(time_s.size), candidates.hosts]
+    return Predictions(
+        candidates=candidates,
+        time_s=time_s,
+        power_w=power_w,
+        network_bytes=crossing * (costs.up_bytes + costs.down_bytes),
+        cycle_s=state.cycle_s,
+        device_w=device_w,
+        steps=done,
+        shares=state.shares,
+        time_errors=_time_errors(costs, candidates, state.cycle_s, done, time_s),
+        power_errors=_power_errors(costs, members, state.busy, power_w),
+    )
+
+
+def run_time(steps: int, rate: Floats, build_s: Floats) -> Floats:
+    """T_j of S = sum_i r_i max(0, T_j - T_i^B) (Eq. 4, clamped), (C,) seconds.
+
+    rate: (C, N) steps/s, 0 for no member; build_s: (N,). The left side is the largest of the sums over
+    subsets of workers, so T_j is the smallest of their roots, and a prefix in order of build times has it.
+    """
+    order = np.argsort(build_s)
+    rates = np.cumsum(rate[:, order], axis=1)
+    built = np.cumsum(rate[:, order] * build_s[order], axis=1)
+    roots = np.divide(steps + built, rates, out=np.full_like(rates, np.inf), where=rates > 0)
+    shortest: Floats = roots.min(axis=1)
+    return shortest
+
+
+def device_watts(costs: Costs, candidates: Candidates, state: cycles.Cycles) -> Floats:
+    """P_i^C, (C, N): idle watts and the busy share of what load adds; 0 for no member, NaN unknown."""
+    members = candidates.members(len(costs.names))
+    return np.where(members, nameplate.watts(costs.idle_w, costs.busy_w, state.busy), 0.0)
+
+
+def factors(costs: Costs, mask: int, host: int) -> Factors:
+    """alpha and beta of one cluster."""
+    candidate = Candidates(np.array([mask]), np.array([host]))
+    ideal_costs = cycles.without_network(costs)
+    real, ideal = cycles.solve(costs, candidate), cycles.solve(ideal_costs, candidate)
+    real_w, ideal_w = (device_watts(costs, candidate, state)[0] for state in (real, ideal))
+    members = candidate.members(len(costs.names))[0]
+
+    def ratio(upper: Floats, lower: Floats) -> Floats:
+        return np.divide(upper, lower, out=np.full(members.shape, np.nan), where=members & (lower > 0))
+
+    return Factors(
+        alpha_time=ratio(ideal.cycle_s[0], costs.gradient_s + costs.update_s),
+        beta_time=ratio(real.cycle_s[0], ideal.cycle_s[0]),
+        alpha_power=ratio(ideal_w, costs.busy_w),
+        beta_power=ratio(real_w, ideal_w),
+    )
+
+
+def _time_errors(
+    costs: Costs, candidates: Candidates, cycle_s: Floats, done: Floats, time_s: Floats
+) -> Floats:
+    """(C, 5, N). First order: d log T = sum_i w_i d log T_i^C, w_i = S_i / (T sum of active rates); a mean m
+    in a cycle has d log T_i^C = m / T_i^C d log m. What it changes in the queues is left out."""
+    rows, hosts = np.arange(time_s.size), candidates.hosts
+    alone = candidates.members(len(costs.names)).sum(axis=1) == 1
+    active = np.where(done > 0, 1 / cycle_s, 0.0).sum(axis=1)
+    weight = done / (active * time_s)[:, None] / cycle_s
+    together = np.where(alone[:, None], 0.0, weight)
+    errors = np.zeros((time_s.size, len(MEANS), len(costs.names)))
+    exchange_s = np.where(costs.reachable(), costs.up_s + costs.down_s, 0.0)
+    errors[:, 0] = weight * costs.gradient_s * costs.error_gradient
+    errors[:, 1] = together * costs.copy_s * costs.error_copy
+    errors[:, 2] = (weight - together) * costs.update_s * costs.error_update
+    errors[rows, 3, hosts] = together.sum(axis=1) * (costs.service_s * costs.error_service)[hosts]
+    errors[:, 4] = together * (exchange_s * costs.error_link).T[hosts]
+    return errors
+
+
+def _power_errors(costs: Costs, members: NDArray[np.bool_], busy: Floats, power_w: Floats) -> Floats:
+    """(C, N): the busy watts' errors, weighted with their share in the power; 0 where watts are unknown."""
+    share = np.where(members, busy * costs.busy_w, 0.0) / power_w[:, None]
+    return np.nan_to_num(share * costs.error_watts)

@@ -1,0 +1,232 @@
+"""Profiling a fleet (Gu et al., steps 1 and 2): devices in parallel, then the links, kept as they come."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import planner
+from backends import models
+from planner.addresses import data_addresses
+from planner.agents import Agent
+from planner.crew import Crew, in_parallel
+from planner.decode import decode, save
+from planner.errors import PlanError, PlannerError
+from planner.fleet import Device, Fleet
+from planner.linkprobe import Outstanding, measure_links
+from planner.profilefile import DeviceProfile, Profile, load_profile
+from profilers import records
+
+IDLE_S = 2.0
+#: A link is measured again after a day: what a device computes stays, what else its network carries does not.
+LINK_AGE_S = 86_400.0
+
+#: Called with a device (or "links"), what it does now, and how far that is from 0 to 1 (None: unknown).
+OnProgress = Callable[[str, str, float | None], None]
+
+
+class Wanted(NamedTuple):
+    """What to measure. ``input_shape`` and ``classes`` are a data set's; the models' own where None."""
+
+    models: tuple[str, ...]
+    batch: int = 32
+    protocol: str = "adaptive"
+    framework: str = "torch"
+    input_shape: tuple[int, ...] | None = None
+    classes: int | None = None
+    steps_planned: int | None = None
+
+    def fingerprint(self, model: str) -> str:
+        """The content hash of one of the models. Raises PlanError for one that does not exist or fit."""
+        try:
+            if models.is_user_model(model):
+                return models.fingerprint(model)
+            return models.fingerprint(models.model(model, self.input_shape, self.classes))
+        except ValueError as error:
+            raise PlanError(str(error)) from error
+
+
+class Profiler:
+    """Measures what is still missing and writes the profile after every part."""
+
+    def __init__(self, fleet: Fleet, wanted: Wanted, path: Path, on_progress: OnProgress, fresh: bool = False) -> None:
+        self._fleet = fleet
+        self._wanted = wanted
+        self._path = path
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        self._fingerprints = {model: wanted.fingerprint(model) for model in wanted.models}
+        self.profile = self._previous(fresh)
+
+    def run(self, log: Path | None = None) -> Profile:
+        """Profile the fleet. A device that fails loses only its own part: see ``DeviceProfile.error``."""
+        with Crew(log) as crew:
+            crew.open(self._fleet.devices)
+            for name, error in crew.errors.items():
+                self._note(name, error=str(error))
+            in_parallel(crew.agents, lambda name: self._device(crew.devices[name], crew.agents[name]))
+            self._links(crew)
+        return self.profile
+
+    def _previous(self, fresh: bool) -> Profile:
+        kept: dict[str, DeviceProfile] = {}
+        links: tuple[records.LinkProfile, ...] = ()
+        fans: tuple[records.FanProfile, ...] = ()
+        took: dict[str, float] = {}
+        if self._path.exists() and not fresh:
+            before = load_profile(self._path)
+            names = {device.name for device in self._fleet.devices}
+            kept = {name: device for name, device in before.devices.items() if name in names}
+            young = time.time() - LINK_AGE_S
+            links = tuple(link for link in before.links if link.measured_s > young and {link.source, link.target} <= names)
+            fans = tuple(fan for fan in before.fans if fan.measured_s > young and {fan.host, *fan.bytes_per_s} == names)
+            took = before.took_s
+        devices = {
+            device.name: DeviceProfile(declared(device), None, None, (), None, {}) for device in self._fleet.devices
+        }
+        for name, old in kept.items():
+            devices[name] = old._replace(device=devices[name].device, error=None)
+        steps = self._wanted.steps_planned
+        return Profile(records.SCHEMA, planner.__version__, time.time(), devices, links, fans, took, steps)
+
+    def _note(self, name: str, **changes: Any) -> None:
+        """Change one device's part and write the file."""
+        with self._lock:
+            self.profile.devices[name] = self.profile.devices[name]._replace(**changes)
+            save(self.profile, self._path)
+
+    # -- one device ----------------------------------------------------------------------------------
+
+    def _device(self, device: Device, agent: Agent) -> None:
+        try:
+            self._facts(device, agent)
+            for model in self._wanted.models:
+                self._steps(device, agent, model)
+            self._on_progress(device.name, "done", 1.0)
+        except PlannerError as error:
+            self._note(device.name, error=str(error))
+            self._on_progress(device.name, f"failed: {error}", None)
+
+    def _facts(self, device: Device, agent: Agent) -> None:
+        self._on_progress(device.name, "facts", None)
+        facts = decode(records.Facts, agent.call("facts", timeout_s=60.0), f"{device.name}.facts")
+        before = self.profile.devices[device.name]
+        if before.facts is None or identity(before.facts) != identity(facts):
+            self._note(device.name, idle=None, steps=(), took_s={})
+        self._note(device.name, facts=facts)
+        if self.profile.devices[device.name].idle is None:
+            self._on_progress(device.name, "idle power", None)
+            began = time.monotonic()
+            idle = decode(records.Window, agent.call("idle", timeout_s=60.0, seconds=IDLE_S), f"{device.name}.idle")
+            took = {**self.profile.devices[device.name].took_s, "idle": time.monotonic() - began}
+            self._note(device.name, idle=idle, took_s=took)
+
+    def _steps(self, device: Device, agent: Agent, model: str) -> None:
+        if any(self._still_valid(device, steps) for steps in self._of(device.name, model)):
+            self._on_progress(device.name, f"{model}: measured before", 1.0)
+            return
+        began = time.monotonic()
+        wanted = self._wanted
+        answer = agent.call(
+            "steps",
+            timeout_s=600.0,
+            on_event=lambda event: self._step_progress(device.name, model, event),
+            model=place_model(agent, model),
+            framework_name=wanted.framework,
+            batch=wanted.batch,
+            protocol=wanted.protocol,
+            slowdown=device.slowdown,
+            input_shape=wanted.input_shape,
+            classes=wanted.classes,
+        )
+        measured = decode(records.StepProfile, answer, f"{device.name}.steps")
+        measured = measured._replace(model=model, fingerprint=self._fingerprints[model])
+        before = self.profile.devices[device.name]
+        others = tuple(steps for steps in before.steps if steps not in self._of(device.name, model))
+        took = {**before.took_s, model: time.monotonic() - began}
+        self._note(device.name, steps=(*others, measured), took_s=took)
+
+    def _of(self, name: str, model: str) -> list[records.StepProfile]:
+        """What is there of this model, framework and batch size."""
+        wanted = self._wanted
+        key = (model, wanted.framework, wanted.batch)
+        return [s for s in self.profile.devices[name].steps if (s.model, s.framework, s.batch) == key]
+
+    def _still_valid(self, device: Device, steps: records.StepProfile) -> bool:
+        facts = self.profile.devices[device.name].facts
+        installed = facts.frameworks.get(steps.framework, {}).get("version") if facts else None
+        return (
+            steps.fingerprint == self._fingerprints[steps.model]
+            and steps.protocol == self._wanted.protocol
+            and steps.slowdown == device.slowdown
+            and steps.framework_version == installed
+        )
+
+    def _step_progress(self, name: str, model: str, event: dict[str, Any]) -> None:
+        share = {"warm-up": None, "timed": min(1.0, max(event["steps"] / 500.0, 0.01 / max(event["precision"], 0.01)))}
+        self._on_progress(name, f"{model}: {event['stage']} step {event['steps']}", share.get(event["stage"]))
+
+    # -- links ---------------------------------------------------------------------------------------
+
+    def _links(self, crew: Crew) -> None:
+        able = {name: agent for name, agent in crew.agents.items() if self.profile.devices[name].error is None}
+        have = {(link.source, link.target) for link in self.profile.links}
+        fans = {(fan.host, fan.direction) for fan in self.profile.fans}
+        outstanding = Outstanding.among(able, have, fans)
+        if not outstanding:
+            return
+        began = time.monotonic()
+        sizes = sorted({s.parameter_bytes for d in self.profile.devices.values() for s in d.steps})
+        addresses = data_addresses({name: crew.devices[name] for name in able}, able)
+        errors = measure_links(
+            able,
+            addresses,
+            sizes,
+            on_progress=lambda what, share: self._on_progress("links", what, share),
+            on_result=self._keep,
+            only=outstanding,
+        )
+        self.profile.took_s["links"] = self.profile.took_s.get("links", 0.0) + time.monotonic() - began
+        save(self.profile, self._path)
+        for what, reason in errors.items():
+            self._on_progress("links", f"{what}: {reason}", None)
+
+    def _keep(self, result: records.LinkProfile | records.FanProfile) -> None:
+        now = time.time()
+        with self._lock:
+            if isinstance(result, records.LinkProfile):
+                self.profile = self.profile._replace(links=(*self.profile.links, result._replace(measured_s=now)))
+            else:
+                self.profile = self.profile._replace(fans=(*self.profile.fans, result._replace(measured_s=now)))
+            save(self.profile, self._path)
+
+
+def declared(device: Device) -> dict[str, Any]:
+    """What the fleet file says of a device that a prediction needs."""
+    return {
+        "kind": device.kind,
+        "idle_watts": device.idle_watts,
+        "max_watts": device.max_watts,
+        "rate_bytes_per_s": device.rate_bytes_per_s,
+        "slowdown": device.slowdown,
+    }
+
+
+def identity(facts: records.Facts) -> tuple[Any, ...]:
+    """What must stay for earlier measurements to hold."""
+    return (facts.hostname, facts.board, facts.machine, facts.online_cores, facts.usable_cores, facts.gpus)
+
+
+def place_model(agent: Agent, model: str) -> str:
+    """A user's model file goes to the device; the name of a known model stays as it is."""
+    if not models.is_user_model(model):
+        return model
+    path, _, function = model.rpartition(":")
+    source = Path(path).read_bytes()
+    return f"{agent.store(f'model-{models.fingerprint(model)}.py', source)}:{function}"
+
+
+def chosen(fleet: Fleet, names: Sequence[str]) -> Fleet:
+    """The fleet with only the named devices; all of them where none is named. Raises FleetError on a typo."""
+    return Fleet(tuple(fleet.device(name) for name in names), fleet.path) if names else fleet

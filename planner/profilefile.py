@@ -1,0 +1,51 @@
+"""profile.json: everything that was measured of a fleet, raw samples kept."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from planner.decode import load
+from profilers import records
+
+
+class DeviceProfile(NamedTuple):
+    """What is known of one device.
+
+    device: what the fleet file declares of it, {kind, idle_watts, max_watts, rate_bytes_per_s,
+    slowdown}, None where undeclared; facts and idle: None where the device did not get that far;
+    error: why it cannot take part, or None; took_s: seconds each part of its profiling took.
+    """
+
+    device: dict[str, Any]
+    facts: records.Facts | None
+    idle: records.Window | None
+    steps: tuple[records.StepProfile, ...]
+    error: str | None
+    took_s: dict[str, float]
+
+
+class Profile(NamedTuple):
+    """A profiled fleet.
+
+    planner: the version that wrote it; created_s: seconds since the epoch; links: directed, source
+    == target is the loopback between a worker and a server on the same host; took_s: seconds each
+    part common to all devices took (links); steps_planned: training steps the profile was made for.
+    """
+
+    schema: int
+    planner: str
+    created_s: float
+    devices: dict[str, DeviceProfile]
+    links: tuple[records.LinkProfile, ...]
+    fans: tuple[records.FanProfile, ...]
+    took_s: dict[str, float]
+    steps_planned: int | None = None
+
+    def profiling_s(self) -> float:
+        """Seconds profiling took: devices run in parallel, then the links one after another."""
+        slowest = max((sum(device.took_s.values()) for device in self.devices.values()), default=0.0)
+        return slowest + sum(self.took_s.values())
+
+
+def load_profile(path: Path) -> Profile:
+    """Read profile.json. Raises RecordError, with the remedy, when it is missing or does not fit."""
+    return load(Profile, path, remedy="run `planner profile` again")

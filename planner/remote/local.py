@@ -1,0 +1,110 @@
+"""This machine as one more device."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO
+
+from planner.errors import DeviceLostError
+from planner.remote.base import Completed, Process, Remote
+from planner.remote.drain import LAST_WORDS_S, Drain
+
+_PATIENCE_S = 3.0
+_ERRORS_BYTES = 1 << 16
+
+
+class LocalRemote(Remote):
+    """Commands as processes here, each leading a session of its own, so that Ctrl-C does not reach it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._processes: list[LocalProcess] = []
+
+    def run(self, command: Sequence[str], timeout_s: float = 30.0) -> Completed:
+        process = _start(command, subprocess.DEVNULL)
+        try:
+            stdout, stderr = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise DeviceLostError(f"{self.name}: {command[0]} did not end within {timeout_s:g} s") from error
+        finally:
+            _kill(process)
+        return Completed(process.returncode, stdout, stderr)
+
+    def spawn(self, command: Sequence[str]) -> "LocalProcess":
+        process = LocalProcess(self.name, command)
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        while self._processes:
+            self._processes.pop().close()
+
+
+class LocalProcess(Process):
+    """A running command on this machine."""
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        self._name = name
+        self._popen = _start(command, subprocess.PIPE)
+        self._closed = False
+        self._stderr = Drain(_stream(self._popen.stderr).read, _ERRORS_BYTES)
+
+    def write(self, data: bytes) -> None:
+        stdin = _stream(self._popen.stdin)
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[stdin.write(rest) :]
+        except (OSError, ValueError) as error:
+            raise DeviceLostError(f"{self._name}: the process there has ended") from error
+
+    def read(self, size: int) -> bytes:
+        try:
+            data = _stream(self._popen.stdout).read(size)
+        except ValueError:  # closed
+            return b""
+        if not data:
+            self._stderr.join(LAST_WORDS_S)
+        return data
+
+    def errors(self) -> bytes:
+        return self._stderr.bytes()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(OSError):
+            _stream(self._popen.stdin).close()
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_PATIENCE_S)
+        _kill(self._popen)
+        self._stderr.join(_PATIENCE_S)
+        _stream(self._popen.stdout).close()
+        _stream(self._popen.stderr).close()
+
+
+def _start(command: Sequence[str], stdin: int) -> subprocess.Popen[bytes]:
+    """Through env(1): a command that is not there ends with 127 and a line, as it does over SSH."""
+    return subprocess.Popen(
+        ["env", "--", *command],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End what is left of the process and of its children."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _stream(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe

@@ -1,0 +1,90 @@
+"""Every path that planner writes or looks for."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from planner.errors import RecordError
+
+FLEET = "fleet.toml"
+PROFILE = "profile.json"
+PLAN = "plan.json"
+
+
+def newest_profile(folder: Path) -> Path:
+    """The newest profile*.json of a folder. Raises RecordError where there is none."""
+    found = sorted(folder.glob("profile*.json"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise RecordError(f"no profile*.json in {folder.resolve()}; run `planner profile` first or name one")
+    return found[-1]
+
+
+class RunFolder:
+    """The folder of one training run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, parent: Path, model: str) -> "RunFolder":
+        """A new folder named after the time and the model. Raises RecordError where it cannot be made."""
+        label = Path(model.partition(":")[0]).stem
+        stem = f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{label}"
+        for suffix in ("", *(f"-{number}" for number in range(2, 100))):
+            path = parent / (stem + suffix)
+            try:
+                path.mkdir(parents=True)
+                return cls(path)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise RecordError(f"cannot make run folder {path}: {error.strerror}") from error
+        raise RecordError(f"cannot make a new run folder in {parent}: too many of this second")
+
+    @property
+    def plan(self) -> Path:
+        return self.path / PLAN
+
+    @property
+    def options(self) -> Path:
+        return self.path / "options.json"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.npz"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "remote.log"
+
+
+class EventLog:
+    """Appends events as JSON lines, each with the seconds since the log was opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("a", encoding="utf-8")
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+
+    def write(self, source: str, event: dict[str, Any]) -> None:
+        """One line, readable at once by whoever follows the file."""
+        line = {"t_s": round(time.monotonic() - self._began, 4), "from": source, **event}
+        with self._lock:
+            if not self._stream.closed:
+                self._stream.write(json.dumps(line) + "\n")
+                self._stream.flush()
+
+    def close(self) -> None:
+        """Write no more."""
+        with self._lock:
+            self._stream.close()

@@ -1,0 +1,75 @@
+"""Which of a profile's step timings a plan rests on, and why the other devices are left out."""
+
+from collections import Counter
+
+from planner.errors import PlanError
+from planner.profilefile import Profile
+from profilers.records import StepProfile
+from profilers.stats import mean
+
+
+def gradient_at(step: StepProfile, batch: int) -> float:
+    """Mean gradient seconds at a batch size: affine through the half and the full batch that were timed.
+
+    The slope is held between no cost an image and no cost a step.
+    """
+    full_s = mean(step.gradient_s.values)
+    if batch == step.batch:
+        return full_s
+    slope_s = (full_s - mean(step.half_batch_s.values)) / (step.batch - step.batch // 2)
+    return full_s + min(max(slope_s, 0.0), full_s / step.batch) * (batch - step.batch)
+
+
+def timed_steps(
+    profile: Profile, model: str, framework: str, batch: int | None
+) -> tuple[dict[str, StepProfile], dict[str, str]]:
+    """Timings by device, and the reason by device that is left out.
+
+    Of several batch sizes the nearest to ``batch`` counts. Raises PlanError where it must be chosen.
+    """
+    steps: dict[str, StepProfile] = {}
+    left_out: dict[str, str] = {}
+    for name, device in profile.devices.items():
+        timed = [step for step in device.steps if (step.model, step.framework) == (model, framework)]
+        complete = [step for step in timed if _complete(step)]
+        if device.error is not None:
+            left_out[name] = device.error
+        elif device.facts is None:
+            left_out[name] = "its facts were not read"
+        elif not complete:
+            left_out[name] = f"{model} was not timed completely on it with {framework}"
+        else:
+            nearest = min(complete, key=lambda step: abs(step.batch - (batch or step.batch)))
+            if batch in (None, nearest.batch) or nearest.half_batch_s.values:
+                steps[name] = nearest
+            else:
+                left_out[name] = f"{model} was timed on it at batch size {nearest.batch} only"
+    _leave_out_other_versions(steps, left_out)
+    if batch is None and len({step.batch for step in steps.values()}) > 1:
+        raise PlanError(f"{model} was timed at several batch sizes; choose one with --batch-size")
+    return steps, left_out
+
+
+def _complete(step: StepProfile) -> bool:
+    return all(samples.values for samples in (step.gradient_s, step.update_s, step.service_s))
+
+
+def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str, str]) -> None:
+    """Keep the devices that timed the same model as most others."""
+    kinds = Counter((step.fingerprint, step.parameters) for step in steps.values()).most_common(1)
+    for name, step in list(steps.items()):
+        if (step.fingerprint, step.parameters) != kinds[0][0]:
+            left_out[name] = f"its {step.model} ({step.fingerprint}) is not the one most devices timed"
+            del steps[name]
+
+
+def pick(profile: Profile, field: str, chosen: str | None, model: str | None = None) -> str:
+    """The ``model`` or ``framework`` asked for, or the only one. Raises PlanError naming the known."""
+    steps = [step for device in profile.devices.values() for step in device.steps]
+    known = sorted({getattr(step, field) for step in steps if model in (None, step.model)})
+    if chosen is None and len(known) == 1:
+        return str(known[0])
+    if chosen in known:
+        return str(chosen)
+    what = f"choose one with --{field}" if chosen is None else f"{chosen} is not in the profile"
+    raise PlanError(f"{field}: {what}; profiled: {', '.join(known) or 'none, run `planner profile`'}")

@@ -1,0 +1,120 @@
+"""What a training run is made of before it starts: options, data for each worker, orders for each part."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from backends import data
+from backends.schedule import KINDS
+from planner.agents import Agent
+from planner.errors import PlanError, RunError
+from planner.profile import place_model
+
+
+class Options(NamedTuple):
+    """How to train. Counts are in steps; 0 means: a tenth of the run for checkpoints, one epoch for evaluations."""
+
+    data: str
+    rate: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    schedule: str = "constant"
+    warmup: int = 0
+    seed: int = 0
+    evaluate_every: int = 0
+    checkpoint_every: int = 0
+    heartbeat_s: float = 10.0
+
+
+class Shard(NamedTuple):
+    """One worker's part of the training data, as bytes to keep on its device."""
+
+    name: str
+    content: bytes
+
+
+def load_dataset(directory: str) -> data.Dataset:
+    """The data set in a directory. Raises RunError that names what is missing."""
+    try:
+        return data.load(directory)
+    except (ValueError, OSError) as error:
+        raise RunError(str(error)) from error
+
+
+def check(options: Options) -> None:
+    """Raises PlanError naming the option, its value and what would do."""
+    if options.schedule not in KINDS:
+        raise PlanError(f"--schedule {options.schedule}: unknown; known: {', '.join(KINDS)}")
+    for name, value in (("learning-rate", options.rate), ("heartbeat", options.heartbeat_s)):
+        if value <= 0:
+            raise PlanError(f"--{name} {value:g}: must be above 0")
+    if not 0 <= options.momentum < 1:
+        raise PlanError(f"--momentum {options.momentum:g}: must lie in [0, 1)")
+
+
+def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
+    """A named file of images and labels; equal content has an equal name."""
+    content = data.pack(images, labels)
+    return Shard(f"data-{hashlib.sha256(content).hexdigest()[:16]}.npz", content)
+
+
+def shards(dataset: data.Dataset, workers: Sequence[str], shares: dict[str, float], seed: int) -> dict[str, Shard]:
+    """The training data dealt out in proportion to the steps each worker is expected to make.
+
+    So every image is seen about equally often, whatever the speeds. Seeded.
+    """
+    weights = [max(shares[name], 1e-3) for name in workers]
+    parts = data.shards(len(dataset.train_labels), weights, seed)
+    return {
+        name: packed(dataset.train_images[part], dataset.train_labels[part])
+        for name, part in zip(workers, parts, strict=True)
+    }
+
+
+def place(agent: Agent, shard: Shard) -> str:
+    """Bring a file to a device unless it is there already; returns its path there."""
+    path = agent.call("stored", timeout_s=60.0, name=shard.name)
+    return str(path) if path else agent.store(shard.name, shard.content)
+
+
+def part(
+    agent: Agent, plan: Any, options: Options, dataset: data.Dataset, name: str, slowdown: float, files: tuple[str, str]
+) -> dict[str, Any]:
+    """The orders for one worker: model, data and seeds. ``files``: training and test data on its device."""
+    return {
+        "name": name,
+        "framework": plan.framework,
+        "model": place_model(agent, plan.model),
+        "input_shape": dataset.input_shape,
+        "classes": dataset.classes,
+        "model_seed": options.seed,
+        "seed": options.seed * 1009 + plan.workers.index(name),
+        "batch": plan.batch,
+        "slowdown": slowdown,
+        "train": files[0],
+        "test": files[1],
+    }
+
+
+def work(plan: Any, options: Options, dataset: data.Dataset, checkpoint: str, resume: str | None) -> dict[str, Any]:
+    """The orders for the server of a run; ``checkpoint`` and ``resume`` are paths on its device."""
+    epoch = max(1, len(dataset.train_labels) // plan.batch)
+    return {
+        "steps": plan.steps,
+        "optimiser": [options.rate, options.momentum, options.weight_decay],
+        "schedule": [options.schedule, plan.steps, options.warmup],
+        "checkpoint_path": checkpoint,
+        "checkpoint_every": options.checkpoint_every or max(1, plan.steps // 10),
+        "evaluate_every": options.evaluate_every or epoch,
+        "heartbeat_s": options.heartbeat_s,
+        "resume": resume,
+        "description": {"model": plan.model, "framework": plan.framework, "batch": plan.batch, "steps": plan.steps},
+    }
+
+
+def cache_name(folder: Path, suffix: str) -> str:
+    """A name for a run's file in a device's cache that no other run uses."""
+    return f"run-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}-{suffix}"

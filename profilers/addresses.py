@@ -1,0 +1,29 @@
+"""Addresses of this device."""
+
+import fcntl
+import socket
+import struct
+from typing import Optional
+
+_SIOCGIFADDR = 0x8915
+
+
+def interface_address(job, name):
+    # type: (object, str) -> Optional[str]
+    """The IPv4 address of a network interface; None where it has none or does not exist."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("256s", name.encode()[:15])
+        try:
+            answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+        except OSError:
+            return None
+    return socket.inet_ntoa(answer[20:24])
+
+
+def address_towards(job, target):
+    # type: (object, str) -> str
+    """The address this device would send from towards ``target``. Nothing is sent."""
+    family = socket.AF_INET6 if ":" in target else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((target, 9))
+        return str(probe.getsockname()[0])

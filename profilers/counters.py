@@ -1,0 +1,61 @@
+"""The eleven counters of Eq. 1 of Gu et al., from which a power model estimates watts.
+
+Clocks in Hz: f_cpu, mean over the main cluster's online cores; f_gpu; f_emc, the memory controller (on
+a PC the memory clock of the GPU, the only one that can be read); f_cp, the co-processor. Shares 0..1:
+u_cpu, u_gpu, u_cp busy time; u_mem, main memory in use. Bytes in use: m_gpu, m_swap. Cores: c_cp, the
+co-processor's active cores. The co-processor is a second cluster of cores of another design, Denver
+on a TX2; other machines have none. Of several GPUs the first (as NVML orders them) is meant.
+
+What cannot be read is null with a reason, never 0.
+"""
+
+import functools
+from typing import Callable, Dict, List, Tuple
+
+from profilers import procfs, tegra
+from profilers.sensors import nvml
+from profilers.tree import Tree, Unavailable
+
+UNITS = {"f_cpu": "Hz", "f_gpu": "Hz", "f_emc": "Hz", "f_cp": "Hz", "u_cpu": "1", "u_gpu": "1", "u_cp": "1",
+         "u_mem": "1", "m_gpu": "bytes", "m_swap": "bytes", "c_cp": "cores"}
+
+Reader = Callable[[], float]
+
+
+class Counters:
+    """Finds a reader for each counter; the first that answers is kept.
+
+    readers: counter -> reader, which raises Unavailable when it fails; reasons: counter -> why there is none.
+    """
+
+    def __init__(self, tree):
+        # type: (Tree) -> None
+        self._tegrastats = tegra.Tegrastats(tree)
+        self.readers = {}  # type: Dict[str, Reader]
+        self.reasons = {}  # type: Dict[str, str]
+        self._choose(procfs.candidates(tree) + tegra.candidates(tree) + nvml.candidates(tree))
+        if tegra.is_tegra(tree):
+            self._choose([(name, functools.partial(self._tegrastats.read, name))
+                          for name in ("f_gpu", "u_gpu", "f_emc")])
+            self.close()
+        for name in ("f_cp", "u_cp", "c_cp"):
+            if name not in self.readers:
+                self.reasons.setdefault(name, "no second cluster of cores is online")
+
+    def close(self):
+        # type: () -> None
+        """End the programs that answer; the next question starts them again."""
+        self._tegrastats.close()
+
+    def _choose(self, candidates):
+        # type: (List[Tuple[str, Reader]]) -> None
+        for name, reader in candidates:
+            if name in self.readers:
+                continue
+            try:
+                reader()
+            except Unavailable as error:
+                self.reasons[name] = "; ".join(filter(None, (self.reasons.get(name), str(error))))
+            else:
+                self.readers[name] = reader
+                self.reasons.pop(name, None)

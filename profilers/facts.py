@@ -1,0 +1,167 @@
+"""What a device is: each fact a command or a file, and a pure parser of what it says."""
+
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from profilers import cores, procfs, records, sensors, tegra
+from profilers.sensors import nvml
+from profilers.tree import Tree, Unavailable
+
+COMMAND_LIMIT_S = 10.0
+
+
+def collect(frameworks, root="/"):
+    # type: (Iterable[str], str) -> records.Facts
+    """Ask for everything; what cannot be told is None or empty. Imports no framework.
+
+    frameworks: names of modules, such as ``torch``. root: a recorded tree for /proc and /sys. Sensors follow
+    PLANNER_SYSFS_ROOT besides.
+    """
+    tree = Tree(root)
+    memory_bytes, available_bytes = memory(tree)
+    return records.Facts(
+        hostname=platform.node(),
+        board=board(tree),
+        system=system(tree),
+        machine=platform.machine(),
+        python=platform.python_version(),
+        usable_cores=cores.usable_cores(root),
+        online_cores=os.cpu_count() or 1,
+        memory_bytes=memory_bytes,
+        available_bytes=available_bytes,
+        disk_free_bytes=disk_free(os.path.expanduser("~")),
+        frameworks={name: framework(name) for name in frameworks},
+        gpus=gpus(tree),
+        iperf3=parse_iperf3(command_output(["iperf3", "--version"])),
+        sensors=tuple(sensor.name for sensor in sensors.discover(root if tree.emulated else None).sensors),
+        clock_s=time.time(),
+        processor=processor(tree))
+
+
+def parse_os_release(text):
+    # type: (str) -> Optional[str]
+    """/etc/os-release -> its PRETTY_NAME."""
+    match = re.search(r"^PRETTY_NAME=[\"']?(.*?)[\"']?$", text, re.MULTILINE)
+    return match.group(1) if match else None
+
+
+def parse_iperf3(text):
+    # type: (str) -> Optional[str]
+    """``iperf3 --version`` -> the version."""
+    match = re.match(r"iperf (\d\S*)", text)
+    return match.group(1) if match else None
+
+
+def parse_processor(text):
+    # type: (str) -> Optional[str]
+    """/proc/cpuinfo -> the processor's name; on ARM its designs, as implementer/part."""
+    found = procfs.parse_cpuinfo(text)
+    names = {core.get("model name") or "%s/%s" % (core.get("CPU implementer"), core.get("CPU part"))
+             for core in found}
+    return ", ".join(sorted(names)) or None
+
+
+def parse_distribution(name, files):
+    # type: (str, Iterable[str]) -> Optional[str]
+    """The version of a package from the names of what lies beside it.
+
+    ``tensorflow_cpu-2.6.2.dist-info`` and ``tensorflow-1.15-py3.6.egg-info`` both are tensorflow.
+    """
+    variants = r"(?:[-_](?:cpu|gpu|intel|macos))?"
+    pattern = re.compile(re.escape(name) + variants + r"-(\d[^-]*)(?:-.*)?\.(?:dist|egg)-info")
+    versions = [match.group(1) for match in map(pattern.fullmatch, sorted(files)) if match]
+    return versions[-1] if versions else None
+
+
+def board(tree):
+    # type: (Tree) -> Optional[str]
+    """The device tree's model (Jetsons), else what the firmware calls the product (PCs)."""
+    return first_text(tree, "proc/device-tree/model", "sys/class/dmi/id/product_name")
+
+
+def processor(tree):
+    # type: (Tree) -> Optional[str]
+    return parse_processor(first_text(tree, "proc/cpuinfo") or "")
+
+
+def system(tree):
+    # type: (Tree) -> str
+    """Distribution and kernel."""
+    name = parse_os_release(first_text(tree, "etc/os-release", "usr/lib/os-release") or "")
+    return "%s, %s %s" % (name or "unknown distribution", platform.system(), platform.release())
+
+
+def memory(tree):
+    # type: (Tree) -> Tuple[int, int]
+    """(all, available) bytes of main memory: /proc/meminfo, else what POSIX offers."""
+    rows = procfs.parse_meminfo(first_text(tree, "proc/meminfo") or "")
+    if "MemTotal" in rows and "MemAvailable" in rows:
+        return rows["MemTotal"], rows["MemAvailable"]
+    page = os.sysconf("SC_PAGE_SIZE")
+    return page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
+
+
+def disk_free(folder):
+    # type: (str) -> int
+    """Bytes a user may still write in a folder, or the nearest one above that exists."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return shutil.disk_usage(folder).free
+
+
+def framework(name):
+    # type: (str) -> Dict[str, Any]
+    """{version, accelerator, device} without importing it, so accelerator and device are None; or {error}."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError) as error:
+        return {"error": "%s cannot be looked up: %s" % (name, error)}
+    if spec is None or spec.origin is None:
+        return {"error": "%s is not installed for this Python" % name}
+    beside = os.path.dirname(os.path.dirname(spec.origin))
+    return {"version": parse_distribution(name, os.listdir(beside)), "accelerator": None, "device": None}
+
+
+def gpus(tree):
+    # type: (Tree) -> Tuple[str, ...]
+    """Names of the NVIDIA GPUs, the integrated one of a Jetson included."""
+    try:
+        names = tuple(gpu.name() for gpu in nvml.gpus(tree))
+    except Unavailable:
+        names = ()
+    if names or not tegra.is_tegra(tree):
+        return names
+    try:
+        return ("integrated " + os.path.basename(tegra.gpu_folder(tree)),)
+    except Unavailable:
+        return ()
+
+
+def first_text(tree, *names):
+    # type: (Tree, str) -> Optional[str]
+    """The text of the first of these files that can be read and is not empty."""
+    for name in names:
+        try:
+            text = tree.text(name)
+        except Unavailable:
+            continue
+        if text:
+            return text
+    return None
+
+
+def command_output(command):
+    # type: (List[str]) -> str
+    """What a program prints; "" where it is absent, hangs or cannot be run."""
+    try:
+        done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=COMMAND_LIMIT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace")

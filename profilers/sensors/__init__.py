@@ -1,0 +1,21 @@
+"""Power sensors, one small file a kind. To add one: write its ``discover(tree)`` and name it here."""
+
+from typing import Optional
+
+from profilers.sensors import ina3221, nvml, rapl
+from profilers.sensors.base import Found
+from profilers.tree import Tree
+
+SENSORS = {"ina3221": ina3221.discover, "rapl": rapl.discover, "nvml": nvml.discover}
+
+
+def discover(root=None):
+    # type: (Optional[str]) -> Found
+    """Every sensor that answers here, and the reasons of the others.
+
+    root: a tree to read instead of the machine's own; None: PLANNER_SYSFS_ROOT, or "/".
+    """
+    tree = Tree(root)
+    found = [search(tree) for search in SENSORS.values()]
+    return Found(tuple(sensor for part in found for sensor in part.sensors),
+                 tuple(reason for part in found for reason in part.missing))

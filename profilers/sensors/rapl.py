@@ -1,0 +1,71 @@
+"""Intel's and AMD's energy counters, /sys/class/powercap/intel-rapl:*; for root on most systems.
+
+A package and the memory beside it are one sensor (``cpu``); core and uncore are parts of the package
+and left out, and so is the second way to the same counter (intel-rapl-mmio). psys is the board.
+"""
+
+from typing import List, Tuple
+
+from profilers.sensors.base import Found, Sensor, proven
+from profilers.tree import Tree, Unavailable
+
+ZONES = "sys/class/powercap/intel-rapl:[0-9]*"
+
+
+class Zone:
+    """One energy counter, unwrapped: joules since it was made, at most one wrap between two calls."""
+
+    def __init__(self, tree, folder):
+        # type: (Tree, str) -> None
+        self._tree = tree
+        self._folder = folder
+        self._range_uj = tree.number(folder + "/max_energy_range_uj")
+        self._last_uj = tree.number(folder + "/energy_uj")
+        self._sum_uj = 0
+
+    def joules(self):
+        # type: () -> float
+        now_uj = self._tree.number(self._folder + "/energy_uj")
+        step_uj = now_uj - self._last_uj
+        self._sum_uj += step_uj if step_uj >= 0 else step_uj + self._range_uj
+        self._last_uj = now_uj
+        return self._sum_uj / 1e6
+
+
+class Rapl(Sensor):
+    """A package with its memory, or the whole platform."""
+
+    counts_joules = True
+
+    def __init__(self, name, covers, zones, emulated):
+        # type: (str, str, Tuple[Zone, ...], bool) -> None
+        self.name = name
+        self.covers = covers
+        self.emulated = emulated
+        self._zones = zones
+
+    def read(self):
+        # type: () -> float
+        return sum(zone.joules() for zone in self._zones)
+
+
+def discover(tree):
+    # type: (Tree) -> Found
+    """A sensor for each package and one for psys."""
+    sensors = []  # type: List[Sensor]
+    missing = []  # type: List[Tuple[str, str]]
+    for folder in tree.glob(ZONES):
+        if folder.count(":") > 1:
+            continue  # a zone inside another
+        try:
+            zone = tree.text(folder + "/name")
+            folders = [folder] + [part for part in tree.glob(folder + ":*")
+                                  if tree.text(part + "/name") == "dram"]
+            zones = tuple(Zone(tree, part) for part in folders)
+        except Unavailable as error:
+            missing.append(("rapl:" + folder.rsplit(":", 1)[1], str(error)))
+            continue
+        covers = "board" if zone == "psys" else "cpu"
+        sensors.append(Rapl("rapl:" + zone + "+dram" * (len(zones) > 1), covers, zones, tree.emulated))
+    found = proven(sensors)
+    return Found(found.sensors, tuple(missing) + found.missing)

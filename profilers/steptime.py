@@ -1,0 +1,134 @@
+"""Timing steps one by one: warm-up apart, then until the mean is known well enough."""
+
+from typing import Callable, List, NamedTuple, Optional, Tuple
+
+from profilers import records, stats
+
+#: Seconds of one step's phases: gradient, copy to and from the host, update.
+Phases = Tuple[float, float, float]
+
+PROTOCOLS = ("adaptive", "paper")
+WARMUP_LIMIT = 300
+TIMED_MINIMUM = 30
+TIMED_LIMIT = 500
+PRECISION = 0.01
+#: Gu et al., section IV: steps 1-300 warm up, 301-400 are timed, counters are sampled over 401-500.
+PAPER_STEPS = (300, 100, 100)
+
+
+class StepTimes(NamedTuple):
+    """Raw seconds per phase, warm-up apart.
+
+    steady: the warm-up was seen to end; precise: the 95 % interval of the mean step is within 1 %;
+    reason: what ended the measurement (``precise``, ``limit``, ``protocol`` or ``stopped``).
+    """
+
+    gradient_s: records.Samples
+    copy_s: records.Samples
+    update_s: records.Samples
+    steady: bool
+    precise: bool
+    reason: str
+
+
+class Progress(NamedTuple):
+    """After a step: the stage (``warm-up``, ``timed``, ``counters``), its steps so far, and how well the
+    mean is known (half width of its 95 % interval as a share; inf while unknown)."""
+
+    stage: str
+    steps: int
+    precision: float
+
+
+class Hooks(NamedTuple):
+    """What the caller wants to be told. The window is where counters and sensors are to be sampled;
+    ``window_end`` is called exactly when ``window_start`` was, also when a step raises."""
+
+    progress: Callable[[Progress], None] = lambda progress: None
+    window_start: Callable[[], None] = lambda: None
+    window_end: Callable[[], None] = lambda: None
+    should_stop: Callable[[], bool] = lambda: False
+
+
+SILENT = Hooks()
+
+
+def measure(step, protocol="adaptive", hooks=SILENT):
+    # type: (Callable[[], Phases], str, Hooks) -> StepTimes
+    """Call ``step`` again and again and collect the phase seconds that it returns.
+
+    ``adaptive``: warm up until ``stats.warmup_ended``, at most 300 steps; then time at least 30 steps,
+    until the mean is known within 1 % or 500 are timed; the window spans the timed steps.
+    ``paper``: exactly 300 to warm up, 100 timed, 100 in the window (not timed).
+    Raises ValueError for another protocol, and whatever ``step`` raises.
+    """
+    if protocol not in PROTOCOLS:
+        raise ValueError("unknown protocol %r; known: %s" % (protocol, ", ".join(PROTOCOLS)))
+    return (_adaptive if protocol == "adaptive" else _paper)(_Loop(step, hooks))
+
+
+class _Loop:
+    """Runs steps of one stage after the other and remembers whether it was asked to stop."""
+
+    def __init__(self, step, hooks):
+        # type: (Callable[[], Phases], Hooks) -> None
+        self._step = step
+        self._hooks = hooks
+        self.stopped = False
+
+    def run(self, stage, limit, done=lambda totals: False):
+        # type: (str, int, Callable[[List[float]], bool]) -> List[Phases]
+        """At most ``limit`` steps, fewer once ``done`` says so of the step seconds so far."""
+        phases = []  # type: List[Phases]
+        totals = []  # type: List[float]
+        while len(phases) < limit and not done(totals) and not self._asked_to_stop():
+            phases.append(self._step())
+            totals.append(sum(phases[-1]))
+            self._hooks.progress(Progress(stage, len(phases), stats.relative_interval95(totals)))
+        return phases
+
+    def run_in_window(self, stage, limit, done=lambda totals: False):
+        # type: (str, int, Callable[[List[float]], bool]) -> List[Phases]
+        if self._asked_to_stop():
+            return []
+        self._hooks.window_start()
+        try:
+            return self.run(stage, limit, done)
+        finally:
+            self._hooks.window_end()
+
+    def _asked_to_stop(self):
+        # type: () -> bool
+        self.stopped = self.stopped or self._hooks.should_stop()
+        return self.stopped
+
+
+def _adaptive(loop):
+    # type: (_Loop) -> StepTimes
+    warmup = loop.run("warm-up", WARMUP_LIMIT, lambda totals: stats.warmup_ended(totals) is not None)
+    timed = loop.run_in_window(
+        "timed", TIMED_LIMIT, lambda totals: len(totals) >= TIMED_MINIMUM and _precise(totals))
+    return _times(warmup, timed, "stopped" if loop.stopped else None)
+
+
+def _paper(loop):
+    # type: (_Loop) -> StepTimes
+    warmup = loop.run("warm-up", PAPER_STEPS[0])
+    timed = loop.run("timed", PAPER_STEPS[1])
+    loop.run_in_window("counters", PAPER_STEPS[2])
+    return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
+
+
+def _times(warmup, timed, reason):
+    # type: (List[Phases], List[Phases], Optional[str]) -> StepTimes
+    precise = len(timed) >= TIMED_MINIMUM and _precise([sum(phases) for phases in timed])
+    steady = stats.warmup_ended([sum(phases) for phases in warmup]) is not None
+    samples = [records.Samples("s", tuple(step[i] for step in timed), tuple(step[i] for step in warmup))
+               for i in range(3)]
+    return StepTimes(samples[0], samples[1], samples[2], steady, precise,
+                     reason or ("precise" if precise else "limit"))
+
+
+def _precise(totals):
+    # type: (List[float]) -> bool
+    return stats.relative_interval95(totals) <= PRECISION

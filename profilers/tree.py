@@ -1,0 +1,66 @@
+"""A file tree to read /proc and /sys from: the machine's own, or a recorded or emulated one.
+
+``PLANNER_SYSFS_ROOT`` names the root for emulated devices; what is read from there is labelled so.
+"""
+
+import glob
+import os
+from typing import List, Optional
+
+ROOT_VARIABLE = "PLANNER_SYSFS_ROOT"
+
+
+class Unavailable(Exception):
+    """A quantity cannot be read here; the message is the reason, for the operator."""
+
+
+def fail(reason):
+    # type: (str) -> float
+    """A reader of what cannot be read. Raises Unavailable."""
+    raise Unavailable(reason)
+
+
+class Tree:
+    """Reads files below ``root``; paths are given as on the real machine, without the first slash."""
+
+    def __init__(self, root=None):
+        # type: (Optional[str]) -> None
+        self.root = str(root or os.environ.get(ROOT_VARIABLE) or "/")
+
+    @property
+    def emulated(self):
+        # type: () -> bool
+        """Whether this is any tree but the machine's own."""
+        return os.path.abspath(self.root) != "/"
+
+    def path(self, name):
+        # type: (str) -> str
+        return os.path.join(self.root, name.lstrip("/"))
+
+    def text(self, name):
+        # type: (str) -> str
+        """A file's text without surrounding space and NULs. Raises Unavailable."""
+        try:
+            with open(self.path(name), "rb") as file:
+                return file.read().decode("utf-8", "replace").strip("\0 \n\t")
+        except FileNotFoundError:
+            raise Unavailable("/%s does not exist" % name) from None
+        except PermissionError:
+            raise Unavailable("/%s may be read by root only" % name) from None
+        except OSError as error:
+            raise Unavailable("/%s cannot be read: %s" % (name, error.strerror)) from None
+
+    def number(self, name):
+        # type: (str) -> int
+        """The whole number that a file consists of. Raises Unavailable."""
+        text = self.text(name)
+        try:
+            return int(text)
+        except ValueError:
+            raise Unavailable("/%s holds %r instead of a number" % (name, text[:40])) from None
+
+    def glob(self, pattern):
+        # type: (str) -> List[str]
+        """Names that match, sorted, relative to the root."""
+        found = glob.glob(os.path.join(glob.escape(self.root), pattern))
+        return sorted(os.path.relpath(path, self.root) for path in found)

@@ -1,0 +1,100 @@
+"""Profiles made up for tests: round numbers, no noise unless asked for, and every record of the real thing."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from planner.profilefile import DeviceProfile, Profile
+from profilers.records import (
+    SCHEMA,
+    CurvePoint,
+    Facts,
+    FanProfile,
+    LinkProfile,
+    PowerReading,
+    Samples,
+    StepProfile,
+    Window,
+)
+
+MBIT = 125_000.0
+
+
+def seconds(mean_s: float, spread: float = 0.0, count: int = 100) -> Samples:
+    """``count`` values of mean ``mean_s``, alternating ``spread`` (a share) above and below."""
+    return Samples("s", tuple(mean_s * (1 + spread * (-1) ** index) for index in range(count)))
+
+
+def window(watts: float | None = None, covers: str = "wall", source: str = "sensor", sensor: str = "plug") -> Window:
+    """A window with one power reading, or none."""
+    power = () if watts is None else (PowerReading(sensor, source, covers, watts, 0.0, 10),)
+    return Window(10.0, {}, power)
+
+
+def facts(cores: float = 4.0) -> Facts:
+    """An ordinary computer."""
+    return Facts(
+        "host", None, "Linux", "x86_64", "3.11.2", cores, int(cores) or 1, 2**33, 2**32, 2**36,
+        {"torch": {"version": "2.0", "accelerator": "cpu", "device": "cpu"}}, (), None, (), 0.0,
+    )  # fmt: skip
+
+
+def step(gradient_s: float = 0.1, **changes: Any) -> StepProfile:
+    """A timed model of 1 MB on a GPU; ``spread`` shakes the gradient times."""
+    spread = changes.pop("spread", 0.0)
+    made = StepProfile(
+        model="net", fingerprint="abc", framework="torch", framework_version="2.0", accelerator="cuda",
+        threads=1, slowdown=1.0, batch=32, protocol="adaptive", build_s=0.0,
+        gradient_s=seconds(gradient_s, spread), copy_s=seconds(0.0), update_s=seconds(0.01),
+        half_batch_s=seconds(gradient_s * 0.6), service_s=seconds(0.002), steady=True, precise=True,
+        cpu_s_per_step=gradient_s, parameters=250_000, parameter_bytes=1_000_000, gradient_bytes=1_000_000,
+        state_bytes=0, window=window(),
+    )  # fmt: skip
+    return made._replace(**changes)
+
+
+def device(
+    made: StepProfile | None = None,
+    idle_w: float | None = 10.0,
+    max_w: float | None = 50.0,
+    cores: float = 4.0,
+    **declared: Any,
+) -> DeviceProfile:
+    """A profiled device whose watts come from the fleet file."""
+    snapshot = {"kind": "pc", "idle_watts": idle_w, "max_watts": max_w, "rate_bytes_per_s": None, "slowdown": 1.0}
+    steps = (step() if made is None else made,)
+    return DeviceProfile({**snapshot, **declared}, facts(cores), window(), steps, None, {"steps": 20.0})
+
+
+def link(source: str, target: str, rate: float = 100 * MBIT, latency_s: float = 0.0, **changes: Any) -> LinkProfile:
+    """A link without a curve: a message takes latency + bytes / rate, and no processor time."""
+    made = LinkProfile(
+        source, target, "iperf3", Samples("B/s", (rate,) * 5), Samples("s", (latency_s,) * 5), (), 0.0, 0.0
+    )
+    return made._replace(**changes)
+
+
+def curve(points: Mapping[int, float]) -> tuple[CurvePoint, ...]:
+    """A message-size curve: seconds by bytes."""
+    return tuple(CurvePoint(size, seconds(each, count=5)) for size, each in points.items())
+
+
+def links(names: Iterable[str], rates: Mapping[str, float] | None = None, **changes: Any) -> tuple[LinkProfile, ...]:
+    """All ordered pairs, as fast as the slower end (100 Mbit/s by default), and fast loopbacks."""
+    names, rates = list(names), rates or {}
+    found = []
+    for a in names:
+        for b in names:
+            ends = min(rates.get(a, 100 * MBIT), rates.get(b, 100 * MBIT))
+            found.append(link(a, b, 1e9 if a == b else ends, **changes))
+    return tuple(found)
+
+
+def profile(
+    devices: Mapping[str, DeviceProfile],
+    rates: Mapping[str, float] | None = None,
+    fans: tuple[FanProfile, ...] = (),
+    **changes: Any,
+) -> Profile:
+    """A whole profile; ``rates`` are the devices' own links, bytes/s."""
+    made = Profile(SCHEMA, "0.0", 0.0, dict(devices), links(devices, rates), fans, {"links": 5.0})
+    return made._replace(**changes)

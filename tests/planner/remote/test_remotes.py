@@ -1,0 +1,195 @@
+"""One contract for every way to reach a device."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from planner.errors import DeviceLostError
+from planner.fleet import Device
+from planner.remote import connect
+from planner.remote.base import Process, Remote
+from planner.remote.local import LocalRemote
+from planner.remote.ssh import SshRemote
+from tests.sshserver import ssh_server
+
+BIG = 10 << 20
+PYTHON = sys.executable
+
+
+@pytest.fixture(params=["local", "ssh"])
+def remote(
+    request: pytest.FixtureRequest, client_key: paramiko.PKey, target_of: Callable[..., object]
+) -> Iterator[Remote]:
+    if request.param == "local":
+        here = LocalRemote("device")
+        yield here
+        here.close()
+        return
+    with ssh_server(client_key) as server:
+        there = SshRemote("device", target_of(server))
+        yield there
+        there.close()
+
+
+def read_all(process: Process) -> bytes:
+    return b"".join(iter(lambda: process.read(1 << 16), b""))
+
+
+def exists(pid: int) -> bool:
+    """Whether a process lives; one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = 5.0) -> bool:
+    deadline_s = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_run_gives_exit_code_and_both_streams(remote: Remote) -> None:
+    done = remote.run(["sh", "-c", "printf out; printf err >&2; exit 3"])
+    assert done == (3, b"out", b"err")
+
+
+def test_arguments_arrive_as_they_are(remote: Remote) -> None:
+    words = ["a b", "'quoted\"", "$HOME", "*", "", "ü;&|"]
+    done = remote.run([PYTHON, "-c", "import sys; print(ascii(sys.argv[1:]))", *words])
+    assert done.stdout.decode().strip() == ascii(words)
+
+
+def test_run_has_no_input(remote: Remote) -> None:
+    assert remote.run(["cat"]).stdout == b""
+
+
+def test_run_keeps_ten_megabytes_of_both_streams(remote: Remote) -> None:
+    code = f"import sys; sys.stderr.buffer.write(b'e' * {BIG}); sys.stdout.buffer.write(b'o' * {BIG})"
+    done = remote.run([PYTHON, "-c", code])
+    assert (done.code, len(done.stdout), len(done.stderr)) == (0, BIG, BIG)
+
+
+def test_a_command_that_is_not_there_ends_with_127_and_its_name(remote: Remote) -> None:
+    done = remote.run(["no-such-command"])
+    assert done.code == 127
+    assert b"no-such-command" in done.stderr
+
+
+def test_a_command_over_its_time_is_given_up(remote: Remote) -> None:
+    start_s = time.monotonic()
+    with pytest.raises(DeviceLostError, match=r"device: sleep did not end within 0\.3 s"):
+        remote.run(["sleep", "4"], timeout_s=0.3)
+    assert time.monotonic() - start_s < 3
+
+
+def test_a_process_takes_ten_megabytes_and_gives_them_back(remote: Remote) -> None:
+    process = remote.spawn(
+        [PYTHON, "-c", f"import sys; d = sys.stdin.buffer.read({BIG}); sys.stdout.buffer.write(d)"]
+    )
+    data = os.urandom(BIG)
+    process.write(data)
+    assert read_all(process) == data
+    process.close()
+
+
+def test_input_and_output_flow_at_the_same_time(remote: Remote) -> None:
+    process = remote.spawn(["cat"])
+    data = os.urandom(BIG)
+    writer = threading.Thread(target=process.write, args=(data,))
+    writer.start()
+    received = b""
+    while len(received) < BIG:
+        received += process.read(1 << 16)
+    writer.join()
+    assert received == data
+    process.close()
+
+
+def test_read_gives_what_is_there_without_waiting_for_more(remote: Remote) -> None:
+    process = remote.spawn(["cat"])
+    process.write(b"line\n")
+    assert process.read(1 << 16) == b"line\n"
+    process.close()
+
+
+def test_unread_errors_do_not_hold_a_process_up_and_their_end_is_kept(remote: Remote) -> None:
+    code = f"import sys; sys.stderr.write('x' * {BIG}); sys.stderr.write('the end'); print('done')"
+    process = remote.spawn([PYTHON, "-c", code])
+    assert read_all(process) == b"done\n"
+    errors = process.errors()
+    assert errors.endswith(b"x" * 100 + b"the end")
+    assert len(errors) == 1 << 16
+    process.close()
+
+
+def test_what_a_failed_process_said_is_there_when_its_output_ends(remote: Remote) -> None:
+    process = remote.spawn(["no-such-command"])
+    assert read_all(process) == b""
+    assert b"no-such-command" in process.errors()
+    process.close()
+
+
+def test_writing_to_a_process_that_has_ended_says_so(remote: Remote) -> None:
+    process = remote.spawn(["true"])
+    assert read_all(process) == b""
+    with pytest.raises(DeviceLostError, match="device: the process there has ended"):
+        for _ in range(50):
+            process.write(b"x" * 65536)
+            time.sleep(0.02)
+    process.close()
+
+
+def test_close_ends_a_process_that_reads_its_input(remote: Remote) -> None:
+    process = remote.spawn([PYTHON, "-c", "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"])
+    pid = int(process.read(100))
+    assert exists(pid)
+    process.close()
+    assert wait_until(lambda: not exists(pid))
+
+
+def test_close_wakes_a_reader_and_may_be_repeated(remote: Remote) -> None:
+    process = remote.spawn(["cat"])
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(process.read(10)))
+    reader.start()
+    process.close()
+    process.close()
+    reader.join(5)
+    assert got == [b""]
+    with pytest.raises(DeviceLostError):
+        process.write(b"x")
+
+
+def test_closing_a_remote_ends_its_processes_and_may_be_repeated(remote: Remote) -> None:
+    process = remote.spawn([PYTHON, "-c", "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"])
+    pid = int(process.read(100))
+    remote.close()
+    remote.close()
+    assert wait_until(lambda: not exists(pid))
+
+
+def test_a_local_process_that_does_not_listen_is_killed_with_its_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planner.remote.local._PATIENCE_S", 0.2)
+    process = LocalRemote("device").spawn(["sh", "-c", "sleep 60 & echo $! $$; wait"])
+    pids = [int(word) for word in process.read(100).split()]
+    process.close()
+    assert wait_until(lambda: not any(exists(pid) for pid in pids))
+
+
+def test_ctrl_c_does_not_reach_a_local_process() -> None:
+    done = LocalRemote("device").run([PYTHON, "-c", "import os; print(os.getpid() == os.getsid(0))"])
+    assert done.stdout == b"True\n"
+
+
+def test_connect_chooses_by_the_device() -> None:
+    assert isinstance(connect(Device(name="here")), LocalRemote)

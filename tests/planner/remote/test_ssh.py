@@ -1,0 +1,281 @@
+"""What can go wrong on the way to a device, and what the operator is told."""
+
+import logging
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteError
+from planner.remote.ssh import SshRemote
+from planner.sshconfig import SshTarget
+from tests.sshserver import Faults, new_key, ssh_server, write_key
+
+MakeTarget = Callable[..., SshTarget]
+
+
+@pytest.fixture(autouse=True)
+def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+
+
+def answer(target: SshTarget, **options: float) -> bytes:
+    remote = SshRemote("tx2", target, **options)
+    try:
+        return remote.run(["echo", "hello"]).stdout
+    finally:
+        remote.close()
+
+
+def told(target: SshTarget, kind: type[RemoteError], **options: float) -> str:
+    with pytest.raises(RemoteError) as caught:
+        answer(target, **options)
+    assert type(caught.value) is kind or issubclass(type(caught.value), kind)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+class TestHostKeys:
+    def test_a_known_key_is_accepted(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key) as server:
+            assert answer(target_of(server)) == b"hello\n"
+
+    def test_an_unknown_key_is_refused_and_not_stored(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, known_hosts: Path
+    ) -> None:
+        with ssh_server(client_key) as server:
+            message = told(target_of(server, known=""), HostKeyError)
+            assert f"host key of [127.0.0.1]:{server.port} is not known" in message
+            assert server.host_keys[0].fingerprint in message
+            assert message.endswith("check it and run `planner trust tx2`")
+            assert known_hosts.read_text() == ""
+            assert server.logins == 0
+
+    def test_a_changed_key_names_the_line_and_both_fingerprints(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, known_hosts: Path
+    ) -> None:
+        old = new_key()
+        with ssh_server(client_key) as server:
+            message = told(target_of(server, known="# mine\n" + server.known_line(old)), HostKeyError)
+            assert "has changed" in message
+            assert f"{known_hosts}:2 holds" in message
+            assert old.fingerprint in message
+            assert server.host_keys[0].fingerprint in message
+            assert f"ssh-keygen -R '[127.0.0.1]:{server.port}' -f {known_hosts}" in message
+            assert (server.connects, server.logins) == (1, 0)
+
+    def test_a_host_with_several_keys_is_asked_for_the_one_on_record(
+        self, client_key: paramiko.PKey, target_of: MakeTarget
+    ) -> None:
+        keys = (new_key(), paramiko.RSAKey.generate(2048))
+        with ssh_server(client_key, host_keys=keys) as server:
+            assert answer(target_of(server, known=server.known_line(keys[1]))) == b"hello\n"
+
+    def test_a_host_key_alias_is_the_name_on_record(
+        self, client_key: paramiko.PKey, target_of: MakeTarget
+    ) -> None:
+        with ssh_server(client_key) as server:
+            line = server.known_line().replace(server.known_name, "board")
+            assert answer(target_of(server, known=line, host_key_alias="Board")) == b"hello\n"
+
+
+class TestLogins:
+    def test_a_refused_login_names_user_host_keys_and_remedy_and_is_not_repeated(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, key_file: Path
+    ) -> None:
+        with ssh_server(client_key, Faults(refuse_login=True)) as server:
+            message = told(target_of(server), LoginError)
+            assert f"tx2: someone@127.0.0.1:{server.port} refuses the login (tried {key_file})" in message
+            assert f"ssh-copy-id -p {server.port} someone@127.0.0.1" in message
+            assert (server.connects, server.logins) == (1, 1)
+
+    def test_a_second_key_is_tried(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, key_file: Path, tmp_path: Path
+    ) -> None:
+        other = write_key(new_key(), tmp_path / "id_other")
+        with ssh_server(client_key) as server:
+            assert answer(target_of(server, key_files=(other, tmp_path / "absent", key_file))) == b"hello\n"
+
+    def test_a_key_with_a_passphrase_is_left_to_the_agent(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, tmp_path: Path
+    ) -> None:
+        locked = write_key(client_key, tmp_path / "id_locked", password="secret")
+        broken = tmp_path / "id_broken"
+        broken.write_text("no key\n")
+        with ssh_server(client_key) as server:
+            message = told(target_of(server, key_files=(locked, broken)), LoginError)
+        assert f"no key to try; {locked} needs a passphrase: `ssh-add {locked}`" in message
+        assert f"{broken} is no usable private key" in message
+
+
+class TestDroppedConnections:
+    def test_they_are_tried_again(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key, Faults(drop_connects=2)) as server:
+            assert answer(target_of(server)) == b"hello\n"
+            assert server.connects == 3
+
+    def test_the_last_try_says_how_often(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("planner.remote.hops._FIRST_PAUSE_S", 0.01)
+        with ssh_server(client_key, Faults(drop_connects=99)) as server:
+            message = told(target_of(server), RemoteError)
+            assert f"127.0.0.1:{server.port} dropped the connection (try 4 of 4" in message
+            assert "MaxStartups" in message
+            assert server.connects == 4
+
+    def test_a_server_that_never_answers_costs_one_timeout(
+        self, client_key: paramiko.PKey, target_of: MakeTarget
+    ) -> None:
+        start_s = time.monotonic()
+        with ssh_server(client_key, Faults(stall=True)) as server:
+            assert "dropped the connection (try 1 of 4" in told(target_of(server), RemoteError, timeout_s=0.5)
+        assert time.monotonic() - start_s < 3
+
+
+class TestUnreachable:
+    def test_nothing_listens(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key) as server:
+            target = target_of(server)
+        assert f"nothing listens at 127.0.0.1:{target.port}; is sshd running" in told(target, RemoteError)
+
+    def test_the_name_has_no_address(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key) as server:
+            message = told(target_of(server, hostname="no-such-host.invalid"), RemoteError)
+        assert "the name no-such-host.invalid has no address" in message
+
+    def test_no_answer_in_time(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key) as server, socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+            port = full.getsockname()[1]
+            fillers = [socket.socket() for _ in range(3)]
+            for filler in fillers:
+                filler.setblocking(False)
+                filler.connect_ex(("127.0.0.1", port))
+            message = told(target_of(server, port=port), RemoteError, timeout_s=0.3)
+            for filler in fillers:
+                filler.close()
+        assert f"no answer from 127.0.0.1:{port} within 0.3 s" in message
+
+
+class TestLostConnections:
+    def test_a_reader_is_told(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key, Faults(drop_after_bytes=100_000)) as server:
+            process = SshRemote("tx2", target_of(server)).spawn(["head", "-c", "1000000", "/dev/zero"])
+            received = 0
+            with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
+                while data := process.read(1 << 14):
+                    received += len(data)
+            assert received <= 100_000
+
+    def test_run_does_not_give_half_an_answer(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key, Faults(drop_after_bytes=100_000)) as server:
+            remote = SshRemote("tx2", target_of(server))
+            with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
+                remote.run(["head", "-c", "1000000", "/dev/zero"])
+
+    def test_a_writer_is_told(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key) as server:
+            remote = SshRemote("tx2", target_of(server))
+            process = remote.spawn(["sleep", "2"])
+            server.hang_up()
+            with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
+                for _ in range(100):
+                    process.write(b"x" * 65536)
+                    time.sleep(0.01)
+            with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
+                remote.run(["true"])
+            remote.close()
+
+
+class TestJumps:
+    def test_a_device_behind_two_hosts(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with (
+            ssh_server(client_key) as first,
+            ssh_server(client_key) as second,
+            ssh_server(client_key) as last,
+        ):
+            hops = (target_of(first), target_of(second))
+            assert answer(target_of(last, jumps=hops)) == b"hello\n"
+            assert first.forwards == [("127.0.0.1", second.port)]
+            assert second.forwards == [("127.0.0.1", last.port)]
+
+    def test_the_key_of_each_hop_is_checked(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key) as jump, ssh_server(client_key) as last:
+            message = told(target_of(last, jumps=(target_of(jump, known=""),)), HostKeyError)
+            assert f"tx2: host key of [127.0.0.1]:{jump.port} is not known" in message
+            assert last.connects == 0
+
+    def test_the_login_at_a_jump_host_is_named(
+        self, client_key: paramiko.PKey, target_of: MakeTarget
+    ) -> None:
+        with ssh_server(client_key, Faults(refuse_login=True)) as jump, ssh_server(client_key) as last:
+            message = told(target_of(last, jumps=(target_of(jump, user="porter"),)), LoginError)
+        assert f"tx2: porter@127.0.0.1:{jump.port} refuses the login" in message
+
+    def test_a_device_that_the_jump_host_does_not_reach(
+        self, client_key: paramiko.PKey, target_of: MakeTarget
+    ) -> None:
+        with ssh_server(client_key) as jump:
+            with ssh_server(client_key) as gone:
+                target = target_of(gone, jumps=(target_of(jump),))
+            message = told(target, RemoteError)
+        assert f"tx2: the jump host does not reach 127.0.0.1:{target.port}" in message
+
+    def test_a_device_that_drops_connections_behind_a_jump_host(
+        self, client_key: paramiko.PKey, target_of: MakeTarget
+    ) -> None:
+        with ssh_server(client_key) as jump, ssh_server(client_key, Faults(drop_connects=2)) as last:
+            assert answer(target_of(last, jumps=(target_of(jump),))) == b"hello\n"
+            assert (jump.connects, last.connects) == (1, 3)
+
+
+class TestProxyCommands:
+    PIPE = (
+        "import os, socket, sys, threading\n"
+        "link = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+        "def pump():\n"
+        "    while data := os.read(0, 65536): link.sendall(data)\n"
+        "threading.Thread(target=pump, daemon=True).start()\n"
+        "while data := link.recv(65536): os.write(1, data)\n"
+    )
+
+    def test_a_program_carries_the_bytes(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, tmp_path: Path
+    ) -> None:
+        pipe = tmp_path / "pipe.py"
+        pipe.write_text(self.PIPE)
+        with ssh_server(client_key) as server:
+            command = f"{sys.executable} {pipe} {server.port}"
+            assert answer(target_of(server, proxy_command=command)) == b"hello\n"
+
+    def test_one_that_ends_at_once_is_a_dropped_connection(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("planner.remote.hops._FIRST_PAUSE_S", 0.01)
+        with ssh_server(client_key) as server:
+            assert "dropped the connection (try 4 of 4" in told(
+                target_of(server, proxy_command="true"), RemoteError
+            )
+
+    def test_one_that_is_not_there(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
+        with ssh_server(client_key) as server:
+            message = told(target_of(server, proxy_command="no-such-proxy a b"), RemoteError)
+        assert "ProxyCommand `no-such-proxy a b` does not start" in message
+
+
+def test_paramiko_writes_nothing_on_screen(
+    client_key: paramiko.PKey,
+    target_of: MakeTarget,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr("planner.remote.hops._FIRST_PAUSE_S", 0.01)
+    with ssh_server(client_key, Faults(drop_connects=99)) as server:
+        told(target_of(server), RemoteError)
+    assert capfd.readouterr() == ("", "")

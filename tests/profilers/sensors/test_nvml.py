@@ -1,0 +1,93 @@
+"""NVML through a stand-in library in C: two GPUs, the second of a kind that counts no energy."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from profilers.sensors import nvml
+from profilers.tree import Tree, Unavailable
+
+SOURCE = r"""
+#include <string.h>
+#define NOT_SUPPORTED 3
+typedef struct { unsigned gpu, memory; } utilisation;
+typedef struct { unsigned long long total, free, used; } memory;
+static long gpus[2] = {0, 1};
+static unsigned long long millijoules = 5000000000ULL;
+int nvmlInit_v2(void) { return INIT; }
+const char *nvmlErrorString(int code) {
+    return code == NOT_SUPPORTED ? "Not Supported" : "Driver Not Loaded";
+}
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = &gpus[index]; return 0; }
+int nvmlDeviceGetName(void *gpu, char *name, unsigned size) { strncpy(name, "Fake GPU", size); return 0; }
+int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj) {
+    if (*(long *)gpu) return NOT_SUPPORTED;
+    *mj = millijoules += 1500;
+    return 0;
+}
+int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts) { *milliwatts = 75500; return 0; }
+int nvmlDeviceGetClockInfo(void *gpu, int kind, unsigned *mhz) { *mhz = kind ? 5001 : 1455; return 0; }
+int nvmlDeviceGetUtilizationRates(void *gpu, utilisation *rates) {
+    rates->gpu = 42; rates->memory = 7;
+    return 0;
+}
+#ifdef MEMORY
+int nvmlDeviceGetMemoryInfo(void *gpu, memory *info) { info->used = 3ULL << 30; return 0; }
+#endif
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+
+    def build(*defines):
+        folder = tmp_path_factory.mktemp("nvml")
+        (folder / "nvml.c").write_text(SOURCE)
+        subprocess.run([compiler, "-shared", "-fPIC", *("-D" + define for define in defines), "-o",
+                        str(folder / "nvml.so"), str(folder / "nvml.c")], check=True, capture_output=True)
+        return str(folder / "nvml.so")
+    return build
+
+
+@pytest.fixture(scope="module")
+def library(compiled):
+    return compiled("INIT=0", "MEMORY")
+
+
+def test_energy_is_counted_where_it_can_be_and_watts_are_read_elsewhere(library):
+    first, second = nvml.discover(Tree("/"), library).sensors
+    assert (first.name, first.covers, first.source) == ("nvml:0", "gpu", "counter")
+    assert first.read() - first.read() == pytest.approx(-1.5)
+    assert (second.name, second.covers, second.source, second.read()) == ("nvml:1", "gpu", "sensor", 75.5)
+
+
+def test_the_counters_are_those_of_the_first_gpu(library):
+    assert {name: read() for name, read in nvml.candidates(Tree("/"), library)} == pytest.approx({
+        "f_gpu": 1455e6, "f_emc": 5001e6, "u_gpu": 0.42, "m_gpu": 3 << 30})
+    assert [gpu.name() for gpu in nvml.gpus(Tree("/"), library)] == ["Fake GPU", "Fake GPU"]
+
+
+def test_a_function_that_the_driver_lacks_is_a_reason(compiled):
+    readers = dict(nvml.candidates(Tree("/"), compiled("INIT=0")))
+    with pytest.raises(Unavailable, match="this driver has no nvmlDeviceGetMemoryInfo"):
+        readers["m_gpu"]()
+
+
+def test_an_error_is_told_in_the_words_of_the_library(compiled):
+    found = nvml.discover(Tree("/"), compiled("INIT=9"))
+    assert found == ((), (("nvml", "nvmlInit_v2: Driver Not Loaded"),))
+
+
+def test_without_a_driver_every_counter_has_the_reason():
+    for _, read in nvml.candidates(Tree("/"), "libno-such.so.1"):
+        with pytest.raises(Unavailable, match="no NVIDIA driver here"):
+            read()
+
+
+def test_an_emulated_device_does_not_read_the_gpu_of_its_host(tmp_path, library):
+    assert nvml.discover(Tree(tmp_path), library).sensors == ()

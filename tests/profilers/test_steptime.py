@@ -1,0 +1,87 @@
+"""The two protocols: which steps warm up, which are timed, and when the window is open."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from profilers import steptime
+
+
+class Steps:
+    """Steps of a given duration, split over the three phases, that note what the hooks see."""
+
+    def __init__(self, totals):
+        self.totals = iter(totals)
+        self.taken = 0
+        self.window = []
+        self.stages = []
+
+    def __call__(self):
+        self.taken += 1
+        total = next(self.totals)
+        return 0.7 * total, 0.1 * total, 0.2 * total
+
+    def hooks(self, stop_after=10 ** 9):
+        return steptime.Hooks(
+            progress=lambda progress: self.stages.append((progress.stage, progress.steps)),
+            window_start=lambda: self.window.append(self.taken),
+            window_end=lambda: self.window.append(self.taken),
+            should_stop=lambda: self.taken >= stop_after)
+
+
+def test_the_paper_protocol_takes_300_and_100_and_100_steps():
+    steps = Steps(itertools.count(1.0))
+    times = steptime.measure(steps, "paper", steps.hooks())
+    assert steps.taken == 500
+    assert times.gradient_s.warmup == pytest.approx([0.7 * t for t in range(1, 301)])
+    assert times.gradient_s.values == pytest.approx([0.7 * t for t in range(301, 401)])
+    assert times.copy_s.values == pytest.approx([0.1 * t for t in range(301, 401)])
+    assert times.update_s.unit == "s"
+    assert steps.window == [400, 500]
+    assert (times.steady, times.precise, times.reason) == (False, False, "protocol")
+
+
+def test_quiet_steps_are_timed_thirty_times_after_the_shortest_warm_up():
+    steps = Steps(itertools.repeat(0.1))
+    times = steptime.measure(steps, "adaptive", steps.hooks())
+    assert len(times.gradient_s.warmup) == 40
+    assert len(times.gradient_s.values) == 30
+    assert (times.steady, times.precise, times.reason) == (True, True, "precise")
+    assert steps.window == [40, 70]
+    assert steps.stages[0] == ("warm-up", 1) and steps.stages[-1] == ("timed", 30)
+
+
+def test_noisy_steps_are_timed_until_their_mean_is_known_within_a_percent():
+    noise = np.random.default_rng(0).normal(1.0, 0.06, 900)
+    times = steptime.measure(Steps(noise))
+    totals = np.sum([times.gradient_s.values, times.copy_s.values, times.update_s.values], axis=0)
+    assert times.precise and 100 < len(totals) < 300
+    assert np.mean(totals) == pytest.approx(1.0, rel=0.02)
+
+
+def test_what_never_settles_is_flagged_and_bounded():
+    times = steptime.measure(Steps(1.05 ** n for n in itertools.count()))
+    assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (300, 500)
+    assert (times.steady, times.precise, times.reason) == (False, False, "limit")
+
+
+@pytest.mark.parametrize("after, warmup, timed, window", [(7, 7, 0, []), (45, 40, 5, [40, 45])])
+def test_it_stops_when_asked_and_keeps_what_it_has(after, warmup, timed, window):
+    steps = Steps(itertools.repeat(0.1))
+    times = steptime.measure(steps, "adaptive", steps.hooks(stop_after=after))
+    assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (warmup, timed)
+    assert times.reason == "stopped" and not times.precise
+    assert steps.window == window
+
+
+def test_the_window_is_closed_when_a_step_fails():
+    steps = Steps([0.1] * 50)  # StopIteration at the 51st
+    with pytest.raises(StopIteration):
+        steptime.measure(steps, "adaptive", steps.hooks())
+    assert steps.window == [40, 51]
+
+
+def test_an_unknown_protocol_is_named_with_the_known_ones():
+    with pytest.raises(ValueError, match="'quick'; known: adaptive, paper"):
+        steptime.measure(Steps([]), "quick")

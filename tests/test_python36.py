@@ -1,0 +1,90 @@
+"""What ships to devices, under a real Python 3.6 where this machine has one."""
+
+import fcntl
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from planner.ship import agent_archive
+
+ROOT = Path(__file__).resolve().parent.parent
+NUMPY = "numpy==1.19.5"
+NEEDS_A_FRAMEWORK = {"backends.pytorch"}
+EXIT_LIMIT_S = 5
+
+
+def run(*command: str | Path, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=timeout_s
+    )
+
+
+def is_python36(path: str | Path) -> bool:
+    """Whether it runs (a pyenv shim may not) and is what it says."""
+    return run(path, "-c", "import sys; sys.exit(sys.version_info[:2] != (3, 6))").returncode == 0
+
+
+def find_python36() -> Path | None:
+    candidates = [found] if (found := shutil.which("python3.6")) else []
+    if pyenv := shutil.which("pyenv"):
+        versions = Path(run(pyenv, "root").stdout.strip(), "versions")
+        candidates += sorted(map(str, versions.glob("3.6*/bin/python")))
+    return next((Path(path) for path in candidates if is_python36(path)), None)
+
+
+@pytest.fixture(scope="module")
+def python36(pytestconfig: pytest.Config) -> Path:
+    """The python of a virtual environment with numpy, made once and kept in pytest's cache."""
+    base = find_python36()
+    if base is None:
+        pytest.skip("no Python 3.6 on this machine (looked for python3.6 and pyenv's versions)")
+    folder = pytestconfig.cache.mkdir("python36")
+    python, ready = folder / "venv/bin/python", folder / "ready"
+    with (folder / "lock").open("w") as lock:  # the workers of pytest-xdist share the folder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (ready.exists() and is_python36(python)):
+            run(base, "-m", "venv", "--clear", folder / "venv")
+            installed = run(python, "-m", "pip", "install", "--quiet", NUMPY, timeout_s=110)
+            if installed.returncode:
+                pytest.skip(f"Python 3.6 is here, but {NUMPY} cannot be installed: {installed.stderr[-300:]}")
+            ready.touch()
+    return python
+
+
+def shipped_modules() -> list[str]:
+    files = [path for package in ("profilers", "backends") for path in (ROOT / package).rglob("*.py")]
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
+    return sorted({name.removesuffix(".__init__") for name in names} - NEEDS_A_FRAMEWORK)
+
+
+def test_every_module_imports(python36: Path) -> None:
+    lines = "\n".join(f"import {name}" for name in shipped_modules())
+    done = run(python36, "-B", "-c", lines)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_agent_answers_and_ends_with_its_input(python36: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "agent.pyz"
+    archive.write_bytes(agent_archive()[0])
+    agent = subprocess.Popen(
+        [python36, archive],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with agent:
+        assert agent.stdin is not None
+        assert agent.stdout is not None
+        hello = json.loads(agent.stdout.readline())["hello"]
+        agent.stdin.write(json.dumps({"id": 1, "verb": "facts", "args": {}}) + "\n")
+        agent.stdin.flush()
+        answer = json.loads(agent.stdout.readline())
+        _, errors = agent.communicate(timeout=EXIT_LIMIT_S)
+    assert hello["python"].startswith("3.6")
+    assert hello["pid"] == agent.pid
+    assert answer["id"] == 1
+    assert answer["result"]["python"].startswith("3.6"), errors
