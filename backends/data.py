@@ -57,7 +57,9 @@ def load(directory):
     if len(archives) != 1:
         raise ValueError("no image set in %s: expected %s (or with .gz), or %s (or without .bin), or one .npz" % (
             os.path.abspath(directory), ", ".join(IDX_FILES), ", ".join(name + ".bin" for name in CIFAR_BATCHES)))
-    return _checked(directory, formats.read_npz(os.path.join(directory, archives[0]), NPZ_ARRAYS))
+    path = os.path.join(directory, archives[0])
+    with open(path, "rb") as source:
+        return _checked(directory, formats.read_npz(source, path, NPZ_ARRAYS))
 
 
 def _first_present(directory, name, endings):
@@ -178,5 +180,5 @@ def pack(images, labels):
 def unpack(content):
     # type: (bytes) -> Pairs
     """(images, labels) of ``pack``. Raises ValueError if the bytes are not such an archive."""
-    images, labels = formats.read_npz(io.BytesIO(content), ("images", "labels"))
+    images, labels = formats.read_npz(io.BytesIO(content), "the shard received", ("images", "labels"))
     return images, labels

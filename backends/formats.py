@@ -4,12 +4,11 @@ Readers take paths and return arrays; all raise ValueError that names the file a
 Images are uint8 (count, height, width, channels), labels int64 (count,).
 """
 
-import os
 import pickle
 import struct
 import zipfile
 import zlib
-from typing import Any, BinaryIO, Dict, Tuple, Union
+from typing import Any, BinaryIO, Dict, Tuple
 
 import numpy as np
 
@@ -115,15 +114,17 @@ def _cifar_labels(path, labels):
     return labels.astype(np.int64)
 
 
-def read_npz(source, names):
-    # type: (Union[str, BinaryIO], Tuple[str, ...]) -> Tuple[np.ndarray, ...]
-    """The named arrays of an npz archive; pickled objects are refused."""
-    shown = os.path.basename(source) if isinstance(source, str) else "the archive received"
+def read_npz(source, shown, names):
+    # type: (BinaryIO, str, Tuple[str, ...]) -> Tuple[np.ndarray, ...]
+    """The named arrays of an npz archive, which errors call ``shown``; pickled objects are refused."""
+    if not zipfile.is_zipfile(source):
+        raise ValueError("%s is no npz archive, or truncated" % shown)
+    source.seek(0)
     try:
         with np.load(source, allow_pickle=False) as archive:
             missing = [name for name in names if name not in archive.files]
             if missing:
-                raise ValueError("no %s in it, only %s" % (", ".join(missing), ", ".join(archive.files)))
+                raise ValueError("lacks %s, holds %s" % (", ".join(missing), ", ".join(archive.files)))
             return tuple(archive[name] for name in names)
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError("%s cannot be read as npz: %s" % (shown, error)) from None
+        raise ValueError("%s: %s" % (shown, error)) from None

@@ -136,7 +136,7 @@ def recommend(
     weights: Annotated[Optional[str], typer.Option(help="Several metrics at once: time=0.3,energy=0.7.")] = None,
     model: Model = None,
     framework: Annotated[Optional[str], typer.Option(help="Where the profile holds several.")] = None,
-    steps: Steps = 100_000,
+    steps: Annotated[Optional[int], typer.Option("--steps", "-s", min=1, help="Training steps in all; what was profiled for if not given.")] = None,
     batch_size: Annotated[Optional[int], typer.Option("--batch-size", min=1, help="What if: another batch size.")] = None,
     server: Annotated[Optional[str], typer.Option(help="Only clusters with this server.")] = None,
     include: Annotated[Optional[list[str]], typer.Option(help="Only clusters with this device; may be repeated.")] = None,
@@ -152,33 +152,30 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Predict every possible cluster, rank them, and plan the best."""
-    from planner import render
+    from planner import plan, render
     from planner.decode import save
-    from planner.plan import recommend as rank_all
     from planner.profilefile import load_profile
-    from planner.rank import parse_weights
+    from planner.rank import one_metric, parse_weights
 
-    found = load_profile(profile_path or runs.newest_profile(Path()))
-    ranked = rank_all(
-        found,
-        model=model,
-        framework=framework,
-        metric=metric,
-        weights=parse_weights(weights) if weights else None,
-        steps=steps,
-        batch=batch_size,
-        server=server,
-        include=include or (),
-        exclude=exclude or (),
-        count_idle=count_idle,
-        base_watts=base_watts,
-        rates=_rates(rate or []),
+    ranked = plan.recommend(
+        load_profile(profile_path or runs.newest_profile(Path())),
+        parse_weights(weights) if weights else one_metric(metric),
+        model,
+        framework,
+        steps,
+        batch_size,
+        server,
+        include or (),
+        exclude or (),
+        count_idle,
+        base_watts,
+        _rates(rate or []),
     )
-    save(ranked.plan(choose, str(fleet)), out)
+    save(plan.make_plan(ranked, str(fleet), choose), out)
     if csv:
-        typer.echo(ranked.to_csv(), nl=False)
+        typer.echo(plan.to_csv(ranked), nl=False)
     else:
-        render.show(ranked.to_json() if as_json else render.ranking(ranked, top, out))
+        render.show(plan.to_json(ranked) if as_json else render.ranking(ranked, top, out))
 
 
 @app.command(epilog="Example: planner train --data ./cifar-10-batches-bin --metric edp --steps 20000")

@@ -31,6 +31,7 @@ class Costs(NamedTuple):
 
     names: tuple[str, ...]
     model: str
+    fingerprint: str
     framework: str
     batch: int
     up_bytes: int
@@ -117,7 +118,7 @@ def _assemble(
     }
     watts = [wattage(profile.devices[name], step) for name, step in steps.items()]
     return Costs(
-        names=names, model=first.model, framework=first.framework, batch=batch,
+        names=names, model=first.model, fingerprint=first.fingerprint, framework=first.framework, batch=batch,
         up_bytes=up_bytes, down_bytes=down_bytes,
         gradient_s=gradient_s,
         copy_s=_means(step.copy_s for step in each),

@@ -106,8 +106,9 @@ def _shares(costs: Costs, hosts: NDArray[np.int64], rate: Floats, demand_s: Floa
     shares[:, SERVER_CPU] = on_server - local_s + (rate * one_core_s[hosts]).sum(axis=1)
     workers = (rate > 0).sum(axis=1)
     shares[:, SLOW_LINK] = workers - shares[:, [COMPUTE, SERVER_LINK, SERVER_CPU]].sum(axis=1)
-    shares = np.maximum(shares, 0.0)
-    return shares / shares.sum(axis=1, keepdims=True)
+    np.maximum(shares, 0.0, out=shares)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _busy(costs: Costs, hosts: NDArray[np.int64], rate: Floats) -> Floats:

@@ -16,7 +16,7 @@ from planner.certificates import Authority
 from planner.crew import Crew, in_parallel
 from planner.errors import DeviceLostError, PlannerError, RemoteError, RunError
 from planner.fleet import Fleet
-from planner.plan import Plan
+from planner.planfile import Plan
 from planner.runs import EventLog, RunFolder
 from planner.training import Options
 
@@ -45,7 +45,7 @@ class Launch:
         self._folder = folder
         self._on_event = on_event
         self._crew = Crew(folder.log)
-        self._members = [fleet.device(name) for name in plan.workers]
+        self._members = [fleet.device(name) for name in plan.names]
         self._slowdowns = {device.name: device.slowdown for device in self._members}
         self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
         self._log = EventLog(folder.events)
@@ -57,8 +57,8 @@ class Launch:
         self._given_up: dict[str, str] = {}
         self._fetching: threading.Thread | None = None
         self._newest_remote: str | None = None
-        self.windows: dict[str, list[Event]] = {name: [] for name in plan.workers}
-        self.spent: dict[str, list[list[float]]] = {name: [] for name in plan.workers}
+        self.windows: dict[str, list[Event]] = {name: [] for name in plan.names}
+        self.spent: dict[str, list[list[float]]] = {name: [] for name in plan.names}
         self.built_s: dict[str, float] = {}
 
     def run(self, resume: Path | None = None) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Launch:
 
     def _start(self, resume: Path | None) -> tuple[Call, Agent]:
         plan, crew = self._plan, self._crew
-        alone = len(plan.workers) == 1
+        alone = len(plan.names) == 1
         agent = crew.agents[plan.server] if alone else crew.another(plan.server)
         saved = agent.store(training.cache_name(self._folder.path, "resume.npz"), resume.read_bytes()) if resume else None
         checkpoint = agent.store(training.cache_name(self._folder.path, "checkpoint.npz"), b"")
@@ -107,7 +107,7 @@ class Launch:
     def _parts(self) -> dict[str, dict[str, Any]]:
         """Data and orders of every worker, its files on its device."""
         plan, options = self._plan, self._options
-        shards = training.shards(self._dataset, plan.workers, dict(plan.shares), options.seed)
+        shards = training.shards(self._dataset, plan.names, {worker.name: worker.steps for worker in plan.workers}, options.seed)
         test = training.packed(self._dataset.test_images, self._dataset.test_labels)
         parts: dict[str, dict[str, Any]] = {}
 
@@ -119,7 +119,7 @@ class Launch:
                 agent, plan, options, self._dataset, name, self._slowdowns[name], files
             )
 
-        in_parallel(plan.workers, bring)
+        in_parallel(plan.names, bring)
         return parts
 
     def _start_cluster(self, agent: Agent, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
@@ -128,7 +128,7 @@ class Launch:
         address = data_addresses(names, self._crew.agents)[self._plan.server]
         host = agent.start("serve", address=address, identity=list(authority.identity(wire.SERVER)), work=work)
         port = self._expect(host, "port")["port"]
-        for name in self._plan.workers:
+        for name in self._plan.names:
             orders = {
                 "part": parts[name],
                 "address": address,
@@ -138,11 +138,11 @@ class Launch:
             }
             threading.Thread(target=self._keep_working, args=(name, orders), daemon=True).start()
         deadline = time.monotonic() + READY_S
-        while len(self._ready) < len(self._plan.workers):
+        while len(self._ready) < len(self._plan.names):
             if self._refused:
                 raise RunError("; ".join(self._refused.values()))
             if time.monotonic() > deadline:
-                late = sorted(set(self._plan.workers) - self._ready)
+                late = sorted(set(self._plan.names) - self._ready)
                 raise RunError(f"{', '.join(late)}: not ready within {READY_S:g} s")
             time.sleep(0.02)
         return host
@@ -218,7 +218,7 @@ class Launch:
                 if account is not None:
                     self._over.set()
                     return self._end(account, agent, interrupted=stop_by is not None)
-                if len(self._given_up) == len(self._plan.workers) > 1 and stop_by is None:
+                if len(self._given_up) == len(self._plan.names) > 1 and stop_by is None:
                     raise RunError("; ".join(self._given_up.values()) + self._saved())
             except KeyboardInterrupt:
                 if stop_by is not None:
@@ -279,7 +279,7 @@ class Launch:
     def _drain(self) -> None:
         """The workers' last windows may come after the server's account."""
         deadline = time.monotonic() + 5.0
-        missing = set(self._ready) - set(self._given_up) if len(self._plan.workers) > 1 else set()
+        missing = set(self._ready) - set(self._given_up) if len(self._plan.names) > 1 else set()
         while missing and time.monotonic() < deadline:
             try:
                 source, event = self._events.get(timeout=0.2)

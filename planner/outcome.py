@@ -4,11 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from planner.decode import decode
-from planner.plan import Plan
-from planner.wattage import total
+from planner.planfile import Plan, PlannedWorker
+from planner.wattage import window_watts
 from power_models import nameplate
-from profilers.records import UNAVAILABLE, PowerReading
+from profilers.records import UNAVAILABLE, Window
 
 
 class Worker(NamedTuple):
@@ -35,39 +37,39 @@ def workers(
     and the share of the run's time that the worker was busy.
     """
     result = {}
-    for name in plan.workers:
+    for planned in plan.workers:
+        name = planned.name
         busy, exchange, evaluation = (math.fsum(life[i] for life in spent[name]) for i in (1, 2, 3))
-        watts, source = _watts(plan, name, windows[name], busy + evaluation, float(account["elapsed_s"]))
+        watts, source = _watts(planned, windows[name], busy + evaluation, float(account["elapsed_s"]))
         steps = int(account["workers"].get(name, {}).get("steps", 0))
         result[name] = Worker(steps, busy, exchange, evaluation, watts, source)
     return result
 
 
 def _watts(
-    plan: Plan, name: str, windows: Sequence[Mapping[str, Any]], busy_s: float, elapsed_s: float
+    planned: PlannedWorker, windows: Sequence[Mapping[str, Any]], busy_s: float, elapsed_s: float
 ) -> tuple[float | None, str]:
-    power = plan.power[name]
-    read = []
-    for window in windows:
-        readings = tuple(decode(PowerReading, reading, f"{name}.window") for reading in window["power"])
-        found = total(readings)
-        if found is not None:
-            read.append((float(window["duration_s"]), *found))
+    measured = [decode(Window, window, f"{planned.name}.window") for window in windows]
+    read = [(window.duration_s, *found) for window in measured if (found := window_watts(window)) is not None]
     if read:
         seconds = math.fsum(duration for duration, _, _ in read)
         return math.fsum(duration * watts for duration, watts, _ in read) / seconds, read[0][2]
-    if power.idle_w is None or power.busy_w is None:
+    if planned.idle_w is None or planned.busy_w is None:
         return None, UNAVAILABLE
-    fraction = min(1.0, busy_s / elapsed_s) if elapsed_s else 0.0
-    return float(nameplate.watts(power.idle_w, power.busy_w, fraction)), f"{power.source} at the measured busy share"
+    fraction = np.asarray(min(1.0, busy_s / elapsed_s) if elapsed_s else 0.0)
+    watts = nameplate.watts(np.asarray(planned.idle_w), np.asarray(planned.busy_w), fraction)
+    return float(watts), f"{planned.power_source}, at the measured busy share"
 
 
-def result(plan: Plan, account: Mapping[str, Any], parts: Mapping[str, Worker], built_s: Mapping[str, float]) -> dict[str, Any]:
+def result(
+    plan: Plan, account: Mapping[str, Any], parts: Mapping[str, Worker], built_s: Mapping[str, float]
+) -> dict[str, Any]:
     """result.json: measured beside predicted time, power, energy and EDP, and each worker's part.
 
     The training time is the wall time from the word to begin until the last update, less what evaluations on the
     way cost the cluster: the evaluating worker's seconds times its share of the steps.
     """
+    planned = {worker.name: worker for worker in plan.workers}
     done = max(1, sum(part.steps for part in parts.values()))
     on_the_way = [e for e in account["evaluations"] if e["step"] < plan.steps]
     evaluation_s = math.fsum(e["seconds"] * parts[e["worker"]].steps / done for e in on_the_way)
@@ -81,7 +83,7 @@ def result(plan: Plan, account: Mapping[str, Any], parts: Mapping[str, Worker], 
         "steps": plan.steps,
         "server": plan.server,
         "workers": {
-            name: {**part._asdict(), "predicted_share": plan.shares[name], "build_s": built_s.get(name)}
+            name: {**part._asdict(), "predicted_steps": planned[name].steps, "build_s": built_s.get(name)}
             for name, part in parts.items()
         },
         "predicted": predicted,

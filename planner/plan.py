@@ -83,6 +83,9 @@ class Recommendation(NamedTuple):
             name=self.costs.names[device],
             steps=float(self.predictions.steps[index, device]),
             cycle_s=float(self.predictions.cycle_s[index, device]),
+            build_s=float(self.costs.build_s[device]),
+            idle_w=_known(self.costs.idle_w[device]),
+            busy_w=_known(self.costs.busy_w[device]),
             power_w=_known(self.predictions.device_w[index, device]),
             power_source=self.costs.power_sources[device],
             alpha_time=float(found.alpha_time[device]),
@@ -182,6 +185,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         schema=SCHEMA,
         fleet=fleet,
         model=recommendation.costs.model,
+        fingerprint=recommendation.costs.fingerprint,
         framework=recommendation.costs.framework,
         metric=recommendation.metric,
         steps=recommendation.steps,
@@ -227,20 +231,20 @@ def _check_watts(known: Costs, candidates: Candidates) -> None:
     unknown = [known.names[i] for i in np.flatnonzero(used & np.isnan(known.busy_w))]
     if unknown:
         raise PlanError(
-            f"no watts are known of {', '.join(unknown)}; give idle_watts and max_watts in the fleet file and "
-            "profile again, leave them out with --exclude, or choose --metric time"
+            f"no watts are known of {', '.join(unknown)}; give idle_watts and max_watts in the fleet file "
+            "and profile again, leave them out with --exclude, or choose --metric time"
         )
 
 
 def _idle_of_left_out(profile: Profile, known: Costs) -> float:
-    """Idle watts of the devices that are no candidates. Raises PlanError where any device's are unknown."""
+    """Idle watts of the devices that are no candidates. PlanError where any device's are unknown."""
     idle = dict(zip(known.names, known.idle_w.tolist(), strict=True))
     others = {name: idle_watts(device) for name, device in profile.devices.items() if name not in idle}
     unknown = [name for name, watts in {**idle, **others}.items() if math.isnan(watts)]
     if unknown:
         raise PlanError(
-            f"--count-idle: no idle watts are known of {', '.join(unknown)}; give idle_watts in the fleet file "
-            "and profile again"
+            f"--count-idle: no idle watts are known of {', '.join(unknown)}; give idle_watts in the fleet "
+            "file and profile again"
         )
     return math.fsum(others.values())
 

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from planner.decode import load
-from planner.predict import Prediction
+from planner.predict import Prediction, run_time
 
 
 class PlannedWorker(NamedTuple):
-    """A member as predicted: its part of the steps, T_i^C, P_i^C, and alpha and beta of Eq. 2 and 3.
+    """A member as predicted: its part of the steps, T_i^C, T_i^B, watts idle and busy, P_i^C, and alpha and beta of Eq. 2 and 3.
 
     Watts and their factors are None where unknown; power_source says where the watts come from.
     """
@@ -16,6 +18,9 @@ class PlannedWorker(NamedTuple):
     name: str
     steps: float
     cycle_s: float
+    build_s: float
+    idle_w: float | None
+    busy_w: float | None
     power_w: float | None
     power_source: str
     alpha_time: float
@@ -27,13 +32,14 @@ class PlannedWorker(NamedTuple):
 class Plan(NamedTuple):
     """plan.json: the cluster that ``planner train`` is to run, with what was predicted of it.
 
-    interval: bounds of the metric's value (95 %, from the measured spread); network_bytes: of the run;
+    interval: bounds of the metric's value (95 %, from the measured spread), empty once the steps were changed; network_bytes: of the run;
     shares: of the workers' time, by what it goes to.
     """
 
     schema: int
     fleet: str
     model: str
+    fingerprint: str
     framework: str
     metric: str
     steps: int
@@ -45,6 +51,25 @@ class Plan(NamedTuple):
     network_bytes: float
     bottleneck: str
     shares: dict[str, float]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The workers' names."""
+        return tuple(worker.name for worker in self.workers)
+
+    def for_steps(self, steps: int) -> "Plan":
+        """The same cluster for another number of steps: Eq. 4 again, at the same watts."""
+        rates = np.array([[1.0 / worker.cycle_s for worker in self.workers]])
+        builds = np.array([worker.build_s for worker in self.workers])
+        time_s = float(run_time(steps, rates, builds)[0])
+        parts = np.maximum(0.0, time_s - builds) * rates[0]
+        return self._replace(
+            steps=steps,
+            workers=tuple(w._replace(steps=float(n)) for w, n in zip(self.workers, parts, strict=True)),
+            prediction=self.prediction._replace(time_s=time_s),
+            interval=(),
+            network_bytes=self.network_bytes * steps / self.steps,
+        )
 
 
 def load_plan(path: Path) -> Plan:

@@ -23,10 +23,10 @@ finds the stations as they are on average without it,
     Q_s(M) = sum_i R_is(M) / cycle_i(M).
 
 At the lock an update in progress is half done on average, so that half of what others use it is taken off
-the queue found there (Reiser, 1979). The other three stations and the delay do not care how their demands are
-distributed, and without a lock the result is exact. Against event-driven simulation of 8 workers with constant
-demands (tests/planner/simulate.py) the total rate was within 0.2 % where links were busiest, 1 to 2 % with the
-lock used for 40 % of the time, and 5 % too low with the lock saturated: without the correction 18 %.
+the queue found there (Reiser, 1979). The other three stations and the delay do not care how their demands
+are distributed, and without a lock the result is exact. Against event-driven simulation of 8 workers with
+constant demands (tests/planner/simulate.py) the total rate was within 0.2 % where links were busiest, 1 to
+2 % with the lock used for 40 % of the time, and 5 % too low with it saturated: 18 % without the correction.
 """
 
 from typing import NamedTuple

@@ -59,6 +59,13 @@ def parse_weights(text: str) -> dict[str, float]:
     return weights
 
 
+def one_metric(name: str) -> dict[str, float]:
+    """All the weight on one metric. Raises PlanError for an unknown one."""
+    if name not in METRICS:
+        raise PlanError(f"--metric {name}: unknown; metrics: {', '.join(METRICS)}")
+    return {name: 1.0}
+
+
 def exponents(weights: Mapping[str, float]) -> tuple[float, float]:
     """(a, b) of T^a P^b for weights over METRICS."""
     total = sum(weights.values())
@@ -67,7 +74,7 @@ def exponents(weights: Mapping[str, float]) -> tuple[float, float]:
 
 
 def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
-    """Rank all candidates; of equal scores the smaller cluster comes first. Watts that count must be known."""
+    """Rank all candidates; of equal scores the smaller cluster is first. Watts that count must be known."""
     time, power = exponents(weights)
     log_score = time * np.log(predictions.time_s)
     if power:

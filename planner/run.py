@@ -10,8 +10,10 @@ from planner.decode import load, save
 from planner.errors import PlanError, RecordError
 from planner.fleet import Fleet
 from planner.launch import Launch, OnEvent
-from planner.plan import Plan, recommend
+from planner.plan import make_plan, recommend
+from planner.planfile import Plan
 from planner.profile import Profiler, Wanted
+from planner.rank import one_metric
 from planner.runs import PLAN, PROFILE, RunFolder
 from planner.training import Options
 
@@ -78,7 +80,7 @@ def _plan(request: Request, options: Options, dataset: Any, before: RunFolder | 
     else:
         path = request.plan or Path(PLAN)
         plan = load(Plan, path, "run `planner recommend` first, or add --metric")
-    return plan._replace(steps=request.steps) if request.steps else plan
+    return plan.for_steps(request.steps) if request.steps else plan
 
 
 def _plan_now(request: Request, dataset: Any, view: View, before: Plan | None) -> Plan:
@@ -90,10 +92,9 @@ def _plan_now(request: Request, dataset: Any, view: View, before: Plan | None) -
         input_shape=tuple(dataset.input_shape), classes=dataset.classes, steps_planned=steps,
     )  # fmt: skip
     profile = Profiler(request.fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
-    ranked = recommend(
-        profile, model=model, framework=request.framework, metric=request.metric or "edp", steps=steps, batch=request.batch
-    )
-    plan = ranked.plan(1, str(request.fleet.path))
+    weights = one_metric(request.metric or "edp")
+    ranked = recommend(profile, weights, model, request.framework, steps, request.batch)
+    plan = make_plan(ranked, str(request.fleet.path))
     save(plan, Path(PLAN))
     return plan
 

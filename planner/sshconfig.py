@@ -154,9 +154,7 @@ def _ask_ssh(device: Device) -> str:
         ) from error
     if answer.returncode != 0:
         reason = (answer.stderr.strip() or f"exit status {answer.returncode}").splitlines()[0]
-        raise RemoteError(
-            f"`ssh -G {device.host}` fails: {reason}; correct the ssh configuration"
-        )
+        raise RemoteError(f"`ssh -G {device.host}` fails: {reason}; correct the ssh configuration")
     return answer.stdout
 
 

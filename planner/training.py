@@ -11,6 +11,7 @@ from backends import data
 from backends.schedule import KINDS
 from planner.agents import Agent
 from planner.errors import PlanError, RunError
+from planner.planfile import Plan
 from planner.profile import place_model
 
 
@@ -81,7 +82,13 @@ def place(agent: Agent, shard: Shard) -> str:
 
 
 def part(
-    agent: Agent, plan: Any, options: Options, dataset: data.Dataset, name: str, slowdown: float, files: tuple[str, str]
+    agent: Agent,
+    plan: Plan,
+    options: Options,
+    dataset: data.Dataset,
+    name: str,
+    slowdown: float,
+    files: tuple[str, str],
 ) -> dict[str, Any]:
     """The orders for one worker: model, data and seeds. ``files``: training and test data on its device."""
     return {
@@ -91,7 +98,7 @@ def part(
         "input_shape": dataset.input_shape,
         "classes": dataset.classes,
         "model_seed": options.seed,
-        "seed": options.seed * 1009 + plan.workers.index(name),
+        "seed": options.seed * 1009 + plan.names.index(name),
         "batch": plan.batch,
         "slowdown": slowdown,
         "train": files[0],
@@ -99,7 +106,7 @@ def part(
     }
 
 
-def work(plan: Any, options: Options, dataset: data.Dataset, checkpoint: str, resume: str | None) -> dict[str, Any]:
+def work(plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str, resume: str | None) -> dict[str, Any]:
     """The orders for the server of a run; ``checkpoint`` and ``resume`` are paths on its device."""
     epoch = max(1, len(dataset.train_labels) // plan.batch)
     return {

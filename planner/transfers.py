@@ -1,5 +1,6 @@
 """Seconds a message takes over a measured link."""
 
+import itertools
 import math
 
 from profilers import stats
@@ -46,9 +47,8 @@ def _on_curve(link: LinkProfile, message_bytes: int, latency_s: float) -> float:
     )
     if not points:
         return latency_s + message_bytes / _median(link.bytes_per_s)
-    if points[0][0] > 0:
-        points.insert(0, (0, min(latency_s, points[0][1])))
-    for (low, low_s), (high, high_s) in zip(points, points[1:], strict=False):
+    start = (0, min(latency_s, points[0][1]))
+    for (low, low_s), (high, high_s) in itertools.pairwise([start, *points]):
         if message_bytes <= high:
             return low_s + (high_s - low_s) * (message_bytes - low) / (high - low)
     last, last_s = points[-1]

@@ -41,6 +41,12 @@ def idle_watts(device: DeviceProfile) -> float:
     return math.nan if declared is None else float(declared)
 
 
+def window_watts(window: Window) -> tuple[float, str] | None:
+    """Mean watts over a window and where they come from; None where no sensor gave any."""
+    found = _from_sensors(window, window)
+    return None if found is None else (found.busy_w, found.source)
+
+
 def _from_sensors(idle: Window | None, busy: Window) -> Wattage | None:
     if idle is None:
         return None

@@ -67,8 +67,8 @@ class Way(NamedTuple):
                     if attempt == _TRIES or time.monotonic() >= deadline_s:
                         tries = f"try {attempt} of {_TRIES}: {error}"
                         raise RemoteError(
-                            f"{self.device}: {place(hop)} dropped the connection ({tries}); is it an SSH server, "
-                            "and does its log say why (MaxStartups, fail2ban)?"
+                            f"{self.device}: {place(hop)} dropped the connection ({tries}); "
+                            "is it an SSH server, and does its log say why (MaxStartups, fail2ban)?"
                         ) from error
             time.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
         raise AssertionError("the last try returns or raises")

@@ -121,9 +121,8 @@ class SshProcess(Process):
         quietly(self._channel.close)
 
     def _lost(self) -> bool:
-        """A process that ends says so, by the end of its output or its exit status."""
-        channel = self._channel
-        return channel.closed and not (self._closed or channel.eof_received or channel.exit_status != -1)
+        """Why a stream ended: a process that ends says so, by the end of its output or its exit status."""
+        return not (self._closed or self._channel.eof_received or self._channel.exit_status != -1)
 
 
 def _converse(channel: paramiko.Channel) -> tuple[bytes, bytes, int]:

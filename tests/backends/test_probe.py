@@ -1,0 +1,247 @@
+"""The probes of a link, both ends in this process, over loopback."""
+
+import os
+import queue
+import shutil
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends import iperf3, probe, wire
+from backends.agent import Job
+from planner.certificates import Authority
+from profilers.links import LinkError
+
+LOOPBACK = "127.0.0.1"
+needs_iperf3 = pytest.mark.skipif(
+    shutil.which("iperf3") is None and "CI" not in os.environ, reason="no iperf3 on this machine"
+)
+
+
+class Serving:
+    """A serving verb in a thread of its own, from its first event on."""
+
+    def __init__(self, verb, **args):
+        events = queue.Queue()
+        self.job = Job(events.put)
+        self._pool = ThreadPoolExecutor(1)
+        self.result = self._pool.submit(verb, self.job, **args)
+        self.result.add_done_callback(lambda _: events.put(None))
+        self.ready = events.get(timeout=10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.job.stopping.set()
+        self._pool.shutdown()
+
+
+def serving_iperf3(**args):
+    return Serving(probe.throughput_serve, address=LOOPBACK, tool=probe.IPERF3, **args)
+
+
+def quiet():
+    return Job(lambda event: None)
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Authority()
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    for module in (probe, iperf3):
+        monkeypatch.setattr(module, "PATIENCE_S", 0.5)
+
+
+# -- throughput ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", [probe.PYTHON, pytest.param(probe.IPERF3, marks=needs_iperf3)])
+def test_throughput_of_several_senders_at_once(tool):
+    seconds = {probe.PYTHON: 0.3, probe.IPERF3: 1.0}[tool]
+    with Serving(probe.throughput_serve, address=LOOPBACK, tool=tool, count=2, seconds=seconds) as serving:
+        assert len(set(serving.ready["ports"])) == 2
+        with ThreadPoolExecutor(2) as pool:
+            token = serving.ready["token"]
+            sent = [
+                pool.submit(probe.throughput_send, quiet(), LOOPBACK, port, tool, seconds, token)
+                for port in serving.ready["ports"]
+            ]
+        serving.result.result(timeout=5)
+    for result in (one.result() for one in sent):
+        assert result["tool"] == tool
+        assert len(result["bytes_per_s"]) >= 2
+        assert np.median(result["bytes_per_s"]) > 1e6
+
+
+@needs_iperf3
+def test_iperf3_says_why_it_failed():
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(LinkError, match=f"{LOOPBACK}:{port}.*refused"):
+        probe.throughput_send(quiet(), LOOPBACK, port, probe.IPERF3, 1.0, "")
+
+
+@needs_iperf3
+def test_iperf3_servers_end_with_their_job():
+    with serving_iperf3(count=2, seconds=1.0) as serving:
+        ports = serving.ready["ports"]
+    serving.result.result(timeout=2)
+    for port in ports:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((LOOPBACK, port))
+
+
+@needs_iperf3
+def test_iperf3_servers_do_not_wait_for_ever(patience):
+    with serving_iperf3(count=1, seconds=0.1) as serving, pytest.raises(LinkError, match="never began"):
+        serving.result.result(timeout=5)
+
+
+def test_a_device_without_iperf3_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LinkError, match="cannot start iperf3"):
+        probe.throughput_serve(quiet(), LOOPBACK, probe.IPERF3, 1, 1.0)
+    with pytest.raises(LinkError, match="cannot start iperf3"):
+        probe.throughput_send(quiet(), LOOPBACK, 5201, probe.IPERF3, 1.0, "")
+
+
+# -- curve -----------------------------------------------------------------------------------------
+
+
+def curve(authority, **options):
+    args = dict({"sizes": [], "repeats": 5, "limit_s": 1.2}, **options)
+    identity = list(authority.identity(wire.SERVER))
+    with Serving(probe.curve_serve, address=LOOPBACK, identity=identity) as serving:
+        client = list(authority.identity("sender"))
+        result = probe.curve_send(quiet(), LOOPBACK, serving.ready["port"], client, **args)
+        serving.result.result(timeout=5)
+    return result
+
+
+def test_the_curve_has_every_size_and_grows(authority):
+    result = curve(authority, sizes=[100_000])
+    points = {point["message_bytes"]: point for point in result["points"]}
+    assert list(points) == [1 << 10, 1 << 14, 100_000, 1 << 18, 1 << 22]
+    assert all(2 <= len(point["seconds"]) <= 5 and len(point["warmup"]) == 1 for point in points.values())
+    assert np.median(points[1 << 22]["seconds"]) > np.median(points[1 << 10]["seconds"]) > 0
+    assert len(result["latency_s"]) == probe.ROUND_TRIPS
+    assert 0 < np.median(result["latency_s"]) < 0.1
+
+
+def test_sizes_close_to_a_wanted_one_are_left_out():
+    assert probe.ladder([]) == list(probe.SIZES)
+    assert probe.ladder([4_000_000, 250_000, 251_000]) == [1 << 10, 1 << 14, 251_000, 4_000_000]
+
+
+@given(st.lists(st.integers(1, 1 << 31), max_size=12))
+def test_no_wanted_size_is_far_from_a_measured_one(sizes):
+    ladder = probe.ladder(sizes)
+    assert ladder == sorted(set(ladder))
+    assert all(any(size <= step <= 1.5 * size for step in ladder) for size in sizes)
+    assert max(ladder) >= max(sizes, default=0)
+
+
+def test_processor_seconds_of_both_ends_are_those_of_encryption(authority):
+    result = curve(authority)
+    assert 1e-12 < result["send_cpu_s"] < 1e-7
+    assert 1e-12 < result["receive_cpu_s"] < 1e-7
+
+
+def test_sizes_that_would_take_too_long_are_left_out(authority):
+    result = curve(authority, sizes=[1 << 29], limit_s=0.5)
+    largest = result["points"][-1]
+    assert largest["message_bytes"] < 1 << 29
+    assert sum(largest["seconds"]) < 2.0
+
+
+def test_a_slow_link_still_gives_one_point(authority):
+    (point,) = curve(authority, limit_s=1e-9)["points"]
+    assert point["message_bytes"] == 1 << 10
+
+
+def test_a_stranger_is_refused_and_the_peer_still_served(authority):
+    identity = list(authority.identity(wire.SERVER))
+    with Serving(probe.curve_serve, address=LOOPBACK, identity=identity) as serving:
+        port = serving.ready["port"]
+        stranger = Authority().identity("sender")._replace(authority=identity[2])
+        with pytest.raises(wire.WireError):
+            probe.curve_send(quiet(), LOOPBACK, port, list(stranger), [])
+        assert probe.curve_send(quiet(), LOOPBACK, port, list(authority.identity("sender")), [], limit_s=0.01)
+
+
+def test_a_server_of_another_run_is_refused(authority, patience):
+    with Serving(
+        probe.curve_serve, address=LOOPBACK, identity=list(Authority().identity(wire.SERVER))
+    ) as serving:
+        with pytest.raises(wire.WireError, match="handshake"):
+            probe.curve_send(quiet(), LOOPBACK, serving.ready["port"], list(authority.identity("sender")), [])
+        with pytest.raises(LinkError, match="nobody connected.*refused"):
+            serving.result.result(timeout=5)
+
+
+def connect(authority, port):
+    tls = wire.context(authority.identity("sender"), server_side=False)
+    return wire.connect(LOOPBACK, port, tls, 5.0)
+
+
+def test_a_sender_that_dies_ends_the_serving(authority):
+    with Serving(
+        probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))
+    ) as serving:
+        connect(authority, serving.ready["port"]).abort()
+        with pytest.raises(wire.WireError, match="sender"):
+            serving.result.result(timeout=5)
+
+
+def test_a_sender_that_falls_silent_ends_the_serving(authority, patience):
+    with Serving(
+        probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))
+    ) as serving:
+        connection = connect(authority, serving.ready["port"])
+        with pytest.raises(wire.WireError, match="in time"):
+            serving.result.result(timeout=5)
+        connection.close()
+
+
+def test_a_sender_cannot_make_the_other_side_hold_any_amount(authority):
+    with Serving(
+        probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))
+    ) as serving:
+        connection = connect(authority, serving.ready["port"])
+        connection.send({"bytes": probe.MESSAGE_LIMIT + 1, "last": False})
+        with pytest.raises(wire.WireError, match="limit"):
+            serving.result.result(timeout=5)
+        connection.close()
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_peer_that_dies_ends_the_sender(authority, patience, silent):
+    tls = wire.context(authority.identity(wire.SERVER), server_side=True)
+
+    def serve():
+        connection = wire.accept(listener.accept()[0], tls, 5.0)
+        connection.receive()
+        ended.wait(5.0 if silent else 0.0)
+        connection.close()
+
+    ended = threading.Event()
+    with wire.listen(LOOPBACK) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        began = time.monotonic()
+        port = listener.getsockname()[1]
+        with pytest.raises(wire.WireError, match="in time" if silent else "server"):
+            probe.curve_send(quiet(), LOOPBACK, port, list(authority.identity("sender")), [])
+        assert time.monotonic() - began < 3.0
+        ended.set()
+        thread.join()

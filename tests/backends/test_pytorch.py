@@ -1,0 +1,299 @@
+"""PyTorch replicas: flat buffers, gradients, updates, users' own models."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from backends import base, data, models, pytorch  # noqa: E402
+from backends.base import Optimiser  # noqa: E402
+from backends.models import shapes  # noqa: E402
+
+SMALL = ["alexnet", "cifar10", "cipher", "mobilenet", "nin", "resnet", "squeezenet"]
+
+on_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="views of host memory exist on a CPU only")
+
+
+@pytest.fixture(autouse=True)
+def _full_precision(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
+def batch_for(replica, count=8, seed=0):
+    noise = data.synthetic(replica.input_shape, replica.classes, count, seed)
+    return noise.train_images, noise.train_labels
+
+
+def as_input(images):
+    return torch.from_numpy(images.transpose(0, 3, 1, 2).astype(np.float32)).mul(2 / 255).sub(1)
+
+
+class WrittenOut(nn.Module):
+    """The CIFAR10 model, written once more in plain torch, for 32x32x3."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(3, 64, 5, padding=2), nn.Conv2d(64, 64, 5, padding=2)
+        self.three, self.four, self.five = nn.Linear(4096, 384), nn.Linear(384, 192), nn.Linear(192, 10)
+        self.norm = nn.LocalResponseNorm(9, 0.001, 0.75, 1.0)
+
+    def forward(self, x):
+        x = self.norm(functional.max_pool2d(self.one(x).relu(), 3, 2, 1))
+        x = functional.max_pool2d(self.norm(self.two(x).relu()), 3, 2, 1)
+        return self.five(self.four(self.three(x.flatten(1)).relu()).relu())
+
+
+class Block(nn.Module):
+    """A residual block of ResNet-20, in plain torch."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.stride = 1 if inputs == outputs else 2
+        self.one = nn.Conv2d(inputs, outputs, 3, self.stride, 1, bias=False)
+        self.norm_one = nn.BatchNorm2d(outputs)
+        self.two = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm_two = nn.BatchNorm2d(outputs)
+
+    def forward(self, x):
+        y = self.norm_two(self.two(self.norm_one(self.one(x)).relu()))
+        if self.stride == 2:
+            x = torch.cat([x[:, :, ::2, ::2], torch.zeros_like(y[:, x.shape[1]:])], 1)
+        return (x + y).relu()
+
+
+def written_out_resnet():
+    widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
+    blocks = [Block(inputs, outputs) for inputs, outputs in zip(widths, widths[1:])]
+    return nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), *blocks,
+                         nn.AvgPool2d(8), nn.Flatten(), nn.Linear(64, 10))
+
+
+def take(module, replica):
+    """Give a plain module the replica's weights."""
+    for parameter, place in zip(module.parameters(), replica.variables):
+        values = replica.weights[place.start:place.start + place.size].reshape(place.shape)
+        parameter.data = torch.from_numpy(values.copy())
+
+
+def flat(tensors):
+    return np.concatenate([tensor.detach().numpy().ravel() for tensor in tensors])
+
+
+def close(got, expected):
+    """Equal but for rounding, which batch normalisation over few images magnifies."""
+    assert got.shape == expected.shape
+    assert np.linalg.norm(got - expected) <= 1e-3 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_torch_builds_the_variables_the_description_promises(name):
+    description = models.model(name, (32, 32, 3), 10)
+    replica = pytorch.build(name, (32, 32, 3), 10, seed=1)
+    trace = shapes.trace(description)
+    assert tuple((place.name, place.shape) for place in replica.variables) == trace.variables
+    assert tuple((place.name, place.shape) for place in replica.state_variables) == trace.state
+    assert replica.weights.shape == replica.gradients.shape == (models.parameter_count(description),)
+    ends = [place.start + place.size for place in replica.variables]
+    assert [place.start for place in replica.variables] == [0] + ends[:-1]
+    with torch.no_grad():
+        assert replica._module(torch.zeros(2, 3, 32, 32, device=replica.accelerator)).shape == (2, 10)
+
+
+def test_large_residual_networks_also_match_their_description():
+    replica = pytorch.build("resnet50", (32, 32, 3), 10)
+    assert tuple((place.name, place.shape) for place in replica.variables) == shapes.trace(
+        models.model("resnet50", (32, 32, 3), 10)).variables
+
+
+@pytest.mark.parametrize("name, plain", [("cifar10", WrittenOut), ("resnet", written_out_resnet)])
+def test_gradients_are_those_of_plain_autograd(name, plain):
+    replica, module = pytorch.build(name, seed=3), plain()
+    take(module, replica)
+    for seed in range(3):  # again and again, because autograd must go on adding into the same buffers
+        images, labels = batch_for(replica, seed=seed)
+        module.zero_grad()
+        expected = functional.cross_entropy(module(as_input(images)), torch.from_numpy(labels))
+        expected.backward()
+        loss = replica.gradient(images, labels)
+        replica.fetch()
+        assert loss == pytest.approx(expected.item(), rel=1e-4)
+        close(replica.gradients, flat(parameter.grad for parameter in module.parameters()))
+    running = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
+    if running:
+        close(replica.state, flat(running))
+    else:
+        assert replica.state.shape == (0,)
+
+
+@pytest.mark.parametrize("optimiser", [Optimiser(0.05, 0.0), Optimiser(0.05, 0.9), Optimiser(0.02, 0.8, 1e-2)])
+def test_the_native_update_is_torchs_sgd(optimiser):
+    replica, module = pytorch.build("resnet", seed=3), written_out_resnet()
+    take(module, replica)
+    sgd = torch.optim.SGD(module.parameters(), optimiser.rate, optimiser.momentum, weight_decay=optimiser.weight_decay)
+    for seed in range(3):
+        images, labels = batch_for(replica, seed=seed)
+        replica.gradient(images, labels)
+        replica.fetch()
+        for parameter, place in zip(module.parameters(), replica.variables):
+            values = replica.gradients[place.start:place.start + place.size].reshape(place.shape)
+            parameter.grad = torch.from_numpy(values.copy())
+        sgd.step()
+        replica.update(optimiser)
+        replica.fetch()
+        close(replica.weights, flat(module.parameters()))
+    if optimiser.momentum:
+        buffers = [sgd.state[parameter]["momentum_buffer"] for parameter in module.parameters()]
+        close(replica.momentum(), flat(buffers))
+
+
+@on_cpu
+def test_on_a_cpu_buffers_are_the_tensors_and_stay_so():
+    replica = pytorch.build("resnet", seed=0)
+    parameters = list(replica._module.parameters())
+    images, labels = batch_for(replica)
+    before = [p.grad.data_ptr() for p in parameters]
+    for _ in range(2):
+        replica.gradient(images, labels)
+        replica.update(Optimiser(0.01))
+    assert [p.grad.data_ptr() for p in parameters] == before
+    assert parameters[0].data_ptr() == replica.weights.ctypes.data
+    assert before[0] == replica.gradients.ctypes.data
+    last = replica.variables[-1]
+    assert parameters[-1].data_ptr() == replica.weights.ctypes.data + 4 * last.start
+    replica.weights[last.start] = 42
+    assert parameters[-1].view(-1)[0] == 42
+    replica.state[:] = 7
+    assert all((b == 7).all() for b in replica._module.buffers() if b.is_floating_point())
+
+
+def test_loaded_weights_are_what_is_evaluated():
+    replica, other = pytorch.build("cipher", seed=1), pytorch.build("cipher", seed=2)
+    images, labels = batch_for(replica, 16)
+    assert replica.evaluate(images, labels) != other.evaluate(images, labels)
+    other.weights[:] = replica.weights
+    other.load()
+    assert other.evaluate(images, labels) == replica.evaluate(images, labels)
+
+
+def test_the_same_seed_starts_and_steps_alike():
+    results = []
+    for seed in (4, 4, 5):
+        replica = pytorch.build("squeezenet", (28, 28, 1), 10, seed)  # has dropout
+        loss = replica.gradient(*batch_for(replica))
+        replica.fetch()
+        results.append((loss, replica.gradients.copy()))
+    assert results[0][0] == results[1][0] != results[2][0]
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+def test_evaluation_sums_over_all_images_and_changes_nothing():
+    replica, module = pytorch.build("resnet", seed=3), written_out_resnet()
+    take(module, replica)
+    images, labels = batch_for(replica, pytorch.EVALUATION_BATCH + 5)
+    state = replica.state.copy()
+    loss, right = replica.evaluate(images, labels)
+    with torch.no_grad():
+        scores = module.eval()(as_input(images))
+    assert loss == pytest.approx(functional.cross_entropy(scores, torch.from_numpy(labels), reduction="sum").item(), rel=1e-4)
+    assert right == (scores.argmax(1).numpy() == labels).sum()
+    np.testing.assert_array_equal(replica.state, state)
+    assert replica._module.training
+
+
+def test_momentum_comes_back_as_it_was_set():
+    replica = pytorch.build("resnet")
+    assert not replica.momentum().any()
+    values = np.arange(len(replica.weights), dtype=np.float32)
+    replica.set_momentum(values)
+    np.testing.assert_array_equal(replica.momentum(), values)
+
+
+def test_a_small_model_learns_real_images(request):
+    dataset = data.load(str(request.config.rootpath / "examples" / "fashion-mnist"))
+    replica = pytorch.build("cipher", dataset.input_shape, dataset.classes, seed=1)
+    batches = data.Batches(dataset.train_images, dataset.train_labels, 32, 1)
+    test = dataset.test_images[:300], dataset.test_labels[:300]
+    _, before = replica.evaluate(*test)
+    for _ in range(30):
+        replica.gradient(*next(batches))
+        replica.update(Optimiser(0.01))
+    _, after = replica.evaluate(*test)
+    assert before < 75 and after > 120
+
+
+def test_the_interface_finds_this_backend():
+    assert base.framework("torch") is pytorch
+    assert pytorch.version() == torch.__version__
+    kind, name = pytorch.accelerator()
+    assert kind in ("cpu", "cuda") and name
+    with pytest.raises(ValueError, match="unknown framework 'troch'; known: torch"):
+        base.framework("troch")
+
+
+OWN = """
+import torch
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(12, 12)
+        self.second = torch.nn.Linear(12, 12)
+        self.second.weight = self.first.weight
+        self.second.bias.requires_grad_(False)
+        self.last = torch.nn.Linear(12, 5).double()
+        self.register_buffer("steps", torch.zeros(3))
+    def forward(self, x):
+        return self.last(self.second(self.first(x.flatten(1))).to(self.last.weight.dtype))
+def build(): return Tied(), (2, 2, 3)
+def no_tuple(): return Tied()
+def no_shape(): return Tied(), (12,)
+def no_classes(): return torch.nn.Identity(), (2, 2, 3)
+constant = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "net.py").write_text(OWN)
+    return f"{tmp_path}/net.py"
+
+
+def test_a_users_model_is_built_with_ties_frozen_parameters_and_buffers(own):
+    replica = pytorch.build(f"{own}:build", (2, 2, 3), 5, seed=1)
+    assert (replica.input_shape, replica.classes) == ((2, 2, 3), 5)
+    assert [place.name for place in replica.variables] == ["first.weight", "first.bias", "last.weight", "last.bias"]
+    assert [place.name for place in replica.state_variables] == ["second.bias", "steps"]
+    images, labels = batch_for(replica, 32)
+    first = replica.gradient(images, labels)
+    for _ in range(20):
+        replica.update(Optimiser(0.1))
+        last = replica.gradient(images, labels)
+    assert last < first
+    np.testing.assert_array_equal(pytorch.build(f"{own}:build", seed=1).weights, pytorch.build(f"{own}:build", seed=1).weights)
+
+
+@pytest.mark.parametrize("function, complaint", [
+    ("absent", "defines no function absent"),
+    ("constant", "defines no function constant"),
+    ("no_tuple", "returned Tied; it must return"),
+    ("no_shape", r"returned input shape \(12,\); it must be \(height, width, channels\)"),
+    ("no_classes", r"output must be \(batch, classes\), is \(1, 3, 2, 2\)"),
+])
+def test_a_users_mistake_is_named(own, function, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        pytorch.build(f"{own}:{function}")
+
+
+def test_a_users_file_must_exist(tmp_path):
+    with pytest.raises(ValueError, match="no file .*gone.py"):
+        pytorch.build(f"{tmp_path}/gone.py:build")
+
+
+def test_model_and_data_must_fit(own):
+    with pytest.raises(ValueError, match=r"takes images of \(2, 2, 3\), the data are \(28, 28, 1\)"):
+        pytorch.build(f"{own}:build", (28, 28, 1))
+    with pytest.raises(ValueError, match="has 5 outputs, the data 10 classes"):
+        pytorch.build(f"{own}:build", (2, 2, 3), 10)
+    with pytest.raises(ValueError, match="resnet takes images of"):
+        pytorch.build(models.model("resnet"), (28, 28, 1))

@@ -1,0 +1,157 @@
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from planner import decode
+from planner.errors import PlanError, RecordError
+from planner.plan import make_plan, metric_name, recommend, to_csv, to_json
+from planner.planfile import Plan, load_plan
+from planner.profilefile import Profile
+from tests.planner import profiles
+
+TIME, EDP = {"time": 1.0}, {"edp": 1.0}
+
+
+def fleet(**changes: object) -> Profile:
+    devices = {
+        name: profiles.device(profiles.step(each, spread=0.02))
+        for name, each in zip("abc", (0.5, 0.6, 2.0), strict=True)
+    }
+    return profiles.profile(devices, **changes)
+
+
+def test_every_cluster_is_ranked_best_first() -> None:
+    found = to_json(recommend(fleet(), TIME))
+    assert list(found) == ["metric", "model", "ranking"]
+    assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
+    best = found["ranking"][0]
+    assert best["workers"] == ["a", "b", "c"]
+    assert best["energy_j"] == pytest.approx(best["power_w"] * best["time_s"])
+    assert best["edp_js"] == pytest.approx(best["energy_j"] * best["time_s"])
+    assert best["tie"] is True
+    times = [row["time_s"] for row in found["ranking"]]
+    assert times == sorted(times)
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_table_holds_a_line_a_cluster() -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(recommend(fleet(), TIME)))))
+    assert len(rows) == 12
+    assert rows[0]["workers"] == "a b c"
+    assert float(rows[0]["low"]) <= float(rows[0]["time_s"]) <= float(rows[0]["high"])
+
+
+def test_a_plan_survives_its_file(tmp_path: Path) -> None:
+    plan = make_plan(recommend(fleet(), EDP, steps=500), "fleet.toml")
+    decode.save(plan, tmp_path / "plan.json")
+    assert load_plan(tmp_path / "plan.json") == plan
+    assert sum(worker.steps for worker in plan.workers) == pytest.approx(500)
+    assert plan.server in {worker.name for worker in plan.workers}
+    assert plan.interval[0] <= plan.prediction.edp_js <= plan.interval[1]
+    assert {worker.power_source for worker in plan.workers} == {"fleet file: idle and maximum"}
+
+
+def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:
+    unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
+    plan = make_plan(recommend(unknown, TIME), "fleet.toml")
+    decode.save(plan, tmp_path / "plan.json")
+    loaded: Plan = load_plan(tmp_path / "plan.json")
+    assert loaded.prediction.power_w is None
+    assert loaded.workers[0].power_w is None
+
+
+def test_a_broken_plan_names_the_command_that_mends_it(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"schema": 1}')
+    with pytest.raises(RecordError, match="missing 'fleet'.*run `planner recommend` again"):
+        load_plan(tmp_path / "plan.json")
+
+
+def test_another_place_can_be_chosen() -> None:
+    found = recommend(fleet(), TIME)
+    assert make_plan(found, "fleet.toml", 12).workers[0].name == "c"
+    with pytest.raises(PlanError, match="--choose 13: the ranking has places 1 to 12"):
+        make_plan(found, "fleet.toml", 13)
+
+
+def test_members_only_energy_never_rewards_sharing_and_the_bill_may() -> None:
+    members = recommend(fleet(), {"energy": 1.0})
+    assert members.row(1).config.workers == ("a",)
+    assert "cannot save energy" in members.notes[0]
+    billed = recommend(fleet(), {"energy": 1.0}, base_watts=1000.0)
+    assert len(billed.row(1).config.workers) > 1
+    assert billed.notes == ()
+    assert recommend(fleet(), EDP).notes == ()
+
+
+def test_idle_devices_are_counted_when_asked_also_those_left_out() -> None:
+    devices = {**fleet().devices, "dead": profiles.device()._replace(steps=(), error="lost")}
+    everyone = profiles.profile(devices)
+    plain, billed = (
+        recommend(everyone, TIME, include=["a"]),
+        recommend(everyone, TIME, include=["a"], count_idle=True),
+    )
+    assert billed.row(1).prediction.power_w == pytest.approx(plain.row(1).prediction.power_w + 10.0)
+    assert billed.left_out == {"dead": "lost"}
+    unknown = profiles.profile(
+        {**devices, "dead": profiles.device(idle_w=None)._replace(steps=(), error="lost")}
+    )
+    with pytest.raises(PlanError, match="--count-idle: no idle watts are known of dead"):
+        recommend(unknown, TIME, count_idle=True)
+
+
+def test_unknown_watts_stop_only_the_metrics_that_need_them() -> None:
+    devices = {**fleet().devices, "b": profiles.device(profiles.step(0.6), idle_w=None)}
+    some = profiles.profile(devices)
+    assert len(recommend(some, TIME)) == 12
+    with pytest.raises(PlanError, match="no watts are known of b; give idle_watts and max_watts"):
+        recommend(some, EDP)
+    assert len(recommend(some, EDP, exclude=["b"])) == 4
+
+
+def test_profiling_is_compared_with_the_run_it_planned() -> None:
+    found = recommend(fleet(), TIME, steps=1000)
+    assert found.profiling_s == 25.0
+    assert found.overhead == pytest.approx(25.0 / found.row(1).prediction.time_s)
+
+
+def test_steps_come_from_the_option_the_profile_or_the_default() -> None:
+    assert recommend(fleet(), TIME, steps=7).steps == 7
+    assert recommend(fleet(steps_planned=500), TIME).steps == 500
+    assert recommend(fleet(), TIME).steps == 100_000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "--steps: 0 is out of range; give a number of at least 1"),
+        ({"batch": 0}, "--batch-size: 0 is out of range"),
+        ({"base_watts": -1.0}, "--base-watts: -1 is out of range"),
+        ({"rates": {"a": 0.0}}, "--rate a: 0 is out of range"),
+        ({"server": "x"}, "--server x: no such device; devices: a, b, c"),
+        ({"exclude": ["x"]}, "--exclude x: no such device"),
+    ],
+)
+def test_options_out_of_range_are_named(options: dict, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        recommend(fleet(), TIME, **options)
+
+
+def test_a_server_that_was_left_out_is_refused_and_excluding_it_again_is_not() -> None:
+    devices = {**fleet().devices, "dead": profiles.device()._replace(steps=(), error="lost")}
+    with pytest.raises(PlanError, match="--server dead: lost"):
+        recommend(profiles.profile(devices), TIME, server="dead")
+    assert len(recommend(profiles.profile(devices), TIME, exclude=["dead"])) == 12
+
+
+def test_the_metric_is_named_as_it_was_asked_for() -> None:
+    assert metric_name({"time": 0.3, "energy": 0.7}) == "time=0.3,energy=0.7"
+    assert metric_name({"time": 0.0, "energy": 0.7}) == "energy"
+
+
+def test_twelve_devices_are_ranked() -> None:
+    devices = {f"d{i}": profiles.device(profiles.step(0.1 + 0.01 * i)) for i in range(12)}
+    found = recommend(profiles.profile(devices), EDP)
+    assert len(found) == 12 * 2**11

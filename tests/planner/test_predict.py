@@ -1,0 +1,238 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.clusters import Candidates, enumerate_clusters
+from planner.costs import Costs, costs
+from planner.cycles import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
+from planner.predict import Prediction, Predictions, factors, predict, run_time
+from tests.planner import profiles
+from tests.planner.profiles import MBIT
+
+
+def everything(known: Costs, steps: int = 1000, **options: object) -> Predictions:
+    return predict(known, enumerate_clusters(known.names, known.reachable()), steps, **options)
+
+
+def index(predictions: Predictions, known: Costs, members: str, host: str) -> int:
+    mask = sum(1 << known.names.index(name) for name in members)
+    masks, hosts = predictions.candidates
+    return int(np.flatnonzero((masks == mask) & (hosts == known.names.index(host)))[0])
+
+
+def known(*gradients_s: float, rates: dict[str, float] | None = None, **changes: object) -> Costs:
+    devices = {
+        name: profiles.device(profiles.step(gradient_s, **changes))
+        for name, gradient_s in zip("abcdef", gradients_s, strict=False)
+    }
+    return costs(profiles.profile(devices, rates))
+
+
+def test_a_device_alone_computes_and_updates_and_uses_no_network() -> None:
+    one = known(0.1)
+    found = everything(one)
+    assert found.time_s == pytest.approx([1000 * 0.11])
+    assert found.power_w == pytest.approx([50.0])
+    assert found.network_bytes == [0.0]
+    assert found.shares[0, COMPUTE] == 1.0
+
+
+def test_a_remote_worker_without_rivals_cycles_as_measured() -> None:
+    two = known(1e9, 0.1)  # the host's own worker computes for ever
+    found = everything(two)
+    cycle_s = found.cycle_s[index(found, two, "ab", "a"), 1]
+    assert cycle_s == pytest.approx(0.1 + 0.08 + 0.002 + 0.08)
+
+
+def test_two_workers_share_the_steps_by_their_rates() -> None:
+    two = known(0.1, 0.3)
+    found = everything(two)
+    i = index(found, two, "ab", "a")
+    assert found.steps[i].sum() == pytest.approx(1000)
+    assert found.steps[i] * found.cycle_s[i] == pytest.approx([found.time_s[i]] * 2)
+    assert found.network_bytes[i] == pytest.approx(found.steps[i, 1] * 2_000_000)
+
+
+def test_energy_and_edp_follow_from_time_and_power() -> None:
+    assert Prediction(10.0, 5.0).energy_j == 50.0
+    assert Prediction(10.0, 5.0).edp_js == 500.0
+    assert Prediction(10.0, None).energy_j is Prediction(10.0, None).edp_js is None
+
+
+def test_power_lies_between_idle_and_busy_and_others_count_when_asked() -> None:
+    two = known(0.1, 0.1)
+    members, billed = everything(two), everything(two, count_idle=True, extra_w=5.0)
+    i, alone = index(members, two, "ab", "a"), index(members, two, "a", "a")
+    assert ((members.device_w[i] > 10) & (members.device_w[i] <= 50)).all()
+    assert billed.power_w[i] == pytest.approx(members.power_w[i] + 5)
+    assert billed.power_w[alone] == pytest.approx(50 + 10 + 5)
+
+
+def test_the_power_of_a_remote_worker_by_hand() -> None:
+    found = everything(two := known(1e9, 0.1))
+    busy = 0.1 / (0.1 + 0.08 + 0.002 + 0.08)
+    assert found.device_w[index(found, two, "ab", "a"), 1] == pytest.approx(10 + 40 * busy)
+
+
+def test_unknown_watts_stay_unknown() -> None:
+    devices = {"a": profiles.device(), "b": profiles.device(idle_w=None)}
+    found = everything(both := costs(profiles.profile(devices)))
+    assert found.one(index(found, both, "a", "a")).power_w == pytest.approx(50.0)
+    assert found.one(index(found, both, "ab", "a")).power_w is None
+
+
+# -- Eq. 4 ------------------------------------------------------------------------------------------
+
+
+def test_a_worker_still_building_at_the_end_contributes_nothing() -> None:
+    rate, build_s = np.array([[1.0, 1.0]]), np.array([0.0, 50.0])
+    assert run_time(10, rate, build_s) == pytest.approx([10.0])
+    assert run_time(100, rate, build_s) == pytest.approx([75.0])
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 10), st.floats(0, 1000)), min_size=1, max_size=6),
+    st.integers(1, 10_000),
+)
+def test_the_run_time_is_the_root_of_equation_four(workers: list[tuple[float, float]], steps: int) -> None:
+    rate, build_s = np.array(workers).T
+    time_s = run_time(steps, rate[None], build_s)[0]
+    assert (rate * np.maximum(0, time_s - build_s)).sum() == pytest.approx(steps)
+
+
+# -- bottlenecks ------------------------------------------------------------------------------------
+
+
+def test_the_bottleneck_is_what_takes_most_of_the_cycles() -> None:
+    slow = known(0.1, 0.1, rates={"b": 1 * MBIT})
+    found = everything(slow)
+    assert found.shares[index(found, slow, "ab", "a")].argmax() == SLOW_LINK
+
+    crowd = known(*[0.1] * 6, rates={"a": 10 * MBIT})
+    found = everything(crowd)
+    assert found.shares[index(found, crowd, "abcdef", "a")].argmax() == SERVER_LINK
+
+    heavy = known(*[0.1] * 6, service_s=profiles.seconds(0.5), rates=dict.fromkeys("abcdef", 1e10))
+    found = everything(heavy)
+    assert found.shares[index(found, heavy, "abcdef", "a")].argmax() == SERVER_CPU
+
+    light = known(5.0, 5.0)
+    found = everything(light)
+    assert found.shares[index(found, light, "ab", "a")].argmax() == COMPUTE
+    assert found.shares.sum(axis=1) == pytest.approx(np.ones(len(found.time_s)))
+
+
+def test_a_worker_on_the_server_s_processor_suffers_from_it() -> None:
+    changes = {"service_s": profiles.seconds(0.05)}
+    gpu, cpu = known(0.1, 0.1, **changes), known(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4, **changes)
+    found_gpu, found_cpu = everything(gpu), everything(cpu)
+    i = index(found_gpu, gpu, "ab", "a")
+    assert found_cpu.cycle_s[i, 0] > found_gpu.cycle_s[i, 0] * 1.02
+
+
+# -- alpha and beta -----------------------------------------------------------------------------------
+
+
+def test_alpha_and_beta_lead_from_the_device_alone_to_the_cluster() -> None:
+    three = known(0.1, 0.2, 0.3, rates={"b": 10 * MBIT})
+    found = everything(three)
+    i = index(found, three, "abc", "a")
+    factor = factors(three, 0b111, 0)
+    alone_s = three.gradient_s + three.update_s
+    assert alone_s * factor.alpha_time * factor.beta_time == pytest.approx(found.cycle_s[i])
+    assert three.busy_w * factor.alpha_power * factor.beta_power == pytest.approx(found.device_w[i])
+    assert (factor.beta_time[1:] > 1).all()
+    assert factor.beta_time[1] > 5 * factor.beta_time[0]
+
+
+def test_a_device_alone_has_factors_of_one() -> None:
+    factor = factors(known(0.1, 0.2), 0b01, 0)
+    assert [each[0] for each in factor] == pytest.approx([1.0] * 4)
+    assert np.isnan([each[1] for each in factor]).all()
+
+
+# -- invariants over random fleets ----------------------------------------------------------------------
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> tuple[dict, dict]:
+    names = "abcd"[: draw(st.integers(2, 4))]
+    devices, rates = {}, {}
+    for name in names:
+        gradient_s = draw(st.floats(0.01, 1.0))
+        on_cpu = draw(st.booleans())
+        cores = draw(st.sampled_from([0.5, 1.0, 4.0]))
+        devices[name] = profiles.device(
+            profiles.step(
+                gradient_s,
+                accelerator="cpu" if on_cpu else "cuda",
+                cpu_s_per_step=gradient_s * cores,
+                build_s=draw(st.floats(0, 20)),
+                service_s=profiles.seconds(draw(st.floats(1e-4, 0.05))),
+            ),
+            cores=cores,
+        )
+        rates[name] = draw(st.floats(1, 1000)) * MBIT
+    return devices, rates
+
+
+@given(fleets())
+@settings(deadline=None, max_examples=40)
+def test_the_order_of_devices_changes_nothing(fleet: tuple[dict, dict]) -> None:
+    devices, rates = fleet
+    one = costs(profiles.profile(devices, rates))
+    other = costs(profiles.profile(dict(reversed(devices.items())), rates))
+    found, turned = everything(one), everything(other)
+    for members in (
+        "".join(c) for n in range(1, len(devices) + 1) for c in itertools.combinations(devices, n)
+    ):
+        for host in members:
+            i, k = index(found, one, members, host), index(turned, other, members, host)
+            assert found.time_s[i] == pytest.approx(turned.time_s[k])
+            assert found.power_w[i] == pytest.approx(turned.power_w[k])
+
+
+@given(fleets(), st.floats(1.1, 10))
+@settings(deadline=None, max_examples=40)
+def test_a_faster_network_makes_no_cluster_slower(fleet: tuple[dict, dict], factor: float) -> None:
+    devices, rates = fleet
+    slow = everything(costs(profiles.profile(devices, rates)), 10_000)
+    fast = everything(
+        costs(profiles.profile(devices, {name: rate * factor for name, rate in rates.items()})), 10_000
+    )
+    assert (fast.time_s <= slow.time_s * (1 + 1e-6)).all()
+
+
+@given(fleets())
+@settings(deadline=None, max_examples=40)
+def test_no_cluster_beats_its_devices_without_communication(fleet: tuple[dict, dict]) -> None:
+    found = everything(known := costs(profiles.profile(*fleet)))
+    members = found.candidates.members(len(known.names))
+    fastest = np.where(members, 1 / known.gradient_s, 0.0)
+    assert (found.time_s >= 1000 / fastest.sum(axis=1) * (1 - 1e-9)).all()
+
+
+# -- the structure of the optimum without communication ---------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 10), st.floats(1, 100)), min_size=1, max_size=7),
+    st.floats(0, 200),
+    st.sampled_from([(1.0, 1.0), (1.0, 2.0)]),
+)
+def test_without_build_times_the_best_set_is_a_prefix_by_watts_per_rate(
+    devices: list[tuple[float, float]], base_w: float, powers: tuple[float, float]
+) -> None:
+    """(P0 + P)^a / R^b with b >= a: energy (1, 1) and EDP (1, 2)."""
+    rate, watts = np.array(devices).T
+    count = len(devices)
+    masks = np.arange(1, 1 << count)
+    members = Candidates(masks, np.zeros_like(masks)).members(count)
+    time_s = run_time(1000, members * rate, np.zeros(count))
+    brute = ((base_w + members @ watts) ** powers[0] * time_s ** powers[1]).min()
+    order = np.argsort(watts / rate)
+    prefix = (base_w + np.cumsum(watts[order])) ** powers[0] * (1000 / np.cumsum(rate[order])) ** powers[1]
+    assert prefix.min() == pytest.approx(brute)

@@ -1,0 +1,60 @@
+import math
+
+import pytest
+
+from planner.transfers import rate_bytes_per_s, relative_error, standard_error, transfer_s
+from profilers.records import Samples
+from tests.planner.profiles import curve, link, seconds
+
+CURVE = curve({1_000: 0.002, 10_000: 0.003, 100_000: 0.012})
+
+
+@pytest.mark.parametrize(
+    ("size", "expected_s"),
+    [(0, 0.001), (500, 0.0015), (1_000, 0.002), (5_500, 0.0025), (100_000, 0.012), (1_000_000, 0.102)],
+)
+def test_a_transfer_follows_the_curve_and_its_last_slope(size: int, expected_s: float) -> None:
+    assert transfer_s(link("a", "b", latency_s=0.001, curve=CURVE), size) == pytest.approx(expected_s)
+
+
+def test_without_a_curve_it_takes_latency_and_bytes_over_rate() -> None:
+    assert transfer_s(link("a", "b", rate=1e6, latency_s=0.01), 500_000) == pytest.approx(0.51)
+
+
+def test_medians_count_so_that_one_slow_message_does_not() -> None:
+    points = curve({1_000: 0.002})
+    shaken = points[0]._replace(seconds=Samples("s", (0.002, 0.002, 0.002, 0.9)))
+    assert transfer_s(link("a", "b", curve=(shaken,)), 1_000) == pytest.approx(0.002)
+
+
+def test_beyond_a_curve_of_one_point_the_rate_counts() -> None:
+    assert transfer_s(link("a", "b", rate=1e6, curve=curve({1_000: 0.002})), 1_001_000) == pytest.approx(
+        1.002
+    )
+
+
+def test_beyond_a_curve_that_falls_the_rate_counts() -> None:
+    falling = curve({1_000: 0.003, 2_000: 0.002})
+    assert transfer_s(link("a", "b", rate=1e6, curve=falling), 1_002_000) == pytest.approx(1.002)
+
+
+def test_a_cap_slows_a_faster_link_and_leaves_a_slower_one() -> None:
+    one = link("a", "b", rate=1e6, latency_s=0.1)
+    assert transfer_s(one, 500_000, cap_bytes_per_s=5e5) == pytest.approx(1.1)
+    assert transfer_s(one, 500_000, cap_bytes_per_s=1e9) == pytest.approx(0.6)
+    assert rate_bytes_per_s(one, 5e5) == 5e5
+    assert rate_bytes_per_s(one) == 1e6
+
+
+def test_the_standard_error_of_a_mean_is_relative() -> None:
+    samples = seconds(2.0, spread=0.1, count=100)
+    assert standard_error(samples) == pytest.approx(0.1 / math.sqrt(99))
+    assert standard_error(Samples("s", (1.0,))) == 0.0
+    assert standard_error(Samples("s", (0.0, 0.0))) == 0.0
+
+
+def test_a_link_is_as_uncertain_as_its_nearest_message_size() -> None:
+    points = curve({1_000: 0.002, 100_000: 0.01})
+    shaken = (points[0], points[1]._replace(seconds=seconds(0.01, spread=0.1, count=100)))
+    assert relative_error(link("a", "b", curve=shaken), 90_000) == pytest.approx(0.1 / math.sqrt(99))
+    assert relative_error(link("a", "b", curve=shaken), 2_000) == 0.0

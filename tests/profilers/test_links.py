@@ -1,0 +1,218 @@
+"""What iperf3 says, and the Python sender that stands in for it."""
+
+import json
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profilers import links
+
+TOKEN = "0123456789abcdef" * 2
+
+
+def report(received, sender=False, **more):
+    """A report with these (bytes, seconds) as its intervals."""
+    sums = [{"bytes": count, "seconds": seconds, "sender": sender} for count, seconds in received]
+    total = {"bytes": 10 * sum(count for count, _ in received), "seconds": 10.0}
+    return dict(intervals=[{"sum": one} for one in sums], end={"sum_received": total}, **more)
+
+
+# -- parse_iperf3 ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "bits_per_second", "count"),
+    [
+        ("forward", [9020091210.93945], 1),
+        ("parallel4", [10838006565.93131], 1),
+        ("bidir", [6547512995.418592], 1),
+        ("udp50M", [50067167.53218183], 1),
+        ("reverse", [11377131162.817469], 3),
+    ],
+)
+def test_recorded_reports(shared_data, name, bits_per_second, count):
+    text = (shared_data / "iperf3" / f"{name}_loopback_3.12.json").read_text()
+    values, error = links.parse_iperf3(text)
+    assert error is None
+    assert len(values) == count
+    assert values[: len(bits_per_second)] == pytest.approx([bits / 8 for bits in bits_per_second], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("busy", "busy running a test"), ("dns", "Name or service"), ("refused", "refused")]
+)
+def test_recorded_errors(shared_data, name, said):
+    values, error = links.parse_iperf3((shared_data / "iperf3" / f"error_{name}_3.12.json").read_text())
+    assert values == []
+    assert said in error
+
+
+def test_every_recorded_report_is_understood(shared_data):
+    for path in sorted((shared_data / "iperf3").glob("*.json")):
+        values, error = links.parse_iperf3(path.read_text())
+        assert bool(values) != path.name.startswith("error"), path.name
+        assert (error is None) == bool(values), path.name
+
+
+def test_a_truncated_report_is_an_error_wherever_it_was_cut(shared_data):
+    text = (shared_data / "iperf3" / "forward_loopback_3.12.json").read_text().strip()
+    for end in range(0, len(text), 97):
+        values, error = links.parse_iperf3(text[:end])
+        assert values == []
+        assert "no complete report" in error
+
+
+def test_the_receiver_is_believed_not_the_sender():
+    text = json.dumps(report([(900, 0.1)], sender=True, server_output_json=report([(100, 0.1), (120, 0.1)])))
+    assert links.parse_iperf3(text) == ([1000.0, 1200.0], None)
+
+
+def test_a_stub_of_an_interval_at_the_end_is_left_out():
+    assert links.parse_iperf3(json.dumps(report([(100, 0.1), (9, 0.0005)]))) == ([1000.0], None)
+
+
+def test_where_most_intervals_are_empty_the_total_counts():
+    assert links.parse_iperf3(json.dumps(report([(0, 0.1), (150, 0.1), (0, 0.1)]))) == ([150.0], None)
+
+
+def test_a_link_through_which_nothing_came_is_an_error():
+    assert links.parse_iperf3(json.dumps(report([(0, 0.1)]))) == ([], "nothing arrived")
+
+
+keys = ["intervals", "sum", "bytes", "seconds", "sender", "end", "sum_received", "error", "server_output_json"]
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(keys), inner),
+)
+
+
+@given(json_values.map(json.dumps) | st.text())
+def test_no_text_whatever_raises(text):
+    values, error = links.parse_iperf3(text)
+    assert bool(values) == (error is None)
+
+
+def test_commands_bind_one_address_and_ask_for_the_receivers_figures():
+    server = links.iperf3_server_command(5201, "10.0.0.1")
+    assert server[server.index("--bind") + 1] == "10.0.0.1"
+    assert "--one-off" in server
+    client = links.iperf3_client_command("10.0.0.1", 5201, 0.3)
+    assert client[client.index("--time") + 1] == "1"
+    assert {"--json", "--get-server-output"} <= set(client)
+
+
+# -- the Python sender -----------------------------------------------------------------------------
+
+
+class Receiver(threading.Thread):
+    """``links.receive`` in a thread, on a port of loopback."""
+
+    def __init__(self, seconds=0.25):
+        super().__init__()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.seconds = seconds
+        self.error = None
+        self.start()
+
+    def run(self):
+        with self.listener:
+            try:
+                links.receive(self.listener, TOKEN, self.seconds, lambda: False)
+            except links.LinkError as error:
+                self.error = error
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    monkeypatch.setattr(links, "PATIENCE_S", 0.5)
+
+
+def test_the_sender_learns_what_the_receiver_got():
+    receiver = Receiver()
+    began = time.monotonic()
+    rates = links.send("127.0.0.1", receiver.port, TOKEN, 0.25)
+    assert time.monotonic() - began < 2.0
+    receiver.join()
+    assert receiver.error is None
+    assert 2 <= len(rates) <= 3
+    assert min(rates) > 1e6
+
+
+def test_a_stranger_is_turned_away_and_the_sender_still_served():
+    receiver = Receiver()
+    with pytest.raises(links.LinkError):
+        links.send("127.0.0.1", receiver.port, "x" * len(TOKEN), 0.25)
+    assert links.send("127.0.0.1", receiver.port, TOKEN, 0.25)
+    receiver.join()
+    assert receiver.error is None
+
+
+def test_nobody_comes(patience):
+    receiver = Receiver()
+    receiver.join()
+    assert "nobody connected" in str(receiver.error)
+
+
+def test_told_to_stop():
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(links.LinkError):
+        began = time.monotonic()
+        links.receive(listener, TOKEN, 1.0, lambda: True)
+    assert time.monotonic() - began < 1.0
+
+
+@pytest.mark.parametrize("reset", [True, False])
+def test_a_sender_that_dies_ends_the_receiver(reset):
+    receiver = Receiver(seconds=30.0)
+    with socket.create_connection(("127.0.0.1", receiver.port)) as sock:
+        sock.sendall(TOKEN.encode() + bytes(1000))
+        if reset:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    receiver.join(5.0)
+    assert not receiver.is_alive()
+    assert "sender" in str(receiver.error)
+
+
+def test_a_sender_that_falls_silent_ends_the_receiver(patience):
+    receiver = Receiver(seconds=30.0)
+    with socket.create_connection(("127.0.0.1", receiver.port)) as sock:
+        sock.sendall(TOKEN.encode())
+        receiver.join(5.0)
+    assert not receiver.is_alive()
+    assert "lost the sender" in str(receiver.error)
+
+
+@pytest.mark.parametrize("answer", [b"", b"{}]", b'["x"]'])
+def test_a_receiver_that_ends_early_is_an_error(answer):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def end():
+            sock, _ = listener.accept()
+            with sock:
+                sock.recv(len(TOKEN))
+                sock.sendall(answer)
+
+        thread = threading.Thread(target=end)
+        thread.start()
+        with pytest.raises(links.LinkError):
+            links.send("127.0.0.1", listener.getsockname()[1], TOKEN, 5.0)
+        thread.join()
+
+
+def test_a_receiver_that_reads_nothing_is_an_error(patience):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(links.LinkError, match="no answer"):
+            links.send("127.0.0.1", port, TOKEN, 0.1)
+
+
+def test_no_receiver_at_all():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(links.LinkError, match=f"127.0.0.1:{port}"):
+        links.send("127.0.0.1", port, TOKEN, 0.1)
