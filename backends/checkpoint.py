@@ -3,13 +3,15 @@
 import json
 import os
 import zipfile
-from typing import Any, BinaryIO, Callable, Dict, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
 from backends.base import Variable
+from backends.layout import Layout
 
 SCHEMA = 1
+_DAMAGE = (zipfile.BadZipFile, EOFError, KeyError, ValueError)
 
 
 class Checkpoint(NamedTuple):
@@ -21,12 +23,19 @@ class Checkpoint(NamedTuple):
     meta: Dict[str, Any]
 
 
-def write(path, checkpoint, variables, state_variables):
-    # type: (str, Checkpoint, Tuple[Variable, ...], Tuple[Variable, ...]) -> None
-    """Write under a temporary name beside ``path``, then move. Raises OSError, e.g. on a full disk."""
+def write(path, checkpoint, layout):
+    # type: (str, Checkpoint, Layout) -> None
+    """Write under a temporary name beside ``path``, then move. Raises OSError, e.g. on a full disk.
+
+    Raises ValueError where there are values that are not finite: nobody can go on from them, and what was there
+    before is worth more.
+    """
     arrays = {"meta": np.frombuffer(json.dumps(dict(checkpoint.meta, schema=SCHEMA)).encode(), np.uint8)}
-    for kind, flat, layout in _parts(checkpoint, variables, state_variables):
-        for variable in layout:
+    for kind, variables in _parts(layout):
+        flat = getattr(checkpoint, kind)
+        if not finite(flat):
+            raise ValueError("%s of step %s are not finite" % (kind, checkpoint.meta["step"]))
+        for variable in variables:
             values = flat[variable.start : variable.start + variable.size]
             arrays[kind + "/" + variable.name] = values.reshape(variable.shape)
     temporary = "%s.%d" % (path, os.getpid())
@@ -41,64 +50,92 @@ def write(path, checkpoint, variables, state_variables):
             os.unlink(temporary)
 
 
-def save(path, checkpoint, variables, state_variables, emit):
-    # type: (str, Checkpoint, Tuple[Variable, ...], Tuple[Variable, ...], Callable[[Dict[str, Any]], None]) -> None
+def save(path, checkpoint, layout, emit):
+    # type: (str, Checkpoint, Layout, Callable[[Dict[str, Any]], None]) -> None
     """Write, and emit that it was written; a failure (a full disk) is emitted too, and training goes on."""
     try:
-        write(path, checkpoint, variables, state_variables)
+        write(path, checkpoint, layout)
         emit({"checkpoint": path, "step": checkpoint.meta["step"], "bytes": os.path.getsize(path)})
-    except OSError as error:
+    except (OSError, ValueError) as error:
         emit({"checkpoint_failed": "%s: %s" % (path, error)})
 
 
-def read(stream, variables, state_variables):
-    # type: (BinaryIO, Tuple[Variable, ...], Tuple[Variable, ...]) -> Checkpoint
-    """Read a checkpoint for a model of this layout. Raises ValueError where it is damaged or of another model."""
-    try:
-        with np.load(stream, allow_pickle=False) as arrays:
-            meta = _meta(arrays)
-            flats = [
-                np.concatenate([_array(arrays, kind, variable) for variable in layout] + [np.empty(0, np.float32)])
-                for kind, layout in (("weights", variables), ("momentum", variables), ("state", state_variables))
-            ]
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise ValueError("the checkpoint is damaged: %s" % error) from error
-    return Checkpoint(flats[0], flats[1], flats[2], meta)
+def read(path):
+    # type: (str) -> Tuple[Checkpoint, Layout]
+    """A checkpoint and the layout of its model. Raises ValueError where it is damaged, OSError where it is not there."""
+    with open(path, "rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as arrays:
+                meta = _meta(arrays)
+                weights, variables = _flat(arrays, "weights")
+                momentum, same = _flat(arrays, "momentum")
+                state, state_variables = _flat(arrays, "state")
+        except _DAMAGE as error:
+            raise _damaged(path, error) from error
+    if same != variables:
+        raise ValueError("checkpoint %s is damaged: weights and momentum do not match" % path)
+    return Checkpoint(weights, momentum, state, meta), Layout(variables, state_variables)
+
+
+def read_for(path, layout):
+    # type: (str, Layout) -> Checkpoint
+    """A checkpoint of a model of this layout. Raises as ``read`` does, and ValueError where it is of another."""
+    saved, found = read(path)
+    if found != layout:
+        raise ValueError(
+            "checkpoint %s is of another model: it has %d parameters in %d arrays, this one %d in %d, or other names"
+            % (path, found.parameters, len(found.variables), layout.parameters, len(layout.variables))
+        )
+    return saved
 
 
 def peek(path):
     # type: (str) -> Dict[str, Any]
     """Only what a checkpoint says of itself. Raises ValueError where it is damaged, OSError where it is not there."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return _meta(arrays)
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise ValueError("checkpoint %s is damaged: %s" % (path, error)) from error
+    with open(path, "rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as arrays:
+                return _meta(arrays)
+        except _DAMAGE as error:
+            raise _damaged(path, error) from error
+
+
+def finite(flat):
+    # type: (np.ndarray) -> bool
+    """Whether all values are finite; (elements,) float32, read once. Values above 1e19 count as not finite."""
+    return bool(np.isfinite(np.dot(flat, flat)))
+
+
+def _damaged(path, error):
+    # type: (str, Exception) -> ValueError
+    return ValueError("checkpoint %s cannot be used, it is damaged or none of ours: %s" % (path, error))
 
 
 def _meta(arrays):
     # type: (Any) -> Dict[str, Any]
-    if "meta" not in arrays:
-        raise ValueError("not a checkpoint: it has no description of itself")
+    if not isinstance(arrays, np.lib.npyio.NpzFile) or "meta" not in arrays.files:
+        raise ValueError("it has no description of itself")
     meta = json.loads(arrays["meta"].tobytes().decode())  # type: Dict[str, Any]
     if meta.get("schema") != SCHEMA:
-        raise ValueError("the checkpoint has schema %r, this version reads %d" % (meta.get("schema"), SCHEMA))
+        raise ValueError("it has schema %r, this version reads %d" % (meta.get("schema"), SCHEMA))
     return meta
 
 
-def _array(arrays, kind, variable):
-    # type: (Any, str, Variable) -> np.ndarray
-    name = kind + "/" + variable.name
-    if name not in arrays or arrays[name].shape != tuple(variable.shape):
-        found = arrays[name].shape if name in arrays else "nothing"
-        raise ValueError("the checkpoint is of another model: %s is %s, not %s" % (name, found, variable.shape))
-    return arrays[name].astype(np.float32, copy=False).ravel()
+def _flat(arrays, kind):
+    # type: (Any, str) -> Tuple[np.ndarray, Tuple[Variable, ...]]
+    """The arrays of one kind one after the other, as they were written, and their places."""
+    places = []  # type: List[Variable]
+    values = [np.empty(0, np.float32)]
+    start = 0
+    for name in arrays.files:
+        if name.startswith(kind + "/"):
+            array = arrays[name]
+            places.append(Variable(name[len(kind) + 1 :], array.shape, start, array.size))
+            values.append(array.astype(np.float32, copy=False).ravel())
+            start += array.size
+    return np.concatenate(values), tuple(places)
 
 
-def _parts(checkpoint, variables, state_variables):
-    # type: (Checkpoint, Tuple[Variable, ...], Tuple[Variable, ...]) -> Any
-    return (
-        ("weights", checkpoint.weights, variables),
-        ("momentum", checkpoint.momentum, variables),
-        ("state", checkpoint.state, state_variables),
-    )
+def _parts(layout):
+    # type: (Layout) -> Any
+    return (("weights", layout.variables), ("momentum", layout.variables), ("state", layout.state_variables))

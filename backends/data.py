@@ -11,7 +11,10 @@ from backends.formats import Pairs
 from backends.models.layers import Shape
 
 IDX_FILES = (
-    "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
 )
 CIFAR_BATCHES = tuple("data_batch_%d" % number for number in range(1, 6)) + ("test_batch",)
 NPZ_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
@@ -55,8 +58,14 @@ def load(directory):
             return _checked(directory, read([path for path in paths if path]))
     archives = [name for name in os.listdir(directory) if name.endswith(".npz")]
     if len(archives) != 1:
-        raise ValueError("no image set in %s: expected %s (or with .gz), or %s (or without .bin), or one .npz" % (
-            os.path.abspath(directory), ", ".join(IDX_FILES), ", ".join(name + ".bin" for name in CIFAR_BATCHES)))
+        raise ValueError(
+            "no image set in %s: expected %s (or with .gz), or %s (or without .bin), or one .npz"
+            % (
+                os.path.abspath(directory),
+                ", ".join(IDX_FILES),
+                ", ".join(name + ".bin" for name in CIFAR_BATCHES),
+            )
+        )
     path = os.path.join(directory, archives[0])
     with open(path, "rb") as source:
         return _checked(directory, formats.read_npz(source, path, NPZ_ARRAYS))
@@ -90,16 +99,22 @@ def _checked(directory, arrays):
     """A data set of train images, train labels, test images, test labels, if they fit together."""
     for part, images, labels in (("training", arrays[0], arrays[1]), ("test", arrays[2], arrays[3])):
         if images.dtype != np.uint8 or images.ndim not in (3, 4):
-            raise ValueError("%s: %s images must be uint8 (count, height, width[, channels]), are %s %s" % (
-                directory, part, images.dtype, images.shape))
+            raise ValueError(
+                "%s: %s images must be uint8 (count, height, width[, channels]), are %s %s"
+                % (directory, part, images.dtype, images.shape)
+            )
         if labels.dtype.kind not in "iu" or labels.size != len(images) or not labels.size or labels.min() < 0:
-            raise ValueError("%s: %d %s images need as many labels from 0 up, there are %s %s" % (
-                directory, len(images), part, labels.dtype, labels.shape))
+            raise ValueError(
+                "%s: %d %s images need as many labels from 0 up, there are %s %s"
+                % (directory, len(images), part, labels.dtype, labels.shape)
+            )
     images = [array[..., None] if array.ndim == 3 else array for array in arrays[::2]]
     labels = [array.reshape(-1).astype(np.int64) for array in arrays[1::2]]
     if images[0].shape[1:] != images[1].shape[1:]:
-        raise ValueError("%s: training images are %s, test images %s" % (
-            directory, images[0].shape[1:], images[1].shape[1:]))
+        raise ValueError(
+            "%s: training images are %s, test images %s"
+            % (directory, images[0].shape[1:], images[1].shape[1:])
+        )
     return Dataset(images[0], labels[0], images[1], labels[1], int(max(labels[0].max(), labels[1].max())) + 1)
 
 
@@ -114,15 +129,18 @@ def synthetic(input_shape, classes, count, seed):
 
 def shards(count, weights, seed):
     # type: (int, Sequence[float], int) -> List[np.ndarray]
-    """Indices 0 to count - 1 dealt at random in proportion to weights: disjoint, complete, each within one of its
-    share and, where count allows, none empty. Raises ValueError unless all weights are positive and finite."""
+    """Indices 0 to count - 1 dealt at random in proportion to weights: disjoint, complete, each within
+    one of its share and, where count allows, none empty.
+
+    Raises ValueError unless all weights are positive and finite.
+    """
     share = np.array(weights, np.float64)
     if not len(share) or not np.all(np.isfinite(share)) or share.min() <= 0:
         raise ValueError("shards need positive weights, got %s" % (list(weights),))
     share *= count / share.sum()
     sizes = np.floor(share).astype(np.int64)
     # Largest remainder first; the stable sort settles ties by position, on every machine alike.
-    for index in np.argsort(sizes - share, kind="mergesort")[:count - sizes.sum()]:
+    for index in np.argsort(sizes - share, kind="mergesort")[: count - sizes.sum()]:
         sizes[index] += 1
     while sizes.min() == 0 and count >= len(sizes):
         sizes[sizes.argmax()] -= 1
@@ -133,8 +151,8 @@ def shards(count, weights, seed):
 class Batches:
     """Endless batches in a new seeded order each epoch, across whose ends they run on.
 
-    ``position`` counts the images drawn so far and ``batch`` is the size of the next draw; both may be set, so
-    that a run is resumed or its batch size changed.
+    ``position`` counts the images drawn so far and ``batch`` is the size of the next draw; both may be
+    set, so that a run is resumed or its batch size changed.
     """
 
     def __init__(self, images, labels, batch, seed):
@@ -156,8 +174,8 @@ class Batches:
         filled = 0
         while filled < self.batch:
             epoch, offset = divmod(self.position, len(self.images))
-            part = self._epoch_order(epoch)[offset:offset + self.batch - filled]
-            chosen[filled:filled + len(part)] = part
+            part = self._epoch_order(epoch)[offset : offset + self.batch - filled]
+            chosen[filled : filled + len(part)] = part
             filled += len(part)
             self.position += len(part)
         return self.images[chosen], self.labels[chosen]
@@ -165,13 +183,16 @@ class Batches:
     def _epoch_order(self, epoch):
         # type: (int) -> np.ndarray
         if epoch != self._epoch:
-            self._epoch, self._order = epoch, np.random.RandomState([self._seed, epoch]).permutation(len(self.images))
+            self._epoch, self._order = (
+                epoch,
+                np.random.RandomState([self._seed, epoch]).permutation(len(self.images)),
+            )
         return self._order
 
 
 def pack(images, labels):
     # type: (np.ndarray, np.ndarray) -> bytes
-    """A shard as one npz, uncompressed: on all but the slowest links compressing takes longer than it saves."""
+    """A shard as one npz, uncompressed: on a fast link compressing takes longer than it saves."""
     stream = io.BytesIO()
     np.savez(stream, images=images, labels=labels)
     return stream.getvalue()

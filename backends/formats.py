@@ -29,14 +29,20 @@ def read_idx(path, magic):
         content = _gunzipped(path, content)
     header = 4 * (1 + magic % 256)
     if len(content) < header:
-        raise ValueError("%s is truncated: expected a header of %d bytes, found %d" % (path, header, len(content)))
+        raise ValueError(
+            "%s is truncated: expected a header of %d bytes, found %d" % (path, header, len(content))
+        )
     found, *shape = struct.unpack(">%dI" % (header // 4), content[:header])
     if found != magic:
-        raise ValueError("%s is not the IDX file expected: it starts with 0x%08x, not 0x%08x" % (path, found, magic))
+        raise ValueError(
+            "%s is not the IDX file expected: it starts with 0x%08x, not 0x%08x" % (path, found, magic)
+        )
     expected = header + int(np.prod(shape, dtype=np.int64))
     if len(content) != expected:
-        raise ValueError("%s is truncated or damaged: expected %d bytes%s, found %d" % (
-            path, expected, " uncompressed" if path.endswith(".gz") else "", len(content)))
+        raise ValueError(
+            "%s is truncated or damaged: expected %d bytes%s, found %d"
+            % (path, expected, " uncompressed" if path.endswith(".gz") else "", len(content))
+        )
     values = np.frombuffer(content, np.uint8, offset=header).reshape(shape)
     return values[..., None].copy() if magic == IDX_IMAGES else values.astype(np.int64)
 
@@ -56,8 +62,10 @@ def read_cifar_binary(path):
     content = np.fromfile(path, np.uint8)
     whole = len(content) // CIFAR_RECORD_BYTES
     if not whole or len(content) % CIFAR_RECORD_BYTES:
-        raise ValueError("%s is truncated: expected %d bytes an image (30730000 in CIFAR-10's own), found %d" % (
-            path, CIFAR_RECORD_BYTES, len(content)))
+        raise ValueError(
+            "%s is truncated: expected %d bytes an image (30730000 in CIFAR-10's own), found %d"
+            % (path, CIFAR_RECORD_BYTES, len(content))
+        )
     records = content.reshape(whole, CIFAR_RECORD_BYTES)
     return _planes(records[:, 1:]), _cifar_labels(path, records[:, 0])
 
@@ -69,22 +77,30 @@ def read_cifar_python(path):
         try:
             batch = _ArrayUnpickler(source, encoding="latin1").load()
         except EOFError:
-            raise ValueError("%s is truncated: its pickle ends after %d bytes" % (path, source.tell())) from None
+            raise ValueError(
+                "%s is truncated: its pickle ends after %d bytes" % (path, source.tell())
+            ) from None
         except (pickle.UnpicklingError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise ValueError("%s is truncated or no CIFAR-10 batch: %s" % (path, error)) from None
     data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (CIFAR_RECORD_BYTES - 1,):
+    if (
+        not isinstance(data, np.ndarray)
+        or data.dtype != np.uint8
+        or data.shape[1:] != (CIFAR_RECORD_BYTES - 1,)
+    ):
         raise ValueError("%s is no CIFAR-10 batch: it holds no uint8 'data' of 3072 columns" % path)
     if not isinstance(labels, list) or len(labels) != len(data):
-        raise ValueError("%s is no CIFAR-10 batch: it holds no 'labels' for its %d images" % (path, len(data)))
+        raise ValueError(
+            "%s is no CIFAR-10 batch: it holds no 'labels' for its %d images" % (path, len(data))
+        )
     return _planes(data), _cifar_labels(path, np.array(labels))
 
 
 class _ArrayUnpickler(pickle.Unpickler):
     """Admits numpy arrays and built-in containers only.
 
-    A pickle may name any function to be called on loading; CIFAR-10 is published as pickles all the same. These are
-    the names that an array of numbers needs, under the old and the new path of numpy's core.
+    A pickle may name any function to be called on loading; CIFAR-10 is published as pickles all the
+    same. These are the names that an array needs, under the old and the new path of numpy's core.
     """
 
     _ADMITTED = {

@@ -93,7 +93,7 @@ def curve_serve(job, address, identity):
 
 def ladder(sizes):
     # type: (Sequence[int]) -> List[int]
-    """The sizes to measure, ascending: those wanted and those of SIZES, none close below another wanted one."""
+    """The sizes to measure, ascending: those wanted, none close below another, and those of SIZES between."""
     steps = []  # type: List[int]
     for size in sorted(set(sizes), reverse=True):
         if not steps or size * _APART < steps[-1]:

@@ -42,7 +42,8 @@ def build(model, input_shape=None, classes=None, seed=0, threads=1):
     model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the function
     returns (torch.nn.Module, (height, width, channels)) and the module maps float32 (batch, channels, height,
     width) to (batch, classes). input_shape and classes: of the data; the model's own where None. The same
-    seed gives the same weights. Raises ValueError where model and data do not fit or the user's function is wrong.
+    seed gives the same weights. Raises ValueError where model and data do not fit, or for what is
+    wrong with the user's file.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
@@ -52,8 +53,9 @@ def build(model, input_shape=None, classes=None, seed=0, threads=1):
         return TorchReplica(module, shape, outputs)
     description = models.model(model, input_shape, classes) if isinstance(model, str) else model
     _agree(description.name, description.input_shape, description.classes, input_shape, classes)
-    replica = TorchReplica(_sequence(description.layers, description.input_shape),
-                           description.input_shape, description.classes)
+    replica = TorchReplica(
+        _sequence(description.layers, description.input_shape), description.input_shape, description.classes
+    )
     np.copyto(replica.weights, models.initial_weights(description, seed))
     replica.load()
     return replica
@@ -71,7 +73,7 @@ class TorchReplica(Replica):
         self.input_shape, self.classes = input_shape, classes
         self.accelerator, _ = accelerator()
         self._device = torch.device(self.accelerator)
-        self._module = module.to(self._device).float().train()
+        self._module = module.to(self._device).train()
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
         kept = [(name, value) for name, value in module.named_parameters() if not value.requires_grad]
         kept += [(name, value) for name, value in module.named_buffers() if value.is_floating_point()]
@@ -79,10 +81,11 @@ class TorchReplica(Replica):
         self._state, self.state_variables = _flatten(kept, self._device)
         self._gradients = torch.zeros_like(self._weights)
         for (_, parameter), place in zip(trained, self.variables):
-            parameter.grad = self._gradients[place.start:place.start + place.size].view(place.shape)
+            parameter.grad = self._gradients[place.start : place.start + place.size].view(place.shape)
         self._velocity = None  # type: Optional[torch.Tensor]
         self._host_weights, self._host_gradients, self._host_state = (
-            _host(tensor) for tensor in (self._weights, self._gradients, self._state))
+            _host(tensor) for tensor in (self._weights, self._gradients, self._state)
+        )
         self.weights = self._host_weights.numpy()
         self.gradients = self._host_gradients.numpy()
         self.state = self._host_state.numpy()
@@ -137,8 +140,12 @@ class TorchReplica(Replica):
         self._module.eval()
         try:
             with torch.no_grad():
-                parts = [self._scores(images[start:start + EVALUATION_BATCH], labels[start:start + EVALUATION_BATCH])
-                         for start in range(0, len(images), EVALUATION_BATCH)]
+                parts = [
+                    self._scores(
+                        images[start : start + EVALUATION_BATCH], labels[start : start + EVALUATION_BATCH]
+                    )
+                    for start in range(0, len(images), EVALUATION_BATCH)
+                ]
         finally:
             self._module.train()
         return sum(loss for loss, _ in parts), sum(right for _, right in parts)
@@ -190,7 +197,7 @@ def _flatten(named, device):
     places = []  # type: List[Variable]
     start = 0
     for name, tensor in named:
-        view = flat[start:start + tensor.numel()].view(tensor.shape)
+        view = flat[start : start + tensor.numel()].view(tensor.shape)
         view.copy_(tensor.data)
         tensor.data = view
         places.append(Variable(name, tuple(tensor.shape), start, tensor.numel()))
@@ -209,7 +216,9 @@ def _host(tensor):
 def _agree(name, own_shape, own_classes, input_shape, classes):
     # type: (str, Shape, int, Optional[Shape], Optional[int]) -> None
     if input_shape is not None and tuple(input_shape) != own_shape:
-        raise ValueError("model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape)))
+        raise ValueError(
+            "model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape))
+        )
     if classes is not None and own_classes != classes:
         raise ValueError("model %s has %d outputs, the data %d classes" % (name, own_classes, classes))
 
@@ -219,18 +228,24 @@ def _user_module(model):
     """What the user's function returns, checked with one black image: module, input shape, classes."""
     result = user.load(model)()
     if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], nn.Module)):
-        raise ValueError("model %r returned %s; it must return (torch.nn.Module, (height, width, channels))" % (
-            model, type(result).__name__))
+        raise ValueError(
+            "model %r returned %s; it must return (torch.nn.Module, (height, width, channels))"
+            % (model, type(result).__name__)
+        )
     module, shape = result[0], tuple(result[1])
     if len(shape) != 3 or not all(isinstance(length, int) and length > 0 for length in shape):
-        raise ValueError("model %r returned input shape %s; it must be (height, width, channels)" % (model, shape))
+        raise ValueError(
+            "model %r returned input shape %s; it must be (height, width, channels)" % (model, shape)
+        )
     height, width, channels = shape
-    module.eval()
+    module.float().eval()
     with torch.no_grad():
         output = module(torch.zeros(1, channels, height, width))
     if not isinstance(output, torch.Tensor) or output.dim() != 2:
-        raise ValueError("model %r: the module's output must be (batch, classes), is %s" % (
-            model, tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__))
+        raise ValueError(
+            "model %r: the module's output must be (batch, classes), is %s"
+            % (model, tuple(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__)
+        )
     return module, shape, int(output.shape[1])
 
 
@@ -256,7 +271,7 @@ class _Concat(nn.ModuleList):
 
 
 class _ResponseNorm(nn.Module):
-    """layers.LocalResponseNorm, its sums as a 1x1 convolution: over four times as fast as torch's own on a CPU."""
+    """layers.LocalResponseNorm, its sums as a 1x1 convolution: four times as fast as torch's own on a CPU."""
 
     def __init__(self, layer, channels):
         # type: (kinds.LocalResponseNorm, int) -> None
@@ -282,7 +297,7 @@ class _Subsample(nn.Module):
 
     def forward(self, x):
         # type: (torch.Tensor) -> torch.Tensor
-        return functional.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, 0, self.missing))
+        return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.missing))
 
 
 def _sequence(layers, shape):
@@ -303,7 +318,9 @@ def _convolution(layer, shape):
 def _depthwise(layer, shape):
     # type: (kinds.Depthwise, Shape) -> nn.Module
     channels = shape[2]
-    return nn.Conv2d(channels, channels, layer.kernel, layer.stride, layer.padding, groups=channels, bias=False)
+    return nn.Conv2d(
+        channels, channels, layer.kernel, layer.stride, layer.padding, groups=channels, bias=False
+    )
 
 
 _MODULES = {
@@ -314,13 +331,16 @@ _MODULES = {
     kinds.Relu: lambda layer, shape: nn.ReLU(inplace=True),
     kinds.MaxPool: lambda layer, shape: nn.MaxPool2d(layer.window, layer.stride, layer.padding),
     kinds.AveragePool: lambda layer, shape: nn.AvgPool2d(
-        layer.window, layer.stride, layer.padding, count_include_pad=False),
+        layer.window, layer.stride, layer.padding, count_include_pad=False
+    ),
     kinds.GlobalAveragePool: lambda layer, shape: nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
     kinds.Flatten: lambda layer, shape: nn.Flatten(),
     kinds.Dense: lambda layer, shape: nn.Linear(shape[0], layer.units),
     kinds.Dropout: lambda layer, shape: nn.Dropout(layer.rate),
     kinds.Subsample: lambda layer, shape: _Subsample(layer.stride, layer.channels - shape[2]),
-    kinds.Residual: lambda layer, shape: _Residual(_sequence(layer.branch, shape), _sequence(layer.shortcut, shape)),
+    kinds.Residual: lambda layer, shape: _Residual(
+        _sequence(layer.branch, shape), _sequence(layer.shortcut, shape)
+    ),
     kinds.Concat: lambda layer, shape: _Concat([_sequence(branch, shape) for branch in layer.branches]),
 }  # type: Dict[type, Callable[[Any, Shape], nn.Module]]
 

@@ -1,7 +1,7 @@
 """The steps of a run, handed out one at a time to whichever worker is free (Gu et al., step 6)."""
 
 import threading
-from typing import Dict, NamedTuple, Optional
+from typing import Callable, Dict, NamedTuple, Optional
 
 STEP = "step"
 EVALUATE = "evaluate"
@@ -16,71 +16,81 @@ class Ticket(NamedTuple):
 
 
 class Tickets:
-    """Hands out ``total`` steps, an evaluation after every ``evaluate_every`` of them and one at the end.
+    """Hands out ``total`` steps, an evaluation whenever a multiple of ``evaluate_every`` has been passed, one at the end.
 
     A step that its worker abandons goes back and is handed to somebody else, so that exactly ``total``
-    updates are made. Thread-safe.
+    updates are made. A run goes on from ``done`` steps, the last of its evaluations made after ``evaluated``.
+    A worker holds one ticket at most. Thread-safe. Raises ValueError where there is nothing left to go on with.
     """
 
-    def __init__(self, total, done=0, evaluate_every=0):
-        # type: (int, int, int) -> None
+    def __init__(self, total, done=0, evaluate_every=0, evaluated=0):
+        # type: (int, int, int, int) -> None
+        if done > total:
+            raise ValueError("%d steps are done already, more than the run's %d; ask for more" % (done, total))
         self.total = total
         self.done = done
         self._evaluate_every = evaluate_every
-        self._evaluated_at = done
+        self._evaluated = evaluated
         self._held = {}  # type: Dict[str, Ticket]
         self._stopped = False
-        self._finished = False
         self._changed = threading.Condition()
 
-    def take(self, worker):
-        # type: (str) -> Ticket
-        """The next piece of work; waits while all that is left is in the hands of others."""
+    def take(self, worker, gone=lambda: False):
+        # type: (str, Callable[[], bool]) -> Ticket
+        """The next piece of work; waits while all that is left is in the hands of others.
+
+        FINISH when there is no more, and for a worker that is ``gone``: after ``wake`` those who wait are asked again.
+        """
         with self._changed:
             while True:
-                ticket = self._next()
-                if ticket is not None:
-                    if ticket.kind != FINISH:
-                        self._held[worker] = ticket
-                    return ticket
-                self._changed.wait()
+                ticket = Ticket(FINISH, self.done) if gone() else self._next()
+                if ticket is None:
+                    self._changed.wait()
+                    continue
+                if ticket.kind != FINISH:
+                    self._held[worker] = ticket
+                return ticket
 
     def _next(self):
         # type: () -> Optional[Ticket]
-        evaluating = any(ticket.kind == EVALUATE for ticket in self._held.values())
-        stepping = sum(ticket.kind == STEP for ticket in self._held.values())
-        if self._stopped or self._finished:
+        if self._stopped or self.finished:
             return Ticket(FINISH, self.done)
-        if not evaluating and self._due():
+        held = [ticket.kind for ticket in self._held.values()]
+        if EVALUATE not in held and self._due():
             return Ticket(EVALUATE, self.done)
-        if self.done + stepping < self.total:
-            return Ticket(STEP, self.done + stepping)
-        return None
+        step = self.done + held.count(STEP)
+        return Ticket(STEP, step) if step < self.total else None
 
     def _due(self):
         # type: () -> bool
-        if self.done == self._evaluated_at:
+        if self.done == self._evaluated:
             return False
         every = self._evaluate_every
-        return self.done == self.total or bool(every and self.done // every > self._evaluated_at // every)
+        return self.done == self.total or bool(every and self.done // every > self._evaluated // every)
 
     def complete(self, worker):
-        # type: (str) -> None
-        """The worker's ticket is done: an update was made, or an evaluation has come."""
+        # type: (str) -> int
+        """The worker's ticket is done: an update was made, or an evaluation has come. Returns the steps now done."""
         with self._changed:
             ticket = self._held.pop(worker)
             if ticket.kind == STEP:
                 self.done += 1
             else:
-                self._evaluated_at = ticket.step
-            self._finished = self.done == self._evaluated_at == self.total
+                self._evaluated = ticket.step
             self._changed.notify_all()
+            return self.done
 
     def abandon(self, worker):
         # type: (str) -> None
-        """The worker is gone: what it held goes to somebody else."""
+        """The worker is gone, or what it brought is of no use: what it held goes to somebody else."""
         with self._changed:
             self._held.pop(worker, None)
+            self._changed.notify_all()
+
+    def wake(self):
+        # type: () -> None
+        """Have waiting workers asked again whether they are gone."""
+        with self._changed:
             self._changed.notify_all()
 
     def stop(self):
@@ -94,10 +104,10 @@ class Tickets:
         # type: (float) -> bool
         """Wait until the run is over or stopped; False when the time is up before."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._finished or self._stopped, timeout_s)
+            return self._changed.wait_for(lambda: self.finished or self._stopped, timeout_s)
 
     @property
     def finished(self):
         # type: () -> bool
         """All steps and the last evaluation are done."""
-        return self._finished
+        return self.done == self._evaluated == self.total

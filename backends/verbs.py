@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Sequence
 
 from backends import files, pretrain, probe, roles
 from backends.base import FRAMEWORKS, framework
-from profilers import addresses
+from profilers import addresses, reach
 from profilers import facts as device_facts
 from profilers.records import encode
 from profilers.sampling import Sampler
@@ -56,6 +56,8 @@ VERBS = {
     "fetch": files.fetch,
     "idle": idle,
     "interface_address": addresses.interface_address,
+    "knock": reach.knock,
+    "listen": reach.listen,
     "remove": files.remove,
     "serve": roles.serve,
     "start_framework": start_framework,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import paramiko
+from paramiko.common import cMSG_CHANNEL_SUCCESS
 
 CHUNK_BYTES = 1 << 15
 GONE = (paramiko.SSHException, EOFError, OSError)
@@ -101,7 +102,7 @@ def _accept(listener: socket.socket, server: SshServer) -> None:
         elif server.connects <= server.faults.drop_connects:
             link.close()
         else:
-            transport = paramiko.Transport(link)
+            transport = _Transport(link)
             for key in server.host_keys:
                 transport.add_server_key(key)
             server.transports.append(transport)
@@ -111,8 +112,21 @@ def _accept(listener: socket.socket, server: SshServer) -> None:
         link.close()
 
 
+class _Transport(paramiko.Transport):
+    """Tells when the client has been told that its command is accepted; paramiko tells it last."""
+
+    def __init__(self, link: socket.socket) -> None:
+        super().__init__(link)
+        self.accepted: dict[int, threading.Event] = {}
+
+    def _send_user_message(self, data: paramiko.Message) -> None:
+        super()._send_user_message(data)
+        if data.asbytes().startswith(cMSG_CHANNEL_SUCCESS):
+            self.accepted[paramiko.Message(data.asbytes()[1:]).get_int()].set()
+
+
 class _Session(paramiko.ServerInterface):
-    def __init__(self, server: SshServer, transport: paramiko.Transport) -> None:
+    def __init__(self, server: SshServer, transport: _Transport) -> None:
         self._server = server
         self._transport = transport
         self._targets: dict[int, tuple[str, int]] = {}
@@ -130,6 +144,7 @@ class _Session(paramiko.ServerInterface):
         return paramiko.OPEN_SUCCEEDED if kind == "session" else paramiko.OPEN_FAILED_UNKNOWN_CHANNEL_TYPE
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        self._transport.accepted[channel.remote_chanid] = threading.Event()
         _in_background(_execute, channel, command.decode(), self._server.faults, self._transport)
         return True
 
@@ -149,8 +164,9 @@ def _in_background(function: object, *args: object) -> None:
     threading.Thread(target=function, args=args, daemon=True).start()
 
 
-def _execute(channel: paramiko.Channel, command: str, faults: Faults, transport: paramiko.Transport) -> None:
+def _execute(channel: paramiko.Channel, command: str, faults: Faults, transport: _Transport) -> None:
     """Run a command as a login shell would, its streams on the channel; it ends by itself, as under sshd."""
+    transport.accepted[channel.remote_chanid].wait(5)
     process = subprocess.Popen(
         ["/bin/sh", "-c", command],
         stdin=subprocess.PIPE,

@@ -18,7 +18,14 @@ from backends.models.user import is_user_model, locate
 from backends.models.vgg import vgg19
 
 __all__ = [
-    "MODELS", "Model", "fingerprint", "initial_weights", "is_user_model", "model", "multiply_adds", "parameter_count",
+    "MODELS",
+    "Model",
+    "fingerprint",
+    "initial_weights",
+    "is_user_model",
+    "model",
+    "multiply_adds",
+    "parameter_count",
 ]
 
 #: Command-line name -> function of (input_shape, classes), each with the defaults of its source.
@@ -44,8 +51,10 @@ def model(name, input_shape=None, classes=None):
     """
     if name not in MODELS:
         near = difflib.get_close_matches(name.lower(), MODELS, 1)
-        raise ValueError("unknown model %r%s; known: %s, or path/to/file.py:function" % (
-            name, ", did you mean %r?" % near[0] if near else "", ", ".join(MODELS)))
+        raise ValueError(
+            "unknown model %r%s; known: %s, or path/to/file.py:function"
+            % (name, ", did you mean %r?" % near[0] if near else "", ", ".join(MODELS))
+        )
     given = {"input_shape": input_shape and tuple(input_shape), "classes": classes}
     description = MODELS[name](**{key: value for key, value in given.items() if value is not None})
     trace(description)

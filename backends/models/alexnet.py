@@ -2,7 +2,7 @@
 
 from backends.models.layers import Conv, Dense, Dropout, Flatten, MaxPool, Model, Published, Relu, Shape
 
-SOURCE = "A. Krizhevsky, One weird trick for parallelizing convolutional neural networks, 2014; torchvision alexnet"
+SOURCE = "A. Krizhevsky, One weird trick for parallelizing CNNs, arXiv:1404.5997, 2014; torchvision alexnet"
 
 
 def alexnet(input_shape=(32, 32, 3), classes=10):

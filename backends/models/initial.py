@@ -10,8 +10,8 @@ def initial_weights(model, seed):
     # type: (Model, int) -> np.ndarray
     """Flat float32 (parameters,): scales one, biases zero, weights uniform within ±limit.
 
-    limit: sqrt(6 / inputs) for kernels (He et al., Delving deep into rectifiers, 2015), sqrt(6 / (inputs + outputs))
-    for dense weights (Glorot and Bengio, 2010).
+    limit: sqrt(6 / inputs) for kernels (He et al., Delving deep into rectifiers, 2015),
+    sqrt(6 / (inputs + outputs)) for dense weights (Glorot and Bengio, 2010).
     numpy's RandomState promises the same numbers in all its versions, which its newer generators do not.
     """
     random = np.random.RandomState(seed)

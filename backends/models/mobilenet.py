@@ -3,15 +3,24 @@
 from typing import Any, Tuple
 
 from backends.models.layers import (
-    BatchNorm, Conv, Dense, Depthwise, GlobalAveragePool, Model, Published, Relu, Shape,
+    BatchNorm,
+    Conv,
+    Dense,
+    Depthwise,
+    GlobalAveragePool,
+    Model,
+    Published,
+    Relu,
+    Shape,
 )
 
 SOURCE = "A. Howard et al., MobileNets, 2017; trainable parameters of keras.applications.MobileNet"
 
 #: Output channels and stride of each depthwise separable block (table 1).
 BLOCKS = (
-    (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1), (512, 1), (512, 1), (512, 1), (512, 1),
-    (1024, 2), (1024, 1),
+    ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2))
+    + ((512, 1),) * 5
+    + ((1024, 2), (1024, 1))
 )
 
 
@@ -20,6 +29,7 @@ def mobilenet(input_shape=(224, 224, 3), classes=1000):
     """28 layers, counting depthwise and pointwise convolutions apart."""
     layers = (Conv(32, 3, 2, 1, bias=False), BatchNorm(), Relu())  # type: Tuple[Any, ...]
     for channels, stride in BLOCKS:
-        layers += (Depthwise(3, stride, 1), BatchNorm(), Relu(), Conv(channels, 1, bias=False), BatchNorm(), Relu())
+        layers += (Depthwise(3, stride, 1), BatchNorm(), Relu())
+        layers += (Conv(channels, 1, bias=False), BatchNorm(), Relu())
     layers += (GlobalAveragePool(), Dense(classes))
     return Model("mobilenet", input_shape, classes, layers, SOURCE, Published(4231976, (224, 224, 3), 1000))

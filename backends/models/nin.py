@@ -3,16 +3,27 @@
 from typing import Any, Tuple
 
 from backends.models.layers import (
-    AveragePool, Conv, Dropout, GlobalAveragePool, MaxPool, Model, Published, Relu, Shape,
+    AveragePool,
+    Conv,
+    Dropout,
+    GlobalAveragePool,
+    MaxPool,
+    Model,
+    Published,
+    Relu,
+    Shape,
 )
 
-SOURCE = "M. Lin et al., Network in Network, ICLR 2014; size as in J. Springenberg et al., Striving for Simplicity, 2015"
+SOURCE = "M. Lin et al., Network in Network, 2014; size: J. Springenberg et al., All-CNN, 2015"
 
 
 def nin(input_shape=(32, 32, 3), classes=10):
     # type: (Shape, int) -> Model
-    """Three blocks of a convolution and two 1x1 convolutions. The class maps go into the average without the ReLU of
-    the authors' code: where one is negative everywhere for every class, nothing would be learnt any more."""
+    """Three blocks of a convolution and two 1x1 convolutions.
+
+    The class maps go into the average without the ReLU of the authors' code, behind which
+    training stalls as soon as all of them are negative.
+    """
     layers = (
         _block(5, 192, 160, 96) + (MaxPool(3, 2, 1), Dropout(0.5))
         + _block(5, 192, 192, 192) + (AveragePool(3, 2, 1), Dropout(0.5))

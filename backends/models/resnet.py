@@ -3,7 +3,17 @@
 from typing import Any, Tuple
 
 from backends.models.layers import (
-    BatchNorm, Conv, Dense, GlobalAveragePool, MaxPool, Model, Published, Relu, Residual, Shape, Subsample,
+    BatchNorm,
+    Conv,
+    Dense,
+    GlobalAveragePool,
+    MaxPool,
+    Model,
+    Published,
+    Relu,
+    Residual,
+    Shape,
+    Subsample,
 )
 
 SOURCE = "K. He et al., Deep Residual Learning for Image Recognition, CVPR 2016"

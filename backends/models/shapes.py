@@ -28,9 +28,13 @@ def trace(model):
     try:
         result = sequence(model.layers, model.input_shape)
     except ValueError as error:
-        raise ValueError("model %s on %s input: %s" % (model.name, "x".join(map(str, model.input_shape)), error)) from None
+        raise ValueError(
+            "model %s on %s input: %s" % (model.name, "x".join(map(str, model.input_shape)), error)
+        ) from None
     if result.output != (model.classes,):
-        raise ValueError("model %s ends in shape %s, not in %d classes" % (model.name, result.output, model.classes))
+        raise ValueError(
+            "model %s ends in shape %s, not in %d classes" % (model.name, result.output, model.classes)
+        )
     return result
 
 
@@ -71,8 +75,10 @@ def _slid(layer, window, shape):
     height, width, _ = _image(shape)
     if min(height, width) + 2 * layer.padding < window:
         raise ValueError("a window of %d does not fit %dx%d; use larger images" % (window, height, width))
-    return ((height + 2 * layer.padding - window) // layer.stride + 1,
-            (width + 2 * layer.padding - window) // layer.stride + 1)
+    return (
+        (height + 2 * layer.padding - window) // layer.stride + 1,
+        (width + 2 * layer.padding - window) // layer.stride + 1,
+    )
 
 
 def _conv(layer, shape):

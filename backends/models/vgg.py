@@ -13,5 +13,5 @@ def vgg19(input_shape=(224, 224, 3), classes=1000):
     layers = ()  # type: Tuple[Any, ...]
     for channels, count in ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4)):
         layers += (Conv(channels, 3, 1, 1), Relu()) * count + (MaxPool(2, 2),)
-    layers += (Flatten(), Dense(4096), Relu(), Dropout(0.5), Dense(4096), Relu(), Dropout(0.5), Dense(classes))
+    layers += (Flatten(),) + (Dense(4096), Relu(), Dropout(0.5)) * 2 + (Dense(classes),)
     return Model("vgg19", input_shape, classes, layers, SOURCE, Published(143667240, (224, 224, 3), 1000))

@@ -73,7 +73,7 @@ class SshRemote(Remote):
                 f"{self.name}: sshd opens no further session ({error}); raise MaxSessions in its sshd_config"
             ) from error
         except GONE as error:
-            if not self._transport.is_active():
+            if not (isinstance(error, paramiko.SSHException) and self._transport.is_active()):
                 raise _lost(self.name, self._transport) from error
             raise RemoteError(
                 f"{self.name}: sshd does not run commands ({error}); does it force one for this key?"

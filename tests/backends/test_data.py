@@ -29,7 +29,7 @@ def grey():
 
 @pytest.fixture
 def mnist(tmp_path, grey):
-    for name, values in zip(data.IDX_FILES, grey):
+    for name, values in zip(data.IDX_FILES, grey, strict=True):
         (tmp_path / name).write_bytes(idx(values))
     return tmp_path
 
@@ -50,7 +50,7 @@ def as_python_2(batch):
     strings = {"SHORT_BINBYTES": b"U", "BINBYTES": b"T", "BINUNICODE": b"T"}
     for opcode, _, position in pickletools.genops(bytes(content)):
         if opcode.name in strings:
-            content[position:position + 1] = strings[opcode.name]
+            content[position : position + 1] = strings[opcode.name]
     content[1] = 2
     return bytes(content).replace(b"numpy._core", b"numpy.core")
 
@@ -61,15 +61,24 @@ def write_cifar(folder, colour, python):
         part = slice(2 * index, 2 * index + 2)
         rows = cifar_rows(images[part])
         if python:
-            batch = {"data": rows, "labels": labels[part].tolist(), "batch_label": name, "filenames": ["a", "b"]}
+            batch = {
+                "data": rows,
+                "labels": labels[part].tolist(),
+                "batch_label": name,
+                "filenames": ["a", "b"],
+            }
             (folder / name).write_bytes(as_python_2(batch))
         else:
-            (folder / f"{name}.bin").write_bytes(np.column_stack([labels[part].astype(np.uint8), rows]).tobytes())
+            (folder / f"{name}.bin").write_bytes(
+                np.column_stack([labels[part].astype(np.uint8), rows]).tobytes()
+            )
 
 
 def same(dataset, train_images, train_labels, test_images, test_labels):
     assert dataset.train_images.dtype == np.uint8 and dataset.train_labels.dtype == np.int64
-    for got, expected in zip(dataset, (train_images, train_labels, test_images, test_labels)):
+    for got, expected in zip(
+        dataset[:4], (train_images, train_labels, test_images, test_labels), strict=True
+    ):
         np.testing.assert_array_equal(got, expected)
 
 
@@ -92,7 +101,7 @@ def test_both_versions_of_cifar10_are_read(tmp_path, colour, python):
 
 
 def test_an_npz_is_read(tmp_path, grey):
-    arrays = dict(zip(data.NPZ_ARRAYS, (np.asarray(array, np.uint8) for array in grey)))
+    arrays = dict(zip(data.NPZ_ARRAYS, (np.asarray(array, np.uint8) for array in grey), strict=True))
     np.savez(tmp_path / "set.npz", **arrays)
     same(data.load(str(tmp_path)), grey[0][..., None], grey[1], grey[2][..., None], grey[3])
 
@@ -121,10 +130,13 @@ def test_an_empty_directory_names_the_files_expected(tmp_path):
         data.load(str(tmp_path))
 
 
-@pytest.mark.parametrize("kept, complaint", [
-    (75, "train-images-idx3-ubyte is truncated or damaged: expected 76 bytes, found 75"),
-    (7, "expected a header of 16 bytes, found 7"),
-])
+@pytest.mark.parametrize(
+    "kept, complaint",
+    [
+        (75, "train-images-idx3-ubyte is truncated or damaged: expected 76 bytes, found 75"),
+        (7, "expected a header of 16 bytes, found 7"),
+    ],
+)
 def test_a_truncated_idx_file_says_what_it_should_have_been(mnist, kept, complaint):
     file = mnist / data.IDX_FILES[0]
     file.write_bytes(file.read_bytes()[:kept])
@@ -137,7 +149,9 @@ def test_a_truncated_gzip_file_says_how_much_of_it_there_is(mnist):
     content = RANDOM.randint(0, 256, 6000).astype(np.uint8).reshape(5, 40, 30)
     (mnist / f"{file.name}.gz").write_bytes(gzip.compress(idx(content))[:-500])
     file.unlink()
-    with pytest.raises(ValueError, match=r"\.gz is truncated or damaged: expected 6016 bytes uncompressed, found 5\d\d\d"):
+    with pytest.raises(
+        ValueError, match=r"\.gz is truncated or damaged: expected 6016 bytes uncompressed, found 5\d\d\d"
+    ):
         data.load(str(mnist))
 
 
@@ -153,7 +167,9 @@ def test_a_truncated_binary_batch_is_refused(tmp_path, colour):
     write_cifar(tmp_path, colour, python=False)
     file = tmp_path / "data_batch_2.bin"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="data_batch_2.bin is truncated: expected 3073 bytes an image.*found 6145"):
+    with pytest.raises(
+        ValueError, match="data_batch_2.bin is truncated: expected 3073 bytes an image.*found 6145"
+    ):
         data.load(str(tmp_path))
 
 
@@ -178,21 +194,34 @@ def test_a_pickle_that_wants_to_run_something_is_not_obeyed(tmp_path, colour):
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("batch", [[1, 2], {"data": 3}, {"data": np.zeros((1, 3072), np.uint8), "labels": [1, 2]},
-                                   {"data": np.zeros((1, 3072), np.uint8), "labels": [10]}])
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [1, 2],
+        {"data": 3},
+        {"data": np.zeros((1, 3072), np.uint8), "labels": [1, 2]},
+        {"data": np.zeros((1, 3072), np.uint8), "labels": [10]},
+    ],
+)
 def test_a_pickle_of_something_else_is_refused(tmp_path, batch):
     (tmp_path / "batch").write_bytes(pickle.dumps(batch, protocol=2))
     with pytest.raises(ValueError, match="batch is "):
         formats.read_cifar_python(str(tmp_path / "batch"))
 
 
-@pytest.mark.parametrize("change, complaint", [
-    ({"x_train": np.zeros((5, 4, 3))}, "training images must be uint8"),
-    ({"y_test": np.zeros(2, np.uint8)}, "3 test images need as many labels"),
-    ({"x_test": np.zeros((3, 5, 3), np.uint8)}, r"training images are \(4, 3, 1\), test images \(5, 3, 1\)"),
-])
+@pytest.mark.parametrize(
+    "change, complaint",
+    [
+        ({"x_train": np.zeros((5, 4, 3))}, "training images must be uint8"),
+        ({"y_test": np.zeros(2, np.uint8)}, "3 test images need as many labels"),
+        (
+            {"x_test": np.zeros((3, 5, 3), np.uint8)},
+            r"training images are \(4, 3, 1\), test images \(5, 3, 1\)",
+        ),
+    ],
+)
 def test_arrays_that_do_not_fit_together_are_refused(tmp_path, grey, change, complaint):
-    arrays = dict(zip(data.NPZ_ARRAYS, (np.asarray(array, np.uint8) for array in grey)))
+    arrays = dict(zip(data.NPZ_ARRAYS, (np.asarray(array, np.uint8) for array in grey), strict=True))
     np.savez(tmp_path / "set.npz", **dict(arrays, **change))
     with pytest.raises(ValueError, match=complaint):
         data.load(str(tmp_path))
@@ -215,7 +244,9 @@ def test_synthetic_data_have_the_shapes_asked_for_and_follow_the_seed():
     np.testing.assert_array_equal(dataset.train_images, data.synthetic((8, 6, 3), 4, 50, 1).train_images)
 
 
-@given(some.integers(0, 300), some.lists(some.floats(0.01, 100), min_size=1, max_size=8), some.integers(0, 2**31))
+@given(
+    some.integers(0, 300), some.lists(some.floats(0.01, 100), min_size=1, max_size=8), some.integers(0, 2**31)
+)
 def test_shards_are_disjoint_complete_and_proportional(count, weights, seed):
     parts = data.shards(count, weights, seed)
     assert sorted(np.concatenate(parts).tolist()) == list(range(count)) and len(parts) == len(weights)
@@ -223,8 +254,11 @@ def test_shards_are_disjoint_complete_and_proportional(count, weights, seed):
     if count >= len(weights):
         assert min(sizes) >= 1
     slack = 1 if min(weight * count / sum(weights) for weight in weights) >= 1 else len(weights)
-    assert all(abs(size - count * weight / sum(weights)) < slack + 1e-6 for size, weight in zip(sizes, weights))
-    assert all((a == b).all() for a, b in zip(parts, data.shards(count, weights, seed)))
+    assert all(
+        abs(size - count * weight / sum(weights)) < slack + 1e-6
+        for size, weight in zip(sizes, weights, strict=True)
+    )
+    assert all((a == b).all() for a, b in zip(parts, data.shards(count, weights, seed), strict=True))
 
 
 @pytest.mark.parametrize("weights", [[], [1, 0], [1, -1], [1, float("nan")], [float("inf")]])
@@ -241,7 +275,7 @@ def test_batches_draw_every_image_once_an_epoch_and_resume_anywhere(count, batch
     assert all(len(y) == batch and (x.ravel() == y).all() for x, y in drawn)
     stream = np.concatenate([y for _, y in drawn])
     for epoch in range(3):
-        assert sorted(stream[epoch * count:(epoch + 1) * count].tolist()) == list(range(count))
+        assert sorted(stream[epoch * count : (epoch + 1) * count].tolist()) == list(range(count))
     resumed = data.Batches(images, labels, batch, 7)
     resumed.position = skipped * batch
     for _ in range(skipped, len(drawn)):

@@ -55,7 +55,9 @@ def test_small_images_of_any_number_of_classes_fit(name, input_shape):
 
 
 def test_an_input_too_small_is_refused_by_layer():
-    with pytest.raises(ValueError, match=r"vgg19 on 28x28x1 input: 36_maxpool: a window of 2 does not fit 1x1"):
+    with pytest.raises(
+        ValueError, match=r"vgg19 on 28x28x1 input: 36_maxpool: a window of 2 does not fit 1x1"
+    ):
         models.model("vgg19", (28, 28, 1), 10)
 
 
@@ -67,7 +69,9 @@ def test_an_unknown_name_lists_the_known_and_guesses():
 def test_fingerprints_tell_models_apart_and_stay_the_same():
     prints = [models.fingerprint(models.model(name, (32, 32, 3), 10)) for name in models.MODELS]
     assert len(set(prints)) == len(models.MODELS)
-    assert models.fingerprint(models.model("nin", (32, 32, 3))) == models.fingerprint(models.model("nin", [32, 32, 3]))
+    assert models.fingerprint(models.model("nin", (32, 32, 3))) == models.fingerprint(
+        models.model("nin", [32, 32, 3])
+    )
     assert models.fingerprint(models.model("nin")) != models.fingerprint(models.model("nin", classes=11))
 
 
@@ -94,22 +98,28 @@ def test_shapes_names_and_arithmetic_of_a_small_network_by_hand():
     )
     trace = shapes.trace(Model("hand", (7, 5, 2), 5, layers, "here"))
     assert trace.variables == (
-        ("0_conv.weight", (4, 2, 3, 3)), ("0_conv.bias", (4,)),
+        ("0_conv.weight", (4, 2, 3, 3)),
+        ("0_conv.bias", (4,)),
         ("1_residual.branch.0_conv.weight", (6, 4, 1, 1)),
-        ("2_concat.0.0_conv.weight", (1, 6, 1, 1)), ("2_concat.0.0_conv.bias", (1,)),
-        ("4_dense.weight", (5, 4 * 3 * 7)), ("4_dense.bias", (5,)),
+        ("2_concat.0.0_conv.weight", (1, 6, 1, 1)),
+        ("2_concat.0.0_conv.bias", (1,)),
+        ("4_dense.weight", (5, 4 * 3 * 7)),
+        ("4_dense.bias", (5,)),
     )
     assert trace.multiply_adds == 12 * (4 * 2 * 9 + 6 * 4 + 6) + 5 * 84
 
 
-@pytest.mark.parametrize("layers, complaint", [
-    ((Dense(3),), "0_dense: needs a flat input"),
-    ((Flatten(), Flatten(), Conv(3, 1)), "2_conv: needs .height, width, channels."),
-    ((Residual((Conv(3, 1),)),), "0_residual: branch gives"),
-    ((Concat(((Conv(3, 1),), (MaxPool(2, 2),))),), "branches of different height or width"),
-    ((Subsample(1, 2),), "cannot take 2 channels down to 1"),
-    ((Flatten(), Dense(4)), r"ends in shape \(4,\), not in 3 classes"),
-])
+@pytest.mark.parametrize(
+    "layers, complaint",
+    [
+        ((Dense(3),), "0_dense: needs a flat input"),
+        ((Flatten(), Flatten(), Conv(3, 1)), "2_conv: needs .height, width, channels."),
+        ((Residual((Conv(3, 1),)),), "0_residual: branch gives"),
+        ((Concat(((Conv(3, 1),), (MaxPool(2, 2),))),), "branches of different height or width"),
+        ((Subsample(1, 2),), "cannot take 2 channels down to 1"),
+        ((Flatten(), Dense(4)), r"ends in shape \(4,\), not in 3 classes"),
+    ],
+)
 def test_layers_that_do_not_fit_are_refused_by_name(layers, complaint):
     with pytest.raises(ValueError, match=complaint):
         shapes.trace(Model("wrong", (4, 4, 2), 3, layers, "here"))

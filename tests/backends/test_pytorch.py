@@ -59,21 +59,28 @@ class Block(nn.Module):
     def forward(self, x):
         y = self.norm_two(self.two(self.norm_one(self.one(x)).relu()))
         if self.stride == 2:
-            x = torch.cat([x[:, :, ::2, ::2], torch.zeros_like(y[:, x.shape[1]:])], 1)
+            x = torch.cat([x[:, :, ::2, ::2], torch.zeros_like(y[:, x.shape[1] :])], 1)
         return (x + y).relu()
 
 
 def written_out_resnet():
     widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
-    blocks = [Block(inputs, outputs) for inputs, outputs in zip(widths, widths[1:])]
-    return nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), *blocks,
-                         nn.AvgPool2d(8), nn.Flatten(), nn.Linear(64, 10))
+    blocks = [Block(inputs, outputs) for inputs, outputs in zip(widths, widths[1:], strict=False)]
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, 1, 1, bias=False),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        *blocks,
+        nn.AvgPool2d(8),
+        nn.Flatten(),
+        nn.Linear(64, 10),
+    )
 
 
 def take(module, replica):
     """Give a plain module the replica's weights."""
-    for parameter, place in zip(module.parameters(), replica.variables):
-        values = replica.weights[place.start:place.start + place.size].reshape(place.shape)
+    for parameter, place in zip(module.parameters(), replica.variables, strict=True):
+        values = replica.weights[place.start : place.start + place.size].reshape(place.shape)
         parameter.data = torch.from_numpy(values.copy())
 
 
@@ -103,8 +110,10 @@ def test_torch_builds_the_variables_the_description_promises(name):
 
 def test_large_residual_networks_also_match_their_description():
     replica = pytorch.build("resnet50", (32, 32, 3), 10)
-    assert tuple((place.name, place.shape) for place in replica.variables) == shapes.trace(
-        models.model("resnet50", (32, 32, 3), 10)).variables
+    assert (
+        tuple((place.name, place.shape) for place in replica.variables)
+        == shapes.trace(models.model("resnet50", (32, 32, 3), 10)).variables
+    )
 
 
 @pytest.mark.parametrize("name, plain", [("cifar10", WrittenOut), ("resnet", written_out_resnet)])
@@ -127,17 +136,21 @@ def test_gradients_are_those_of_plain_autograd(name, plain):
         assert replica.state.shape == (0,)
 
 
-@pytest.mark.parametrize("optimiser", [Optimiser(0.05, 0.0), Optimiser(0.05, 0.9), Optimiser(0.02, 0.8, 1e-2)])
+@pytest.mark.parametrize(
+    "optimiser", [Optimiser(0.05, 0.0), Optimiser(0.05, 0.9), Optimiser(0.02, 0.8, 1e-2)]
+)
 def test_the_native_update_is_torchs_sgd(optimiser):
     replica, module = pytorch.build("resnet", seed=3), written_out_resnet()
     take(module, replica)
-    sgd = torch.optim.SGD(module.parameters(), optimiser.rate, optimiser.momentum, weight_decay=optimiser.weight_decay)
+    sgd = torch.optim.SGD(
+        module.parameters(), optimiser.rate, optimiser.momentum, weight_decay=optimiser.weight_decay
+    )
     for seed in range(3):
         images, labels = batch_for(replica, seed=seed)
         replica.gradient(images, labels)
         replica.fetch()
-        for parameter, place in zip(module.parameters(), replica.variables):
-            values = replica.gradients[place.start:place.start + place.size].reshape(place.shape)
+        for parameter, place in zip(module.parameters(), replica.variables, strict=True):
+            values = replica.gradients[place.start : place.start + place.size].reshape(place.shape)
             parameter.grad = torch.from_numpy(values.copy())
         sgd.step()
         replica.update(optimiser)
@@ -196,7 +209,9 @@ def test_evaluation_sums_over_all_images_and_changes_nothing():
     loss, right = replica.evaluate(images, labels)
     with torch.no_grad():
         scores = module.eval()(as_input(images))
-    assert loss == pytest.approx(functional.cross_entropy(scores, torch.from_numpy(labels), reduction="sum").item(), rel=1e-4)
+    assert loss == pytest.approx(
+        functional.cross_entropy(scores, torch.from_numpy(labels), reduction="sum").item(), rel=1e-4
+    )
     assert right == (scores.argmax(1).numpy() == labels).sum()
     np.testing.assert_array_equal(replica.state, state)
     assert replica._module.training
@@ -262,7 +277,12 @@ def own(tmp_path):
 def test_a_users_model_is_built_with_ties_frozen_parameters_and_buffers(own):
     replica = pytorch.build(f"{own}:build", (2, 2, 3), 5, seed=1)
     assert (replica.input_shape, replica.classes) == ((2, 2, 3), 5)
-    assert [place.name for place in replica.variables] == ["first.weight", "first.bias", "last.weight", "last.bias"]
+    assert [place.name for place in replica.variables] == [
+        "first.weight",
+        "first.bias",
+        "last.weight",
+        "last.bias",
+    ]
     assert [place.name for place in replica.state_variables] == ["second.bias", "steps"]
     images, labels = batch_for(replica, 32)
     first = replica.gradient(images, labels)
@@ -270,16 +290,21 @@ def test_a_users_model_is_built_with_ties_frozen_parameters_and_buffers(own):
         replica.update(Optimiser(0.1))
         last = replica.gradient(images, labels)
     assert last < first
-    np.testing.assert_array_equal(pytorch.build(f"{own}:build", seed=1).weights, pytorch.build(f"{own}:build", seed=1).weights)
+    np.testing.assert_array_equal(
+        pytorch.build(f"{own}:build", seed=1).weights, pytorch.build(f"{own}:build", seed=1).weights
+    )
 
 
-@pytest.mark.parametrize("function, complaint", [
-    ("absent", "defines no function absent"),
-    ("constant", "defines no function constant"),
-    ("no_tuple", "returned Tied; it must return"),
-    ("no_shape", r"returned input shape \(12,\); it must be \(height, width, channels\)"),
-    ("no_classes", r"output must be \(batch, classes\), is \(1, 3, 2, 2\)"),
-])
+@pytest.mark.parametrize(
+    "function, complaint",
+    [
+        ("absent", "defines no function absent"),
+        ("constant", "defines no function constant"),
+        ("no_tuple", "returned Tied; it must return"),
+        ("no_shape", r"returned input shape \(12,\); it must be \(height, width, channels\)"),
+        ("no_classes", r"output must be \(batch, classes\), is \(1, 3, 2, 2\)"),
+    ],
+)
 def test_a_users_mistake_is_named(own, function, complaint):
     with pytest.raises(ValueError, match=complaint):
         pytorch.build(f"{own}:{function}")

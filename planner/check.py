@@ -1,0 +1,179 @@
+"""The doctor: what each device lacks to take part, and what to do about it."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from backends.base import FRAMEWORKS
+from planner import findings, ship
+from planner.addresses import data_addresses
+from planner.agents import Agent, Call
+from planner.crew import in_parallel
+from planner.decode import decode
+from planner.errors import AgentError, DeviceLostError, FleetError, PlannerError
+from planner.findings import FAILED, OK, SKIPPED, Finding, Report
+from planner.fleet import Device, Fleet, suggest
+from planner.remote import connect
+from planner.remote.base import Remote
+from profilers.records import Facts
+
+__all__ = ["Finding", "Report", "check"]
+
+#: A device that takes longer to start Python hangs.
+START_S = 60.0
+ANSWER_S = 60.0
+#: Boards load a framework and its CUDA libraries from a card.
+FRAMEWORK_S = 180.0
+_SENSORS_S = 0.1
+
+OnProgress = Callable[[str, str, float | None], None]
+
+
+def check(
+    fleet: Fleet, framework: str | None = "torch", on_progress: OnProgress = lambda name, what, share: None
+) -> Report:
+    """Examine all devices at once; what is wrong with one hides nothing of another.
+
+    framework: which one they shall compute with, None to leave that out. Raises PlannerError for an unknown one.
+    """
+    if framework is not None and framework not in FRAMEWORKS:
+        raise PlannerError(f'no framework "{framework}"; {suggest(framework, FRAMEWORKS)}')
+    with ExitStack() as stack:
+        exams = {device.name: Exam(device, framework, stack, on_progress) for device in fleet.devices}
+        in_parallel(exams, lambda name: exams[name].run())
+        _examine_network({name: exam for name, exam in exams.items() if exam.agent is not None})
+    return Report(tuple(finding for exam in exams.values() for finding in exam.findings()))
+
+
+class Exam:
+    """The checks of one device, one after the other. ``agent`` is there if it may take part."""
+
+    def __init__(self, device: Device, framework: str | None, stack: ExitStack, on_progress: OnProgress) -> None:
+        self.device = device
+        self.agent: Agent | None = None
+        self._framework = framework
+        self._stack = stack
+        self._on_progress = on_progress
+        self._found: dict[str, Finding] = {}
+        self._now = findings.CHECKS[0]
+
+    def run(self) -> None:
+        """Everything that concerns this device alone. Raises nothing that a device can cause."""
+        try:
+            agent = self._start()
+            self._ask(agent)
+            self.agent = agent
+        except DeviceLostError as error:
+            self.note(findings.of_error(self.device, self._now, error))
+        except PlannerError as error:
+            stage = findings.stage_of(error) if self._now == "reachable" else self._now
+            for earlier in findings.CHECKS[: findings.CHECKS.index(stage)]:
+                self._found.setdefault(earlier, Finding(self.device.name, earlier, OK, ""))
+            self.note(findings.of_error(self.device, stage, error))
+        self._on_progress(self.device.name, "done", 1.0)
+
+    def note(self, finding: Finding) -> None:
+        """Keep a finding, in place of an earlier one of the same check."""
+        self._found[finding.check] = finding
+
+    def findings(self) -> Iterator[Finding]:
+        """One for each check; those that were not come to are skipped."""
+        failed = next((name for name, found in self._found.items() if found.status == FAILED), None)
+        reason = f"not tried: {failed} failed" if failed else "not asked for"
+        for name in findings.CHECKS:
+            yield self._found.get(name, Finding(self.device.name, name, SKIPPED, reason))
+
+    def _start(self) -> Agent:
+        """Connect and start the agent. Raises RemoteError."""
+        self._begin("reachable")
+        remote = connect(self.device)
+        self._stack.callback(remote.close)
+        detail = "this machine" if self.device.local else ""
+        for passed in ("reachable", "host key", "login"):
+            self.note(Finding(self.device.name, passed, OK, detail))
+        self._begin("python")
+        agent = self._launch(remote)
+        self._stack.callback(agent.close)
+        self.note(Finding(self.device.name, "python", OK, agent.python))
+        return agent
+
+    def _launch(self, remote: Remote) -> Agent:
+        process = remote.spawn(ship.command(self.device))
+        watchdog = threading.Timer(START_S, process.close)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            return Agent(self.device, process)
+        except DeviceLostError as error:
+            said = process.errors().decode(errors="replace").strip().splitlines()[-1:]
+            why = said[0] if said else str(error).removeprefix(f"{self.device.name}: ")
+            remedy = findings.python_remedy(self.device, why)
+            raise DeviceLostError(f"{self.device.python} does not run the agent: {why}; {remedy}") from error
+        finally:
+            watchdog.cancel()
+
+    def _ask(self, agent: Agent) -> None:
+        """Everything the agent can tell. Raises RemoteError, RecordError."""
+        device, names = self.device, [self._framework] if self._framework else []
+        self._begin("gpu")
+        facts = decode(Facts, agent.call("facts", timeout_s=ANSWER_S, frameworks=names), f"{device.name}.facts")
+        for finding in findings.of_facts(device, facts):
+            self.note(finding)
+        self._begin("power")
+        missing = {} if facts.sensors else _silent_sensors(agent)
+        self.note(findings.of_power(device, facts.sensors, missing))
+        self._begin("clock")
+        self.note(findings.of_clock(device, clock_offset_s(agent)))
+        if self._framework is not None:
+            self._begin("framework")
+            answer = _start_framework(agent, facts, self._framework)
+            self.note(findings.of_framework(device, facts, self._framework, answer))
+
+    def _begin(self, name: str) -> None:
+        self._now = name
+        self._on_progress(self.device.name, name, findings.CHECKS.index(name) / len(findings.CHECKS))
+
+
+def clock_offset_s(agent: Agent) -> float:
+    """The device's clock minus this machine's, taken at half the round trip."""
+    before_s = time.time()
+    there_s = float(agent.call("clock", timeout_s=ANSWER_S))
+    return there_s - (before_s + time.time()) / 2
+
+
+def _start_framework(agent: Agent, facts: Facts, name: str) -> Mapping[str, str]:
+    looked_up = facts.frameworks.get(name, {})
+    if "error" in looked_up:
+        return looked_up
+    try:
+        answer: Mapping[str, str] = agent.call("start_framework", timeout_s=FRAMEWORK_S, name=name)
+    except AgentError as error:  # a library that is missing, or built for another board
+        return {"error": str(error).removeprefix(f"{agent.name}: ")}
+    return answer
+
+
+def _silent_sensors(agent: Agent) -> dict[str, str]:
+    """Sensors that give no watts, and why."""
+    power = agent.call("idle", timeout_s=ANSWER_S, seconds=_SENSORS_S)["power"]
+    return {reading["sensor"]: reading["reason"] for reading in power if reading["watts"] is None}
+
+
+# -- between devices -------------------------------------------------------------------------------
+
+
+def _examine_network(exams: Mapping[str, Exam]) -> None:
+    """Every device listens on its data address, and every other one knocks."""
+    addresses = _addresses(exams)
+    doors: dict[str, tuple[Call, dict[str, Any]]] = {}
+    for name, address in addresses.items():
+        door = _attempt(exams[name], lambda: _open_door(exams[name], address))
+        if door is not None:
+            doors[name] = door
+    knocks = {
+        (guest, host): _attempt(exams[guest], lambda: _agent(exams[guest]).start("knock", address=addresses[host], **door))
+        for guest in doors
+        for host, (_, door) in doors.items()
+        if guest != host
+    }

@@ -1,0 +1,168 @@
+"""What the doctor finds, and how it judges what a device says of itself. Pure."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from planner.errors import HostKeyError, LoginError, PlannerError
+from planner.fleet import Device
+from planner.knownhosts import UnknownHostKeyError
+from planner.units import bytes_text
+from profilers.records import Facts
+
+OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
+
+#: In the order in which they are made: a device that fails one of the first four skips all that follow.
+CHECKS = (
+    "reachable", "host key", "login", "python", "gpu", "disk", "memory", "iperf3", "power", "clock", "framework",
+    "data plane",
+)  # fmt: skip
+
+DISK_FAILED_BYTES = 200e6
+DISK_WARNING_BYTES = 1e9
+MEMORY_WARNING_BYTES = 500e6
+CLOCK_WARNING_S = 5.0
+JETPACKS = {"3.6": "JetPack 4", "3.8": "JetPack 5", "3.10": "JetPack 6"}
+
+
+class Finding(NamedTuple):
+    """One check of one device; ``status`` is ok, warning, failed or skipped."""
+
+    device: str
+    check: str
+    status: str
+    detail: str
+    remedy: str | None = None
+
+
+class Report(NamedTuple):
+    """All findings: devices in the order of the fleet file, checks in that of ``CHECKS``."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def able(self) -> dict[str, bool]:
+        """Whether each device can take part: none of its checks failed."""
+        able: dict[str, bool] = {}
+        for finding in self.findings:
+            able[finding.device] = able.get(finding.device, True) and finding.status != FAILED
+        return able
+
+    def to_json(self) -> dict[str, Any]:
+        """{"able": {device: bool}, "findings": [{"device", "check", "status", "detail", "remedy"}]}."""
+        return {"able": self.able, "findings": [finding._asdict() for finding in self.findings]}
+
+
+def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
+    """What a device's facts say at once: GPU, disk, memory, iperf3."""
+    name, free, available = device.name, facts.disk_free_bytes, facts.available_bytes
+    yield Finding(name, "gpu", OK, ", ".join(facts.gpus) or "none")
+    yield Finding(name, "disk", *_disk(free))
+    low = available < MEMORY_WARNING_BYTES
+    yield Finding(
+        name, "memory", WARNING if low else OK, f"{bytes_text(available)} of {bytes_text(facts.memory_bytes)} available",
+        "end other programs there, or training may be killed" if low else None,
+    )  # fmt: skip
+    if facts.iperf3:
+        yield Finding(name, "iperf3", OK, facts.iperf3)
+    else:
+        yield Finding(
+            name, "iperf3", WARNING, "not found: links are measured in Python, and labelled so",
+            "install it there: sudo apt install iperf3",
+        )  # fmt: skip
+
+
+def of_power(device: Device, sensors: Sequence[str], missing: Mapping[str, str]) -> Finding:
+    """Whether watts will be known. ``missing``: why a sensor cannot be read, by its name."""
+    if sensors:
+        return Finding(device.name, "power", OK, ", ".join(sensors))
+    if device.idle_watts is not None and device.max_watts is not None:
+        watts = f"{device.idle_watts:g} to {device.max_watts:g} W, by the fleet file"
+        return Finding(device.name, "power", OK, watts)
+    reasons = "; ".join(f"{sensor}: {reason}" for sensor, reason in missing.items())
+    return Finding(
+        device.name, "power", WARNING, f"no sensor, so no energy{f' ({reasons})' if reasons else ''}",
+        "set idle_watts and max_watts in the fleet file",
+    )  # fmt: skip
+
+
+def of_clock(device: Device, offset_s: float) -> Finding:
+    """offset_s: the device's clock minus this machine's."""
+    detail = f"{offset_s:+.1f} s"
+    if abs(offset_s) <= CLOCK_WARNING_S:
+        return Finding(device.name, "clock", OK, detail)
+    return Finding(device.name, "clock", WARNING, detail, "set its clock: sudo timedatectl set-ntp true")
+
+
+def of_framework(device: Device, facts: Facts, name: str, answer: Mapping[str, str]) -> Finding:
+    """answer: {"version", "accelerator", "device"}, or {"error"} where the framework does not start."""
+    if "error" in answer:
+        return Finding(device.name, "framework", FAILED, answer["error"], install_remedy(device, facts, name))
+    where = f"{name} {answer['version']} on {answer['accelerator']}"
+    if facts.gpus and answer["accelerator"] == "cpu":
+        remedy = f"to use {facts.gpus[0]}, {install_remedy(device, facts, name)}"
+        return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", remedy)
+    return Finding(device.name, "framework", OK, where)
+
+
+def of_reach(device: str, others: Sequence[str], unreached: Mapping[str, str]) -> Finding:
+    """Whether the others reach a port of this device. ``unreached``: who does not, and why."""
+    if not others:
+        return Finding(device, "data plane", SKIPPED, "no other device to reach it")
+    if not unreached:
+        return Finding(device, "data plane", OK, f"reached from {', '.join(others)}")
+    reasons = "; ".join(f"from {other}: {reason}" for other, reason in unreached.items())
+    return Finding(
+        device, "data plane", FAILED if len(unreached) == len(others) else WARNING, f"not reached {reasons}",
+        "let its firewall pass TCP from the other devices, or correct its data_address in the fleet file",
+    )  # fmt: skip
+
+
+def of_error(device: Device, check: str, error: PlannerError) -> Finding:
+    """The failed check behind an error; messages say ``device: what; remedy``."""
+    message = str(error).removeprefix(f"{device.name}: ").removeprefix(f"{check}: ")
+    if isinstance(error, UnknownHostKeyError):
+        key = error.host_key
+        detail = f"{key.name} is not known; it shows {key.type} {key.fingerprint}"
+        return Finding(device.name, check, FAILED, detail, f"planner trust {device.name}")
+    detail, _, remedy = message.rpartition("; ")
+    if not detail:
+        detail, remedy = message, "see whether it is still up, then run `planner check` again"
+    return Finding(device.name, check, FAILED, detail, remedy)
+
+
+def stage_of(error: PlannerError) -> str:
+    """The check at which a connection failed."""
+    if isinstance(error, HostKeyError):
+        return "host key"
+    return "login" if isinstance(error, LoginError) else "reachable"
+
+
+def python_remedy(device: Device, said: str) -> str:
+    """What to do where the agent did not start, having said ``said`` last."""
+    if "numpy" in said:
+        return f"install it there: {_interpreter(device)} -m pip install numpy"
+    return f"see what `{_interpreter(device)}` says there; set `python` or `prefix` in the fleet file"
+
+
+def install_remedy(device: Device, facts: Facts, framework: str) -> str:
+    """How a framework gets onto this kind of board."""
+    if "jetson" in (facts.board or "").lower() or "tegra" in facts.system.lower():
+        version = ".".join(facts.python.split(".")[:2])
+        jetpack = JETPACKS.get(version, "its JetPack")
+        return f"install NVIDIA's {framework} wheel for {jetpack} (Python {version}); pip's own does not know this GPU"
+    if facts.machine.startswith(("armv6", "armv7")):
+        return f"install a 64-bit system there: {framework} has no wheel for {facts.machine}"
+    return f"install it there: {_interpreter(device)} -m pip install {framework}"
+
+
+def _disk(free_bytes: int) -> tuple[str, str, str | None]:
+    detail = f"{bytes_text(free_bytes)} free"
+    if free_bytes >= DISK_WARNING_BYTES:
+        return OK, detail, None
+    status = FAILED if free_bytes < DISK_FAILED_BYTES else WARNING
+    return status, detail, f"free some space in ~/.cache there; {bytes_text(DISK_WARNING_BYTES)} is enough"
+
+
+def _interpreter(device: Device) -> str:
+    return shlex.join([*device.prefix, device.python])

@@ -1,0 +1,55 @@
+"""Whether devices reach each other's ports at all: one listens, the others knock."""
+
+import binascii
+import os
+import socket
+from typing import Any, Optional
+
+#: An address that drops packets is told from one that is slow by this.
+KNOCK_S = 4.0
+_POLL_S = 0.1
+_TOKEN_BYTES = 16
+
+
+def listen(job, address):
+    # type: (Any, str) -> None
+    """Greet whoever connects to a port of that address until told to stop. Event: {"port", "token"}.
+
+    Raises OSError where the address is none of this device's.
+    """
+    token = binascii.hexlify(os.urandom(_TOKEN_BYTES))
+    family, kind, _, _, where = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind) as listener:
+        listener.bind(where)
+        listener.listen(64)
+        listener.settimeout(_POLL_S)
+        job.emit({"port": listener.getsockname()[1], "token": token.decode()})
+        while not job.stopping.is_set():
+            try:
+                guest = listener.accept()[0]
+            except socket.timeout:
+                continue
+            with guest:
+                _greet(guest, token)
+
+
+def knock(job, address, port, token):
+    # type: (Any, str, int, str) -> Optional[str]
+    """Connect to a listening device; None if it greets with its token, else why it is not reached."""
+    try:
+        with socket.create_connection((address, port), KNOCK_S) as link:
+            with link.makefile("rb") as stream:
+                greeting = stream.read(2 * _TOKEN_BYTES)
+    except socket.timeout:
+        return "no answer from %s:%d within %g s" % (address, port, KNOCK_S)
+    except OSError as error:
+        return "%s:%d: %s" % (address, port, error.strerror or error)
+    return None if greeting == token.encode() else "%s:%d is another machine" % (address, port)
+
+
+def _greet(guest, token):
+    # type: (socket.socket, bytes) -> None
+    try:
+        guest.sendall(token)
+    except OSError:
+        pass  # it has gone again
