@@ -1,17 +1,18 @@
 """A run's state on disk: named arrays in one .npz file, written whole or not at all, never unpickled."""
 
+import contextlib
 import json
 import os
 import zipfile
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
 from backends.base import Variable
 from backends.layout import Layout
+from backends.optimise import finite
 
 SCHEMA = 1
-_DAMAGE = (zipfile.BadZipFile, EOFError, KeyError, ValueError)
 
 
 class Checkpoint(NamedTuple):
@@ -63,17 +64,13 @@ def save(path, checkpoint, layout, emit):
 def read(path):
     # type: (str) -> Tuple[Checkpoint, Layout]
     """A checkpoint and the layout of its model. Raises ValueError where it is damaged, OSError where it is not there."""
-    with open(path, "rb") as stream:
-        try:
-            with np.load(stream, allow_pickle=False) as arrays:
-                meta = _meta(arrays)
-                weights, variables = _flat(arrays, "weights")
-                momentum, same = _flat(arrays, "momentum")
-                state, state_variables = _flat(arrays, "state")
-        except _DAMAGE as error:
-            raise _damaged(path, error) from error
-    if same != variables:
-        raise ValueError("checkpoint %s is damaged: weights and momentum do not match" % path)
+    with _opened(path) as arrays:
+        meta = _meta(arrays)
+        weights, variables = _flat(arrays, "weights")
+        momentum, same = _flat(arrays, "momentum")
+        state, state_variables = _flat(arrays, "state")
+        if same != variables:
+            raise ValueError("weights and momentum do not match")
     return Checkpoint(weights, momentum, state, meta), Layout(variables, state_variables)
 
 
@@ -92,28 +89,27 @@ def read_for(path, layout):
 def peek(path):
     # type: (str) -> Dict[str, Any]
     """Only what a checkpoint says of itself. Raises ValueError where it is damaged, OSError where it is not there."""
+    with _opened(path) as arrays:
+        return _meta(arrays)
+
+
+@contextlib.contextmanager
+def _opened(path):
+    # type: (str) -> Iterator[Any]
     with open(path, "rb") as stream:
         try:
+            if not zipfile.is_zipfile(stream):
+                raise ValueError("it is no .npz archive, or cut short")
+            stream.seek(0)
             with np.load(stream, allow_pickle=False) as arrays:
-                return _meta(arrays)
-        except _DAMAGE as error:
-            raise _damaged(path, error) from error
-
-
-def finite(flat):
-    # type: (np.ndarray) -> bool
-    """Whether all values are finite; (elements,) float32, read once. Values above 1e19 count as not finite."""
-    return bool(np.isfinite(np.dot(flat, flat)))
-
-
-def _damaged(path, error):
-    # type: (str, Exception) -> ValueError
-    return ValueError("checkpoint %s cannot be used, it is damaged or none of ours: %s" % (path, error))
+                yield arrays
+        except (zipfile.BadZipFile, EOFError, KeyError, ValueError, NotImplementedError) as error:
+            raise ValueError("checkpoint %s is damaged or none of ours: %s" % (path, error)) from error
 
 
 def _meta(arrays):
     # type: (Any) -> Dict[str, Any]
-    if not isinstance(arrays, np.lib.npyio.NpzFile) or "meta" not in arrays.files:
+    if "meta" not in arrays.files:
         raise ValueError("it has no description of itself")
     meta = json.loads(arrays["meta"].tobytes().decode())  # type: Dict[str, Any]
     if meta.get("schema") != SCHEMA:

@@ -22,13 +22,15 @@ def path(name):
 
 def store(job, name, data):
     # type: (object, str, bytes) -> str
-    """Keep ``data`` under ``name``; returns its path. Raises OSError, e.g. on a full disk."""
+    """Keep ``data`` under ``name``; returns its path. Raises OSError that names the path, e.g. on a full disk."""
     target = path(name)
     temporary = "%s.%d" % (target, os.getpid())
     try:
         with open(temporary, "wb") as stream:
             stream.write(data)
         os.replace(temporary, target)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, target) from error
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)

@@ -33,3 +33,9 @@ def apply(weights, momentum, gradients, optimiser, rate):
             if optimiser.weight_decay:
                 w *= 1.0 - rate * optimiser.weight_decay
         w -= t
+
+
+def finite(flat):
+    # type: (np.ndarray) -> bool
+    """Whether all values are finite; (elements,) float32, read once. Values above 1e19 count as not finite."""
+    return bool(np.isfinite(np.dot(flat, flat)))

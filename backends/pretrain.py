@@ -144,6 +144,7 @@ def service(parameters):
     began = time.perf_counter()
     while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
         start = time.perf_counter()
+        assert optimise.finite(gradients), "the server looks before it updates"
         optimise.apply(weights, momentum, gradients, OPTIMISER, OPTIMISER.rate)
         times.append(time.perf_counter() - start)
     return records.Samples("s", tuple(times[1:]), tuple(times[:1]))

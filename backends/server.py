@@ -1,88 +1,34 @@
 """The asynchronous parameter server: flat weights, one thread a worker, updates first come first served."""
 
-import resource
+import math
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
-from backends import checkpoint, optimise, wire
-from backends.base import Optimiser, Variable
-from backends.schedule import Schedule
-from backends.tickets import EVALUATE, FINISH, STEP, Ticket, Tickets
+from backends import checkpoint, wire
+from backends.central import Central
+from backends.door import Door
+from backends.layout import Layout
+from backends.optimise import finite
+from backends.peers import Peer
+from backends.saver import Saver
+from backends.tickets import EVALUATE, FINISH, Ticket, Tickets
+from backends.work import STOPPED, Emit, Work, diverged, resumed
 
-Emit = Callable[[Dict[str, Any]], None]
-
-
-class Layout(NamedTuple):
-    """What a worker's replica looks like from outside; all workers of a run must agree on it."""
-
-    variables: Tuple[Variable, ...]
-    state_variables: Tuple[Variable, ...]
-
-    @property
-    def parameters(self):
-        # type: () -> int
-        """Trained elements."""
-        return sum(variable.size for variable in self.variables)
-
-    @property
-    def state(self):
-        # type: () -> int
-        """Elements that are not trained."""
-        return sum(variable.size for variable in self.state_variables)
-
-    @classmethod
-    def decode(cls, value):
-        # type: (Any) -> Layout
-        """From the JSON of a worker's greeting."""
-        return cls(*(tuple(Variable(n, tuple(s), a, b) for n, s, a, b in part) for part in value))
-
-
-class Work(NamedTuple):
-    """What a run's server is to do. ``checkpoint_every`` counts steps; 0 means only at the end."""
-
-    steps: int
-    optimiser: Optimiser
-    schedule: Schedule
-    checkpoint_path: str
-    checkpoint_every: int = 0
-    evaluate_every: int = 0
-    heartbeat_s: float = 10.0
-    resume: Optional[str] = None
-    description: Dict[str, Any] = {}
-
-
-class Peer:
-    """What the server knows of one worker: the counts survive its connections."""
-
-    def __init__(self):
-        # type: () -> None
-        self.connection = None  # type: Optional[wire.Connection]
-        self.gradients = np.empty(0, np.float32)
-        self.state = np.empty(0, np.float32)
-        self.steps = 0
-        self.loss = None  # type: Optional[float]
-        self.version = 0
-        self.staleness = 0
-        self.sent_bytes = 0
-        self.received_bytes = 0
-
-    def count(self, connection):
-        # type: (wire.Connection) -> None
-        """Move the connection's byte counts here."""
-        self.sent_bytes += connection.sent_bytes
-        self.received_bytes += connection.received_bytes
-        connection.sent_bytes = connection.received_bytes = 0
+TICK_S = 0.5
+DEPARTURE_S = 2.0
 
 
 class Server:
-    """Serves one run. ``emit`` gets its events: joined, dropped, evaluated, checkpoint, progress.
+    """Serves one run. ``emit`` gets its events, from several threads: joined, silent, replaced, dropped, refused,
+    evaluated, diverged, checkpoint, checkpoint_failed and progress.
 
     Weights go to workers straight from the buffer that others' updates change: a worker may see some
     blocks before and some after an update, as asynchronous SGD allows. Checkpoints are taken under the lock.
+    Raises ValueError or OSError where the checkpoint to go on from cannot be used.
     """
 
     def __init__(self, work, identity, emit):
@@ -90,284 +36,270 @@ class Server:
         self.work = work
         self._tls = wire.context(identity, server_side=True)
         self._emit = emit
-        self._tickets = Tickets(work.steps, 0, work.evaluate_every)
         self._lock = threading.Lock()
-        self._ready = threading.Condition()
-        self._initialising = False
-        self._layout = None  # type: Optional[Layout]
-        self._weights = np.empty(0, np.float32)
-        self._momentum = np.empty(0, np.float32)
-        self._state = np.empty(0, np.float32)
-        self._started = None  # type: Optional[float]
-        self._ended = None  # type: Optional[float]
-        self._service_s = 0.0
-        self._services = 0
-        self._writer = None  # type: Optional[threading.Thread]
+        self._introduction = threading.Lock()
+        self._central = None  # type: Optional[Central]
+        self._earlier = []  # type: List[Dict[str, Any]]
+        self._tickets = self._begin()
+        self._saver = Saver(work.checkpoint_path, emit)
+        self._over = threading.Event()
+        self._reason = None  # type: Optional[str]
+        self._began = self._ended = None  # type: Optional[float]
         self.peers = {}  # type: Dict[str, Peer]
         self.evaluations = []  # type: List[Dict[str, Any]]
+
+    def _begin(self):
+        # type: () -> Tickets
+        if self.work.resume is None:
+            return Tickets(self.work.steps, 0, self.work.evaluate_every)
+        saved, layout = checkpoint.read(self.work.resume)
+        self._central = Central(layout, saved.weights, saved.momentum, saved.state)
+        self._earlier = saved.meta["evaluations"]
+        return resumed(self.work, saved.meta)
 
     # -- life ------------------------------------------------------------------------------------
 
     def run(self, listener, should_stop):
         # type: (socket.socket, Callable[[], bool]) -> Dict[str, Any]
-        """Serve until all steps are done, or until asked to stop; returns the run's account."""
-        self._started = time.monotonic()
-        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
-        while not self._tickets.wait(0.5):
+        """Serve until all steps are done, training diverges or ``should_stop``; closes the listener.
+
+        Returns the run's account.
+        """
+        self._began = time.monotonic()
+        cpu = time.process_time()
+        door = Door(listener, self._tls, self.work.heartbeat_s, self._serve, self._beat, self._emit)
+        while not self._tickets.wait(min(TICK_S, self.work.heartbeat_s / 4.0)):
             self._emit({"progress": self.progress()})
+            self._cut_silent()
             if should_stop():
-                self._tickets.stop()
-        self._await_departures(2.0)
-        listener.close()
-        self._checkpoint_now()
+                self._stop(STOPPED)
+        self._ended = self._ended or time.monotonic()
+        self._over.set()
+        door.close()
+        self._see_off()
+        self._last_checkpoint()
         self._emit({"progress": self.progress()})
-        return self.account()
+        return self.account(time.process_time() - cpu)
 
-    def _await_departures(self, limit_s):
-        # type: (float) -> None
-        """Let workers read that the run is over before their connections end."""
-        deadline = time.monotonic() + limit_s
-        while time.monotonic() < deadline and any(peer.connection for peer in self.peers.values()):
-            time.sleep(0.02)
+    def _stop(self, reason):
+        # type: (str) -> None
+        self._reason = self._reason or reason
+        self._tickets.stop()
+
+    def _see_off(self):
+        # type: () -> None
+        """Let workers read that the run is over; then end their connections, and wait for what is being done."""
+        self._await_departures()
         for peer in list(self.peers.values()):
-            if peer.connection is not None:
-                peer.connection.abort()
+            self._cut(peer.connection)
+        self._await_departures()
 
-    def _accept(self, listener):
-        # type: (socket.socket) -> None
-        while True:
-            try:
-                sock, _ = listener.accept()
-            except OSError:
-                return  # closed: the run is over
-            threading.Thread(target=self._greet, args=(sock,), daemon=True).start()
+    def _await_departures(self):
+        # type: () -> None
+        deadline = time.monotonic() + DEPARTURE_S
+        while time.monotonic() < deadline and any(peer.connection for peer in list(self.peers.values())):
+            time.sleep(0.01)
 
-    def _greet(self, sock):
-        # type: (socket.socket) -> None
-        try:
-            connection = wire.accept(sock, self._tls, self.work.heartbeat_s)
-        except wire.WireError as error:
-            self._emit({"refused": str(error)})
-            return
-        try:
-            hello = connection.receive().meta
-            if hello.get("pulse"):
-                self._beat(connection)
-            else:
-                self._serve(connection, hello)
-        except wire.WireError as error:
-            if connection.peer not in self.peers:
-                self._emit({"refused": str(error)})
-        finally:
-            connection.close()
+    def _beat(self, name):
+        # type: (str) -> None
+        peer = self.peers.get(name)
+        if peer is not None:
+            peer.heard = time.monotonic()
 
-    # -- one worker --------------------------------------------------------------------------------
+    def _cut_silent(self):
+        # type: () -> None
+        now = time.monotonic()
+        for name, peer in list(self.peers.items()):
+            silence_s = now - peer.heard
+            connection = peer.connection
+            if connection is not None and not connection.aborted and silence_s > self.work.heartbeat_s:
+                self._emit({"silent": name, "reason": "no heartbeat for %.1f s" % silence_s})
+                self._cut(connection)
 
-    def _beat(self, connection):
-        # type: (wire.Connection) -> None
-        """Answer heartbeats; when they stop for the agreed time, cut the worker off."""
-        try:
-            while True:
-                connection.receive()
-                connection.send({})
-        except wire.WireError as error:
-            peer = self.peers.get(connection.peer)
-            if peer is not None and peer.connection is not None:
-                self._emit({"silent": connection.peer, "reason": str(error)})
-                peer.connection.abort()
+    def _cut(self, connection):
+        # type: (Optional[wire.Connection]) -> None
+        """End a connection; whatever its thread is waiting for, it goes on and gives its ticket back."""
+        if connection is not None:
+            connection.abort()
+            self._tickets.wake()
+
+    # -- arrivals ----------------------------------------------------------------------------------
 
     def _serve(self, connection, hello):
         # type: (wire.Connection, Dict[str, Any]) -> None
         name = connection.peer
-        peer = self.peers.setdefault(name, Peer())
-        if peer.connection is not None:
-            peer.connection.abort()  # the same worker again: its old connection is dead
-        peer.connection = connection
-        connection.settimeout(None)  # a step may take long; heartbeats tell whether it is alive
-        try:
-            self._introduce(connection, Layout.decode(hello["layout"]))
-            peer.gradients = np.empty(self._weights.size, np.float32)
-            peer.state = np.zeros(self._state.size, np.float32)
-            self._emit({"joined": name})
-            while self._hand_out(name, peer, connection):
-                pass
-        except (wire.WireError, ValueError) as error:
-            if not self._tickets.finished:
-                self._emit({"dropped": name, "reason": str(error)})
-        finally:
-            peer.count(connection)
-            if peer.connection is connection:
-                peer.connection = None
+        peer = self._admit(connection)
+        with peer.turn:
+            try:
+                self._introduce(connection, peer, Layout.decode(hello.get("layout")))
+                connection.settimeout(None)  # a step may take long; heartbeats tell whether it is alive
+                self._emit({"joined": name})
+                while self._hand_out(name, peer, connection):
+                    pass
+            except (wire.WireError, ValueError) as error:
+                self._lost(peer, connection, str(error))
+            finally:
                 self._tickets.abandon(name)
+                peer.count(connection)
+                with self._lock:
+                    if peer.connection is connection:
+                        peer.connection = None
 
-    def _introduce(self, connection, layout):
-        # type: (wire.Connection, Layout) -> None
-        """Agree on the layout; the first worker gives the initial weights unless a checkpoint does."""
-        with self._ready:
-            while self._initialising:
-                self._ready.wait()
-            if self._layout is None:
-                self._initialising = True
-        if not self._initialising:
-            if layout != self._layout:
-                raise ValueError("its model has another layout than the run's")
-            connection.send({"initial": False})
-            return
-        try:
-            self._initialise(connection, layout)
-        finally:
-            with self._ready:
-                self._initialising = False
-                self._ready.notify_all()
+    def _admit(self, connection):
+        # type: (wire.Connection) -> Peer
+        """Make this the worker's connection; one that it had before is dead, and gives way."""
+        with self._lock:
+            peer = self.peers.setdefault(connection.peer, Peer())
+            before, peer.connection = peer.connection, connection
+            peer.heard = time.monotonic()
+        self._cut(before)
+        return peer
 
-    def _initialise(self, connection, layout):
-        # type: (wire.Connection, Layout) -> None
-        if self.work.resume:
-            with open(self.work.resume, "rb") as stream:
-                saved = checkpoint.read(stream, layout.variables, layout.state_variables)
-            self._weights, self._momentum, self._state = saved.weights, saved.momentum, saved.state
-            self._tickets = Tickets(self.work.steps, int(saved.meta["step"]), self.work.evaluate_every)
-            connection.send({"initial": False})
-        else:
-            self._weights = np.empty(layout.parameters, np.float32)
-            self._momentum = np.zeros(layout.parameters, np.float32)
-            self._state = np.empty(layout.state, np.float32)
-            initial = wire.as_bytes((self._weights, self._state))
-            connection.send({"initial": True})
-            connection.receive(lambda _: initial)
-        self._layout = layout
+    def _lost(self, peer, connection, reason):
+        # type: (Peer, wire.Connection, str) -> None
+        if peer.connection is not connection:
+            self._emit({"replaced": connection.peer})
+        elif not self._over.is_set():
+            with self._lock:
+                if self._central is not None:
+                    self._central.forget(connection.peer)
+            self._emit({"dropped": connection.peer, "reason": reason})
+
+    def _introduce(self, connection, peer, layout):
+        # type: (wire.Connection, Peer, Layout) -> None
+        """Agree on the layout; the first worker of a new run gives the initial weights, others get the run's state."""
+        with self._introduction:
+            if self._central is None:
+                self._central = self._initial(connection, layout)
+                state = None
+            else:
+                state = self._state()
+        if layout != self._central.layout:
+            raise ValueError("its model is not the run's: the arrays have other names or shapes")
+        if state is not None:
+            connection.send({"initial": False}, wire.as_bytes((state,)))
+        peer.gradients = np.empty(layout.parameters, np.float32)
+        peer.state = np.empty(layout.state, np.float32)
+
+    @staticmethod
+    def _initial(connection, layout):
+        # type: (wire.Connection, Layout) -> Central
+        weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
+        buffers = wire.as_bytes((weights, state))
+        connection.send({"initial": True})
+        connection.receive(lambda _: buffers)
+        return Central(layout, weights, np.zeros_like(weights), state)
+
+    # -- work --------------------------------------------------------------------------------------
 
     def _hand_out(self, name, peer, connection):
         # type: (str, Peer, wire.Connection) -> bool
         """One ticket, to its end. False when there is no more."""
-        ticket = self._tickets.take(name)
+        ticket = self._tickets.take(name, lambda: connection.aborted)
         if ticket.kind == FINISH:
             connection.send({"kind": FINISH})
             return False
-        peer.version = self._tickets.done
-        payload = [self._weights]
+        version = self._tickets.done
+        payload = [self._model.weights]
         if ticket.kind == EVALUATE:
-            payload.append(self.merged_state())
-        connection.send({"kind": ticket.kind, "step": ticket.step}, wire.as_bytes(payload))
-        if ticket.kind == STEP:
-            buffers = wire.as_bytes((peer.gradients, peer.state))
-            answer = connection.receive(lambda _: buffers).meta
-            self._update(peer, ticket, answer)
+            payload.append(self._state())
+            connection.send(ticket._asdict(), wire.as_bytes(payload))
+            self._evaluated(name, ticket, connection.receive().meta)
         else:
-            answer = connection.receive().meta
-            self._evaluated(name, ticket, answer)
-        self._tickets.complete(name)
-        self._note_step(ticket)
+            connection.send(ticket._asdict(), wire.as_bytes(payload))
+            buffers = wire.as_bytes((peer.gradients, peer.state))
+            loss = wire.number(connection.receive(lambda _: buffers).meta, "loss")
+            self._learn(name, peer, ticket, version, loss)
         peer.count(connection)
         return True
 
-    def _update(self, peer, ticket, answer):
-        # type: (Peer, Ticket, Dict[str, Any]) -> None
-        loss = float(answer["loss"])
+    def _learn(self, name, peer, ticket, version, loss):
+        # type: (str, Peer, Ticket, int, float) -> None
+        """Update the weights and count the step as one, so that no checkpoint can come between."""
+        if not (math.isfinite(loss) and finite(peer.gradients) and finite(peer.state)):
+            self._diverged(name, ticket, loss)
+            return
+        model = self._model
         with self._lock:
-            began = time.perf_counter()
-            rate = self.work.optimiser.rate * self.work.schedule.factor(self._tickets.done)
-            optimise.apply(self._weights, self._momentum, peer.gradients, self.work.optimiser, rate)
-            self._service_s += time.perf_counter() - began
-            self._services += 1
-        peer.steps += 1
-        peer.staleness += self._tickets.done - peer.version
-        peer.loss = loss if peer.loss is None else 0.9 * peer.loss + 0.1 * loss
+            step = self._tickets.done
+            model.update(peer.gradients, self.work.optimiser, self.work.rate(step))
+            model.report(name, peer.state)
+            peer.learnt(loss, step - version)
+            self._note_step(self._tickets.complete(name))
 
     def _evaluated(self, name, ticket, answer):
         # type: (str, Ticket, Dict[str, Any]) -> None
-        record = {
-            "step": ticket.step,
-            "loss": float(answer["loss"]),
-            "accuracy": float(answer["accuracy"]),
-            "seconds": float(answer["seconds"]),
-            "worker": name,
-        }
+        scores = {key: wire.number(answer, key) for key in ("loss", "accuracy", "seconds")}
+        if not math.isfinite(scores["loss"]):
+            self._diverged(name, ticket, scores["loss"])
+            return
+        record = dict(scores, step=ticket.step, worker=name)
         self.evaluations.append(record)
         self._emit({"evaluated": record})
+        self._tickets.complete(name)
 
-    def _note_step(self, ticket):
-        # type: (Ticket) -> None
-        if ticket.kind != STEP:
-            return
-        done = self._tickets.done
+    def _diverged(self, name, ticket, loss):
+        # type: (str, Ticket, float) -> None
+        """Refuse what would spoil the weights, and end the run: what follows could only be as bad."""
+        self._emit({"diverged": name, "step": ticket.step, "loss": str(loss)})
+        self._stop(diverged(name, ticket, loss))
+        self._tickets.abandon(name)
+
+    def _note_step(self, done):
+        # type: (int) -> None
         if done == self.work.steps:
             self._ended = time.monotonic()
-        every = self.work.checkpoint_every
-        if every and done % every == 0 and done < self.work.steps:
-            self._checkpoint_behind()
+        elif self.work.checkpoint_every and done % self.work.checkpoint_every == 0:
+            self._saver.behind(self._snapshot, self._model.layout)
 
     # -- state -------------------------------------------------------------------------------------
 
-    def merged_state(self):
+    @property
+    def _model(self):
+        # type: () -> Central
+        assert self._central is not None, "workers are served after the first has given the initial weights"
+        return self._central
+
+    def _state(self):
         # type: () -> np.ndarray
-        """The mean of what each worker last reported; (state,) float32."""
-        reported = [peer.state for peer in self.peers.values() if peer.steps and peer.state.size]
-        if reported:
-            np.mean(reported, axis=0, out=self._state)
-        return self._state
+        with self._lock:
+            return self._model.state()
 
     def _snapshot(self):
         # type: () -> checkpoint.Checkpoint
-        with self._lock:
-            meta = dict(self.work.description, step=self._tickets.done, evaluations=self.evaluations)
-            state = self.merged_state().copy()
-            return checkpoint.Checkpoint(self._weights.copy(), self._momentum.copy(), state, meta)
+        evaluations = self._earlier + self.evaluations
+        return self._model.snapshot(dict(self.work.description, step=self._tickets.done, evaluations=evaluations))
 
-    def _checkpoint_behind(self):
+    def _last_checkpoint(self):
         # type: () -> None
-        """Write in a thread of its own; a checkpoint that comes while one is written is left out."""
-        if self._writer is None or not self._writer.is_alive():
-            self._writer = threading.Thread(target=self._save, args=(self._snapshot(),), daemon=True)
-            self._writer.start()
-
-    def _checkpoint_now(self):
-        # type: () -> None
-        if self._writer is not None:
-            self._writer.join()
-        if self._layout is not None:
-            self._save(self._snapshot())
-
-    def _save(self, snapshot):
-        # type: (checkpoint.Checkpoint) -> None
-        layout = self._layout
-        assert layout is not None, "a snapshot is taken of a known layout"
-        checkpoint.save(
-            self.work.checkpoint_path, snapshot, layout.variables, layout.state_variables, self._emit
-        )
+        """Of where the run stands, but for one that has diverged: what was saved before is worth more."""
+        self._saver.join()
+        if self._central is not None and (self._tickets.finished or self._reason == STOPPED):
+            with self._lock:
+                snapshot = self._snapshot()
+            self._saver.now(snapshot, self._model.layout)
 
     # -- accounts ------------------------------------------------------------------------------------
 
     def progress(self):
         # type: () -> Dict[str, Any]
         """Where the run stands, for the live table."""
-        began = self._started or time.monotonic()
+        now = time.monotonic()
         return {
             "done": self._tickets.done,
             "total": self.work.steps,
-            "elapsed_s": (self._ended or time.monotonic()) - began,
-            "workers": {name: self._worker(peer) for name, peer in list(self.peers.items())},
+            "elapsed_s": (self._ended or now) - (self._began or now),
+            "workers": {name: peer.summary() for name, peer in list(self.peers.items())},
         }
 
-    @staticmethod
-    def _worker(peer):
-        # type: (Peer) -> Dict[str, Any]
-        return {
-            "steps": peer.steps,
-            "loss": peer.loss,
-            "bytes": peer.sent_bytes + peer.received_bytes,
-            "staleness": peer.staleness / peer.steps if peer.steps else None,
-            "connected": peer.connection is not None,
-        }
-
-    def account(self):
-        # type: () -> Dict[str, Any]
-        """What the run came to."""
-        usage = resource.getrusage(resource.RUSAGE_SELF)
+    def account(self, cpu_s):
+        # type: (float) -> Dict[str, Any]
+        """What the run came to; ``reason`` says why it ended before its last step, ``evaluations`` are its own."""
         return dict(
             self.progress(),
             finished=self._tickets.finished,
+            reason=None if self._tickets.finished else self._reason,
             evaluations=self.evaluations,
-            service_s=self._service_s / self._services if self._services else None,
-            cpu_s=usage.ru_utime + usage.ru_stime,
+            service_s=self._central.service_s if self._central is not None else None,
+            cpu_s=cpu_s,
         )

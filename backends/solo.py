@@ -1,92 +1,153 @@
 """A cluster of one device: its accelerator is worker and server, and there is no network."""
 
+import math
 import time
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from backends import checkpoint
 from backends.base import Replica
-from backends.server import Emit, Layout, Work
-from backends.tickets import EVALUATE, FINISH, Tickets
-from backends.worker import Batches, Spent, evaluate, stretch
+from backends.layout import layout_of
+from backends.peers import Peer
+from backends.tickets import EVALUATE, FINISH, Ticket, Tickets
+from backends.work import STOPPED, Emit, Work, diverged, resumed
+from backends.worker import Batches, Spent, evaluate, require, stretch
 
 NAME = "self"
 PROGRESS_S = 0.5
 
+Test = Tuple[np.ndarray, np.ndarray]
 
-def run(work, replica, batches, test, emit, should_stop, slowdown=1.0, name=NAME, began=None,
-        on_step=None):
-    # type: (Work, Replica, Batches, Tuple[np.ndarray, np.ndarray], Emit, Callable[[], bool], float, str, Any, Any) -> Any
-    """Train to the last step; returns the account a server would give, and the Spent of its one worker."""
-    layout = Layout(replica.variables, replica.state_variables)
-    done, evaluations = 0, []  # type: int, Any
-    if work.resume:
-        done = _resume(work.resume, replica, layout)
-    tickets = Tickets(work.steps, done, work.evaluate_every)
-    spent = Spent(0, 0.0, 0.0, 0.0)
-    loss = None
+
+def run(work, replica, batches, test, emit, should_stop, slowdown=1.0, name=NAME, began=None, on_step=None):
+    # type: (Work, Replica, Batches, Test, Emit, Callable[[], bool], float, str, Any, Any) -> Tuple[Dict[str, Any], Spent]
+    """Train to the last step; returns the account a server would give, and the Spent of its one worker.
+
+    Raises ValueError where the test set is empty or the checkpoint to go on from is of another model, damaged or
+    past the last step, OSError where it is not there. ``began``: when the run's clock started, now if not given.
+    """
+    require(test[1])
+    solo = _Solo(work, replica, emit, name, began)
     shown = time.monotonic()
-    began = shown if began is None else began
-    ended = None
     while True:
         if should_stop():
-            tickets.stop()
-        ticket = tickets.take(name)
+            solo.stop(STOPPED)
+        ticket = solo.tickets.take(name)
         if ticket.kind == FINISH:
-            break
+            return solo.end(), solo.spent
         if ticket.kind == EVALUATE:
-            scores = dict(evaluate(replica, *test), step=ticket.step, worker=name)
-            evaluations.append(scores)
-            spent = spent._replace(evaluation_s=spent.evaluation_s + scores["seconds"])
-            emit({"evaluated": scores})
+            solo.evaluate(ticket, test)
         else:
-            started = time.perf_counter()
-            value = replica.gradient(*next(batches))
-            rate = work.optimiser.rate * work.schedule.factor(ticket.step)
-            replica.update(work.optimiser._replace(rate=rate))
-            stretch(time.perf_counter() - started, slowdown)
-            loss = value if loss is None else 0.9 * loss + 0.1 * value
-            busy = spent.busy_s + time.perf_counter() - started
-            spent = spent._replace(steps=spent.steps + 1, busy_s=busy)
-        tickets.complete(name)
+            solo.step(ticket, batches, slowdown)
         if on_step is not None:
-            on_step(spent)
-        if tickets.done == work.steps and ended is None:
-            ended = time.monotonic()
-        if work.checkpoint_every and tickets.done % work.checkpoint_every == 0 and ticket.kind != EVALUATE:
-            _save(work, replica, layout, tickets.done, evaluations, emit)
+            on_step(solo.spent)
         if time.monotonic() - shown > PROGRESS_S:
             shown = time.monotonic()
-            emit({"progress": _progress(work, tickets, spent, loss, shown - began, name)})
-    replica.fetch()
-    _save(work, replica, layout, tickets.done, evaluations, emit)
-    account = _progress(work, tickets, spent, loss, (ended or time.monotonic()) - began, name)
-    account.update(finished=tickets.finished, evaluations=evaluations, service_s=None)
-    emit({"progress": account})
-    return account, spent
+            emit({"progress": solo.progress()})
 
 
-def _resume(path, replica, layout):
-    # type: (str, Replica, Layout) -> int
-    with open(path, "rb") as stream:
-        saved = checkpoint.read(stream, layout.variables, layout.state_variables)
-    replica.weights[:] = saved.weights
-    replica.state[:] = saved.state
-    replica.load()
-    replica.set_momentum(saved.momentum)
-    return int(saved.meta["step"])
+class _Solo:
+    """One run on one device."""
 
+    def __init__(self, work, replica, emit, name, began):
+        # type: (Work, Replica, Emit, str, Optional[float]) -> None
+        self._work = work
+        self._replica = replica
+        self._emit = emit
+        self._name = name
+        self._began = time.monotonic() if began is None else began
+        self._ended = None  # type: Optional[float]
+        self._cpu_s = time.process_time()
+        self._peer = Peer()
+        self._reason = None  # type: Optional[str]
+        self._evaluations = []  # type: List[Dict[str, Any]]
+        self._earlier = []  # type: List[Dict[str, Any]]
+        self.tickets = self._begin()
+        self.spent = Spent(0, 0.0, 0.0, 0.0)
 
-def _save(work, replica, layout, done, evaluations, emit):
-    # type: (Work, Replica, Layout, int, Any, Emit) -> None
-    replica.fetch()
-    meta = dict(work.description, step=done, evaluations=evaluations)
-    state = checkpoint.Checkpoint(replica.weights, replica.momentum(), replica.state, meta)
-    checkpoint.save(work.checkpoint_path, state, layout.variables, layout.state_variables, emit)
+    def _begin(self):
+        # type: () -> Tickets
+        if self._work.resume is None:
+            return Tickets(self._work.steps, 0, self._work.evaluate_every)
+        saved = checkpoint.read_for(self._work.resume, layout_of(self._replica))
+        self._replica.weights[:] = saved.weights
+        self._replica.state[:] = saved.state
+        self._replica.load()
+        self._replica.set_momentum(saved.momentum)
+        self._earlier = saved.meta["evaluations"]
+        return resumed(self._work, saved.meta)
 
+    def step(self, ticket, batches, slowdown):
+        # type: (Ticket, Batches, float) -> None
+        started = time.perf_counter()
+        loss = self._replica.gradient(*next(batches))
+        if not math.isfinite(loss):
+            self._diverged(ticket, loss)
+            return
+        self._replica.update(self._work.optimiser._replace(rate=self._work.rate(ticket.step)))
+        stretch(time.perf_counter() - started, slowdown)
+        busy_s = self.spent.busy_s + time.perf_counter() - started
+        self.spent = self.spent._replace(steps=self.spent.steps + 1, busy_s=busy_s)
+        self._peer.learnt(loss, 0)
+        done = self.tickets.complete(self._name)
+        if done == self._work.steps:
+            self._ended = time.monotonic()
+        elif self._work.checkpoint_every and done % self._work.checkpoint_every == 0:
+            self._save()
 
-def _progress(work, tickets, spent, loss, elapsed_s, name):
-    # type: (Work, Tickets, Spent, Any, float, str) -> Dict[str, Any]
-    one = {"steps": spent.steps, "loss": loss, "bytes": 0, "staleness": 0.0, "connected": True}
-    return {"done": tickets.done, "total": work.steps, "elapsed_s": elapsed_s, "workers": {name: one}}
+    def evaluate(self, ticket, test):
+        # type: (Ticket, Test) -> None
+        scores = dict(evaluate(self._replica, *test), step=ticket.step, worker=self._name)  # type: Dict[str, Any]
+        self.spent = self.spent._replace(evaluation_s=self.spent.evaluation_s + scores["seconds"])
+        if not math.isfinite(scores["loss"]):
+            self._diverged(ticket, scores["loss"])
+            return
+        self._evaluations.append(scores)
+        self._emit({"evaluated": scores})
+        self.tickets.complete(self._name)
+
+    def _diverged(self, ticket, loss):
+        # type: (Ticket, float) -> None
+        self._emit({"diverged": self._name, "step": ticket.step, "loss": str(loss)})
+        self.stop(diverged(self._name, ticket, loss))
+        self.tickets.abandon(self._name)
+
+    def stop(self, reason):
+        # type: (str) -> None
+        self._reason = self._reason or reason
+        self.tickets.stop()
+
+    def _save(self):
+        # type: () -> None
+        self._replica.fetch()
+        meta = dict(self._work.description, step=self.tickets.done, evaluations=self._earlier + self._evaluations)
+        replica = self._replica
+        snapshot = checkpoint.Checkpoint(replica.weights, replica.momentum(), replica.state, meta)
+        checkpoint.save(self._work.checkpoint_path, snapshot, layout_of(replica), self._emit)
+
+    def end(self):
+        # type: () -> Dict[str, Any]
+        """The last checkpoint, but of a run that has diverged, and the account."""
+        finished = self.tickets.finished
+        if finished or self._reason == STOPPED:
+            self._save()
+        account = dict(
+            self.progress(),
+            finished=finished,
+            reason=None if finished else self._reason,
+            evaluations=self._evaluations,
+            service_s=None,
+            cpu_s=time.process_time() - self._cpu_s,
+        )
+        self._emit({"progress": self.progress()})
+        return account
+
+    def progress(self):
+        # type: () -> Dict[str, Any]
+        return {
+            "done": self.tickets.done,
+            "total": self._work.steps,
+            "elapsed_s": (self._ended or time.monotonic()) - self._began,
+            "workers": {self._name: dict(self._peer.summary(), connected=True)},
+        }

@@ -43,7 +43,10 @@ def context(identity, server_side):
     # type: (Identity, bool) -> ssl.SSLContext
     """A TLS context that admits only members of this run. Host names play no part: names are in certificates."""
     result = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server_side else ssl.PROTOCOL_TLS_CLIENT)
-    result.options |= ssl.OP_NO_SSLv2 | ssl.OP_NO_SSLv3 | ssl.OP_NO_TLSv1 | ssl.OP_NO_TLSv1_1 | ssl.OP_NO_COMPRESSION
+    if hasattr(ssl, "TLSVersion"):
+        result.minimum_version = ssl.TLSVersion.TLSv1_2  # novermin
+    else:  # Python 3.6
+        result.options |= ssl.OP_NO_TLSv1 | ssl.OP_NO_TLSv1_1
     result.check_hostname = False
     result.verify_mode = ssl.CERT_REQUIRED
     result.load_verify_locations(cadata=identity.authority)
@@ -67,6 +70,7 @@ class Connection:
         self.peer = _common_name(sock)
         self.sent_bytes = 0
         self.received_bytes = 0
+        self.aborted = False
 
     def send(self, meta, payload=()):
         # type: (Dict[str, Any], Sequence[memoryview]) -> None
@@ -125,6 +129,7 @@ class Connection:
     def abort(self):
         # type: () -> None
         """End the connection under a thread that is blocked in it."""
+        self.aborted = True
         try:
             # SSLSocket.shutdown would drop the TLS object that the other thread is using.
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
@@ -196,7 +201,7 @@ def _meta(text, peer):
     # type: (bytearray, str) -> Dict[str, Any]
     try:
         meta = json.loads(text.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError("%s sent a frame that is not JSON: %s" % (peer, error)) from error
     if not isinstance(meta, dict):
         raise WireError("%s sent a frame that is not a JSON object" % peer)
@@ -214,3 +219,12 @@ def as_bytes(arrays):
     # type: (Sequence[Any]) -> Tuple[memoryview, ...]
     """The raw bytes of contiguous arrays, as views that share their memory."""
     return tuple(memoryview(array).cast("B") for array in arrays if array.size)
+
+
+def number(meta, key):
+    # type: (Dict[str, Any], str) -> float
+    """A number that a frame must hold. Raises WireError where it does not."""
+    value = meta.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise WireError("it sent %r as %s" % (value, key))
+    return float(value)

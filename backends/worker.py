@@ -8,6 +8,7 @@ import numpy as np
 
 from backends import wire
 from backends.base import Replica
+from backends.layout import layout_of
 from backends.tickets import EVALUATE, FINISH, STEP
 
 Batches = Iterator[Tuple[np.ndarray, np.ndarray]]
@@ -15,12 +16,13 @@ EVALUATION_BATCH = 256
 
 
 class Spent(NamedTuple):
-    """Where a worker's time went, in seconds, over ``steps`` steps."""
+    """Where a worker's time went, in seconds, over ``steps`` steps; exchange_cpu_s: processor time of exchanges."""
 
     steps: int
     busy_s: float
     exchange_s: float
     evaluation_s: float
+    exchange_cpu_s: float = 0.0
 
 
 def step(replica, batches, slowdown):
@@ -43,7 +45,8 @@ def stretch(seconds, slowdown):
 
 def evaluate(replica, images, labels):
     # type: (Replica, np.ndarray, np.ndarray) -> Dict[str, float]
-    """Mean loss, accuracy and seconds of the replica on a test set."""
+    """Mean loss, accuracy and seconds of the replica on a test set. Raises ValueError where that is empty."""
+    require(labels)
     began = time.perf_counter()
     loss, right = 0.0, 0
     for start in range(0, len(labels), EVALUATION_BATCH):
@@ -58,18 +61,27 @@ def evaluate(replica, images, labels):
     }
 
 
+def require(labels):
+    # type: (np.ndarray) -> None
+    """Raises ValueError for an empty test set."""
+    if not len(labels):
+        raise ValueError("the test set is empty: there is nothing to evaluate the model on; give at least one image")
+
+
 def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
     # type: (wire.Connection, Replica, Batches, Tuple[np.ndarray, np.ndarray], float, Any) -> Spent
-    """Work for a server until it has no more steps. Raises WireError when the server is lost.
+    """Work for a server until it has no more steps. Raises WireError when the server is lost, ValueError before it
+    begins where the test set is empty.
 
-    ``on_step(Spent)`` is called after every ticket.
+    The server gives this replica its weights and state, unless it asks for the initial ones. ``on_step(Spent)`` is called after every ticket.
     """
-    layout = [[list(variable) for variable in part] for part in (replica.variables, replica.state_variables)]
-    connection.send({"layout": layout})
-    if connection.receive().meta["initial"]:
-        replica.fetch()
+    require(test[1])
+    connection.settimeout(None)  # others may be computing, or sending the initial weights: heartbeats tell who is alive
+    replica.fetch()
+    connection.send({"layout": layout_of(replica).encode()})
+    state = wire.as_bytes((replica.state,))
+    if connection.receive(lambda meta: () if meta["initial"] else state).meta["initial"]:
         connection.send({}, wire.as_bytes((replica.weights, replica.state)))
-    connection.settimeout(None)
     merged = np.empty_like(replica.state)
     payloads = {
         FINISH: (),
@@ -79,9 +91,9 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
     gradients = wire.as_bytes((replica.gradients, replica.state))
     spent = Spent(0, 0.0, 0.0, 0.0)
     while True:
-        asked = time.perf_counter()
+        asked, asked_cpu = time.perf_counter(), _thread_cpu_s()
         kind = connection.receive(lambda meta: payloads[meta["kind"]]).meta["kind"]
-        got = time.perf_counter()
+        got, got_cpu = time.perf_counter(), _thread_cpu_s()
         if kind == FINISH:
             return spent
         if kind == EVALUATE:
@@ -91,12 +103,23 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
         else:
             replica.load()
             loss = step(replica, batches, slowdown)[0]
-            ready = time.perf_counter()
+            ready, ready_cpu = time.perf_counter(), _thread_cpu_s()
             connection.send({"loss": loss}, gradients)
             waited = (got - asked) + (time.perf_counter() - ready)
-            spent = Spent(spent.steps + 1, spent.busy_s + ready - got, spent.exchange_s + waited, spent.evaluation_s)
+            spent = Spent(
+                steps=spent.steps + 1,
+                busy_s=spent.busy_s + ready - got,
+                exchange_s=spent.exchange_s + waited,
+                evaluation_s=spent.evaluation_s,
+                exchange_cpu_s=spent.exchange_cpu_s + (got_cpu - asked_cpu) + (_thread_cpu_s() - ready_cpu),
+            )
         if on_step is not None:
             on_step(spent)
+
+
+def _thread_cpu_s():
+    # type: () -> float
+    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)  # time.thread_time is of Python 3.7
 
 
 def _evaluate_with(replica, state, test):

@@ -1,7 +1,8 @@
 """Where devices reach each other: the data plane's address of each."""
 
+import socket
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from planner.errors import FleetError
 from planner.fleet import Device
@@ -13,15 +14,15 @@ LOOPBACK = "127.0.0.1"
 class Caller(Protocol):
     """What is asked of an agent here."""
 
-    def call(self, verb: str, timeout_s: float | None = None, **args: object) -> object: ...
+    def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any: ...
 
 
 def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) -> dict[str, str]:
     """The address other devices connect to, by name.
 
-    In this order: what the fleet file says; the address of the interface it names; the SSH host. This machine's
-    own is the one it would use towards the first of the others, or loopback where all are local.
-    Raises FleetError where a device's interface has no address.
+    In this order: what the fleet file says; the address of the interface it names; the SSH host. This
+    machine's own is the one it would use towards the first of the others, or loopback where all are local.
+    Raises FleetError where a device's interface has no address, AgentError where a name is not resolved.
     """
     found = {name: _declared(device, agents[name]) for name, device in devices.items()}
     others = [address for address in found.values() if address is not None]
@@ -38,8 +39,18 @@ def _declared(device: Device, agent: Caller) -> str | None:
     if device.data_interface is not None:
         address = agent.call("interface_address", timeout_s=10.0, name=device.data_interface)
         if address is None:
-            raise FleetError(
-                f'{device.name}: data_interface "{device.data_interface}" has no IPv4 address there; see `ip address`'
-            )
+            where = f'{device.name}: data_interface "{device.data_interface}"'
+            raise FleetError(f"{where} has no IPv4 address; see `ip address` there")
         return str(address)
-    return None if device.local else resolve(device).hostname
+    return None if device.local else _numeric(resolve(device).hostname)
+
+
+def _numeric(host: str) -> str:
+    """The address behind a host name, as seen from here: a device's own name often means its loopback to itself.
+
+    A name that only a jump host knows stays as it is.
+    """
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        return host

@@ -1,19 +1,23 @@
 """The controller's end of an agent: orders out, events and results back."""
 
+import builtins
 import itertools
 import json
 import queue
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from planner import ship
-from planner.errors import AgentError, DeviceLostError
+from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.fleet import Device
 from planner.remote.base import Process, Remote
 
 PING_S = 5.0
+#: Errors over there that say that a connection was lost, not that something is wrong with the order.
+LOST = ("DeviceLostError", "WireError")
 Event = dict[str, Any]
 
 
@@ -83,7 +87,7 @@ class Agent:
         self._lost: str | None = None
         self._closed = threading.Event()
         self._buffer = ship.hand_over(process, device.name, device.python)
-        hello = json.loads(self._line())["hello"]
+        hello = self._hello(device.python)
         self.python: str = hello["python"]
         self.pid: int = hello["pid"]
         threading.Thread(target=self._listen, daemon=True).start()
@@ -96,12 +100,14 @@ class Agent:
 
     def start(self, verb: str, **args: Any) -> Call:
         """Give an order and return at once."""
+        return self._begin(verb, args)
+
+    def _begin(self, verb: str, args: dict[str, Any], blob: bytes = b"") -> Call:
         number = next(self._numbers)
-        call = Call(self, number, verb)
-        self._calls[number] = call
+        call = self._calls[number] = Call(self, number, verb)
         if self._lost is not None:
             raise DeviceLostError(f"{self.name}: {self._lost}")
-        self.order(number, verb, args)
+        self.order(number, verb, args, blob)
         return call
 
     def call(
@@ -112,10 +118,7 @@ class Agent:
 
     def store(self, name: str, data: bytes) -> str:
         """Keep a file in the device's cache under ``name``; returns its path there."""
-        number = next(self._numbers)
-        call = self._calls[number] = Call(self, number, "store")
-        self.order(number, "store", {"name": name, "size": len(data)}, data)
-        path: str = call.result()
+        path: str = self._begin("store", {"name": name, "size": len(data)}, data).result()
         return path
 
     def fetch(self, path: str) -> bytes:
@@ -133,13 +136,13 @@ class Agent:
 
     def failure(self, verb: str, error: dict[str, str]) -> Exception:
         """The exception for an error of the other side; its traceback goes into the log."""
-        if error["kind"] == DeviceLostError.__name__:
+        if error["kind"] in LOST:
             return DeviceLostError(error["message"])
         if self._log is not None:
             with self._log.open("a") as log:
                 log.write(f"--- {self.name}: {verb}\n{error['traceback']}\n")
         where = f" (traceback in {self._log})" if self._log else ""
-        return AgentError(f"{self.name}: {verb}: {error['message'] or error['kind']}{where}", error["traceback"])
+        return AgentError(f"{self.name}: {verb}: {_reason(error)}{where}", error["traceback"])
 
     def close(self) -> None:
         """End the agent. Idempotent."""
@@ -153,24 +156,37 @@ class Agent:
             except DeviceLostError:
                 return
 
+    def _hello(self, python: str) -> dict[str, Any]:
+        """The agent's first words. Raises RemoteError where it ends before, e.g. without numpy."""
+        try:
+            hello: dict[str, Any] = json.loads(self._line())["hello"]
+            return hello
+        except DeviceLostError as error:
+            reason = self._last_words() or str(error)
+            raise RemoteError(f"{self.name}: the agent does not start with {python}: {reason}") from error
+
     def _listen(self) -> None:
         try:
             while True:
                 message = json.loads(self._line())
                 blob = self._exactly(message.get("blob", 0))
-                call = self._calls[message["id"]]
-                if "event" not in message:
-                    del self._calls[message["id"]]
-                call.answers.put((message, blob))
+                ends = "event" not in message
+                call = self._calls.pop(message["id"], None) if ends else self._calls.get(message["id"])
+                if call is not None:  # an order's threads may say something after its end
+                    call.answers.put((message, blob))
         except (DeviceLostError, ValueError) as error:
             self._give_up(str(error))
 
     def _give_up(self, reason: str) -> None:
-        said = self._process.errors().decode(errors="replace").strip().splitlines()
-        self._lost = f"{reason} (it last said: {said[-1]})" if said else reason
+        said = self._last_words()
+        self._lost = f"{reason} (it last said: {said})" if said else reason
         lost = {"kind": DeviceLostError.__name__, "message": f"{self.name}: {self._lost}", "traceback": ""}
         for call in list(self._calls.values()):
             call.answers.put(({"error": lost}, b""))
+
+    def _last_words(self) -> str:
+        lines = self._process.errors().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
 
     def _line(self) -> bytes:
         while b"\n" not in self._buffer:
@@ -194,3 +210,13 @@ class Agent:
         if not chunk:
             raise DeviceLostError("the agent ended")
         return chunk
+
+
+def _reason(error: dict[str, str]) -> str:
+    """What went wrong; where it was not foreseen (a user's own model, say), also of what kind and in which line."""
+    kind = getattr(builtins, error["kind"], None)
+    if isinstance(kind, type) and issubclass(kind, (ValueError, OSError)) and error["message"]:
+        return error["message"]
+    lines = re.findall(r'File "([^"]+)", line (\d+)', error["traceback"])
+    own = [line for line in lines if "-packages/" not in line[0]]
+    return f"{error['kind']}: {error['message']}" + (f", at {own[-1][0]}:{own[-1][1]}" if own else "")

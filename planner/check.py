@@ -4,17 +4,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any
 
 from backends.base import FRAMEWORKS
 from planner import findings, ship
-from planner.addresses import data_addresses
-from planner.agents import Agent, Call
+from planner.agents import Agent
 from planner.crew import in_parallel
 from planner.decode import decode
-from planner.errors import AgentError, DeviceLostError, FleetError, PlannerError
+from planner.errors import AgentError, PlannerError
 from planner.findings import FAILED, OK, SKIPPED, Finding, Report
 from planner.fleet import Device, Fleet, suggest
+from planner.reachability import reachability
 from planner.remote import connect
 from planner.remote.base import Remote
 from profilers.records import Facts
@@ -36,21 +35,26 @@ def check(
 ) -> Report:
     """Examine all devices at once; what is wrong with one hides nothing of another.
 
-    framework: which one they shall compute with, None to leave that out. Raises PlannerError for an unknown one.
+    framework: which one they shall compute with; None leaves that out. Raises PlannerError for an unknown
+    one, and nothing that a device can cause.
     """
     if framework is not None and framework not in FRAMEWORKS:
         raise PlannerError(f'no framework "{framework}"; {suggest(framework, FRAMEWORKS)}')
     with ExitStack() as stack:
         exams = {device.name: Exam(device, framework, stack, on_progress) for device in fleet.devices}
         in_parallel(exams, lambda name: exams[name].run())
-        _examine_network({name: exam for name, exam in exams.items() if exam.agent is not None})
+        agents = {name: exam.agent for name, exam in exams.items() if exam.agent is not None}
+        for name, finding in reachability({name: exams[name].device for name in agents}, agents).items():
+            exams[name].note(finding)
     return Report(tuple(finding for exam in exams.values() for finding in exam.findings()))
 
 
 class Exam:
     """The checks of one device, one after the other. ``agent`` is there if it may take part."""
 
-    def __init__(self, device: Device, framework: str | None, stack: ExitStack, on_progress: OnProgress) -> None:
+    def __init__(
+        self, device: Device, framework: str | None, stack: ExitStack, on_progress: OnProgress
+    ) -> None:
         self.device = device
         self.agent: Agent | None = None
         self._framework = framework
@@ -60,13 +64,11 @@ class Exam:
         self._now = findings.CHECKS[0]
 
     def run(self) -> None:
-        """Everything that concerns this device alone. Raises nothing that a device can cause."""
+        """Everything that concerns this device alone."""
         try:
             agent = self._start()
             self._ask(agent)
             self.agent = agent
-        except DeviceLostError as error:
-            self.note(findings.of_error(self.device, self._now, error))
         except PlannerError as error:
             stage = findings.stage_of(error) if self._now == "reachable" else self._now
             for earlier in findings.CHECKS[: findings.CHECKS.index(stage)]:
@@ -106,11 +108,6 @@ class Exam:
         watchdog.start()
         try:
             return Agent(self.device, process)
-        except DeviceLostError as error:
-            said = process.errors().decode(errors="replace").strip().splitlines()[-1:]
-            why = said[0] if said else str(error).removeprefix(f"{self.device.name}: ")
-            remedy = findings.python_remedy(self.device, why)
-            raise DeviceLostError(f"{self.device.python} does not run the agent: {why}; {remedy}") from error
         finally:
             watchdog.cancel()
 
@@ -118,7 +115,8 @@ class Exam:
         """Everything the agent can tell. Raises RemoteError, RecordError."""
         device, names = self.device, [self._framework] if self._framework else []
         self._begin("gpu")
-        facts = decode(Facts, agent.call("facts", timeout_s=ANSWER_S, frameworks=names), f"{device.name}.facts")
+        answer = agent.call("facts", timeout_s=ANSWER_S, frameworks=names)
+        facts = decode(Facts, answer, f"{device.name}.facts")
         for finding in findings.of_facts(device, facts):
             self.note(finding)
         self._begin("power")
@@ -128,8 +126,8 @@ class Exam:
         self.note(findings.of_clock(device, clock_offset_s(agent)))
         if self._framework is not None:
             self._begin("framework")
-            answer = _start_framework(agent, facts, self._framework)
-            self.note(findings.of_framework(device, facts, self._framework, answer))
+            started = _start_framework(agent, facts, self._framework)
+            self.note(findings.of_framework(device, facts, self._framework, started))
 
     def _begin(self, name: str) -> None:
         self._now = name
@@ -150,7 +148,7 @@ def _start_framework(agent: Agent, facts: Facts, name: str) -> Mapping[str, str]
     try:
         answer: Mapping[str, str] = agent.call("start_framework", timeout_s=FRAMEWORK_S, name=name)
     except AgentError as error:  # a library that is missing, or built for another board
-        return {"error": str(error).removeprefix(f"{agent.name}: ")}
+        return {"error": findings.what_was_said(agent.name, error)}
     return answer
 
 
@@ -158,22 +156,3 @@ def _silent_sensors(agent: Agent) -> dict[str, str]:
     """Sensors that give no watts, and why."""
     power = agent.call("idle", timeout_s=ANSWER_S, seconds=_SENSORS_S)["power"]
     return {reading["sensor"]: reading["reason"] for reading in power if reading["watts"] is None}
-
-
-# -- between devices -------------------------------------------------------------------------------
-
-
-def _examine_network(exams: Mapping[str, Exam]) -> None:
-    """Every device listens on its data address, and every other one knocks."""
-    addresses = _addresses(exams)
-    doors: dict[str, tuple[Call, dict[str, Any]]] = {}
-    for name, address in addresses.items():
-        door = _attempt(exams[name], lambda: _open_door(exams[name], address))
-        if door is not None:
-            doors[name] = door
-    knocks = {
-        (guest, host): _attempt(exams[guest], lambda: _agent(exams[guest]).start("knock", address=addresses[host], **door))
-        for guest in doors
-        for host, (_, door) in doors.items()
-        if guest != host
-    }

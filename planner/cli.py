@@ -1,61 +1,71 @@
 """The command line: parse, call, render. Heavy imports wait inside the commands, so that --help is quick."""
 
+import io
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import cast
 
 import typer
 
+from planner import arguments as args
 from planner import runs
-from planner.errors import PlannerError
+from planner.errors import FleetError, InterruptedRunError, PlanError, PlannerError
 
-app = typer.Typer(
-    help="Which of your machines should train this network, and what will it cost?",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=True,
-    rich_markup_mode=None,
-)
+STOPPED = 130
 
-FleetPath = Annotated[Path, typer.Option("--fleet", "-f", help="The fleet file.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Model = Annotated[Optional[str], typer.Option("--model", "-m", help="A known model, or path/to/file.py:function.")]
-Framework = Annotated[str, typer.Option(help="The framework to compute with: torch.")]
-Metric = Annotated[str, typer.Option("--metric", help="time, power, energy or edp.")]
-Steps = Annotated[int, typer.Option("--steps", "-s", min=1, help="Training steps in all.")]
-Data = Annotated[Optional[Path], typer.Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files.")]
-Names = Annotated[Optional[list[str]], typer.Option(help="Only these devices; may be repeated.")]
+#: The base of what typer raises at wrong usage; it brings a click of its own or takes the installed one.
+UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def main() -> None:
-    """Entry point: every expected failure is one line and exit code 1; Ctrl-C is 130."""
+    """Entry point: every expected failure is one line and exit code 1, 2 for wrong usage; Ctrl-C is 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # not every locale has a "±"
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
-        app()
+        code = int(app(prog_name="planner", standalone_mode=False) or 0)
     except PlannerError as error:
-        typer.echo(f"planner: {error}", err=True)
-        sys.exit(130 if type(error).__name__ == "Interrupted" else 1)
-    except BrokenPipeError:
-        sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("planner: stopped", err=True)
-        sys.exit(130)
+        return _fail(error, _exit_code(error))
+    except UsageError as error:
+        command = error.ctx.command_path if error.ctx else "planner"
+        return _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`", 2)
     except OSError as error:
-        typer.echo(f"planner: {error.filename or ''}: {error.strerror or error}", err=True)
-        sys.exit(1)
+        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
+    except (typer.Abort, KeyboardInterrupt):
+        code = STOPPED
+    return _fail("stopped", STOPPED) if code == STOPPED else code
+
+
+def _fail(problem: PlannerError | str, code: int) -> int:
+    """One line on standard error, or one for each mistake of a fleet file."""
+    text = str(problem) if isinstance(problem, FleetError) else " ".join(str(problem).split())
+    typer.echo(f"planner: {text}", err=True)
+    return code
+
+
+def _exit_code(error: PlannerError) -> int:
+    return STOPPED if isinstance(error, InterruptedRunError) else 1
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def root(context: typer.Context, version: args.Version = False) -> None:
     """Which of your machines should train this network, and what will it cost?"""
     if version:
         from planner import __version__
 
         typer.echo(__version__)
-        raise typer.Exit
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command(epilog="Example: planner init && $EDITOR fleet.toml")
-def init(path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path(runs.FLEET)) -> None:
+def init(path: args.NewFleet = Path(runs.FLEET)) -> None:
     """Write a commented example of a fleet file."""
     from planner.fleet import example
 
@@ -69,9 +79,11 @@ def init(path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path
 
 @app.command(epilog="Example: planner check --json")
 def check(
-    fleet: FleetPath = Path(runs.FLEET), framework: Framework = "torch", as_json: AsJson = False
+    fleet: args.FleetPath = Path(runs.FLEET),
+    framework: args.Framework = "torch",
+    as_json: args.AsJson = False,
 ) -> None:
-    """See whether every device can take part, and what to do about those that cannot."""
+    """See whether every device can take part, and the remedy if not."""
     from planner import render
     from planner.check import check as examine
     from planner.checkview import table
@@ -85,171 +97,161 @@ def check(
 
 
 @app.command(epilog="Example: planner trust tx2")
-def trust(
-    device: Annotated[str, typer.Argument(help="A device of the fleet, or [user@]host[:port].")],
-    fleet: FleetPath = Path(runs.FLEET),
-    yes: Annotated[bool, typer.Option("--yes", help="Store it without asking: the fingerprint was checked before.")] = False,
-) -> None:
-    """Show the fingerprint of a host's key and, if you confirm it, remember the key."""
+def trust(device: args.Host, fleet: args.FleetPath = Path(runs.FLEET), yes: args.Yes = False) -> None:
+    """Show a host key's fingerprint and, if you confirm it, store it."""
     from planner.trust import fetch_key, store
 
-    key = fetch_key(_named_or_addressed(device, fleet))
+    key = fetch_key(args.named_or_addressed(device, fleet))
     typer.echo(f"{key.name} {key.type}\n{key.fingerprint}")
-    if not yes and not typer.confirm("Is this what the device itself shows (ssh-keygen -lf on its host key)?"):
-        raise typer.Exit(1)
+    if not yes and not typer.confirm(
+        "Is this what the device itself shows (ssh-keygen -lf on its host key)?"
+    ):
+        raise PlannerError(f"the key of {key.name} was not stored")
     typer.echo("stored" if store(key) else "was known already")
+
+
+@app.command("models", epilog="Example: planner models --json")
+def list_models(as_json: args.AsJson = False) -> None:
+    """List the known models with their sizes and sources."""
+    from planner import render
+    from planner.views import models
+
+    render.show(models.to_json() if as_json else models.render())
 
 
 @app.command(epilog="Example: planner profile --model cifar10 --model resnet --batch-size 32")
 def profile(
-    fleet: FleetPath = Path(runs.FLEET),
-    model: Annotated[Optional[list[str]], typer.Option("--model", "-m", help="May be repeated.")] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Images a step.")] = 32,
-    protocol: Annotated[str, typer.Option(help="adaptive, or paper (300 + 100 + 100 steps).")] = "adaptive",
-    framework: Framework = "torch",
-    data: Data = None,
-    device: Names = None,
-    steps: Steps = 100_000,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The profile; what it holds and still holds is kept.")] = Path(runs.PROFILE),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure everything again.")] = False,
-    as_json: AsJson = False,
+    fleet: args.FleetPath = Path(runs.FLEET),
+    model: args.Models = None,
+    batch_size: args.BatchSize = 32,
+    protocol: args.Protocol = "adaptive",
+    framework: args.Framework = "torch",
+    data: args.Data = None,
+    device: args.Devices = None,
+    steps: args.Steps = 100_000,
+    out: args.ProfileOut = Path(runs.PROFILE),
+    fresh: args.Fresh = False,
+    as_json: args.AsJson = False,
 ) -> None:
     """Pre-train on every device and probe the links between them."""
+    from backends.base import FRAMEWORKS
     from planner import render
     from planner.fleet import load_fleet
     from planner.profile import Profiler, Wanted, chosen
+    from planner.views import profile as view
+    from profilers.steptime import PROTOCOLS
 
-    shape, classes = _shape(data)
-    wanted = Wanted(tuple(model or ["cifar10"]), batch_size, protocol, framework, shape, classes, steps)
+    args.known("--protocol", protocol, PROTOCOLS)
+    args.known("--framework", framework, FRAMEWORKS)
     devices = chosen(load_fleet(fleet), device or [])
+    shape, classes = args.shape_of(data)
+    wanted = Wanted(tuple(model or ["cifar10"]), batch_size, protocol, framework, shape, classes, steps)
     with render.progress() as on_progress:
         measured = Profiler(devices, wanted, out, on_progress, fresh).run(out.with_suffix(".log"))
-    render.show(render.profile_json(measured, out) if as_json else render.profile_table(measured, out))
+    render.show(view.to_json(measured, out) if as_json else view.render(measured, out))
     if all(part.error is not None for part in measured.devices.values()):
         raise typer.Exit(1)
 
 
 @app.command(epilog="Example: planner recommend --metric edp --rate desktop=100mbit")
 def recommend(
-    profile_path: Annotated[Optional[Path], typer.Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")] = None,
-    metric: Metric = "edp",
-    weights: Annotated[Optional[str], typer.Option(help="Several metrics at once: time=0.3,energy=0.7.")] = None,
-    model: Model = None,
-    framework: Annotated[Optional[str], typer.Option(help="Where the profile holds several.")] = None,
-    steps: Annotated[Optional[int], typer.Option("--steps", "-s", min=1, help="Training steps in all; what was profiled for if not given.")] = None,
-    batch_size: Annotated[Optional[int], typer.Option("--batch-size", min=1, help="What if: another batch size.")] = None,
-    server: Annotated[Optional[str], typer.Option(help="Only clusters with this server.")] = None,
-    include: Annotated[Optional[list[str]], typer.Option(help="Only clusters with this device; may be repeated.")] = None,
-    exclude: Annotated[Optional[list[str]], typer.Option(help="Only clusters without this device; may be repeated.")] = None,
-    count_idle: Annotated[bool, typer.Option("--count-idle", help="Devices left out idle on the same bill.")] = False,
-    base_watts: Annotated[float, typer.Option("--base-watts", min=0.0, help="Watts spent whatever is chosen.")] = 0.0,
-    rate: Annotated[Optional[list[str]], typer.Option(help="What if: DEVICE=100mbit; may be repeated.")] = None,
-    top: Annotated[int, typer.Option(help="Rows to show; 0 for all.")] = 10,
-    choose: Annotated[int, typer.Option(min=1, help="Plan the N-th instead of the best.")] = 1,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the plan goes.")] = Path(runs.PLAN),
-    fleet: FleetPath = Path(runs.FLEET),
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead of a table.")] = False,
-    as_json: AsJson = False,
+    profile_path: args.ProfilePath = None,
+    metric: args.Metric = "edp",
+    weights: args.Weights = None,
+    model: args.ProfiledModel = None,
+    framework: args.ProfiledFramework = None,
+    steps: args.PlannedSteps = None,
+    batch_size: args.OtherBatchSize = None,
+    server: args.Server = None,
+    include: args.Include = None,
+    exclude: args.Exclude = None,
+    count_idle: args.CountIdle = False,
+    base_watts: args.BaseWatts = 0.0,
+    rate: args.Rates = None,
+    top: args.Top = 10,
+    choose: args.Choose = 1,
+    out: args.PlanOut = Path(runs.PLAN),
+    fleet: args.FleetPath = Path(runs.FLEET),
+    csv: args.AsCsv = False,
+    as_json: args.AsJson = False,
 ) -> None:
     """Predict every possible cluster, rank them, and plan the best."""
     from planner import plan, render
     from planner.decode import save
     from planner.profilefile import load_profile
-    from planner.rank import one_metric, parse_weights
+    from planner.rank import METRICS, one_metric, parse_weights
+    from planner.views import ranking
 
+    if csv and as_json:
+        raise PlanError("--csv and --json: choose one of them")
+    args.known("--metric", metric, METRICS)
     ranked = plan.recommend(
         load_profile(profile_path or runs.newest_profile(Path())),
-        parse_weights(weights) if weights else one_metric(metric),
-        model,
-        framework,
-        steps,
-        batch_size,
-        server,
-        include or (),
-        exclude or (),
-        count_idle,
-        base_watts,
-        _rates(rate or []),
+        one_metric(metric) if weights is None else parse_weights(weights),
+        model=model,
+        framework=framework,
+        steps=steps,
+        batch=batch_size,
+        server=server,
+        include=include or (),
+        exclude=exclude or (),
+        count_idle=count_idle,
+        base_watts=base_watts,
+        rates=args.rates(rate or []),
     )
     save(plan.make_plan(ranked, str(fleet), choose), out)
     if csv:
         typer.echo(plan.to_csv(ranked), nl=False)
     else:
-        render.show(plan.to_json(ranked) if as_json else render.ranking(ranked, top, out))
+        render.show(plan.to_json(ranked) if as_json else ranking.render(ranked, top, out))
 
 
 @app.command(epilog="Example: planner train --data ./cifar-10-batches-bin --metric edp --steps 20000")
 def train(
-    plan: Annotated[Optional[Path], typer.Argument(metavar="[PLAN]", help="plan.json here if not given.")] = None,
-    data: Data = None,
-    metric: Annotated[Optional[str], typer.Option("--metric", help="Plan first, profiling what is missing.")] = None,
-    model: Model = None,
-    steps: Annotated[Optional[int], typer.Option("--steps", "-s", min=1, help="Steps in all; the plan's if not given.")] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Images a step, with --metric.")] = 32,
-    framework: Framework = "torch",
-    fleet: FleetPath = Path(runs.FLEET),
-    learning_rate: Annotated[float, typer.Option(help="Base learning rate.")] = 0.01,
-    momentum: Annotated[float, typer.Option(help="SGD momentum.")] = 0.9,
-    weight_decay: Annotated[float, typer.Option(help="L2 weight decay.")] = 0.0,
-    schedule: Annotated[str, typer.Option(help="Learning rate over the run: constant, cosine or step.")] = "constant",
-    warmup: Annotated[int, typer.Option(min=0, help="Steps over which the learning rate rises.")] = 0,
-    seed: Annotated[int, typer.Option(help="Of weights, shards and batches.")] = 0,
-    evaluate_every: Annotated[int, typer.Option(min=0, help="Steps; 0 for once an epoch.")] = 0,
-    checkpoint_every: Annotated[int, typer.Option(min=0, help="Steps; 0 for a tenth of the run.")] = 0,
-    heartbeat: Annotated[float, typer.Option(help="Seconds of silence after which a worker is dropped.")] = 10.0,
-    resume: Annotated[Optional[Path], typer.Option(help="Go on from this run folder's checkpoint.")] = None,
-    run_dir: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
-    as_json: AsJson = False,
+    plan: args.PlanPath = None,
+    data: args.Data = None,
+    metric: args.PlanBy = None,
+    model: args.ModelToPlan = None,
+    batch_size: args.BatchToPlan = None,
+    framework: args.FrameworkToPlan = None,
+    steps: args.StepsToMake = None,
+    fleet: args.FleetPath = Path(runs.FLEET),
+    learning_rate: args.LearningRate = 0.01,
+    momentum: args.Momentum = None,
+    weight_decay: args.WeightDecay = 0.0,
+    schedule: args.Schedule = "constant",
+    warmup: args.Warmup = 0,
+    seed: args.Seed = 0,
+    evaluate_every: args.EvaluateEvery = 0,
+    checkpoint_every: args.CheckpointEvery = 0,
+    heartbeat: args.Heartbeat = 10.0,
+    resume: args.Resume = None,
+    run_dir: args.RunDir = Path("runs"),
+    as_json: args.AsJson = False,
 ) -> None:
-    """Train on the planned cluster with a parameter server; measured beside predicted at the end."""
+    """Train on the planned cluster; compare with the prediction."""
+    from backends.base import FRAMEWORKS
     from planner import render
     from planner.fleet import load_fleet
-    from planner.run import Request, train as run_training
+    from planner.rank import METRICS
+    from planner.run import Request
+    from planner.run import train as run_training
     from planner.training import Options
+    from planner.views import training as view
 
+    if metric is None:
+        args.need_metric({"--model": model, "--batch-size": batch_size, "--framework": framework})
+    else:
+        args.known("--metric", metric, METRICS)
+        args.known("--framework", framework or "torch", FRAMEWORKS)
     options = Options(
         str(data) if data else "", learning_rate, momentum, weight_decay, schedule, warmup, seed,
         evaluate_every, checkpoint_every, heartbeat,
     )  # fmt: skip
-    request = Request(load_fleet(fleet), plan, metric, model, steps, batch_size, framework, options, resume, run_dir)
-    with render.training() as view:
-        result, folder = run_training(request, view)
-    render.show(result if as_json else render.result_table(result, folder))
-
-
-def _named_or_addressed(text: str, path: Path):  # type: ignore[no-untyped-def]
-    """A device of the fleet if it has one of that name, else whatever the address says."""
-    from planner.fleet import device_at, load_fleet
-
-    if path.exists():
-        named = [device for device in load_fleet(path).devices if device.name == text]
-        if named:
-            return named[0]
-    try:
-        return device_at(text)
-    except ValueError as error:
-        raise PlannerError(str(error)) from error
-
-
-def _rates(given: list[str]) -> dict[str, float]:
-    from planner.fleet import parse_rate
-
-    rates = {}
-    for text in given:
-        name, equals, rate = text.partition("=")
-        if not equals:
-            raise PlannerError(f'--rate {text}: write DEVICE=RATE, as in "--rate desktop=100mbit"')
-        try:
-            rates[name] = parse_rate(rate)
-        except ValueError as error:
-            raise PlannerError(f"--rate {text}: {error}") from error
-    return rates
-
-
-def _shape(data: Path | None) -> tuple[tuple[int, ...] | None, int | None]:
-    if data is None:
-        return None, None
-    from planner.training import load_dataset
-
-    dataset = load_dataset(str(data))
-    return tuple(dataset.input_shape), dataset.classes
+    request = Request(
+        load_fleet(fleet), plan, metric, model, steps, batch_size or 32, framework or "torch", options,
+        resume, run_dir,
+    )  # fmt: skip
+    with view.training() as shown:
+        result, folder = run_training(request, shown)
+    render.show(result if as_json else view.render(result, folder))

@@ -1,12 +1,13 @@
 """Agents on several devices at once: opened in parallel, closed together."""
 
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
 from planner.agents import Agent
-from planner.errors import PlannerError
+from planner.errors import DeviceLostError, PlannerError
 from planner.fleet import Device
 from planner.remote import connect
 from planner.remote.base import Remote
@@ -22,6 +23,8 @@ class Crew:
         self._log = log
         self._remotes: dict[str, Remote] = {}
         self._extra: list[Agent] = []
+        self._closed = False
+        self._lock = threading.Lock()
         self.devices: dict[str, Device] = {}
         self.agents: dict[str, Agent] = {}
         self.errors: dict[str, PlannerError] = {}
@@ -48,7 +51,12 @@ class Crew:
         stale = self._remotes.pop(name, None)
         if stale is not None:
             stale.close()
-        remote = self._remotes[name] = connect(self.devices[name])
+        remote = connect(self.devices[name])
+        with self._lock:
+            if self._closed:  # while this connected
+                remote.close()
+                raise DeviceLostError(f"{name}: closed")
+            self._remotes[name] = remote
         return Agent.launch(self.devices[name], remote, self._log)
 
     def another(self, name: str) -> Agent:
@@ -58,15 +66,25 @@ class Crew:
         return agent
 
     def close(self) -> None:
-        """End all agents and connections."""
-        for agent in (*self.agents.values(), *self._extra):
-            agent.close()
-        for remote in self._remotes.values():
-            remote.close()
+        """End all agents and connections, and those that are still being opened."""
+        with self._lock:
+            self._closed = True
+            remotes = list(self._remotes.values())
+        agents = [*list(self.agents.values()), *self._extra]
+        for close in [agent.close for agent in agents] + [remote.close for remote in remotes]:
+            close()
 
 
 def in_parallel(names: Iterable[str], work: Callable[[str], None]) -> None:
-    """Call ``work`` for each name in a few threads; the first exception, if any, is raised when all have ended."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for future in [pool.submit(work, name) for name in names]:
-            future.result()
+    """Call ``work`` for each name in a few threads; the first exception, if any, is raised when all have ended.
+
+    Ctrl-C is raised at once: closing the crew is what ends the threads.
+    """
+    pool = ThreadPoolExecutor(AT_ONCE)
+    futures = [pool.submit(work, name) for name in names]
+    try:
+        wait(futures)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    for future in futures:
+        future.result()

@@ -43,3 +43,7 @@ class PlanError(PlannerError):
 
 class RunError(PlannerError):
     """A training run ended before its last step."""
+
+
+class InterruptedRunError(RunError):
+    """The operator stopped the run; it can be resumed."""

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from planner.errors import HostKeyError, LoginError, PlannerError
+from planner.errors import AgentError, HostKeyError, LoginError, PlannerError
 from planner.fleet import Device
 from planner.knownhosts import UnknownHostKeyError
 from planner.units import bytes_text
@@ -14,8 +14,8 @@ OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 
 #: In the order in which they are made: a device that fails one of the first four skips all that follow.
 CHECKS = (
-    "reachable", "host key", "login", "python", "gpu", "disk", "memory", "iperf3", "power", "clock", "framework",
-    "data plane",
+    "reachable", "host key", "login", "python",
+    "gpu", "disk", "memory", "iperf3", "power", "clock", "framework", "data plane",
 )  # fmt: skip
 
 DISK_FAILED_BYTES = 200e6
@@ -60,7 +60,8 @@ def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
     yield Finding(name, "disk", *_disk(free))
     low = available < MEMORY_WARNING_BYTES
     yield Finding(
-        name, "memory", WARNING if low else OK, f"{bytes_text(available)} of {bytes_text(facts.memory_bytes)} available",
+        name, "memory", WARNING if low else OK,
+        f"{bytes_text(available)} of {bytes_text(facts.memory_bytes)} available",
         "end other programs there, or training may be killed" if low else None,
     )  # fmt: skip
     if facts.iperf3:
@@ -114,21 +115,27 @@ def of_reach(device: str, others: Sequence[str], unreached: Mapping[str, str]) -
     reasons = "; ".join(f"from {other}: {reason}" for other, reason in unreached.items())
     return Finding(
         device, "data plane", FAILED if len(unreached) == len(others) else WARNING, f"not reached {reasons}",
-        "let its firewall pass TCP from the other devices, or correct its data_address in the fleet file",
+        "let its firewall pass TCP from the other devices, or set data_address in the fleet file",
     )  # fmt: skip
 
 
 def of_error(device: Device, check: str, error: PlannerError) -> Finding:
     """The failed check behind an error; messages say ``device: what; remedy``."""
-    message = str(error).removeprefix(f"{device.name}: ").removeprefix(f"{check}: ")
+    message = what_was_said(device.name, error)
     if isinstance(error, UnknownHostKeyError):
         key = error.host_key
         detail = f"{key.name} is not known; it shows {key.type} {key.fingerprint}"
         return Finding(device.name, check, FAILED, detail, f"planner trust {device.name}")
     detail, _, remedy = message.rpartition("; ")
     if not detail:
-        detail, remedy = message, "see whether it is still up, then run `planner check` again"
+        detail, remedy = message, _last_resort(device, check, message)
     return Finding(device.name, check, FAILED, detail, remedy)
+
+
+def what_was_said(device: str, error: PlannerError) -> str:
+    """An error's message without what stands in a column of its own: the device, and the verb that failed."""
+    message = str(error).removeprefix(f"{device}: ")
+    return message.partition(": ")[2] if isinstance(error, AgentError) else message
 
 
 def stage_of(error: PlannerError) -> str:
@@ -138,19 +145,12 @@ def stage_of(error: PlannerError) -> str:
     return "login" if isinstance(error, LoginError) else "reachable"
 
 
-def python_remedy(device: Device, said: str) -> str:
-    """What to do where the agent did not start, having said ``said`` last."""
-    if "numpy" in said:
-        return f"install it there: {_interpreter(device)} -m pip install numpy"
-    return f"see what `{_interpreter(device)}` says there; set `python` or `prefix` in the fleet file"
-
-
 def install_remedy(device: Device, facts: Facts, framework: str) -> str:
     """How a framework gets onto this kind of board."""
     if "jetson" in (facts.board or "").lower() or "tegra" in facts.system.lower():
         version = ".".join(facts.python.split(".")[:2])
         jetpack = JETPACKS.get(version, "its JetPack")
-        return f"install NVIDIA's {framework} wheel for {jetpack} (Python {version}); pip's own does not know this GPU"
+        return f"install NVIDIA's {framework} wheel for {jetpack} and Python {version}, not pip's own"
     if facts.machine.startswith(("armv6", "armv7")):
         return f"install a 64-bit system there: {framework} has no wheel for {facts.machine}"
     return f"install it there: {_interpreter(device)} -m pip install {framework}"
@@ -162,6 +162,15 @@ def _disk(free_bytes: int) -> tuple[str, str, str | None]:
         return OK, detail, None
     status = FAILED if free_bytes < DISK_FAILED_BYTES else WARNING
     return status, detail, f"free some space in ~/.cache there; {bytes_text(DISK_WARNING_BYTES)} is enough"
+
+
+def _last_resort(device: Device, check: str, message: str) -> str:
+    """The remedy of a message that names none."""
+    if check != "python":
+        return "see whether it is still up, then run `planner check` again"
+    if "numpy" in message:
+        return f"install it there: {_interpreter(device)} -m pip install numpy"
+    return f"see what `{_interpreter(device)}` says there, and set `python` or `prefix` in the fleet file"
 
 
 def _interpreter(device: Device) -> str:

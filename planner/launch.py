@@ -5,16 +5,17 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from backends import data, wire
+from backends import checkpoint, data, wire
 from planner import training
 from planner.addresses import data_addresses
 from planner.agents import Agent, Call, Event
 from planner.certificates import Authority
 from planner.crew import Crew, in_parallel
-from planner.errors import DeviceLostError, PlannerError, RemoteError, RunError
+from planner.errors import AgentError, DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
 from planner.fleet import Fleet
 from planner.planfile import Plan
 from planner.runs import EventLog, RunFolder
@@ -22,15 +23,12 @@ from planner.training import Options
 
 READY_S = 300.0
 STOP_S = 60.0
-#: A worker that fails this often in a row without making a step is given up.
+#: A worker that fails this often in a row without making a step, or is not reached this often, is given up.
 ATTEMPTS = 5
+ABSENCES = 40
 LONGEST_PAUSE_S = 15.0
 
 OnEvent = Callable[[str, Event], None]
-
-
-class Interrupted(RunError):
-    """The operator stopped the run; it can be resumed."""
 
 
 class Launch:
@@ -57,6 +55,10 @@ class Launch:
         self._given_up: dict[str, str] = {}
         self._fetching: threading.Thread | None = None
         self._newest_remote: str | None = None
+        self._unsaved = "the server wrote none"
+        self._joined: set[str] = set()
+        self._log_failed = False
+        self._before: Path | None = None
         self.windows: dict[str, list[Event]] = {name: [] for name in plan.names}
         self.spent: dict[str, list[list[float]]] = {name: [] for name in plan.names}
         self.built_s: dict[str, float] = {}
@@ -64,9 +66,10 @@ class Launch:
     def run(self, resume: Path | None = None) -> dict[str, Any]:
         """Train to the last step; returns the server's account.
 
-        Raises RunError where the run cannot start or ends early, Interrupted on Ctrl-C; both leave the newest
+        Raises RunError where the run cannot start or ends early, InterruptedRunError on Ctrl-C; both leave the newest
         checkpoint in the run folder and name it.
         """
+        self._before = resume.parent if resume else None
         try:
             with self._crew:
                 self._reach()
@@ -89,8 +92,8 @@ class Launch:
         alone = len(plan.names) == 1
         agent = crew.agents[plan.server] if alone else crew.another(plan.server)
         saved = agent.store(training.cache_name(self._folder.path, "resume.npz"), resume.read_bytes()) if resume else None
-        checkpoint = agent.store(training.cache_name(self._folder.path, "checkpoint.npz"), b"")
-        work = training.work(plan, self._options, self._dataset, checkpoint, saved)
+        kept = agent.store(training.cache_name(self._folder.path, "checkpoint.npz"), b"")
+        work = training.work(plan, self._options, self._dataset, kept, saved)
         parts = self._parts()
         if alone:
             host = agent.start("alone", part=parts[plan.server], work=work)
@@ -150,18 +153,19 @@ class Launch:
     def _expect(self, call: Call, key: str) -> Event:
         """The event that says ``key``; raises what the call failed with instead."""
         event = call.event(READY_S)
-        if event is None or key not in event:
-            call.result(1.0)
-            raise RunError(f"{call.verb}: ended before it was ready")
-        return event
+        if event is not None and key in event:
+            return event
+        if call.ended:
+            call.result()
+        raise RunError(f"`{call.verb}` was not ready within {READY_S:g} s")
 
     # -- workers ---------------------------------------------------------------------------------------
 
     def _keep_working(self, name: str, orders: dict[str, Any]) -> None:
         """Be this worker's keeper until the run is over: what dies is started again, with growing pauses."""
         agent: Agent | None = self._crew.agents[name]
-        failures = 0
-        while not self._over.is_set() and failures < ATTEMPTS:
+        failures = absences = 0
+        while not self._over.is_set():
             try:
                 if agent is None:
                     agent = self._come_back(name)
@@ -173,20 +177,26 @@ class Launch:
                 if not self._go.is_set():
                     self._refused[name] = str(error)
                     return
-                failures = failures + 1 if not self._stepped(name) else 1
                 self._events.put((name, {"lost": str(error)}))
-                if agent is not None:
+                if agent is None:
+                    absences += 1
+                else:
+                    failures, absences = (1 if self._stepped(name) else failures + 1), 0
                     agent.close()
-                agent = None
-                self._over.wait(min(2.0**failures, LONGEST_PAUSE_S))
-        self._given_up[name] = f"{name} was lost {failures} times without making a step"
+                    agent = None
+                hopeless = isinstance(error, AgentError) and not any(life[0] for life in self.spent[name])
+                if hopeless or failures == ATTEMPTS or absences == ABSENCES:
+                    self._given_up[name] = str(error)
+                    return
+                self._over.wait(min(2.0 ** (failures + absences), LONGEST_PAUSE_S))
 
     def _come_back(self, name: str) -> Agent:
         # The server's own connection must not be touched by its host's worker.
         return self._crew.another(name) if name == self._plan.server else self._crew.reopen(name)
 
     def _work_once(self, name: str, agent: Agent, orders: dict[str, Any]) -> None:
-        self.spent[name].append([0, 0.0, 0.0, 0.0])
+        self.spent[name].append([0, 0.0, 0.0, 0.0, 0.0])
+        self._joined.discard(name)
         self._working[name] = agent
         call = agent.start("work", **orders)
         self._expect(call, "ready")
@@ -213,7 +223,7 @@ class Launch:
         while True:
             try:
                 if stop_by is not None and time.monotonic() > stop_by:
-                    raise Interrupted(f"the server did not stop within {STOP_S:g} s{self._saved()}")
+                    raise InterruptedRunError(f"the server did not stop within {STOP_S:g} s{self._saved()}")
                 account = self._next(agent)
                 if account is not None:
                     self._over.set()
@@ -221,8 +231,8 @@ class Launch:
                 if len(self._given_up) == len(self._plan.names) > 1 and stop_by is None:
                     raise RunError("; ".join(self._given_up.values()) + self._saved())
             except KeyboardInterrupt:
-                if stop_by is not None:
-                    raise Interrupted(f"stopped at once{self._saved()}") from None
+                if stop_by is not None or self._over.is_set():
+                    raise InterruptedRunError(f"stopped at once{self._saved()}") from None
                 self._note("planner", {"stopping": True})
                 stop_by = time.monotonic() + STOP_S
                 host.stop()
@@ -251,14 +261,21 @@ class Launch:
                 self.spent[source].append(list(event["spent"].values()))
         elif "built_s" in event:
             self.built_s[source] = event["built_s"]
-        elif "dropped" in event and event["dropped"] in self._working:
+        elif "joined" in event:
+            self._joined.add(event["joined"])
+        elif "dropped" in event and event["dropped"] in self._joined:
             # A stopped process would never say so itself: end it, and its keeper starts another.
+            self._joined.discard(event["dropped"])
             threading.Thread(target=self._working[event["dropped"]].close, daemon=True).start()
+        elif "checkpoint_failed" in event:
+            self._unsaved = event["checkpoint_failed"]
         elif "checkpoint" in event and (self._fetching is None or not self._fetching.is_alive()):
             self._fetching = threading.Thread(target=self._fetch, args=(agent, event["checkpoint"]), daemon=True)
             self._fetching.start()
 
     def _server_failed(self, error: PlannerError) -> PlannerError:
+        if self._fetching is not None:
+            self._fetching.join(READY_S)
         if isinstance(error, DeviceLostError):
             return RunError(f"the server on {self._plan.server} is lost: {error}{self._saved()}")
         return RunError(f"{error}{self._saved()}")
@@ -270,11 +287,20 @@ class Launch:
         self._drain()
         self._note("planner", {"account": account})
         if interrupted:
-            raise Interrupted(f"stopped after step {account['done']} of {account['total']}{self._saved()}")
+            raise InterruptedRunError(f"stopped after step {account['done']} of {account['total']}{self._saved()}")
         if not account["finished"]:
             reason = account.get("reason") or "the server ended early"
             raise RunError(f"{reason} after step {account['done']} of {account['total']}{self._saved()}")
+        if not self._has(account["done"]):
+            raise RunError(f"the trained weights could not be saved: {self._unsaved}{self._saved()}")
         return account
+
+    def _has(self, step: int) -> bool:
+        """Whether the run folder holds the weights after that step."""
+        try:
+            return bool(checkpoint.peek(str(self._folder.checkpoint))["step"] == step)
+        except (OSError, ValueError):
+            return False
 
     def _drain(self) -> None:
         """The workers' last windows may come after the server's account."""
@@ -307,16 +333,27 @@ class Launch:
                 temporary.write_bytes(content)
                 os.replace(temporary, self._folder.checkpoint)
         except (OSError, RemoteError) as error:
-            self._note("planner", {"checkpoint_failed": f"{self._folder.checkpoint}: {error}"})
+            reason = error.strerror if isinstance(error, OSError) else error
+            self._unsaved = f"{self._folder.checkpoint}: {reason} (it is still {where} on {self._plan.server})"
+            self._note("planner", {"checkpoint_failed": self._unsaved})
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
     def _saved(self) -> str:
-        if not self._folder.checkpoint.exists():
+        folder = self._folder.path if self._folder.checkpoint.exists() else self._before
+        if folder is None:
             return "; no checkpoint had been taken"
         return (
-            f"; the last checkpoint is {self._folder.checkpoint}, "
-            f"go on with `planner train --resume {self._folder.path}`"
+            f"; the last checkpoint is {RunFolder(folder).checkpoint}, "
+            f"go on with `planner train --resume {folder}`"
         )
 
     def _note(self, source: str, event: Event) -> None:
-        self._log.write(source, event)
+        try:
+            self._log.write(source, event)
+        except OSError as error:  # a full disk: training is worth more than its log
+            if not self._log_failed:
+                self._log_failed = True
+                self._on_event("planner", {"log_failed": f"{self._folder.events}: {error.strerror}"})
         self._on_event(source, event)

@@ -12,9 +12,12 @@ from planner.wattage import window_watts
 from power_models import nameplate
 from profilers.records import UNAVAILABLE, Window
 
+#: What the source of an emulated device's watts begins with.
+EMULATED = "emulated"
+
 
 class Worker(NamedTuple):
-    """One worker over the whole run: watts (None unknown) with their source; seconds of its life spent each way."""
+    """One worker over the run: seconds of its life spent each way, watts (None unknown), their source."""
 
     steps: int
     busy_s: float
@@ -31,16 +34,22 @@ def workers(
     spent: Mapping[str, Sequence[Sequence[float]]],
 ) -> dict[str, Worker]:
     """Each worker's part. ``windows``: what its sensors said, in turn; ``spent``: (steps, busy, exchange,
-    evaluation) of each of its lives.
+    evaluation, processor time of exchanges) of each of its lives.
 
-    Watts come from sensors, averaged over the windows by their length; else from the plan's idle and busy watts
-    and the share of the run's time that the worker was busy.
+    Watts come from sensors, averaged over the windows by their length; else from the plan's idle and busy
+    watts and the share of the run's time that it was busy: computing, and its processors' part of the exchanges
+    and of the server's work, as the prediction has it.
     """
     result = {}
     for planned in plan.workers:
         name = planned.name
-        busy, exchange, evaluation = (math.fsum(life[i] for life in spent[name]) for i in (1, 2, 3))
-        watts, source = _watts(planned, windows[name], busy + evaluation, float(account["elapsed_s"]))
+        busy, exchange, evaluation, cpu = (math.fsum(life[i] for life in spent[name]) for i in (1, 2, 3, 4))
+        if name == plan.server:
+            cpu += float(account.get("cpu_s", 0.0))
+        loaded_s = busy + evaluation + cpu / planned.cores
+        watts, source = _watts(planned, windows[name], loaded_s, float(account["elapsed_s"]))
+        if planned.power_source.startswith(EMULATED) and not source.startswith(EMULATED):
+            source = f"{EMULATED}, {source}"
         steps = int(account["workers"].get(name, {}).get("steps", 0))
         result[name] = Worker(steps, busy, exchange, evaluation, watts, source)
     return result
@@ -66,21 +75,22 @@ def result(
 ) -> dict[str, Any]:
     """result.json: measured beside predicted time, power, energy and EDP, and each worker's part.
 
-    The training time is the wall time from the word to begin until the last update, less what evaluations on the
-    way cost the cluster: the evaluating worker's seconds times its share of the steps.
+    The training time is the wall time from the word to begin until the last update, less what evaluations on
+    the way cost the cluster: the evaluating worker's seconds times its share of the steps. A run that was
+    resumed is compared with a prediction of the steps that it made itself.
     """
-    planned = {worker.name: worker for worker in plan.workers}
-    done = max(1, sum(part.steps for part in parts.values()))
+    made = sum(part.steps for part in parts.values())
+    predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
+    planned = {worker.name: worker for worker in predicted_plan.workers}
     on_the_way = [e for e in account["evaluations"] if e["step"] < plan.steps]
-    evaluation_s = math.fsum(e["seconds"] * parts[e["worker"]].steps / done for e in on_the_way)
+    evaluation_s = math.fsum(e["seconds"] * parts[e["worker"]].steps / max(1, made) for e in on_the_way)
     time_s = float(account["elapsed_s"]) - evaluation_s
-    known = [part.watts for part in parts.values() if part.watts is not None]
-    power_w = math.fsum(known) if len(known) == len(parts) else None
-    measured = figures(time_s, power_w)
-    predicted = figures(plan.prediction.time_s, plan.prediction.power_w)
+    measured = figures(time_s, _total_w(parts))
+    predicted = figures(predicted_plan.prediction.time_s, predicted_plan.prediction.power_w)
     return {
         "model": plan.model,
         "steps": plan.steps,
+        "steps_made": made,
         "server": plan.server,
         "workers": {
             name: {**part._asdict(), "predicted_steps": planned[name].steps, "build_s": built_s.get(name)}
@@ -104,6 +114,12 @@ def figures(time_s: float, power_w: float | None) -> dict[str, float | None]:
         "energy_j": energy_j,
         "edp_js": None if energy_j is None else energy_j * time_s,
     }
+
+
+def _total_w(parts: Mapping[str, Worker]) -> float | None:
+    """Watts of all workers; None where those of one are unknown."""
+    known = [part.watts for part in parts.values() if part.watts is not None]
+    return math.fsum(known) if len(known) == len(parts) else None
 
 
 def _relative(measured: float | None, predicted: float | None) -> float | None:

@@ -84,6 +84,7 @@ class Recommendation(NamedTuple):
             steps=float(self.predictions.steps[index, device]),
             cycle_s=float(self.predictions.cycle_s[index, device]),
             build_s=float(self.costs.build_s[device]),
+            cores=float(self.costs.cores[device]),
             idle_w=_known(self.costs.idle_w[device]),
             busy_w=_known(self.costs.busy_w[device]),
             power_w=_known(self.predictions.device_w[index, device]),

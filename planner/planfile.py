@@ -10,7 +10,7 @@ from planner.predict import Prediction, run_time
 
 
 class PlannedWorker(NamedTuple):
-    """A member as predicted: its part of the steps, T_i^C, T_i^B, watts idle and busy, P_i^C, and alpha and beta of Eq. 2 and 3.
+    """A member as predicted: its part of the steps, T_i^C, T_i^B, processor cores, watts idle and busy, P_i^C, and alpha and beta of Eq. 2 and 3.
 
     Watts and their factors are None where unknown; power_source says where the watts come from.
     """
@@ -19,6 +19,7 @@ class PlannedWorker(NamedTuple):
     steps: float
     cycle_s: float
     build_s: float
+    cores: float
     idle_w: float | None
     busy_w: float | None
     power_w: float | None

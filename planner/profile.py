@@ -56,18 +56,27 @@ class Profiler:
         self._path = path
         self._on_progress = on_progress
         self._lock = threading.Lock()
+        self._stopped = False
         self._fingerprints = {model: wanted.fingerprint(model) for model in wanted.models}
         self.profile = self._previous(fresh)
 
     def run(self, log: Path | None = None) -> Profile:
         """Profile the fleet. A device that fails loses only its own part: see ``DeviceProfile.error``."""
         with Crew(log) as crew:
-            crew.open(self._fleet.devices)
-            for name, error in crew.errors.items():
-                self._note(name, error=str(error))
-            in_parallel(crew.agents, lambda name: self._device(crew.devices[name], crew.agents[name]))
-            self._links(crew)
+            try:
+                self._measure(crew)
+            except KeyboardInterrupt:
+                with self._lock:
+                    self._stopped = True  # that their agents end now is no fault of the devices
+                raise
         return self.profile
+
+    def _measure(self, crew: Crew) -> None:
+        crew.open(self._fleet.devices)
+        for name, error in crew.errors.items():
+            self._note(name, error=str(error))
+        in_parallel(crew.agents, lambda name: self._device(crew.devices[name], crew.agents[name]))
+        self._links(crew)
 
     def _previous(self, fresh: bool) -> Profile:
         kept: dict[str, DeviceProfile] = {}
@@ -93,8 +102,9 @@ class Profiler:
     def _note(self, name: str, **changes: Any) -> None:
         """Change one device's part and write the file."""
         with self._lock:
-            self.profile.devices[name] = self.profile.devices[name]._replace(**changes)
-            save(self.profile, self._path)
+            if not self._stopped:
+                self.profile.devices[name] = self.profile.devices[name]._replace(**changes)
+                save(self.profile, self._path)
 
     # -- one device ----------------------------------------------------------------------------------
 

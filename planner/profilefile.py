@@ -48,4 +48,4 @@ class Profile(NamedTuple):
 
 def load_profile(path: Path) -> Profile:
     """Read profile.json. Raises RecordError, with the remedy, when it is missing or does not fit."""
-    return load(Profile, path, remedy="run `planner profile` again")
+    return load(Profile, path, remedy="run `planner profile --fresh`")

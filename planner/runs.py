@@ -72,17 +72,16 @@ class EventLog:
     """Appends events as JSON lines, each with the seconds since the log was opened."""
 
     def __init__(self, path: Path) -> None:
-        self._stream = path.open("a", encoding="utf-8")
+        self._stream = path.open("ab", buffering=0)
         self._began = time.monotonic()
         self._lock = threading.Lock()
 
     def write(self, source: str, event: dict[str, Any]) -> None:
-        """One line, readable at once by whoever follows the file."""
+        """One line, readable at once by whoever follows the file. Raises OSError, e.g. on a full disk."""
         line = {"t_s": round(time.monotonic() - self._began, 4), "from": source, **event}
         with self._lock:
             if not self._stream.closed:
-                self._stream.write(json.dumps(line) + "\n")
-                self._stream.flush()
+                self._stream.write(json.dumps(line).encode() + b"\n")
 
     def close(self) -> None:
         """Write no more."""

@@ -33,16 +33,18 @@ if sys.version_info < (3, 6):
 try:
     folder = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "planner")
     path = os.path.join(folder, "agent-" + sys.argv[1] + ".pyz")
-    if os.path.exists(path):
-        say("have")
-    else:
+    if not (os.path.exists(path) and os.path.getsize(path) == int(sys.argv[2])):
         os.makedirs(folder, exist_ok=True)
-        say("need")
-        data = read(int(sys.argv[2]))
         part = path + "." + str(os.getpid())
-        with open(part, "wb") as file: file.write(data)
-        os.replace(part, path)
-        say("have")
+        with open(part, "wb") as file:
+            try:
+                say("need")
+                file.write(read(int(sys.argv[2])))
+                file.close()
+                os.replace(part, path)
+            finally:
+                if os.path.exists(part): os.unlink(part)
+    say("have")
 except OSError as error:
     say("fail " + str(error))
     sys.exit(1)
@@ -89,9 +91,10 @@ def hand_over(process: Process, device: str, python: str) -> bytes:
     buffer = b""
     while True:
         line, buffer = _line(process, device, python, buffer)
-        if not line.startswith(MARK):
-            continue  # what a login shell prints
-        word, _, rest = line[len(MARK) :].decode(errors="replace").partition(" ")
+        _, mark, said = line.partition(MARK)  # before it is what a login shell prints
+        if not mark:
+            continue
+        word, _, rest = said.decode(errors="replace").partition(" ")
         if word == "have":
             return buffer
         if word == "need":
@@ -99,7 +102,7 @@ def hand_over(process: Process, device: str, python: str) -> bytes:
         elif word == "old":
             raise RemoteError(f"{device}: {python} is Python {rest}; set `python` in the fleet file to one of 3.6 or newer")
         else:
-            raise RemoteError(f"{device}: cannot keep the agent in ~/.cache/planner: {rest}; free some space there")
+            raise RemoteError(f"{device}: cannot keep the agent in its cache: {rest}; free some space there, or set XDG_CACHE_HOME in `environment`")
 
 
 def _line(process: Process, device: str, python: str, buffer: bytes) -> tuple[bytes, bytes]:

@@ -1,7 +1,8 @@
 """What a training run is made of before it starts: options, data for each worker, orders for each part."""
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,16 +12,23 @@ from backends import data
 from backends.schedule import KINDS
 from planner.agents import Agent
 from planner.errors import PlanError, RunError
+from planner.fleet import suggest
 from planner.planfile import Plan
 from planner.profile import place_model
 
+#: What explicit momentum and asynchrony come to together, where the operator does not say.
+WHOLE_MOMENTUM = 0.9
+
+#: A worker expected to make none, in a run shorter than its start, still has data should it join.
+FEWEST_STEPS = 1e-3
+
 
 class Options(NamedTuple):
-    """How to train. Counts are in steps; 0 means: a tenth of the run for checkpoints, one epoch for evaluations."""
+    """How to train. Counts are in steps; 0: a tenth of the run for checkpoints, one epoch for evaluations."""
 
     data: str
     rate: float = 0.01
-    momentum: float = 0.9
+    momentum: float | None = None
     weight_decay: float = 0.0
     schedule: str = "constant"
     warmup: int = 0
@@ -48,12 +56,26 @@ def load_dataset(directory: str) -> data.Dataset:
 def check(options: Options) -> None:
     """Raises PlanError naming the option, its value and what would do."""
     if options.schedule not in KINDS:
-        raise PlanError(f"--schedule {options.schedule}: unknown; known: {', '.join(KINDS)}")
+        raise PlanError(f"--schedule {options.schedule}: unknown; {suggest(options.schedule, KINDS)}")
     for name, value in (("learning-rate", options.rate), ("heartbeat", options.heartbeat_s)):
-        if value <= 0:
-            raise PlanError(f"--{name} {value:g}: must be above 0")
-    if not 0 <= options.momentum < 1:
-        raise PlanError(f"--momentum {options.momentum:g}: must lie in [0, 1)")
+        if not 0 < value < math.inf:
+            raise PlanError(f"--{name} {value:g}: give a finite number above 0")
+    if not 0 <= options.weight_decay < math.inf:
+        raise PlanError(f"--weight-decay {options.weight_decay:g}: give a finite number of at least 0")
+    if options.momentum is not None and not 0 <= options.momentum < 1:
+        raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
+
+
+def momentum(options: Options, workers: int) -> float:
+    """The momentum to ask for: the operator's, or what makes 0.9 together with the workers' own.
+
+    Gradients that come late act like momentum: n asynchronous workers add 1 - 1/n of it, so that the explicit part m
+    has to satisfy (1 - m) / n = 1 - 0.9 (Mitliagkas et al., Asynchrony begets momentum, 2016). With 0.9 on top
+    of it, training diverges.
+    """
+    if options.momentum is not None:
+        return options.momentum
+    return max(0.0, 1.0 - workers * (1.0 - WHOLE_MOMENTUM))
 
 
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
@@ -62,12 +84,14 @@ def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
     return Shard(f"data-{hashlib.sha256(content).hexdigest()[:16]}.npz", content)
 
 
-def shards(dataset: data.Dataset, workers: Sequence[str], shares: dict[str, float], seed: int) -> dict[str, Shard]:
-    """The training data dealt out in proportion to the steps each worker is expected to make.
+def shards(
+    dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, float], seed: int
+) -> dict[str, Shard]:
+    """The training data dealt out, seeded, in proportion to the steps each worker is expected to make.
 
-    So every image is seen about equally often, whatever the speeds. Seeded.
+    So every image is seen about equally often, whatever the speeds.
     """
-    weights = [max(shares[name], 1e-3) for name in workers]
+    weights = [max(steps[name], FEWEST_STEPS) for name in workers]
     parts = data.shards(len(dataset.train_labels), weights, seed)
     return {
         name: packed(dataset.train_images[part], dataset.train_labels[part])
@@ -98,6 +122,7 @@ def part(
         "input_shape": dataset.input_shape,
         "classes": dataset.classes,
         "model_seed": options.seed,
+        # Runs with neighbouring seeds share no worker's order of images.
         "seed": options.seed * 1009 + plan.names.index(name),
         "batch": plan.batch,
         "slowdown": slowdown,
@@ -106,19 +131,26 @@ def part(
     }
 
 
-def work(plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str, resume: str | None) -> dict[str, Any]:
+def work(
+    plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str, resume: str | None
+) -> dict[str, Any]:
     """The orders for the server of a run; ``checkpoint`` and ``resume`` are paths on its device."""
     epoch = max(1, len(dataset.train_labels) // plan.batch)
     return {
         "steps": plan.steps,
-        "optimiser": [options.rate, options.momentum, options.weight_decay],
+        "optimiser": [options.rate, momentum(options, len(plan.workers)), options.weight_decay],
         "schedule": [options.schedule, plan.steps, options.warmup],
         "checkpoint_path": checkpoint,
         "checkpoint_every": options.checkpoint_every or max(1, plan.steps // 10),
         "evaluate_every": options.evaluate_every or epoch,
         "heartbeat_s": options.heartbeat_s,
         "resume": resume,
-        "description": {"model": plan.model, "framework": plan.framework, "batch": plan.batch, "steps": plan.steps},
+        "description": {
+            "model": plan.model,
+            "framework": plan.framework,
+            "batch": plan.batch,
+            "steps": plan.steps,
+        },
     }
 
 

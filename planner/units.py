@@ -1,38 +1,53 @@
-"""Quantities as people read them."""
+"""Quantities as people read them: three digits and a unit, "-" for what is not known."""
 
-_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SCALES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_TIMES = ((1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"))
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Three significant digits with a prefix; "-" for what is not known."""
+    """Three significant digits with a decimal prefix: ``1.50 kJ``."""
     if value is None:
         return "-"
-    if value == 0:
-        return f"0 {unit}".rstrip()
-    for scale, prefix in _SCALES:
-        if abs(value) >= scale or scale == 1.0:
-            digits = max(0, 2 - len(str(int(abs(value) / scale))) + 1)
-            return f"{value / scale:.{digits}f} {prefix}{unit}".rstrip()
-    raise AssertionError("the last scale takes everything")
+    rounded = _rounded(value)
+    scale, prefix = next((each for each in _SCALES if abs(rounded) >= each[0]), (1.0, ""))
+    return f"{_digits(rounded / scale)} {prefix}{unit}".rstrip()
 
 
 def seconds(value: float | None) -> str:
     """From microseconds to days."""
     if value is None:
         return "-"
-    for limit, scale, unit in ((1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min")):
-        if abs(value) < limit:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 3600:.1f} h" if value < 172_800 else f"{value / 86_400:.1f} days"
+    rounded = _rounded(value)
+    for limit, scale, unit in _TIMES:
+        if abs(rounded) < limit:
+            return f"{_digits(rounded / scale)} {unit}"
+    return f"{value / 3600:.1f} h" if abs(value) < 172_800 else f"{value / 86_400:.1f} days"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share of 1 as per cent."""
+    return "-" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def watts(value: float | None) -> str:
+    """Power."""
     return number(value, "W")
 
 
 def joules(value: float | None) -> str:
+    """Energy."""
     return number(value, "J")
 
 
 def bytes_text(value: float | None) -> str:
+    """An amount of data, in powers of 1000."""
     return number(value, "B")
+
+
+def _digits(value: float) -> str:
+    return f"{value:#.3g}".rstrip(".") if value else "0"
+
+
+def _rounded(value: float) -> float:
+    """To three significant digits before a unit is chosen, so that 999.9 W is 1.00 kW."""
+    return float(f"{value:.3g}")

@@ -23,9 +23,8 @@ class Wattage(NamedTuple):
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
     """From the sensor that covers most in both windows, else the fleet file's, else unavailable."""
-    found = _from_sensors(device.idle, step.window) or _from_nameplate(device)
-    if found is None:
-        return Wattage(math.nan, math.nan, 0.0, UNAVAILABLE)
+    unknown = Wattage(math.nan, math.nan, 0.0, UNAVAILABLE)
+    found = _from_sensors(device.idle, step.window) or _from_nameplate(device) or unknown
     slowdown = step.slowdown
     return (
         found._replace(source=f"emulated (slowdown {slowdown:g}), {found.source}") if slowdown > 1 else found

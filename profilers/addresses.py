@@ -6,6 +6,7 @@ import struct
 from typing import Optional
 
 _SIOCGIFADDR = 0x8915
+_DISCARD = 9  # any port would do
 
 
 def interface_address(job, name):
@@ -22,8 +23,11 @@ def interface_address(job, name):
 
 def address_towards(job, target):
     # type: (object, str) -> str
-    """The address this device would send from towards ``target``. Nothing is sent."""
-    family = socket.AF_INET6 if ":" in target else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect((target, 9))
+    """The address this device would send from towards ``target``, an address or a host name. Nothing is sent.
+
+    Raises OSError where the name is not resolved or nothing leads there.
+    """
+    family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)
         return str(probe.getsockname()[0])

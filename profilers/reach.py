@@ -1,6 +1,7 @@
 """Whether devices reach each other's ports at all: one listens, the others knock."""
 
 import binascii
+import contextlib
 import os
 import socket
 from typing import Any, Optional
@@ -18,10 +19,7 @@ def listen(job, address):
     Raises OSError where the address is none of this device's.
     """
     token = binascii.hexlify(os.urandom(_TOKEN_BYTES))
-    family, kind, _, _, where = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
-    with socket.socket(family, kind) as listener:
-        listener.bind(where)
-        listener.listen(64)
+    with _listener(address) as listener:
         listener.settimeout(_POLL_S)
         job.emit({"port": listener.getsockname()[1], "token": token.decode()})
         while not job.stopping.is_set():
@@ -37,9 +35,8 @@ def knock(job, address, port, token):
     # type: (Any, str, int, str) -> Optional[str]
     """Connect to a listening device; None if it greets with its token, else why it is not reached."""
     try:
-        with socket.create_connection((address, port), KNOCK_S) as link:
-            with link.makefile("rb") as stream:
-                greeting = stream.read(2 * _TOKEN_BYTES)
+        with socket.create_connection((address, port), KNOCK_S) as link, link.makefile("rb") as stream:
+            greeting = stream.read(2 * _TOKEN_BYTES)
     except socket.timeout:
         return "no answer from %s:%d within %g s" % (address, port, KNOCK_S)
     except OSError as error:
@@ -47,9 +44,24 @@ def knock(job, address, port, token):
     return None if greeting == token.encode() else "%s:%d is another machine" % (address, port)
 
 
+def _listener(address):
+    # type: (str) -> socket.socket
+    try:
+        family, kind, _, _, where = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind)
+        try:
+            listener.bind(where)
+            listener.listen(64)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        remedy = "set data_address in the fleet file to an address of this device"
+        raise OSError("cannot listen on %s (%s); %s" % (address, error.strerror or error, remedy)) from error
+    return listener
+
+
 def _greet(guest, token):
     # type: (socket.socket, bytes) -> None
-    try:
+    with contextlib.suppress(OSError):  # it has gone again
         guest.sendall(token)
-    except OSError:
-        pass  # it has gone again

@@ -1,0 +1,38 @@
+"""Writes a run's checkpoints behind its back."""
+
+import threading
+from typing import Callable, Optional
+
+from backends import checkpoint
+from backends.layout import Layout
+from backends.work import Emit
+
+
+class Saver:
+    """Writes one checkpoint at a time to ``path``. Not thread-safe: the server holds its lock."""
+
+    def __init__(self, path, emit):
+        # type: (str, Emit) -> None
+        self._path = path
+        self._emit = emit
+        self._writer = None  # type: Optional[threading.Thread]
+
+    def behind(self, snapshot, layout):
+        # type: (Callable[[], checkpoint.Checkpoint], Layout) -> None
+        """Write in a thread of its own; a checkpoint that comes while one is written is left out."""
+        if self._writer is None or not self._writer.is_alive():
+            args = (self._path, snapshot(), layout, self._emit)
+            self._writer = threading.Thread(target=checkpoint.save, args=args, daemon=True)
+            self._writer.start()
+
+    def join(self):
+        # type: () -> None
+        """Wait until what was begun is written."""
+        if self._writer is not None:
+            self._writer.join()
+
+    def now(self, snapshot, layout):
+        # type: (checkpoint.Checkpoint, Layout) -> None
+        """Write and return when it is done, after what was begun before."""
+        self.join()
+        checkpoint.save(self._path, snapshot, layout, self._emit)

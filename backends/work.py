@@ -1,0 +1,47 @@
+"""What a run is to do, wherever its steps are handed out."""
+
+from typing import Any, Callable, Dict, NamedTuple, Optional
+
+from backends.base import Optimiser
+from backends.schedule import Schedule
+from backends.tickets import EVALUATE, Ticket, Tickets
+
+Emit = Callable[[Dict[str, Any]], None]
+
+#: Why a run that was asked to stop ended before its last step.
+STOPPED = "stopped"
+
+
+class Work(NamedTuple):
+    """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end."""
+
+    steps: int
+    optimiser: Optimiser
+    schedule: Schedule
+    checkpoint_path: str
+    checkpoint_every: int = 0
+    evaluate_every: int = 0
+    heartbeat_s: float = 10.0
+    resume: Optional[str] = None
+    description: Dict[str, Any] = {}
+
+    def rate(self, step):
+        # type: (int) -> float
+        """The learning rate of update ``step``, counted from 0."""
+        return self.optimiser.rate * self.schedule.factor(step)
+
+
+def resumed(work, meta):
+    # type: (Work, Dict[str, Any]) -> Tickets
+    """The tickets of a run that goes on from a checkpoint. Raises ValueError where it has made more steps than asked."""
+    evaluations = meta["evaluations"]
+    evaluated = int(evaluations[-1]["step"]) if evaluations else 0
+    return Tickets(work.steps, int(meta["step"]), work.evaluate_every, evaluated)
+
+
+def diverged(name, ticket, loss):
+    # type: (str, Ticket, float) -> str
+    """Why a run whose loss or gradient is not finite ends, and what to do."""
+    return "training diverged: the %s at step %d on %s gave a loss of %s or gradients that are not finite; lower the learning rate" % (
+        "evaluation" if ticket.kind == EVALUATE else "gradient", ticket.step, name, loss,
+    )  # fmt: skip

@@ -1,0 +1,118 @@
+"""One end of a training run in a process of its own, around a model that costs nothing but what it is told to.
+
+Used by other benchmarks; reads its orders as one JSON object on standard input and answers in JSON lines.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backends import wire, worker
+from backends.base import Optimiser, Replica, Variable
+from backends.schedule import Schedule
+from backends.server import Server
+from backends.work import Work
+
+#: Longer than any benchmark: nothing here is about heartbeats.
+SILENCE_S = 3600.0
+
+
+class Sleeper(Replica):
+    """``parameters`` float32 elements whose gradient takes ``gradient_s`` and no processor."""
+
+    accelerator = "sleep"
+    state_variables = ()
+
+    def __init__(self, parameters: int, gradient_s: float) -> None:
+        self.variables = (Variable("all", (parameters,), 0, parameters),)
+        self.weights = np.zeros(parameters, np.float32)
+        self.gradients = np.zeros(parameters, np.float32)
+        self.state = np.zeros(0, np.float32)
+        self._gradient_s = gradient_s
+
+    def gradient(self, images: np.ndarray, labels: np.ndarray) -> float:
+        if self._gradient_s:
+            time.sleep(self._gradient_s)
+        return 0.0
+
+    def fetch(self) -> None:
+        pass
+
+    def load(self) -> None:
+        pass
+
+    def update(self, optimiser: Optimiser) -> None:
+        raise NotImplementedError("the server updates")
+
+    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
+        return 0.0, len(labels)
+
+    def momentum(self) -> np.ndarray:
+        raise NotImplementedError("the server has the momentum")
+
+    def set_momentum(self, values: np.ndarray) -> None:
+        raise NotImplementedError("the server has the momentum")
+
+
+class Endpoint(AbstractContextManager["Endpoint"]):
+    """The other side: starts an endpoint behind a command prefix, and ends it."""
+
+    def __init__(self, prefix: Sequence[str], orders: dict[str, Any]) -> None:
+        command = [*prefix, sys.executable, str(Path(__file__).resolve())]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(orders))
+        self._process.stdin.close()
+
+    def answer(self) -> Any:
+        """Its next answer."""
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def serve(address: str, identity: Sequence[str], steps: int) -> None:
+    """Serve one run of ``steps`` steps; answers its port, then its account."""
+    listener = wire.listen(address)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "checkpoint")
+        work = Work(steps, Optimiser(), Schedule(), path, heartbeat_s=SILENCE_S)
+        server = Server(work, wire.Identity(*identity), lambda event: None)
+        _say({"port": listener.getsockname()[1]})
+        _say(server.run(listener, lambda: False))
+
+
+def work(address: str, port: int, identity: Sequence[str], parameters: int, gradient_s: float) -> None:
+    """Work in a run to its end; answers the monotonic times at which steps ended (the machine's own clock)."""
+    tls = wire.context(wire.Identity(*identity), server_side=False)
+    connection = wire.connect(address, port, tls, SILENCE_S)
+    batch = np.zeros((1, 1), np.uint8), np.zeros(1, np.int64)
+    ends: list[float] = []
+
+    def note(spent: worker.Spent) -> None:
+        if spent.steps > len(ends):
+            ends.append(time.monotonic())
+
+    worker.run(connection, Sleeper(parameters, gradient_s), iter(lambda: batch, None), batch, on_step=note)
+    connection.close()
+    _say({"ends_s": ends})
+
+
+def _say(answer: Any) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    {"serve": serve, "work": work}[asked.pop("role")](**asked)

@@ -1,0 +1,137 @@
+"""Predicted against measured steps a second of every cluster of three hosts on shaped links.
+
+The links are measured by the product's own probes between agents on the hosts, the runs are its own server and
+workers; only the gradient is a sleep, so that what is judged is the model of the communication and not how
+many cores this machine has. Clusters of one device use no network and are left out.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from backends import pretrain
+from namespaces import Star
+from planner.clusters import enumerate_clusters
+from planner.costs import costs
+from planner.predict import predict
+from profilers.records import FanProfile, LinkProfile
+from reporting import Spread, parser, show
+from runs import agents, measure, train
+from synthetic import device, profile
+
+GRADIENTS_S = {"a": 0.03, "b": 0.05, "c": 0.08}
+RUN_S = 4.0
+FEWEST = 12
+SMALL, LARGE = 60_000, 1_000_000
+STEPS = 100_000
+
+Rates = Mapping[str, float]
+
+
+class Case(NamedTuple):
+    """Line rates by host, and the models (parameters) to try on them."""
+
+    name: str
+    rates_mbit: Rates
+    models: tuple[int, ...]
+
+
+CASES = (
+    Case("1000", {"a": 1000.0, "b": 1000.0, "c": 1000.0}, (SMALL, LARGE)),
+    Case("100", {"a": 100.0, "b": 100.0, "c": 100.0}, (SMALL, LARGE)),
+    Case("10", {"a": 10.0, "b": 10.0, "c": 10.0}, (SMALL,)),
+    Case("100, 1000, 20", {"a": 100.0, "b": 1000.0, "c": 20.0}, (SMALL,)),
+)
+
+
+class Cluster(NamedTuple):
+    """One cluster: cycle seconds by worker as predicted and as measured."""
+
+    server: str
+    predicted_s: dict[str, float]
+    measured_s: dict[str, float]
+
+    def error(self) -> float:
+        """Relative error of the predicted steps/s of all workers together."""
+        return _rate(self.predicted_s) / _rate(self.measured_s) - 1
+
+
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--case", choices=[case.name for case in CASES], help="only these rates")
+    options = arguments.parse_args()
+    found = {}
+    for case in CASES:
+        if options.case in (None, case.name):
+            found.update(_case(case))
+    rows = [_row(*key, cluster) for key, clusters in found.items() for cluster in clusters]
+    if not options.json:
+        show("Predicted and measured steps/s", rows, False)
+        rows = [_summary(*key, clusters) for key, clusters in found.items()]
+    show("Errors of predicted steps/s", rows, options.json)
+
+
+def _case(case: Case) -> dict[tuple[str, int], list[Cluster]]:
+    with Star(case.rates_mbit) as star:
+        with agents(star, tuple(case.rates_mbit)) as reached:
+            measured = measure(star, reached, [4 * parameters for parameters in case.models])
+        return {(case.name, parameters): _clusters(star, measured, parameters) for parameters in case.models}
+
+
+def _clusters(star: Star, measured: list[LinkProfile | FanProfile], parameters: int) -> list[Cluster]:
+    service_s = pretrain.service(parameters)
+    devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
+    links = [link for link in measured if isinstance(link, LinkProfile)]
+    fans = [fan for fan in measured if isinstance(fan, FanProfile)]
+    known = costs(profile(devices, links, fans))
+    candidates = enumerate_clusters(known.names, known.reachable())
+    cycles_s = predict(known, candidates, STEPS).cycle_s
+    clusters = []
+    for mask, host, cycle_s in zip(candidates.masks, candidates.hosts, cycles_s, strict=True):
+        workers = [name for i, name in enumerate(known.names) if mask >> i & 1]
+        if len(workers) > 1:
+            predicted_s = {name: float(cycle_s[known.names.index(name)]) for name in workers}
+            clusters.append(_run(star, known.names[host], predicted_s, parameters))
+    return clusters
+
+
+def _run(star: Star, server: str, predicted_s: dict[str, float], parameters: int) -> Cluster:
+    slowest_s = max(predicted_s.values())
+    steps = round(max(RUN_S, FEWEST * slowest_s) * _rate(predicted_s))
+    gradients_s = {name: GRADIENTS_S[name] for name in predicted_s}
+    rates = train(star, server, gradients_s, parameters, steps).steps_per_s()
+    return Cluster(server, predicted_s, {name: 1 / rate for name, rate in rates.items()})
+
+
+def _rate(cycles_s: Mapping[str, float]) -> float:
+    return sum(1 / cycle_s for cycle_s in cycles_s.values())
+
+
+def _row(rates: str, parameters: int, cluster: Cluster) -> dict[str, object]:
+    cycles = (
+        f"{name} {1e3 * cluster.predicted_s[name]:.1f}/{1e3 * measured_s:.1f}"
+        for name, measured_s in cluster.measured_s.items()
+    )
+    return {
+        "Mbit/s": rates,
+        "model MB": 4e-6 * parameters,
+        "server": cluster.server,
+        "predicted": _rate(cluster.predicted_s),
+        "measured": _rate(cluster.measured_s),
+        "error %": round(100 * cluster.error(), 1),
+        "cycles ms, predicted/measured": ", ".join(cycles),
+    }
+
+
+def _summary(rates: str, parameters: int, clusters: list[Cluster]) -> dict[str, object]:
+    sizes = [abs(cluster.error()) for cluster in clusters]
+    return {
+        "Mbit/s": rates,
+        "model MB": 4e-6 * parameters,
+        "clusters": len(clusters),
+        "mean error %": round(100 * sum(sizes) / len(sizes), 1),
+        "error %": Spread.of(round(100 * cluster.error(), 1) for cluster in clusters),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""What all benchmarks share: ratios with their spread, printed for people or as JSON."""
+
+import argparse
+import json
+import os
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+#: Wide enough for every table, also where output is no terminal.
+WIDTH = 120
+
+
+class Spread(NamedTuple):
+    """Repeated values of one quantity."""
+
+    min: float
+    median: float
+    max: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Spread":
+        """The spread of at least one value."""
+        found = sorted(values)
+        return cls(found[0], statistics.median(found), found[-1])
+
+    def __str__(self) -> str:
+        return f"{self.median:.3g} ({self.min:.3g} to {self.max:.3g})"
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """A command line with ``--json``."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return made
+
+
+def show(title: str, rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """Print rows of equal keys, with the machine's load: what else runs is part of every result."""
+    load = os.getloadavg()[0]
+    if as_json:
+        plain = [{key: _plain(value) for key, value in row.items()} for row in rows]
+        print(json.dumps({"benchmark": title, "cores": os.cpu_count(), "load": load, "rows": plain}))
+        return
+    table = Table(title=f"{title}; {os.cpu_count()} cores, load {load:.1f}", title_justify="left")
+    for key in rows[0]:
+        table.add_column(key)
+    for row in rows:
+        table.add_row(*(_text(value) for value in row.values()))
+    Console(width=WIDTH).print(table)
+
+
+def _plain(value: Any) -> Any:
+    return value._asdict() if isinstance(value, Spread) else value
+
+
+def _text(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,74 @@
+"""Training runs and link measurements between hosts of a star, by the product's own code."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+from backends import wire
+from endpoint import Endpoint
+from namespaces import Star
+from planner.agents import Agent
+from planner.certificates import Authority
+from planner.fleet import Device
+from planner.linkprobe import Outstanding, measure_links
+from planner.remote.local import LocalRemote
+from profilers.records import FanProfile, LinkProfile
+
+
+class Measured(NamedTuple):
+    """One run: when each worker's steps ended, and the server's account."""
+
+    ends_s: dict[str, list[float]]
+    account: dict[str, Any]
+
+    def steps_per_s(self) -> dict[str, float]:
+        """Of each worker, while all of them worked and after each had made two steps."""
+        start = max(ends[1] for ends in self.ends_s.values())
+        end = min(ends[-1] for ends in self.ends_s.values())
+        return {name: _rate(ends, start, end) for name, ends in self.ends_s.items()}
+
+
+def train(star: Star, host: str, gradients_s: Mapping[str, float], parameters: int, steps: int) -> Measured:
+    """A run with a server on ``host`` and workers that take ``gradients_s`` for a gradient."""
+    authority = Authority()
+    address = star.address(host)
+    with ExitStack() as stack:
+        orders = {"role": "serve", "address": address, "identity": authority.identity(wire.SERVER), "steps": steps}
+        server = stack.enter_context(Endpoint(star.prefix(host), orders))
+        orders = {"role": "work", "address": address, "port": server.answer()["port"], "parameters": parameters}
+        workers = {}
+        for name, gradient_s in gradients_s.items():
+            own = {"identity": authority.identity(name), "gradient_s": gradient_s}
+            workers[name] = stack.enter_context(Endpoint(star.prefix(name), {**orders, **own}))
+        return Measured({name: each.answer()["ends_s"] for name, each in workers.items()}, server.answer())
+
+
+@contextmanager
+def agents(star: Star, names: Sequence[str]) -> Iterator[dict[str, Agent]]:
+    """Agents on hosts of the star."""
+    with ExitStack() as stack:
+        found = {}
+        for name in names:
+            remote = LocalRemote(name)
+            stack.callback(remote.close)
+            found[name] = Agent.launch(Device(name=name, python=sys.executable, prefix=star.prefix(name)), remote)
+        yield found
+
+
+def measure(
+    star: Star, reached: Mapping[str, Agent], sizes: Sequence[int], only: Outstanding | None = None
+) -> list[LinkProfile | FanProfile]:
+    """The links between agents. Raises RuntimeError where one fails."""
+    results: list[LinkProfile | FanProfile] = []
+    addresses = {name: star.address(name) for name in reached}
+    errors = measure_links(reached, addresses, sizes, lambda what, share: None, results.append, only)
+    if errors:
+        raise RuntimeError(f"links could not be measured: {errors}")
+    return results
+
+
+def _rate(ends: Sequence[float], start: float, end: float) -> float:
+    """Steps/s by whole cycles, from the first to the last step that ended within the window."""
+    inside = [each for each in ends if start <= each <= end]
+    return (len(inside) - 1) / (inside[-1] - inside[0])

@@ -1,0 +1,48 @@
+"""Profiles of devices that are made up; links may be measured ones."""
+
+from collections.abc import Iterable, Mapping
+
+from planner.profilefile import DeviceProfile, Profile
+from profilers.records import SCHEMA, CurvePoint, Facts, FanProfile, LinkProfile, Samples, StepProfile, Window
+
+IDLE_W, MAX_W = 5.0, 30.0
+CORES = 2.0
+CURVE_BYTES = (1 << 10, 1 << 18, 1 << 22)
+
+
+def device(gradient_s: float, parameters: int, service_s: Samples) -> DeviceProfile:
+    """A device with an accelerator that takes ``gradient_s`` for the gradient of a model of ``parameters``."""
+    declared = {"kind": "pc", "idle_watts": IDLE_W, "max_watts": MAX_W, "rate_bytes_per_s": None, "slowdown": 1.0}
+    size = 4 * parameters
+    step = StepProfile(
+        model="made up", fingerprint="0", framework="none", framework_version="0", accelerator="none", threads=1,
+        slowdown=1.0, batch=32, protocol="none", build_s=0.0, gradient_s=_seconds(gradient_s), copy_s=_seconds(0.0),
+        update_s=service_s, half_batch_s=_seconds(gradient_s / 2), service_s=service_s, steady=True, precise=True,
+        cpu_s_per_step=0.0, parameters=parameters, parameter_bytes=size, gradient_bytes=size, state_bytes=0,
+        window=Window(1.0, {}, ()),
+    )  # fmt: skip
+    facts = Facts(
+        hostname="host", board=None, system="Linux", machine="x86_64", python="3.11", usable_cores=CORES,
+        online_cores=int(CORES), memory_bytes=1 << 33, available_bytes=1 << 32, disk_free_bytes=1 << 36,
+        frameworks={}, gpus=(), iperf3=None, sensors=(), clock_s=0.0,
+    )  # fmt: skip
+    return DeviceProfile(declared, facts, Window(1.0, {}, ()), (step,), None, {})
+
+
+def link(source: str, target: str, bytes_per_s: float) -> LinkProfile:
+    """A link of one rate and a tenth of a millisecond."""
+    points = tuple(CurvePoint(size, _seconds(1e-4 + size / bytes_per_s)) for size in CURVE_BYTES)
+    return LinkProfile(
+        source, target, "none", Samples("bytes/s", (bytes_per_s,) * 5), _seconds(1e-4), points, 1e-9, 1e-9
+    )
+
+
+def profile(
+    devices: Mapping[str, DeviceProfile], links: Iterable[LinkProfile], fans: Iterable[FanProfile] = ()
+) -> Profile:
+    """A profile of these."""
+    return Profile(SCHEMA, "0", 0.0, dict(devices), tuple(links), tuple(fans), {})
+
+
+def _seconds(mean_s: float) -> Samples:
+    return Samples("s", (mean_s,) * 100)

@@ -1,0 +1,129 @@
+"""A profile as tables (steps, watts, links), and in short as JSON; the raw samples are in its file."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.profilefile import DeviceProfile, Profile
+from planner.units import bytes_text, percent, seconds, watts
+from planner.views.tables import stack, table
+from planner.wattage import wattage
+from profilers import stats
+from profilers.records import LinkProfile, StepProfile
+
+
+def render(profile: Profile, path: Path) -> RenderableType:
+    """Step times and watts by device and model, then rates between devices."""
+    failures = [
+        Text(f"{name}: {device.error}", style="red")
+        for name, device in profile.devices.items()
+        if device.error is not None
+    ]
+    took = Text(f"profiling took {seconds(profile.profiling_s())}; wrote {path}")
+    return stack([_steps(profile), _power(profile), _links(profile)], [*failures, took])
+
+
+def to_json(profile: Profile, path: Path) -> dict[str, Any]:
+    """{"profile", "took_s", "devices": {name: {"error", "models": {...}}}, "links": [...]}."""
+    return {
+        "profile": str(path),
+        "took_s": profile.profiling_s(),
+        "devices": {
+            name: {
+                "error": device.error,
+                "models": {timed.model: _timed_json(device, timed) for timed in device.steps},
+            }
+            for name, device in profile.devices.items()
+        },
+        "links": [
+            {
+                "source": link.source,
+                "target": link.target,
+                "tool": link.tool,
+                "bytes_per_s": _median(link.bytes_per_s.values),
+                "latency_s": _median(link.latency_s.values),
+            }
+            for link in profile.links
+        ],
+    }
+
+
+def _steps(profile: Profile) -> Table:
+    columns = ("device", "model", "batch", "step", "± 95 %", "build", "server update", "size", "steady")
+    made = table("steps", columns, left=("device", "model"))
+    for name, device in profile.devices.items():
+        for timed in device.steps:
+            totals = _step_totals_s(timed)
+            made.add_row(
+                _label(name, timed), timed.model, str(timed.batch),
+                seconds(_mean(totals)), percent(stats.relative_interval95(totals) if totals else None),
+                seconds(timed.build_s), seconds(_mean(timed.service_s.values)),
+                bytes_text(timed.parameter_bytes), "yes" if timed.steady else "no",
+            )  # fmt: skip
+    return made
+
+
+def _power(profile: Profile) -> Table:
+    made = table("watts", ("device", "model", "idle", "training", "from"), left=("device", "model", "from"))
+    for name, device in profile.devices.items():
+        for timed in device.steps:
+            found = wattage(device, timed)
+            idle, busy = watts(_known(found.idle_w)), watts(_known(found.busy_w))
+            made.add_row(_label(name, timed), timed.model, idle, busy, found.source)
+    return made
+
+
+def _links(profile: Profile) -> Table:
+    made = table("links", ("from", "to", "tool", "rate", "one way"), left=("from", "to", "tool"))
+    for link in profile.links:
+        made.add_row(
+            link.source, link.target, link.tool, _rate(link), seconds(_median(link.latency_s.values))
+        )
+    return made
+
+
+def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
+    found = wattage(device, timed)
+    return {
+        "framework": timed.framework,
+        "batch": timed.batch,
+        "slowdown": timed.slowdown,
+        "gradient_s": _mean(timed.gradient_s.values),
+        "update_s": _mean(timed.update_s.values),
+        "build_s": timed.build_s,
+        "steady": timed.steady,
+        "precise": timed.precise,
+        "idle_w": _known(found.idle_w),
+        "busy_w": _known(found.busy_w),
+        "power_source": found.source,
+    }
+
+
+def _label(name: str, timed: StepProfile) -> str:
+    return f"{name} (emulated, {timed.slowdown:g}x slower)" if timed.slowdown > 1 else name
+
+
+def _step_totals_s(timed: StepProfile) -> list[float]:
+    """Step times of the device alone; a measurement that was stopped may lack the last update."""
+    return [sum(pair) for pair in zip(timed.gradient_s.values, timed.update_s.values, strict=False)]
+
+
+def _rate(link: LinkProfile) -> str:
+    rate = _median(link.bytes_per_s.values)
+    return "-" if rate is None else f"{bytes_text(rate)}/s"
+
+
+def _mean(values: tuple[float, ...] | list[float]) -> float | None:
+    return float(stats.mean(values)) if values else None
+
+
+def _median(values: tuple[float, ...]) -> float | None:
+    return float(stats.median(values)) if values else None
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,70 @@
+"""A recommendation as tables: the best clusters, and the first of them worker by worker."""
+
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.plan import Recommendation, Row
+from planner.units import bytes_text, joules, number, percent, seconds, watts
+from planner.views.tables import EMULATED_NOTE, emulated, marked, stack, table
+
+TIE_NOTE = "= ties with the best: the measurements cannot tell them apart; profile again for more samples"
+
+
+def render(found: Recommendation, top: int, path: Path) -> RenderableType:
+    """The ``top`` clusters (0: all), the breakdown of the first, and what is to be known about them."""
+    rows = [found.row(place) for place in range(1, min(len(found), top or len(found)) + 1)]
+    sources = zip(found.costs.names, found.costs.power_sources, strict=True)
+    stand_ins = {name for name, source in sources if emulated(source)}
+    notes = [f"left out: {name}: {reason}" for name, reason in found.left_out.items()]
+    notes += found.notes
+    notes += [TIE_NOTE] * _ties(found) + [EMULATED_NOTE] * bool(stand_ins)
+    notes.append(f"profiling took {percent(found.overhead, 2)} of the best's time; wrote {path}")
+    tables = [_clusters(found, rows, stand_ins), _breakdown(found, stand_ins)]
+    return stack(tables, [Text(note) for note in notes])
+
+
+def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Table:
+    made = table(
+        f"{found.costs.model}, batch {found.costs.batch}, {found.steps:,} steps: "
+        f"best {len(rows)} of {len(found)} by {found.metric}",
+        ("", "server", "workers", "time", "power", "energy", "EDP", "± 95 %", "sent", "bottleneck"),
+        left=("server", "workers", "bottleneck"),
+    )
+    ties = _ties(found)
+    for place, row in enumerate(rows, 1):
+        predicted = row.prediction
+        made.add_row(
+            f"{place}{'=' if ties and row.tie else ''}",
+            marked([row.config.server], stand_ins), marked(row.config.workers, stand_ins),
+            seconds(predicted.time_s), watts(predicted.power_w), joules(predicted.energy_j),
+            number(predicted.edp_js, "Js"), percent(_spread(row)), bytes_text(row.network_bytes),
+            f"{row.bottleneck} {percent(row.shares[row.bottleneck], 0)}",
+        )  # fmt: skip
+    return made
+
+
+def _breakdown(found: Recommendation, stand_ins: set[str]) -> Table:
+    columns = ("worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from")
+    made = table("the best, worker by worker", columns, left=("worker", "watts from"))
+    for worker in found.workers(1):
+        made.add_row(
+            marked([worker.name], stand_ins), seconds(worker.cycle_s),
+            f"{worker.alpha_time:.3f}", f"{worker.beta_time:.3f}",
+            number(worker.alpha_power), number(worker.beta_power),
+            f"{worker.steps:,.0f}", watts(worker.power_w), worker.power_source,
+        )  # fmt: skip
+    return made
+
+
+def _ties(found: Recommendation) -> bool:
+    """Whether anything ties with the best, which always ties with itself."""
+    return int(found.ranking.tied.sum()) > 1
+
+
+def _spread(row: Row) -> float | None:
+    """Half the width of the 95 % interval, as a share of its middle on the logarithmic scale."""
+    low, high = row.interval
+    return (high / low) ** 0.5 - 1 if low > 0 else None

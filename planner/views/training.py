@@ -1,0 +1,147 @@
+"""A training run: the table that lives while it does, and measured beside predicted at its end."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from planner.decode import decode
+from planner.planfile import Plan
+from planner.render import plain
+from planner.run import View
+from planner.runs import RunFolder
+from planner.units import bytes_text, joules, number, percent, seconds, watts
+from planner.views.tables import emulated, stack, table
+from planner.wattage import window_watts
+from profilers.records import Window
+
+#: What is worth a line of its own, besides evaluations.
+TOLD = ("joined", "dropped", "silent", "lost", "refused", "checkpoint_failed", "diverged")
+#: Seconds between lines of progress where standard error is no terminal.
+EVERY_S = 10.0
+
+Event = Mapping[str, Any]
+
+
+@contextmanager
+def training() -> Iterator[View]:
+    """Shows, on standard error, the profiling that may come first and then the run."""
+    console = plain(stderr=True)
+    with Live(
+        console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal
+    ) as live:
+        shown = Progress(live)
+        yield View(shown.on_profile, shown.on_plan, shown.on_event)
+
+
+class Progress:
+    """Lines for what happened, and a table of the workers on a terminal."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self._at: Event = {"done": 0, "total": 0, "elapsed_s": 0.0, "workers": {}}
+        self._watts: dict[str, str] = {}
+        self._stand_ins: set[str] = set()
+        self._said = ""
+        self._counted_s = time.monotonic()
+
+    def on_profile(self, name: str, what: str, share: float | None) -> None:
+        """A device's, or the links', next stage."""
+        self._say(f"{name}: {what.partition(' step ')[0]}")
+
+    def on_plan(self, plan: Plan) -> None:
+        """Say what will run."""
+        self._stand_ins = {worker.name for worker in plan.workers if emulated(worker.power_source)}
+        several = len(plan.names) > 1
+        where = f"server on {plan.server}, workers {', '.join(plan.names)}" if several else plan.server
+        self._say(f"{plan.model}: {plan.steps:,} steps, {where}; predicted {seconds(plan.prediction.time_s)}")
+
+    def on_event(self, source: str, event: Event) -> None:
+        """Show one event of the run."""
+        if "progress" in event:
+            self._at = event["progress"]
+        elif "window" in event:
+            self._watts[source] = self._reading(source, decode(Window, event["window"], f"{source}.window"))
+        elif "evaluated" in event:
+            scores = event["evaluated"]
+            self._say(
+                f"step {scores['step']:,}: loss {scores['loss']:.4f}, accuracy {percent(scores['accuracy'])}"
+            )
+        for word in TOLD:
+            if word in event:
+                reason = f": {event['reason']}" if "reason" in event else ""
+                self._say(f"{source}: {word.replace('_', ' ')} {event[word]}{reason}")
+        self.live.update(self._table())
+        self._count()
+
+    def _reading(self, source: str, window: Window) -> str:
+        read = window_watts(window)
+        if read is None:
+            return "-"
+        label = " emulated" if source in self._stand_ins or emulated(read[1]) else ""
+        return f"{watts(read[0])}{label}"
+
+    def _count(self) -> None:
+        now_s = time.monotonic()
+        if not self.live.console.is_terminal and self._at["total"] and now_s - self._counted_s > EVERY_S:
+            self._counted_s = now_s
+            self._say(f"{self._at['done']:,} of {self._at['total']:,} steps")
+
+    def _say(self, line: str) -> None:
+        if line != self._said:
+            self._said = line
+            self.live.console.print(line, soft_wrap=True)
+
+    def _table(self) -> Table:
+        at = self._at
+        made = table(
+            f"{at['done']:,} of {at['total']:,} steps, {seconds(at['elapsed_s'])}",
+            ("worker", "steps", "steps/s", "loss", "staleness", "sent", "watts", ""),
+            left=("worker",),
+        )
+        for name, worker in at["workers"].items():
+            made.add_row(
+                name, f"{worker['steps']:,}", number(worker["steps"] / max(at["elapsed_s"], 1e-9)),
+                number(worker["loss"]), number(worker["staleness"]), bytes_text(worker["bytes"]),
+                self._watts.get(name, "-"), "" if worker["connected"] else "gone",
+            )  # fmt: skip
+        return made
+
+
+def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
+    """Measured beside predicted, each worker's part, and the accuracy on the way."""
+    course = ", ".join(f"{percent(e['accuracy'])} at {e['step']:,}" for e in result["evaluations"])
+    accuracy = [Text(f"accuracy: {course}")] * bool(course)
+    return stack([_totals(result), _workers(result)], [*accuracy, Text(f"run folder: {folder.path}")])
+
+
+def _totals(result: Mapping[str, Any]) -> Table:
+    made = table(
+        f"{result['model']}, {result['steps']:,} steps", ("", "time", "power", "energy", "EDP"), left=("",)
+    )
+    label = " (emulated)" if any(map(emulated, result["power_sources"])) else ""
+    for kind in ("predicted", "measured"):
+        at = result[kind]
+        made.add_row(
+            kind + label, seconds(at["time_s"]), watts(at["power_w"]), joules(at["energy_j"]),
+            number(at["edp_js"], "Js"),
+        )  # fmt: skip
+    errors = (result["error"][key] for key in ("time_s", "power_w", "energy_j", "edp_js"))
+    made.add_row("error", *("-" if error is None else f"{100 * error:+.1f} %" for error in errors))
+    return made
+
+
+def _workers(result: Mapping[str, Any]) -> Table:
+    columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "watts from")
+    made = table("workers", columns, left=("worker", "watts from"))
+    for name, part in result["workers"].items():
+        made.add_row(
+            name, f"{part['steps']:,}", f"{part['predicted_steps']:,.0f}", seconds(part["busy_s"]),
+            seconds(part["exchange_s"]), watts(part["watts"]), part["source"],
+        )  # fmt: skip
+    return made

@@ -1,0 +1,94 @@
+"""Three devices behind real SSH servers on this machine, and a home directory in which nothing is the user's."""
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.running import MARK, until
+
+SLOWDOWNS = {"desktop": 1.5, "tx2": 2, "tx1": 3}
+PROGRAMS = ("sshd", "ssh", "ssh-keygen", "iperf3")
+
+SSHD = """\
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host_{port}
+AuthorizedKeysFile {folder}/client.pub
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin yes
+"""
+
+
+def program(name: str) -> str | None:
+    """Where a program is; sshd is often outside of an ordinary user's path."""
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin")
+
+
+@pytest.fixture(scope="module")
+def ssh_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A working folder with fleet.toml: each device is this machine, behind an sshd of its own, not yet trusted."""
+    missing = [name for name in PROGRAMS if program(name) is None]
+    if missing and "CI" in os.environ:
+        pytest.fail(f"not installed: {', '.join(missing)}")
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    folder = tmp_path_factory.mktemp("fleet")
+    _new_key(folder / "client")
+    with ExitStack() as stack:
+        ports = {name: _serve(folder, stack) for name in SLOWDOWNS}
+        (folder / "config").write_text(f"Host *\n  UserKnownHostsFile {folder}/known_hosts\n  GlobalKnownHostsFile none\n")
+        (folder / "fleet.toml").write_text(_fleet(folder, ports))
+        yield folder
+
+
+def _fleet(folder: Path, ports: dict[str, int]) -> str:
+    entries = [
+        f"""\
+[devices.{name}]
+address = "{getpass.getuser()}@127.0.0.1:{port}"
+key = "client"
+python = "{sys.executable}"
+slowdown = {SLOWDOWNS[name]}
+idle_watts = 3
+max_watts = {10 * (place + 1)}
+environment = {{ XDG_CACHE_HOME = "{folder}/cache-{name}", {MARK} = "{folder}/{name}", OMP_NUM_THREADS = "1" }}
+"""
+        for place, (name, port) in enumerate(ports.items())
+    ]
+    return 'ssh_config = "config"\n\n' + "\n".join(entries)
+
+
+def _serve(folder: Path, stack: ExitStack) -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    _new_key(folder / f"host_{port}")
+    config = folder / f"sshd_{port}"
+    config.write_text(SSHD.format(port=port, folder=folder))
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd, started by root, insists on it
+    log = folder / f"log_{port}"
+    server = subprocess.Popen([str(program("sshd")), "-D", "-f", str(config), "-E", str(log)])
+    stack.callback(server.wait)
+    stack.callback(server.terminate)
+
+    def listening() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    until(listening, 10, lambda: log.read_text())
+    return port
+
+
+def _new_key(path: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)

@@ -1,0 +1,79 @@
+"""The whole way as an operator goes it, through real SSH servers: trust, check, profile, recommend, train."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends import checkpoint
+from tests.e2e.conftest import SLOWDOWNS
+from tests.running import FASHION, Command, gone, run
+
+pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(400)]
+
+STEPS = 120
+
+
+def planner(folder: Path, *arguments: str) -> Command:
+    """Run a command that must succeed, in a home directory of the test's own."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    command = run(folder, *arguments, timeout_s=240, HOME=str(home))
+    assert command.popen.returncode == 0, command.errors
+    return command
+
+
+def test_from_three_strangers_to_a_trained_model(ssh_fleet: Path) -> None:
+    unknown = run(ssh_fleet, "check", "--json", HOME=str(ssh_fleet))
+    assert unknown.popen.returncode == 1
+    assert "planner trust" in unknown.output
+
+    for name in SLOWDOWNS:
+        assert "SHA256:" in planner(ssh_fleet, "trust", "--yes", name).output
+    assert "was known" in planner(ssh_fleet, "trust", "--yes", "tx2").output
+
+    checked = json.loads(planner(ssh_fleet, "check", "--json").output)
+    assert checked["able"] == dict.fromkeys(SLOWDOWNS, True)
+
+    profiled = profile(ssh_fleet)
+    assert {name: device["error"] for name, device in profiled["devices"].items()} == dict.fromkeys(SLOWDOWNS)
+    assert {(link["source"], link["target"]) for link in profiled["links"]} == {
+        (source, target) for source in SLOWDOWNS for target in SLOWDOWNS
+    }
+    seconds = {name: device["models"]["cipher"]["gradient_s"] for name, device in profiled["devices"].items()}
+    assert seconds["desktop"] < seconds["tx1"]
+
+    ranked = json.loads(planner(ssh_fleet, "recommend", "--metric", "edp", "--json").output)
+    assert ranked["metric"] == "edp"
+    plan = json.loads((ssh_fleet / "plan.json").read_text())
+    assert plan["server"] in SLOWDOWNS and plan["prediction"]["time_s"] > 0
+
+    result = train(ssh_fleet)
+    assert sum(worker["steps"] for worker in result["workers"].values()) == STEPS
+    for kind in ("predicted", "measured"):
+        assert result[kind]["time_s"] > 0 and result[kind]["power_w"] > 0
+    first, last = result["evaluations"][0], result["evaluations"][-1]
+    assert last["step"] == STEPS
+    assert last["accuracy"] > first["accuracy"] or last["loss"] < first["loss"]
+
+    (folder,) = (ssh_fleet / "runs").iterdir()
+    assert json.loads((folder / "result.json").read_text()) == result
+    saved, layout = checkpoint.read(str(folder / "checkpoint.npz"))
+    assert saved.meta["step"] == STEPS and saved.weights.size == layout.parameters
+    gone(ssh_fleet)
+
+
+def profile(folder: Path) -> dict[str, Any]:
+    arguments = ("--model", "cipher", "--data", str(FASHION), "--batch-size", "4", "--steps", str(STEPS))
+    answer: dict[str, Any] = json.loads(planner(folder, "profile", *arguments, "--json").output)
+    return answer
+
+
+def train(folder: Path) -> dict[str, Any]:
+    """On all three, whatever is best: one alone would leave half of this unused."""
+    everyone = [argument for name in SLOWDOWNS for argument in ("--include", name)]
+    planner(folder, "recommend", "--metric", "time", *everyone)
+    arguments = ("--data", str(FASHION), "--evaluate-every", "40", "--heartbeat", "5")
+    answer: dict[str, Any] = json.loads(planner(folder, "train", *arguments, "--json").output)
+    return answer

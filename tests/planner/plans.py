@@ -1,0 +1,19 @@
+"""Plans made up for tests: workers with steps of 2 s and no time to build."""
+
+from planner.planfile import Plan, PlannedWorker
+from planner.predict import Prediction
+from profilers.records import SCHEMA
+
+
+def planned(
+    name: str, steps: float = 50.0, idle_w: float | None = 10.0, busy_w: float | None = 50.0
+) -> PlannedWorker:
+    return PlannedWorker(name, steps, 2.0, 0.0, 2.0, idle_w, busy_w, 40.0, "fleet file", 1.0, 1.0, 1.0, 1.0)
+
+
+def plan(*workers: PlannedWorker, steps: int = 100, power_w: float | None = 80.0) -> Plan:
+    """100 steps in 100 s at 80 W, the server on the first worker."""
+    return Plan(
+        SCHEMA, "fleet.toml", "net", "abc", "torch", "edp", steps, 32, workers[0].name, workers,
+        Prediction(100.0, power_w), (), 0.0, "compute", {},
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+"""The program itself as a process: a fleet of local devices, a tiny model, and what runs on whose behalf."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from planner.decode import save
+from planner.planfile import Plan, PlannedWorker
+from planner.predict import Prediction
+from profilers.records import SCHEMA
+
+ROOT = Path(__file__).resolve().parent.parent
+FASHION = ROOT / "examples" / "fashion-mnist"
+#: Tells whose agent a process is: local devices differ in their environment alone.
+MARK = "PLANNER_TEST_DEVICE"
+
+#: A softmax regression whose every step takes at least ``STEP_S``, whatever the machine.
+TINY = """
+import time
+from torch import nn
+
+class Slow(nn.Sequential):
+    def forward(self, x):
+        time.sleep({step_s})
+        return super().forward(x)
+
+def tiny():
+    return Slow(nn.Flatten(), nn.Linear(28 * 28, 10)), (28, 28, 1)
+"""
+
+
+def tiny_model(folder: Path, step_s: float = 0.02) -> str:
+    """A user's model file in that folder; returns the name of the model."""
+    path = folder / "tiny.py"
+    path.write_text(TINY.format(step_s=step_s))
+    return f"{path}:tiny"
+
+
+def fleet_file(folder: Path, entries: Mapping[str, Mapping[str, Any]]) -> Path:
+    """A fleet of local devices, each with a cache of its own inside ``folder``."""
+    lines = []
+    for name, entry in entries.items():
+        environment = {MARK: f"{folder}/{name}", "XDG_CACHE_HOME": f"{folder}/cache-{name}"}
+        environment.update(entry.get("environment", {}))
+        values = {"address": "local", **entry, "environment": environment}
+        lines += [f"[devices.{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items()), ""]
+    path = folder / "fleet.toml"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f'{key} = "{text}"' for key, text in value.items()) + "}"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def plan_file(path: Path, model: str, names: Iterable[str], steps: int, fingerprint: str = "-") -> Path:
+    """A plan made by hand: the first device is the server too."""
+    workers = tuple(
+        PlannedWorker(name, steps / 2, 0.02, 0.1, 3.0, 12.0, 10.0, "nameplate", 1.0, 0.0, None, None)
+        for name in names
+    )
+    plan = Plan(
+        SCHEMA, "fleet.toml", model, fingerprint, "torch", "time", steps, 8, workers[0].name, workers,
+        Prediction(steps * 0.02, 20.0), (), 1e6, "computing", {"computing": 1.0},
+    )  # fmt: skip
+    save(plan, path)
+    return path
+
+
+class Command:
+    """``planner`` as a process of its own, leading a session as under a terminal."""
+
+    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
+        self.folder = folder
+        self._errors = folder / f"stderr-{time.monotonic_ns()}"
+        with self._errors.open("wb") as errors:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-c", "from planner.cli import main; main()", *arguments],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    @property
+    def errors(self) -> str:
+        """What it has written to standard error so far."""
+        return self._errors.read_text()
+
+    @property
+    def last_line(self) -> str:
+        """The last line on standard error; no command shows a traceback."""
+        assert "Traceback" not in self.errors, self.errors
+        return self.errors.strip().splitlines()[-1]
+
+    def ended(self, timeout_s: float = 60.0) -> int:
+        """Wait for its end; its exit status."""
+        try:
+            self.output = self.popen.communicate(timeout=timeout_s)[0].decode()
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            raise AssertionError(f"still running after {timeout_s:g} s:\n{self.errors}") from None
+        return self.popen.returncode
+
+    def says(self, text: str, timeout_s: float = 40.0, times: int = 1) -> None:
+        """Wait until it has written ``text`` to standard error that often."""
+
+        def said() -> bool:
+            assert self.popen.poll() is None or self.errors.count(text) >= times, self.errors
+            return self.errors.count(text) >= times
+
+        until(said, timeout_s, lambda: f"{text!r} was not said:\n{self.errors}")
+
+
+def run(folder: Path, *arguments: str, timeout_s: float = 60.0, **environment: str) -> Command:
+    """Run ``planner`` to its end."""
+    command = Command(folder, *arguments, **environment)
+    command.ended(timeout_s)
+    return command
+
+
+def agents(folder: Path, name: str = "") -> list[int]:
+    """Process ids of a device's agents (of all devices of this folder's fleet), the oldest first."""
+    wanted = f"{MARK}={folder}/{name}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            mine = entry.name.isdigit() and any(
+                variable == wanted or (not name and variable.startswith(wanted))
+                for variable in (entry / "environ").read_bytes().split(b"\0")
+            )
+            if mine and (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                found.append((float((entry / "stat").read_text().rpartition(")")[2].split()[19]), int(entry.name)))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return [pid for _, pid in sorted(found)]
+
+
+def gone(folder: Path, timeout_s: float = 6.0) -> None:
+    """Wait until no agent of this folder's fleet is left."""
+    until(lambda: not agents(folder), timeout_s, lambda: f"left behind: {agents(folder)}")
+
+
+def until(condition: Callable[[], object], timeout_s: float, otherwise: Callable[[], str]) -> None:
+    """Wait for a condition; fail with what ``otherwise`` says when it does not come."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.05)
+
+
+def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to processes that this test has started."""
+    for pid in pids:
+        os.kill(pid, number)
