@@ -1,6 +1,7 @@
 """The program that runs on a device: takes orders as JSON lines on standard input, answers on standard output.
 
-→ {"id": 1, "verb": "facts", "args": {}}        ← {"id": 1, "event": …} …, then {"id": 1, "result": …} or {"id": 1, "error": …}
+→ {"id": 1, "verb": "facts", "args": {}}
+← {"id": 1, "event": …} …, then {"id": 1, "result": …} or {"id": 1, "error": …}
 → {"id": 2, "verb": "stop" or "go", "args": {"id": 1}}  → {"verb": "ping"}
 → {"id": 3, "verb": "store", "args": {"name": …, "size": n}} and n raw bytes
 → {"id": 4, "verb": "fetch", "args": {"path": …}}  ← {"id": 4, "result": …, "blob": n} and n raw bytes
@@ -148,7 +149,7 @@ class Agent:
                 self._answers.send({"id": number, "result": None, "blob": len(blob)}, blob)
             else:
                 self._answers.send({"id": number, "result": result})
-        except BaseException as error:  # noqa: B036 - whatever ends a job is what the controller must hear of
+        except BaseException as error:  # noqa: BLE001 - whatever ends a job is what the controller must hear of
             message = {"kind": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
             self._answers.send({"id": number, "error": message})
         finally:

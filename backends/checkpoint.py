@@ -63,7 +63,7 @@ def save(path, checkpoint, layout, emit):
 
 def read(path):
     # type: (str) -> Tuple[Checkpoint, Layout]
-    """A checkpoint and the layout of its model. Raises ValueError where it is damaged, OSError where it is not there."""
+    """A checkpoint and the layout of its model. Raises ValueError where damaged, OSError where not there."""
     with _opened(path) as arrays:
         meta = _meta(arrays)
         weights, variables = _flat(arrays, "weights")

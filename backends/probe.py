@@ -42,10 +42,7 @@ def throughput_serve(job, address, tool, count, seconds):
 def throughput_send(job, address, port, tool, seconds, token):
     # type: (Any, str, int, str, float, str) -> Dict[str, Any]
     """Send for some seconds; {"tool", "bytes_per_s": what the receiver got in each interval}."""
-    if tool == IPERF3:
-        rates = iperf3.send(address, port, seconds)
-    else:
-        rates = links.send(address, port, token, seconds)
+    rates = iperf3.send(address, port, seconds) if tool == IPERF3 else links.send(address, port, token, seconds)
     return {"tool": tool, "bytes_per_s": rates}
 
 

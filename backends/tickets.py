@@ -16,7 +16,7 @@ class Ticket(NamedTuple):
 
 
 class Tickets:
-    """Hands out ``total`` steps, an evaluation whenever a multiple of ``evaluate_every`` has been passed, one at the end.
+    """Hands out ``total`` steps, an evaluation whenever a multiple of ``evaluate_every`` is passed, one at the end.
 
     A step that its worker abandons goes back and is handed to somebody else, so that exactly ``total``
     updates are made. A run goes on from ``done`` steps, the last of its evaluations made after ``evaluated``.

@@ -10,8 +10,10 @@ from profilers import facts as device_facts
 from profilers.records import encode
 from profilers.sampling import Sampler
 
+KNOWN = tuple(sorted(FRAMEWORKS))
 
-def facts(job, frameworks=tuple(sorted(FRAMEWORKS))):
+
+def facts(job, frameworks=KNOWN):
     # type: (Any, Sequence[str]) -> Any
     """What this device is."""
     return encode(device_facts.collect(frameworks))

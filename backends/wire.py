@@ -4,6 +4,7 @@ A frame is a fixed header, a small JSON object and a payload of raw bytes, which
 caller's own buffers. Lengths are bounded before anything is allocated, and nothing is ever unpickled.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -130,11 +131,9 @@ class Connection:
         # type: () -> None
         """End the connection under a thread that is blocked in it."""
         self.aborted = True
-        try:
+        with contextlib.suppress(OSError):  # it may have ended already
             # SSLSocket.shutdown would drop the TLS object that the other thread is using.
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
-        except OSError:
-            pass  # it had ended already
 
     def close(self):
         # type: () -> None

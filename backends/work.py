@@ -33,7 +33,7 @@ class Work(NamedTuple):
 
 def resumed(work, meta):
     # type: (Work, Dict[str, Any]) -> Tickets
-    """The tickets of a run that goes on from a checkpoint. Raises ValueError where it has made more steps than asked."""
+    """The tickets of a run that goes on from a checkpoint. Raises ValueError where it has more steps than asked."""
     evaluations = meta["evaluations"]
     evaluated = int(evaluations[-1]["step"]) if evaluations else 0
     return Tickets(work.steps, int(meta["step"]), work.evaluate_every, evaluated)
@@ -42,6 +42,7 @@ def resumed(work, meta):
 def diverged(name, ticket, loss):
     # type: (str, Ticket, float) -> str
     """Why a run whose loss or gradient is not finite ends, and what to do."""
-    return "training diverged: the %s at step %d on %s gave a loss of %s or gradients that are not finite; lower the learning rate" % (
-        "evaluation" if ticket.kind == EVALUATE else "gradient", ticket.step, name, loss,
-    )  # fmt: skip
+    what = "evaluation" if ticket.kind == EVALUATE else "gradient"
+    where = (what, ticket.step, name, loss)
+    found = "the %s at step %d on %s gave a loss of %s or gradients that are not finite" % where
+    return "training diverged: %s; lower the learning rate" % found

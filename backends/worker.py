@@ -73,7 +73,8 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
     """Work for a server until it has no more steps. Raises WireError when the server is lost, ValueError before it
     begins where the test set is empty.
 
-    The server gives this replica its weights and state, unless it asks for the initial ones. ``on_step(Spent)`` is called after every ticket.
+    The server gives this replica its weights and state, unless it asks for the initial ones. ``on_step(Spent)`` is
+    called after every ticket.
     """
     require(test[1])
     connection.settimeout(None)  # others may be computing, or sending the initial weights: heartbeats tell who is alive

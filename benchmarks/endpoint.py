@@ -73,9 +73,12 @@ class Endpoint(AbstractContextManager["Endpoint"]):
         self._process.stdin.close()
 
     def answer(self) -> Any:
-        """Its next answer."""
+        """Its next answer. Raises RuntimeError where it ended without; why is on standard error."""
         assert self._process.stdout is not None
-        return json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("an endpoint of a run ended before its answer")
+        return json.loads(line)
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()

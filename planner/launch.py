@@ -23,6 +23,7 @@ from planner.training import Options
 
 READY_S = 300.0
 STOP_S = 60.0
+DRAIN_S = 5.0
 #: A worker that fails this often in a row without making a step, or is not reached this often, is given up.
 ATTEMPTS = 5
 ABSENCES = 40
@@ -91,7 +92,8 @@ class Launch:
         plan, crew = self._plan, self._crew
         alone = len(plan.names) == 1
         agent = crew.agents[plan.server] if alone else crew.another(plan.server)
-        saved = agent.store(training.cache_name(self._folder.path, "resume.npz"), resume.read_bytes()) if resume else None
+        place = training.cache_name(self._folder.path, "resume.npz")
+        saved = agent.store(place, resume.read_bytes()) if resume else None
         kept = agent.store(training.cache_name(self._folder.path, "checkpoint.npz"), b"")
         work = training.work(plan, self._options, self._dataset, kept, saved)
         parts = self._parts()
@@ -110,7 +112,8 @@ class Launch:
     def _parts(self) -> dict[str, dict[str, Any]]:
         """Data and orders of every worker, its files on its device."""
         plan, options = self._plan, self._options
-        shards = training.shards(self._dataset, plan.names, {worker.name: worker.steps for worker in plan.workers}, options.seed)
+        steps = {worker.name: worker.steps for worker in plan.workers}
+        shards = training.shards(self._dataset, plan.names, steps, options.seed)
         test = training.packed(self._dataset.test_images, self._dataset.test_labels)
         parts: dict[str, dict[str, Any]] = {}
 
@@ -263,6 +266,8 @@ class Launch:
             self.built_s[source] = event["built_s"]
         elif "joined" in event:
             self._joined.add(event["joined"])
+        elif "worked" in event or "lost" in event:
+            self._joined.discard(source)
         elif "dropped" in event and event["dropped"] in self._joined:
             # A stopped process would never say so itself: end it, and its keeper starts another.
             self._joined.discard(event["dropped"])
@@ -284,7 +289,7 @@ class Launch:
         if self._fetching is not None:
             self._fetching.join()
         self._fetch(agent, None)
-        self._drain()
+        self._drain(agent)
         self._note("planner", {"account": account})
         if interrupted:
             raise InterruptedRunError(f"stopped after step {account['done']} of {account['total']}{self._saved()}")
@@ -302,21 +307,11 @@ class Launch:
         except (OSError, ValueError):
             return False
 
-    def _drain(self) -> None:
+    def _drain(self, agent: Agent) -> None:
         """The workers' last windows may come after the server's account."""
-        deadline = time.monotonic() + 5.0
-        missing = set(self._ready) - set(self._given_up) if len(self._plan.names) > 1 else set()
-        while missing and time.monotonic() < deadline:
-            try:
-                source, event = self._events.get(timeout=0.2)
-            except queue.Empty:
-                continue
-            if "worked" in event or "lost" in event:
-                missing.discard(source)
-            if "window" in event:
-                self.windows[source].append(event["window"])
-                self.spent[source][-1] = list(event["spent"].values())
-            self._note(source, event)
+        deadline = time.monotonic() + DRAIN_S
+        while self._joined and time.monotonic() < deadline:
+            self._next(agent)
 
     # -- checkpoints -----------------------------------------------------------------------------------
 

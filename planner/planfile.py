@@ -10,7 +10,8 @@ from planner.predict import Prediction, run_time
 
 
 class PlannedWorker(NamedTuple):
-    """A member as predicted: its part of the steps, T_i^C, T_i^B, processor cores, watts idle and busy, P_i^C, and alpha and beta of Eq. 2 and 3.
+    """A member as predicted: its part of the steps, T_i^C, T_i^B, processor cores, watts idle and busy, P_i^C, and
+    alpha and beta of Eq. 2 and 3.
 
     Watts and their factors are None where unknown; power_source says where the watts come from.
     """
@@ -33,8 +34,8 @@ class PlannedWorker(NamedTuple):
 class Plan(NamedTuple):
     """plan.json: the cluster that ``planner train`` is to run, with what was predicted of it.
 
-    interval: bounds of the metric's value (95 %, from the measured spread), empty once the steps were changed; network_bytes: of the run;
-    shares: of the workers' time, by what it goes to.
+    interval: bounds of the metric's value (95 %, from the measured spread), empty once the steps were
+    changed; network_bytes: of the run; shares: of the workers' time, by what it goes to.
     """
 
     schema: int

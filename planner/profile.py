@@ -88,7 +88,9 @@ class Profiler:
             names = {device.name for device in self._fleet.devices}
             kept = {name: device for name, device in before.devices.items() if name in names}
             young = time.time() - LINK_AGE_S
-            links = tuple(link for link in before.links if link.measured_s > young and {link.source, link.target} <= names)
+            links = tuple(
+                link for link in before.links if link.measured_s > young and {link.source, link.target} <= names
+            )
             fans = tuple(fan for fan in before.fans if fan.measured_s > young and {fan.host, *fan.bytes_per_s} == names)
             took = before.took_s
         devices = {

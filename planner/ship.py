@@ -31,7 +31,8 @@ if sys.version_info < (3, 6):
     say("old %d.%d" % sys.version_info[:2])
     sys.exit(1)
 try:
-    folder = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache"), "planner")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(cache, "planner")
     path = os.path.join(folder, "agent-" + sys.argv[1] + ".pyz")
     if not (os.path.exists(path) and os.path.getsize(path) == int(sys.argv[2])):
         os.makedirs(folder, exist_ok=True)
@@ -80,7 +81,8 @@ def command(device: Device) -> list[str]:
     """What to run on a device: its Python, behind a container's prefix and variables where there are any."""
     archive = agent_archive()
     variables = [f"{name}={value}" for name, value in device.environment.items()]
-    return [*device.prefix, *(["env", *variables] if variables else []), device.python, "-c", BOOTSTRAP, archive.digest, str(len(archive.data))]
+    python = [*(["env", *variables] if variables else []), device.python]
+    return [*device.prefix, *python, "-c", BOOTSTRAP, archive.digest, str(len(archive.data))]
 
 
 def hand_over(process: Process, device: str, python: str) -> bytes:
@@ -100,9 +102,11 @@ def hand_over(process: Process, device: str, python: str) -> bytes:
         if word == "need":
             process.write(agent_archive().data)
         elif word == "old":
-            raise RemoteError(f"{device}: {python} is Python {rest}; set `python` in the fleet file to one of 3.6 or newer")
+            remedy = "set `python` in the fleet file to one of 3.6 or newer"
+            raise RemoteError(f"{device}: {python} is Python {rest}; {remedy}")
         else:
-            raise RemoteError(f"{device}: cannot keep the agent in its cache: {rest}; free some space there, or set XDG_CACHE_HOME in `environment`")
+            remedy = "free some space there, or set XDG_CACHE_HOME in `environment`"
+            raise RemoteError(f"{device}: cannot keep the agent in its cache: {rest}; {remedy}")
 
 
 def _line(process: Process, device: str, python: str, buffer: bytes) -> tuple[bytes, bytes]:

@@ -1,0 +1,167 @@
+"""The agent as its controller sees it: lines in, lines out, and nothing left when the controller is gone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.running import ROOT, until
+
+#: The real agent with a few verbs more.
+PROGRAM = """
+import os, subprocess, sys, time
+from backends import agent, verbs
+
+def noisy(job):
+    print("to sys.stdout", flush=True)
+    os.write(1, b'{"id": 1, "result": "a forgery"}\\n')
+    subprocess.run(["echo", "from a child"])
+    return "done"
+
+def child(job):
+    return subprocess.Popen(["sleep", "1000"]).pid
+
+def stubborn(job):
+    job.emit("busy")
+    time.sleep(1000)
+
+def patient(job):
+    job.emit("waiting")
+    job.go.wait()
+    job.emit("going")
+    job.stopping.wait()
+    return "stopped"
+
+def fails(job, how):
+    raise KeyError(how)
+
+verbs.VERBS.update(noisy=noisy, child=child, stubborn=stubborn, patient=patient, fails=fails)
+agent.SILENCE_S = float(sys.argv[1])
+agent.main()
+"""
+
+
+class Controller:
+    """Talks to an agent in its own words."""
+
+    def __init__(self, folder: Path, silence_s: float) -> None:
+        self.popen = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(silence_s)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert self.line()["hello"]["pid"] == self.popen.pid
+
+    def say(self, number: int | None, verb: str, blob: bytes = b"", **args: Any) -> None:
+        order = json.dumps({"id": number, "verb": verb, "args": args}).encode()
+        self.popen.stdin.write(order + b"\n" + blob)
+        self.popen.stdin.flush()
+
+    def line(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.popen.stdout.readline())
+        return answer
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[Controller]:
+    made = Controller(tmp_path, 20.0)
+    yield made
+    made.popen.kill()
+    made.popen.communicate()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_nothing_that_is_printed_reaches_the_controller(controller: Controller) -> None:
+    controller.say(1, "noisy")
+    assert controller.line() == {"id": 1, "result": "done"}
+    controller.popen.stdin.close()
+    said = controller.popen.stderr.read()
+    assert b"to sys.stdout" in said and b"forgery" in said and b"from a child" in said
+
+
+def test_orders_are_carried_out_side_by_side(controller: Controller) -> None:
+    controller.say(1, "patient")
+    assert controller.line() == {"id": 1, "event": "waiting"}
+    controller.say(2, "clock")
+    assert controller.line()["id"] == 2
+    controller.say(None, "go", id=1)
+    assert controller.line() == {"id": 1, "event": "going"}
+    controller.say(None, "stop", id=1)
+    assert controller.line() == {"id": 1, "result": "stopped"}
+
+
+def test_a_failure_says_what_where_and_of_which_kind(controller: Controller) -> None:
+    controller.say(1, "fails", how="badly")
+    error = controller.line()["error"]
+    assert error["kind"] == "KeyError" and error["message"] == "'badly'" and "line" in error["traceback"]
+    controller.say(2, "no such verb")
+    assert controller.line()["error"]["message"] == "'no such verb'"
+
+
+def test_files_travel_byte_for_byte(controller: Controller) -> None:
+    content = bytes(range(256)) * 5000 + b"\n{}\n"
+    controller.say(1, "store", blob=content, name="some.bin", size=len(content))
+    path = controller.line()["result"]
+    controller.say(2, "fetch", path=path)
+    assert controller.line() == {"id": 2, "result": None, "blob": len(content)}
+    assert controller.popen.stdout.read(len(content)) == content
+    controller.say(3, "stored", name="another.bin")
+    assert controller.line()["result"] is None
+
+
+def test_a_file_keeps_to_its_folder(controller: Controller) -> None:
+    controller.say(1, "store", blob=b"x", name="../outside", size=1)
+    assert "plain file name" in controller.line()["error"]["message"]
+
+
+@pytest.mark.parametrize("busy", ["stubborn", None])
+def test_it_ends_with_its_children_when_its_input_ends(controller: Controller, busy: str | None) -> None:
+    controller.say(1, "child")
+    child = controller.line()["result"]
+    if busy is not None:
+        controller.say(2, busy)
+        controller.line()
+    assert alive(child)
+    controller.popen.stdin.close()
+    controller.popen.wait(5.0)
+    until(lambda: not alive(child), 2.0, lambda: "its child is left behind")
+
+
+def test_it_ends_when_its_input_ends_within_a_file(controller: Controller) -> None:
+    controller.say(1, "store", blob=b"half", name="some.bin", size=8)
+    controller.popen.stdin.close()
+    controller.popen.wait(5.0)
+
+
+def test_it_ends_when_the_pings_stop(tmp_path: Path) -> None:
+    controller = Controller(tmp_path, 1.0)
+    controller.say(1, "child")
+    child = controller.line()["result"]
+    for _ in range(8):
+        time.sleep(0.25)
+        controller.say(None, "ping")
+    assert alive(child)
+    controller.popen.wait(5.0)
+    until(lambda: not alive(child), 2.0, lambda: "its child is left behind")
+    controller.popen.communicate()
+
+
+def test_ctrl_c_is_the_controllers_to_handle(controller: Controller) -> None:
+    controller.popen.send_signal(signal.SIGINT)
+    controller.say(1, "clock")
+    assert controller.line()["result"] > 0
