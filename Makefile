@@ -16,7 +16,7 @@ demo: venv
 # Import contracts and the Python 3.6 of what ships to devices are tests of their own.
 test: export OMP_NUM_THREADS = 1
 test: lint
-	$(BIN)/python -m pytest -n auto -rs
+	$(BIN)/python -m pytest -n auto --dist loadgroup -rs
 
 lint: venv
 	$(BIN)/ruff check .

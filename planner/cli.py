@@ -137,17 +137,18 @@ def profile(
     from backends.base import FRAMEWORKS
     from planner import render
     from planner.fleet import load_fleet
-    from planner.profile import Profiler, Wanted, chosen
+    from planner.profile import Profiler, Wanted
     from planner.views import profile as view
     from profilers.steptime import PROTOCOLS
 
     args.known("--protocol", protocol, PROTOCOLS)
     args.known("--framework", framework, FRAMEWORKS)
-    devices = chosen(load_fleet(fleet), device or [])
+    devices = load_fleet(fleet)
     shape, classes = args.shape_of(data)
     wanted = Wanted(tuple(model or ["cifar10"]), batch_size, protocol, framework, shape, classes, steps)
     with render.progress() as on_progress:
-        measured = Profiler(devices, wanted, out, on_progress, fresh).run(out.with_suffix(".log"))
+        profiler = Profiler(devices, wanted, out, on_progress, fresh, device or ())
+        measured = profiler.run(out.with_suffix(".log"))
     render.show(view.to_json(measured, out) if as_json else view.render(measured, out))
     if all(part.error is not None for part in measured.devices.values()):
         raise typer.Exit(1)

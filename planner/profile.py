@@ -48,10 +48,23 @@ class Wanted(NamedTuple):
 
 
 class Profiler:
-    """Measures what is still missing and writes the profile after every part."""
+    """Measures what is still missing, on the devices named in ``only`` or on all, and writes after every part.
 
-    def __init__(self, fleet: Fleet, wanted: Wanted, path: Path, on_progress: OnProgress, fresh: bool = False) -> None:
+    What the profile holds of other devices of the fleet stays. ``fresh``: measure again what is there.
+    Raises FleetError where ``only`` names no device of the fleet, RecordError where the profile cannot be read.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        wanted: Wanted,
+        path: Path,
+        on_progress: OnProgress,
+        fresh: bool = False,
+        only: Sequence[str] = (),
+    ) -> None:
         self._fleet = fleet
+        self._chosen = tuple(fleet.device(name) for name in only) or fleet.devices
         self._wanted = wanted
         self._path = path
         self._on_progress = on_progress
@@ -72,7 +85,7 @@ class Profiler:
         return self.profile
 
     def _measure(self, crew: Crew) -> None:
-        crew.open(self._fleet.devices)
+        crew.open(self._chosen)
         for name, error in crew.errors.items():
             self._note(name, error=str(error))
         in_parallel(crew.agents, lambda name: self._device(crew.devices[name], crew.agents[name]))
@@ -83,21 +96,32 @@ class Profiler:
         links: tuple[records.LinkProfile, ...] = ()
         fans: tuple[records.FanProfile, ...] = ()
         took: dict[str, float] = {}
-        if self._path.exists() and not fresh:
+        chosen = {device.name for device in self._chosen}
+        again = chosen if fresh else set()
+        names = {device.name for device in self._fleet.devices}
+        if self._path.exists() and again != names:
             before = load_profile(self._path)
-            names = {device.name for device in self._fleet.devices}
-            kept = {name: device for name, device in before.devices.items() if name in names}
+            kept = {name: device for name, device in before.devices.items() if name in names - again}
             young = time.time() - LINK_AGE_S
             links = tuple(
-                link for link in before.links if link.measured_s > young and {link.source, link.target} <= names
+                link
+                for link in before.links
+                if link.measured_s > young
+                and {link.source, link.target} <= names
+                and not {link.source, link.target} <= again
             )
-            fans = tuple(fan for fan in before.fans if fan.measured_s > young and {fan.host, *fan.bytes_per_s} == names)
+            fans = tuple(
+                fan
+                for fan in before.fans
+                if fan.measured_s > young and {fan.host, *fan.bytes_per_s} == names and not again
+            )
             took = before.took_s
         devices = {
             device.name: DeviceProfile(declared(device), None, None, (), None, {}) for device in self._fleet.devices
         }
         for name, old in kept.items():
-            devices[name] = old._replace(device=devices[name].device, error=None)
+            error = None if name in chosen else old.error
+            devices[name] = old._replace(device=devices[name].device, error=error)
         steps = self._wanted.steps_planned
         return Profile(records.SCHEMA, planner.__version__, time.time(), devices, links, fans, took, steps)
 
@@ -237,8 +261,3 @@ def place_model(agent: Agent, model: str) -> str:
     path, _, function = model.rpartition(":")
     source = Path(path).read_bytes()
     return f"{agent.store(f'model-{models.fingerprint(model)}.py', source)}:{function}"
-
-
-def chosen(fleet: Fleet, names: Sequence[str]) -> Fleet:
-    """The fleet with only the named devices; all of them where none is named. Raises FleetError on a typo."""
-    return Fleet(tuple(fleet.device(name) for name in names), fleet.path) if names else fleet

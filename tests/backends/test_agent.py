@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +71,19 @@ class Controller:
         answer: dict[str, Any] = json.loads(self.popen.stdout.readline())
         return answer
 
+    def close(self) -> None:
+        self.popen.kill()
+        self.popen.wait()
+        for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
+            with suppress(BrokenPipeError):
+                stream.close()
+
 
 @pytest.fixture
 def controller(tmp_path: Path) -> Iterator[Controller]:
     made = Controller(tmp_path, 20.0)
     yield made
-    made.popen.kill()
-    made.popen.communicate()
+    made.close()
 
 
 def alive(pid: int) -> bool:
@@ -158,7 +165,7 @@ def test_it_ends_when_the_pings_stop(tmp_path: Path) -> None:
     assert alive(child)
     controller.popen.wait(5.0)
     until(lambda: not alive(child), 2.0, lambda: "its child is left behind")
-    controller.popen.communicate()
+    controller.close()
 
 
 def test_ctrl_c_is_the_controllers_to_handle(controller: Controller) -> None:

@@ -1,0 +1,85 @@
+"""Profiling through what goes wrong in it: what was measured once is not measured again."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.running import FASHION, Command, agents, fleet_file, gone, run, signal_all, tiny_model, until
+
+pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    """A folder with a fleet of two devices, the second of which takes its time, and a model."""
+    fleet_file(tmp_path, {"desktop": {}, "tx2": {"slowdown": 30}})
+    tiny_model(tmp_path, 0.0)
+    return tmp_path
+
+
+def profiling(folder: Path, *arguments: str) -> tuple[str, ...]:
+    return ("profile", "--model", f"{folder}/tiny.py:tiny", "--data", str(FASHION), "--batch-size", "2", *arguments)
+
+
+def device(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / "profile.json"
+    found: dict[str, Any] = json.loads(path.read_text())["devices"][name] if path.exists() else {"steps": []}
+    return found
+
+
+def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_measured(pair: Path) -> None:
+    command = Command(pair, *profiling(pair))
+    command.says("tx2: ")
+    until(lambda: device(pair, "desktop")["steps"], 60, lambda: command.errors)
+    signal_all(agents(pair, "tx2"), signal.SIGKILL)
+    assert command.ended() == 0, command.errors
+    measured = device(pair, "desktop")
+    assert measured["error"] is None
+    assert "tx2" in device(pair, "tx2")["error"] and device(pair, "tx2")["steps"] == []
+    gone(pair)
+
+    fleet_file(pair, {"desktop": {}, "tx2": {}})
+    command = Command(pair, *profiling(pair))
+    until(lambda: device(pair, "tx2")["steps"], 60, lambda: command.errors)
+    command.popen.send_signal(signal.SIGINT)
+    assert command.ended(10) == 130
+    assert command.errors.count("measured before") == 1
+    assert [device(pair, "desktop")[part] for part in ("steps", "idle", "took_s")] == [
+        measured[part] for part in ("steps", "idle", "took_s")
+    ]
+    assert device(pair, "tx2")["error"] is None and len(device(pair, "tx2")["steps"]) == 1
+    gone(pair)
+
+
+def test_one_device_may_be_measured_and_what_is_known_of_others_stays(pair: Path) -> None:
+    fleet_file(pair, {"desktop": {}, "tx2": {}})
+    for name in ("desktop", "tx2"):
+        command = run(pair, *profiling(pair, "--device", name))
+        assert command.popen.returncode == 0, command.errors
+    assert device(pair, "desktop")["steps"] and device(pair, "tx2")["steps"]
+    links = json.loads((pair / "profile.json").read_text())["links"]
+    assert {(link["source"], link["target"]) for link in links} == {("desktop", "desktop"), ("tx2", "tx2")}
+
+
+def test_a_profile_that_is_truncated_is_named_and_may_be_made_again(pair: Path) -> None:
+    (pair / "profile.json").write_text('{"schema": 1, "devices"')
+    command = run(pair, *profiling(pair))
+    assert command.popen.returncode == 1
+    assert "profile.json" in command.last_line and "--fresh" in command.last_line
+
+
+def test_an_unknown_model_is_named_with_the_nearest(pair: Path) -> None:
+    command = run(pair, "profile", "--model", "ciphr")
+    assert command.popen.returncode == 1
+    assert "ciphr" in command.last_line and "cipher" in command.last_line
+
+
+def test_a_model_file_with_a_mistake_is_named_with_its_line(pair: Path) -> None:
+    (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
+    command = run(pair, *profiling(pair, "--json"))
+    assert command.popen.returncode == 1
+    errors = [device["error"] for device in json.loads(command.output)["devices"].values()]
+    assert all("NameError" in error and ".py:2" in error for error in errors)
