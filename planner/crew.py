@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +76,30 @@ class Crew:
 
 
 def in_parallel(names: Iterable[str], work: Callable[[str], None]) -> None:
-    """Call ``work`` for each name in a few threads; the first exception, if any, is raised when all have ended.
+    """Call ``work`` for each name in a few threads; the first exception is raised when all have ended.
 
-    Ctrl-C is raised at once: closing the crew is what ends the threads.
+    Ctrl-C is raised at once. The threads are daemons, so that none that still waits for a device holds up the
+    end of the program; closing the crew ends the others.
     """
-    pool = ThreadPoolExecutor(AT_ONCE)
-    futures = [pool.submit(work, name) for name in names]
-    try:
-        wait(futures)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    for future in futures:
+    futures: dict[str, Future[None]] = {name: Future() for name in names}
+    waiting = iter(list(futures.items()))
+    taking = threading.Lock()
+
+    def serve() -> None:
+        while True:
+            with taking:
+                name, future = next(waiting, ("", None))
+            if future is None:
+                return
+            try:
+                work(name)
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+    for _ in range(min(AT_ONCE, len(futures))):
+        threading.Thread(target=serve, daemon=True).start()
+    wait(futures.values())
+    for future in futures.values():
         future.result()

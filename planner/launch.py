@@ -121,9 +121,7 @@ class Launch:
             agent = self._crew.agents[name]
             self._note(name, {"sending": len(shards[name].content) + len(test.content)})
             files = (training.place(agent, shards[name]), training.place(agent, test))
-            parts[name] = training.part(
-                agent, plan, options, self._dataset, name, self._slowdowns[name], files
-            )
+            parts[name] = training.part(agent, plan, options, self._dataset, name, self._slowdowns[name], files)
 
         in_parallel(plan.names, bring)
         return parts
@@ -339,10 +337,7 @@ class Launch:
         folder = self._folder.path if self._folder.checkpoint.exists() else self._before
         if folder is None:
             return "; no checkpoint had been taken"
-        return (
-            f"; the last checkpoint is {RunFolder(folder).checkpoint}, "
-            f"go on with `planner train --resume {folder}`"
-        )
+        return f"; the last checkpoint is {RunFolder(folder).checkpoint}, go on with `planner train --resume {folder}`"
 
     def _note(self, source: str, event: Event) -> None:
         try:

@@ -141,8 +141,9 @@ class Profiler:
                 self._steps(device, agent, model)
             self._on_progress(device.name, "done", 1.0)
         except PlannerError as error:
-            self._note(device.name, error=str(error))
-            self._on_progress(device.name, f"failed: {error}", None)
+            if not self._stopped:
+                self._note(device.name, error=str(error))
+                self._on_progress(device.name, f"failed: {error}", None)
 
     def _facts(self, device: Device, agent: Agent) -> None:
         self._on_progress(device.name, "facts", None)

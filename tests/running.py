@@ -64,8 +64,18 @@ def plan_file(path: Path, model: str, names: Iterable[str], steps: int, fingerpr
     """A plan made by hand: the first device is the server too."""
     workers = tuple(
         PlannedWorker(
-            name=name, steps=steps / 2, cycle_s=0.02, build_s=0.1, cores=1.0, idle_w=3.0, busy_w=12.0,
-            power_w=10.0, power_source="nameplate", alpha_time=1.0, beta_time=0.0, alpha_power=None,
+            name=name,
+            steps=steps / 2,
+            cycle_s=0.02,
+            build_s=0.1,
+            cores=1.0,
+            idle_w=3.0,
+            busy_w=12.0,
+            power_w=10.0,
+            power_source="nameplate",
+            alpha_time=1.0,
+            beta_time=0.0,
+            alpha_power=None,
             beta_power=None,
         )  # fmt: skip
         for name in names

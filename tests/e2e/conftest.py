@@ -47,7 +47,9 @@ def ssh_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     _new_key(folder / "client")
     with ExitStack() as stack:
         ports = {name: _serve(folder, stack) for name in SLOWDOWNS}
-        (folder / "config").write_text(f"Host *\n  UserKnownHostsFile {folder}/known_hosts\n  GlobalKnownHostsFile none\n")
+        (folder / "config").write_text(
+            f"Host *\n  UserKnownHostsFile {folder}/known_hosts\n  GlobalKnownHostsFile none\n"
+        )
         (folder / "fleet.toml").write_text(_fleet(folder, ports))
         yield folder
 
@@ -86,7 +88,7 @@ def _serve(folder: Path, stack: ExitStack) -> int:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    until(listening, 10, lambda: log.read_text())
+    until(listening, 10, log.read_text)
     return port
 
 

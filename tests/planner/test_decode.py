@@ -70,7 +70,7 @@ def test_a_truncated_file_names_its_line_and_the_remedy(tmp_path: Path) -> None:
     decode.save(whole(), path)
     path.write_text(path.read_text()[:200])
     with pytest.raises(
-        RecordError, match=r"profile.json, line \d+: not JSON .*; run `planner profile` again"
+        RecordError, match=r"profile.json, line \d+: not JSON .*; run `planner profile --fresh`"
     ):
         load_profile(path)
 
@@ -79,7 +79,7 @@ def test_another_schema_is_refused_before_anything_else(tmp_path: Path) -> None:
     path = tmp_path / "profile.json"
     path.write_text('{"schema": 99, "something": "else"}')
     with pytest.raises(
-        RecordError, match="schema: written as 99, this planner reads 1; run `planner profile`"
+        RecordError, match="schema: written as 99, this planner reads 1; run `planner profile --fresh`"
     ):
         load_profile(path)
 
@@ -88,7 +88,7 @@ def test_another_schema_is_refused_before_anything_else(tmp_path: Path) -> None:
 def test_other_files_are_refused_by_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "profile.json"
     path.write_bytes(content)
-    with pytest.raises(RecordError, match="profile.json.*run `planner profile` again"):
+    with pytest.raises(RecordError, match="profile.json.*run `planner profile --fresh`"):
         load_profile(path)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,14 @@ def test_a_model_file_with_a_mistake_is_named_with_its_line(pair: Path) -> None:
     assert command.popen.returncode == 1
     errors = [device["error"] for device in json.loads(command.output)["devices"].values()]
     assert all("NameError" in error and ".py:2" in error for error in errors)
+
+
+def test_ctrl_c_does_not_wait_for_a_device_that_never_answers(pair: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        with (pair / "fleet.toml").open("a") as fleet:
+            fleet.write(f'[devices.tx1]\naddress = "someone@127.0.0.1:{silent.getsockname()[1]}"\n')
+        command = Command(pair, *profiling(pair))
+        until(lambda: len(agents(pair)) == 2, 20, lambda: command.errors)
+        command.popen.send_signal(signal.SIGINT)
+        assert command.ended(5) == 130
+    gone(pair)

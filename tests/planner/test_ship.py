@@ -69,7 +69,9 @@ def test_what_a_power_failure_left_is_replaced(tmp_path: Path) -> None:
         assert kept(tmp_path).read_bytes() == ship.agent_archive().data
 
 
-@pytest.mark.parametrize("noise", ["echo 'Welcome to tx2!'; echo; echo '{\"hello\": 1}'", "printf 'Last login: today '"])
+@pytest.mark.parametrize(
+    "noise", ["echo 'Welcome to tx2!'; echo; echo '{\"hello\": 1}'", "printf 'Last login: today '"]
+)
 def test_what_a_login_prints_does_not_matter(tmp_path: Path, noise: str) -> None:
     python = script(tmp_path / "python", f'{noise}\nexec "{sys.executable}" "$@"')
     with agent_on(device(tmp_path / "cache", python)) as agent:
@@ -79,7 +81,10 @@ def test_what_a_login_prints_does_not_matter(tmp_path: Path, noise: str) -> None
 def test_a_prefix_comes_first(tmp_path: Path) -> None:
     inside = script(tmp_path / "inside", 'export INSIDE="$1"; shift; exec "$@"')
     contained = Device(
-        name="tx2", python=sys.executable, prefix=(inside, "box"), environment={"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        name="tx2",
+        python=sys.executable,
+        prefix=(inside, "box"),
+        environment={"XDG_CACHE_HOME": str(tmp_path / "cache")},
     )
     with agent_on(contained) as agent:
         assert b"INSIDE=box" in Path(f"/proc/{agent.pid}/environ").read_bytes()
