@@ -5,7 +5,7 @@ from typing import Any, Dict
 
 import numpy as np
 
-from backends import optimise
+from backends import optimise, wire
 from backends.base import Optimiser
 from backends.checkpoint import Checkpoint
 from backends.layout import Layout
@@ -65,3 +65,13 @@ class Central:
         # type: () -> Any
         """Mean seconds of an update; None before the first."""
         return self._update_s / self._updates if self._updates else None
+
+
+def from_worker(connection, layout):
+    # type: (wire.Connection, Layout) -> Central
+    """Ask a worker for the initial weights and state of a run. Raises WireError where they do not come."""
+    weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
+    buffers = wire.as_bytes((weights, state))
+    connection.send({"initial": True})
+    connection.receive(lambda _: buffers)
+    return Central(layout, weights, np.zeros_like(weights), state)

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
-from backends import checkpoint, wire
+from backends import central, checkpoint, wire
 from backends.central import Central
 from backends.door import Door
 from backends.layout import Layout
@@ -170,7 +170,7 @@ class Server:
         """Agree on the layout; the first worker of a new run gives the initial weights, others get the run's state."""
         with self._introduction:
             if self._central is None:
-                self._central = self._initial(connection, layout)
+                self._central = central.from_worker(connection, layout)
                 state = None
             else:
                 state = self._state()
@@ -180,15 +180,6 @@ class Server:
             connection.send({"initial": False}, wire.as_bytes((state,)))
         peer.gradients = np.empty(layout.parameters, np.float32)
         peer.state = np.empty(layout.state, np.float32)
-
-    @staticmethod
-    def _initial(connection, layout):
-        # type: (wire.Connection, Layout) -> Central
-        weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
-        buffers = wire.as_bytes((weights, state))
-        connection.send({"initial": True})
-        connection.receive(lambda _: buffers)
-        return Central(layout, weights, np.zeros_like(weights), state)
 
     # -- work --------------------------------------------------------------------------------------
 
@@ -203,10 +194,10 @@ class Server:
         payload = [self._model.weights]
         if ticket.kind == EVALUATE:
             payload.append(self._state())
-            connection.send(ticket._asdict(), wire.as_bytes(payload))
+        connection.send(ticket._asdict(), wire.as_bytes(payload))
+        if ticket.kind == EVALUATE:
             self._evaluated(name, ticket, connection.receive().meta)
         else:
-            connection.send(ticket._asdict(), wire.as_bytes(payload))
             buffers = wire.as_bytes((peer.gradients, peer.state))
             loss = wire.number(connection.receive(lambda _: buffers).meta, "loss")
             self._learn(name, peer, ticket, version, loss)
@@ -219,13 +210,16 @@ class Server:
         if not (math.isfinite(loss) and finite(peer.gradients) and finite(peer.state)):
             self._diverged(name, ticket, loss)
             return
-        model = self._model
         with self._lock:
             step = self._tickets.done
-            model.update(peer.gradients, self.work.optimiser, self.work.rate(step))
-            model.report(name, peer.state)
+            self._model.update(peer.gradients, self.work.optimiser, self.work.rate(step))
+            self._model.report(name, peer.state)
             peer.learnt(loss, step - version)
-            self._note_step(self._tickets.complete(name))
+            done = self._tickets.complete(name)
+            if done == self.work.steps:
+                self._ended = time.monotonic()
+            elif self.work.checkpoint_every and done % self.work.checkpoint_every == 0:
+                self._saver.behind(self._snapshot, self._model.layout)
 
     def _evaluated(self, name, ticket, answer):
         # type: (str, Ticket, Dict[str, Any]) -> None
@@ -244,13 +238,6 @@ class Server:
         self._emit({"diverged": name, "step": ticket.step, "loss": str(loss)})
         self._stop(diverged(name, ticket, loss))
         self._tickets.abandon(name)
-
-    def _note_step(self, done):
-        # type: (int) -> None
-        if done == self.work.steps:
-            self._ended = time.monotonic()
-        elif self.work.checkpoint_every and done % self.work.checkpoint_every == 0:
-            self._saver.behind(self._snapshot, self._model.layout)
 
     # -- state -------------------------------------------------------------------------------------
 

@@ -4,8 +4,7 @@
 
 Both are timed by turns in one run, so that the machine's drift falls out of their ratio. Target: at most 2. With
 momentum the model's bytes on the server are its weights and its momentum: an update reads three arrays and writes
-two, where a copy of the weights alone reads one and writes one. The ratio to either copy is printed; the target is
-for what the update changes.
+two, where a copy of the weights alone reads one and writes one: 2.5 times the traffic. Both ratios are printed.
 """
 
 import argparse
@@ -79,7 +78,8 @@ def measure() -> list[dict[str, Any]]:
 
 
 def shown(ratio: dict[str, float]) -> str:
-    return "{median:5.2f} ({low_quartile:.2f} to {high_quartile:.2f})".format_map(ratio)
+    mark = "*" if ratio["median"] > TARGET else " "
+    return "{median:5.2f}{mark} ({low_quartile:.2f} to {high_quartile:.2f})".format(mark=mark, **ratio)
 
 
 def main() -> None:
@@ -92,11 +92,11 @@ def main() -> None:
         return
     print(" model  momentum  decay   update / copy of weights   update / copy of what it changes")
     for row in rows:
-        missed = row["to_changed"]["median"] > TARGET
         print(
             f"{row['model_mb']:>3} MB  {row['momentum']:8g}  {row['weight_decay']:<6g}  "
-            f"{shown(row['to_weights']):25}  {shown(row['to_changed'])}{f'  above {TARGET:g}' if missed else ''}"
+            f"{shown(row['to_weights']):25}  {shown(row['to_changed'])}"
         )
+    print(f"* above the target of {TARGET:g}")
 
 
 if __name__ == "__main__":

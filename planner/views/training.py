@@ -21,7 +21,7 @@ from planner.wattage import window_watts
 from profilers.records import Window
 
 #: What is worth a line of its own, besides evaluations.
-TOLD = ("joined", "dropped", "silent", "lost", "refused", "checkpoint_failed", "diverged")
+TOLD = ("joined", "dropped", "silent", "lost", "refused", "checkpoint_failed", "log_failed", "diverged")
 #: Seconds between lines of progress where standard error is no terminal.
 EVERY_S = 10.0
 

@@ -39,6 +39,8 @@ def test_an_unknown_schedule_is_refused_with_the_known_ones():
         schedule("linear", 4)
 
 
-@given(kind=some.sampled_from(KINDS), steps=some.integers(0, 100), warmup=some.integers(0, 20), step=some.integers(0, 200))
+@given(
+    kind=some.sampled_from(KINDS), steps=some.integers(0, 100), warmup=some.integers(0, 20), step=some.integers(0, 200)
+)
 def test_a_factor_lies_between_nothing_and_the_full_rate(kind, steps, warmup, step):
     assert 0.0 <= schedule(kind, steps, warmup).factor(step) <= 1.0
