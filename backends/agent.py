@@ -2,7 +2,7 @@
 
 → {"id": 1, "verb": "facts", "args": {}}
 ← {"id": 1, "event": …} …, then {"id": 1, "result": …} or {"id": 1, "error": …}
-→ {"id": 2, "verb": "stop" or "go", "args": {"id": 1}}  → {"verb": "ping"}
+→ {"id": 2, "verb": "stop" or "go", "args": {"id": 1}}  → {"verb": "ping"} ← {"pong": true}
 → {"id": 3, "verb": "store", "args": {"name": …, "size": n}} and n raw bytes
 → {"id": 4, "verb": "fetch", "args": {"path": …}}  ← {"id": 4, "result": …, "blob": n} and n raw bytes
 
@@ -127,6 +127,7 @@ class Agent:
         # type: (Dict[str, Any]) -> None
         verb, args = order["verb"], order.get("args", {})
         if verb == "ping":
+            self._answers.send({"pong": True})
             return
         if verb in ("go", "stop"):
             job = self._jobs.get(args["id"])

@@ -1,6 +1,10 @@
 """Files that the controller keeps on a device: one cache folder, plain names, written whole or not at all."""
 
 import os
+import time
+
+#: Seconds after which a file that no run has asked for is removed.
+UNUSED_S = 30 * 86400.0
 
 
 def cache():
@@ -20,10 +24,23 @@ def path(name):
     return os.path.join(cache(), name)
 
 
+def prune():
+    # type: () -> None
+    """Remove what nobody has used for a month: a device's card is small."""
+    for name in os.listdir(cache()):
+        old = os.path.join(cache(), name)
+        try:
+            if time.time() - os.path.getmtime(old) > UNUSED_S:
+                os.unlink(old)
+        except OSError:
+            pass  # another agent was quicker, or it is not ours
+
+
 def store(job, name, data):
     # type: (object, str, bytes) -> str
     """Keep ``data`` under ``name``; returns its path. Raises OSError that names the path, e.g. on a full disk."""
     target = path(name)
+    prune()
     temporary = "%s.%d" % (target, os.getpid())
     try:
         with open(temporary, "wb") as stream:
@@ -41,7 +58,10 @@ def stored(job, name):
     # type: (object, str) -> object
     """The path of a file kept under ``name``, or None."""
     target = path(name)
-    return target if os.path.exists(target) else None
+    if not os.path.exists(target):
+        return None
+    os.utime(target, None)  # in use: see prune
+    return target
 
 
 def fetch(job, path):

@@ -158,11 +158,11 @@ def accept(sock, tls, timeout_s):
     return _wrap(sock, tls, True, timeout_s)
 
 
-def connect(address, port, tls, timeout_s, source=None):
+def connect(address, port, tls, timeout_s):
     # type: (str, int, ssl.SSLContext, float, Optional[str]) -> Connection
     """Connect to a run's server; raises WireError where it is not reached or is not that server."""
     try:
-        sock = socket.create_connection((address, port), timeout_s, (source, 0) if source else None)
+        sock = socket.create_connection((address, port), timeout_s)
     except OSError as error:
         raise WireError("cannot reach %s:%d: %s" % (address, port, error)) from error
     connection = _wrap(sock, tls, False, timeout_s)

@@ -9,10 +9,11 @@ import itertools
 import statistics
 
 from namespaces import Star, bucket_bytes
-from planner.linkprobe import Outstanding
-from profilers.records import LinkProfile
 from reporting import Spread, parser, show
 from runs import agents, measure, train
+
+from planner.linkprobe import Outstanding
+from profilers.records import LinkProfile
 
 MODEL_BYTES = (240_000, 4_000_000, 25_000_000)
 RATES_MBIT = (100.0, 1000.0)

@@ -6,9 +6,10 @@ divided among them, over the predicted time of the best cluster.
 
 from pathlib import Path
 
+from reporting import parser, show
+
 from planner import plan
 from planner.profilefile import Profile, load_profile
-from reporting import parser, show
 
 STEPS = 100_000
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
-from backends import wire
 from endpoint import Endpoint
 from namespaces import Star
+
+from backends import wire
 from planner.agents import Agent
 from planner.certificates import Authority
 from planner.fleet import Device

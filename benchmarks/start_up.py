@@ -13,9 +13,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import synthetic
+from reporting import Spread, parser, show
+
 from planner import plan
 from planner.agents import Agent
 from planner.decode import save
@@ -24,7 +27,6 @@ from planner.profilefile import Profile
 from planner.remote import connect
 from planner.ship import agent_archive
 from profilers.records import Samples
-from reporting import Spread, parser, show
 
 COMMAND = "from planner.cli import main; main()"
 DEVICES = 12
@@ -48,7 +50,8 @@ def _command_line(rounds: int) -> list[dict[str, object]]:
 
 
 def _python(code: str, *arguments: str) -> float:
-    return _timed(lambda: subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL))
+    command = [sys.executable, "-c", code, *arguments]
+    return _timed(partial(subprocess.run, command, check=True, stdout=subprocess.DEVNULL))
 
 
 def _agents(rounds: int) -> list[dict[str, object]]:
@@ -64,8 +67,8 @@ def _agent_rows(way: str, device: Device, rounds: int) -> list[dict[str, object]
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as cache:
             empty = Device(**{**vars(device), "environment": {"XDG_CACHE_HOME": cache}})
-            first.append(_timed(lambda: _start(empty)))
-            cached.append(_timed(lambda: _start(empty)))
+            first.append(_timed(partial(_start, empty)))
+            cached.append(_timed(partial(_start, empty)))
     return [_row(f"agent, {way}, first", first), _row(f"agent, {way}, cached", cached)]
 
 
@@ -116,7 +119,7 @@ def _await_port(port: int) -> None:
 def _recommendations(rounds: int) -> list[dict[str, object]]:
     """In one process, and as the whole command that reads a file and prints a table."""
     made = _made_up()
-    inside = [_timed(lambda: plan.recommend(made, {"edp": 1.0})) for _ in range(rounds)]
+    inside = [_timed(partial(plan.recommend, made, {"edp": 1.0})) for _ in range(rounds)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "profile.json"
         save(made, path)

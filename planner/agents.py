@@ -6,6 +6,7 @@ import json
 import queue
 import re
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ from planner.fleet import Device
 from planner.remote.base import Process, Remote
 
 PING_S = 5.0
+#: An agent from which nothing has come for this long, though it was pinged, is lost.
+SILENCE_S = 30.0
+#: A Python that has not started the agent by then hangs.
+START_S = 60.0
 #: Errors over there that say that a connection was lost, not that something is wrong with the order.
 LOST = ("DeviceLostError", "WireError")
 Event = dict[str, Any]
@@ -86,6 +91,7 @@ class Agent:
         self._lock = threading.Lock()
         self._lost: str | None = None
         self._closed = threading.Event()
+        self._heard_s = self._written_s = time.monotonic()
         self._buffer = ship.hand_over(process, device.name, device.python)
         hello = self._hello(device.python)
         self.python: str = hello["python"]
@@ -96,7 +102,14 @@ class Agent:
     @classmethod
     def launch(cls, device: Device, remote: Remote, log: Path | None = None) -> "Agent":
         """Start an agent on a device. Raises RemoteError with the remedy where it does not start."""
-        return cls(device, remote.spawn(ship.command(device)), log)
+        process = remote.spawn(ship.command(device))
+        watchdog = threading.Timer(START_S, process.close)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            return cls(device, process, log)
+        finally:
+            watchdog.cancel()
 
     def start(self, verb: str, **args: Any) -> Call:
         """Give an order and return at once."""
@@ -133,6 +146,7 @@ class Agent:
             self._process.write(text)
             if blob:
                 self._process.write(blob)
+                self._written_s = time.monotonic()
 
     def failure(self, verb: str, error: dict[str, str]) -> Exception:
         """The exception for an error of the other side; its traceback goes into the log."""
@@ -155,6 +169,10 @@ class Agent:
                 self.order(None, "ping", {})
             except DeviceLostError:
                 return
+            # A large file that was being written held up the pings, so silence counts from its end.
+            if time.monotonic() - max(self._heard_s, self._written_s) > SILENCE_S:
+                self._give_up(f"nothing was heard from it for {SILENCE_S:g} s")
+                return
 
     def _hello(self, python: str) -> dict[str, Any]:
         """The agent's first words. Raises RemoteError where it ends before, e.g. without numpy."""
@@ -169,12 +187,14 @@ class Agent:
         try:
             while True:
                 message = json.loads(self._line())
+                if "pong" in message:
+                    continue
                 blob = self._exactly(message.get("blob", 0))
                 ends = "event" not in message
                 call = self._calls.pop(message["id"], None) if ends else self._calls.get(message["id"])
                 if call is not None:  # an order's threads may say something after its end
                     call.answers.put((message, blob))
-        except (DeviceLostError, ValueError) as error:
+        except (DeviceLostError, ValueError, KeyError, TypeError) as error:
             self._give_up(str(error))
 
     def _give_up(self, reason: str) -> None:
@@ -209,6 +229,7 @@ class Agent:
         chunk = self._process.read(1 << 16)
         if not chunk:
             raise DeviceLostError("the agent ended")
+        self._heard_s = time.monotonic()
         return chunk
 
 

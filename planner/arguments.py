@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # -- of several commands ---------------------------------------------------------------------------
 
 FleetPath = Annotated[Path, Option("--fleet", "-f", help="The fleet file.")]
+FleetOfPlan = Annotated[Path | None, Option("--fleet", "-f", help="The fleet file; the plan's if not given.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 Framework = Annotated[str, Option(help="What to compute with: torch.")]
 Metric = Annotated[str, Option("--metric", help="time, power, energy or edp.")]
@@ -91,15 +92,15 @@ BatchToPlan = Annotated[int | None, Option("--batch-size", min=1, help="With --m
 FrameworkToPlan = Annotated[
     str | None, Option("--framework", help="With --metric: what to compute with [torch].")
 ]
-LearningRate = Annotated[float, Option(help="Base learning rate of SGD.")]
+LearningRate = Annotated[float | None, Option(help="Base learning rate of SGD [0.01].")]
 Momentum = Annotated[float | None, Option(help="Momentum of SGD; 0.9 less what asynchrony adds if not given.")]
-WeightDecay = Annotated[float, Option(help="L2 weight decay.")]
-Schedule = Annotated[str, Option(help="Learning rate over the run: constant, cosine or step.")]
-Warmup = Annotated[int, Option(min=0, help="Steps over which the learning rate rises.")]
-Seed = Annotated[int, Option(min=0, help="Of weights, shards and batches.")]
-EvaluateEvery = Annotated[int, Option(min=0, help="Steps; 0 for once an epoch.")]
-CheckpointEvery = Annotated[int, Option(min=0, help="Steps; 0 for a tenth of the run.")]
-Heartbeat = Annotated[float, Option(help="Seconds of silence after which a worker is dropped.")]
+WeightDecay = Annotated[float | None, Option(help="L2 weight decay [0].")]
+Schedule = Annotated[str | None, Option(help="Learning rate over the run: [constant], cosine or step.")]
+Warmup = Annotated[int | None, Option(min=0, help="Steps over which the learning rate rises [0].")]
+Seed = Annotated[int | None, Option(min=0, help="Of weights, shards and batches [0].")]
+EvaluateEvery = Annotated[int | None, Option(min=0, help="Steps; [0] for once an epoch.")]
+CheckpointEvery = Annotated[int | None, Option(min=0, help="Steps; [0] for a tenth of the run.")]
+Heartbeat = Annotated[float | None, Option(help="Seconds of silence after which a worker is dropped [10].")]
 Resume = Annotated[Path | None, Option(help="Go on from this run folder's checkpoint.")]
 RunDir = Annotated[Path, Option(help="Where run folders are made.")]
 

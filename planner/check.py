@@ -1,12 +1,11 @@
 """The doctor: what each device lacks to take part, and what to do about it."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 from backends.base import FRAMEWORKS
-from planner import findings, ship
+from planner import findings
 from planner.agents import Agent
 from planner.crew import in_parallel
 from planner.decode import decode
@@ -15,13 +14,11 @@ from planner.findings import FAILED, OK, SKIPPED, Finding, Report
 from planner.fleet import Device, Fleet, suggest
 from planner.reachability import reachability
 from planner.remote import connect
-from planner.remote.base import Remote
 from profilers.records import Facts
 
 __all__ = ["Finding", "Report", "check"]
 
 #: A device that takes longer to start Python hangs.
-START_S = 60.0
 ANSWER_S = 60.0
 #: Boards load a framework and its CUDA libraries from a card.
 FRAMEWORK_S = 180.0
@@ -96,20 +93,10 @@ class Exam:
         for passed in ("reachable", "host key", "login"):
             self.note(Finding(self.device.name, passed, OK, detail))
         self._begin("python")
-        agent = self._launch(remote)
+        agent = Agent.launch(self.device, remote)
         self._stack.callback(agent.close)
         self.note(Finding(self.device.name, "python", OK, agent.python))
         return agent
-
-    def _launch(self, remote: Remote) -> Agent:
-        process = remote.spawn(ship.command(self.device))
-        watchdog = threading.Timer(START_S, process.close)
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            return Agent(self.device, process)
-        finally:
-            watchdog.cancel()
 
     def _ask(self, agent: Agent) -> None:
         """Everything the agent can tell. Raises RemoteError, RecordError."""

@@ -216,16 +216,16 @@ def train(
     batch_size: args.BatchToPlan = None,
     framework: args.FrameworkToPlan = None,
     steps: args.StepsToMake = None,
-    fleet: args.FleetPath = Path(runs.FLEET),
-    learning_rate: args.LearningRate = 0.01,
+    fleet: args.FleetOfPlan = None,
+    learning_rate: args.LearningRate = None,
     momentum: args.Momentum = None,
-    weight_decay: args.WeightDecay = 0.0,
-    schedule: args.Schedule = "constant",
-    warmup: args.Warmup = 0,
-    seed: args.Seed = 0,
-    evaluate_every: args.EvaluateEvery = 0,
-    checkpoint_every: args.CheckpointEvery = 0,
-    heartbeat: args.Heartbeat = 10.0,
+    weight_decay: args.WeightDecay = None,
+    schedule: args.Schedule = None,
+    warmup: args.Warmup = None,
+    seed: args.Seed = None,
+    evaluate_every: args.EvaluateEvery = None,
+    checkpoint_every: args.CheckpointEvery = None,
+    heartbeat: args.Heartbeat = None,
     resume: args.Resume = None,
     run_dir: args.RunDir = Path("runs"),
     as_json: args.AsJson = False,
@@ -233,11 +233,9 @@ def train(
     """Train on the planned cluster; compare with the prediction."""
     from backends.base import FRAMEWORKS
     from planner import render
-    from planner.fleet import load_fleet
     from planner.rank import METRICS
     from planner.run import Request
     from planner.run import train as run_training
-    from planner.training import Options
     from planner.views import training as view
 
     if metric is None:
@@ -245,14 +243,13 @@ def train(
     else:
         args.known("--metric", metric, METRICS)
         args.known("--framework", framework or "torch", FRAMEWORKS)
-    options = Options(
-        str(data) if data else "", learning_rate, momentum, weight_decay, schedule, warmup, seed,
-        evaluate_every, checkpoint_every, heartbeat,
-    )  # fmt: skip
-    request = Request(
-        load_fleet(fleet), plan, metric, model, steps, batch_size or 32, framework or "torch", options,
-        resume, run_dir,
-    )  # fmt: skip
+    options = {
+        "data": str(data) if data else None, "rate": learning_rate, "momentum": momentum,
+        "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
+        "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
+    }  # fmt: skip
+    given = {name: value for name, value in options.items() if value is not None}
+    request = Request(fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir)
     with view.training() as shown:
         result, folder = run_training(request, shown)
     render.show(result if as_json else view.render(result, folder))

@@ -60,6 +60,8 @@ class Launch:
         self._joined: set[str] = set()
         self._log_failed = False
         self._before: Path | None = None
+        self._courier: Agent | None = None
+        self._kept: list[str] = []
         self.windows: dict[str, list[Event]] = {name: [] for name in plan.names}
         self.spent: dict[str, list[list[float]]] = {name: [] for name in plan.names}
         self.built_s: dict[str, float] = {}
@@ -95,8 +97,9 @@ class Launch:
         place = training.cache_name(self._folder.path, "resume.npz")
         saved = agent.store(place, resume.read_bytes()) if resume else None
         kept = agent.store(training.cache_name(self._folder.path, "checkpoint.npz"), b"")
+        self._kept = [kept] + ([saved] if saved else [])
         work = training.work(plan, self._options, self._dataset, kept, saved)
-        parts = self._parts()
+        parts = self._parts(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
         if alone:
             host = agent.start("alone", part=parts[plan.server], work=work)
             self._expect(host, "ready")
@@ -109,8 +112,8 @@ class Launch:
         threading.Thread(target=self._pump, args=(plan.server if alone else wire.SERVER, host), daemon=True).start()
         return host, agent
 
-    def _parts(self) -> dict[str, dict[str, Any]]:
-        """Data and orders of every worker, its files on its device."""
+    def _parts(self, done: int) -> dict[str, dict[str, Any]]:
+        """Data and orders of every worker, its files on its device; a resumed run draws its batches anew."""
         plan, options = self._plan, self._options
         steps = {worker.name: worker.steps for worker in plan.workers}
         shards = training.shards(self._dataset, plan.names, steps, options.seed)
@@ -122,6 +125,7 @@ class Launch:
             self._note(name, {"sending": len(shards[name].content) + len(test.content)})
             files = (training.place(agent, shards[name]), training.place(agent, test))
             parts[name] = training.part(agent, plan, options, self._dataset, name, self._slowdowns[name], files)
+            parts[name]["seed"] += done
 
         in_parallel(plan.names, bring)
         return parts
@@ -190,6 +194,9 @@ class Launch:
                     self._given_up[name] = str(error)
                     return
                 self._over.wait(min(2.0 ** (failures + absences), LONGEST_PAUSE_S))
+            except Exception as error:  # noqa: BLE001 - a keeper that ended unseen would leave the run waiting for ever
+                self._refused[name] = self._given_up[name] = f"{name}: {type(error).__name__}: {error}"
+                return
 
     def _come_back(self, name: str) -> Agent:
         # The server's own connection must not be touched by its host's worker.
@@ -236,7 +243,8 @@ class Launch:
                     raise InterruptedRunError(f"stopped at once{self._saved()}") from None
                 self._note("planner", {"stopping": True})
                 stop_by = time.monotonic() + STOP_S
-                host.stop()
+                with suppress(DeviceLostError):  # a server that is gone is reported as such
+                    host.stop()
 
     def _next(self, agent: Agent) -> dict[str, Any] | None:
         """Handle one event; the account when that was the last."""
@@ -273,7 +281,7 @@ class Launch:
         elif "checkpoint_failed" in event:
             self._unsaved = event["checkpoint_failed"]
         elif "checkpoint" in event and (self._fetching is None or not self._fetching.is_alive()):
-            self._fetching = threading.Thread(target=self._fetch, args=(agent, event["checkpoint"]), daemon=True)
+            self._fetching = threading.Thread(target=self._fetch, args=(event["checkpoint"],), daemon=True)
             self._fetching.start()
 
     def _server_failed(self, error: PlannerError) -> PlannerError:
@@ -286,7 +294,7 @@ class Launch:
     def _end(self, account: dict[str, Any], agent: Agent, interrupted: bool) -> dict[str, Any]:
         if self._fetching is not None:
             self._fetching.join()
-        self._fetch(agent, None)
+        self._fetch(None)
         self._drain(agent)
         self._note("planner", {"account": account})
         if interrupted:
@@ -296,6 +304,9 @@ class Launch:
             raise RunError(f"{reason} after step {account['done']} of {account['total']}{self._saved()}")
         if not self._has(account["done"]):
             raise RunError(f"the trained weights could not be saved: {self._unsaved}{self._saved()}")
+        with suppress(RemoteError):  # a device that is gone by now keeps them until its cache is pruned
+            for path in self._kept:
+                agent.call("remove", timeout_s=10.0, path=path)
         return account
 
     def _has(self, step: int) -> bool:
@@ -313,15 +324,20 @@ class Launch:
 
     # -- checkpoints -----------------------------------------------------------------------------------
 
-    def _fetch(self, agent: Agent, path: str | None) -> None:
-        """Bring the server's newest checkpoint into the run folder, whole or not at all."""
+    def _fetch(self, path: str | None) -> None:
+        """Bring the server's newest checkpoint into the run folder, whole or not at all.
+
+        An agent of its own carries it: the server's goes on telling what happens meanwhile.
+        """
         where = path or self._newest_remote
         if where is None:
             return
         self._newest_remote = where
         temporary = self._folder.checkpoint.with_suffix(".part")
         try:
-            content = agent.fetch(where)
+            if self._courier is None:
+                self._courier = self._crew.another(self._plan.server)
+            content = self._courier.fetch(where)
             if content:
                 temporary.write_bytes(content)
                 os.replace(temporary, self._folder.checkpoint)

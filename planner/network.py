@@ -25,11 +25,11 @@ def measured(profile: Profile) -> Links:
 
 
 def cap_bytes_per_s(device: DeviceProfile, what_if: float | None) -> float:
-    """Bytes/s that a device's network is held to: the what-if's payload, else the declared rate."""
+    """Bytes/s that a device's network is held to: the what-if's rate, else the declared one, less framing."""
     if what_if is not None:
         return what_if * PAYLOAD
     declared = device.device.get("rate_bytes_per_s")
-    return math.inf if declared is None else float(declared)
+    return math.inf if declared is None else float(declared) * PAYLOAD
 
 
 def exchanges(

@@ -102,6 +102,7 @@ class Profiler:
         if self._path.exists() and again != names:
             before = load_profile(self._path)
             kept = {name: device for name, device in before.devices.items() if name in names - again}
+            moved = {d.name for d in self._fleet.devices if _moved(d, before.devices.get(d.name))}
             young = time.time() - LINK_AGE_S
             links = tuple(
                 link
@@ -109,11 +110,12 @@ class Profiler:
                 if link.measured_s > young
                 and {link.source, link.target} <= names
                 and not {link.source, link.target} <= again
+                and not {link.source, link.target} & moved
             )
             fans = tuple(
                 fan
                 for fan in before.fans
-                if fan.measured_s > young and {fan.host, *fan.bytes_per_s} == names and not again
+                if fan.measured_s > young and {fan.host, *fan.bytes_per_s} == names and not again | moved
             )
             took = before.took_s
         devices = {
@@ -150,6 +152,7 @@ class Profiler:
         facts = decode(records.Facts, agent.call("facts", timeout_s=60.0), f"{device.name}.facts")
         before = self.profile.devices[device.name]
         if before.facts is None or identity(before.facts) != identity(facts):
+            self._forget_links(device.name)
             self._note(device.name, idle=None, steps=(), took_s={})
         self._note(device.name, facts=facts)
         if self.profile.devices[device.name].idle is None:
@@ -158,6 +161,12 @@ class Profiler:
             idle = decode(records.Window, agent.call("idle", timeout_s=60.0, seconds=IDLE_S), f"{device.name}.idle")
             took = {**self.profile.devices[device.name].took_s, "idle": time.monotonic() - began}
             self._note(device.name, idle=idle, took_s=took)
+
+    def _forget_links(self, name: str) -> None:
+        """Another machine under an old name: what was measured to and from it is not its own."""
+        with self._lock:
+            links = tuple(link for link in self.profile.links if name not in (link.source, link.target))
+            self.profile = self.profile._replace(links=links, fans=())
 
     def _steps(self, device: Device, agent: Agent, model: str) -> None:
         if any(self._still_valid(device, steps) for steps in self._of(device.name, model)):
@@ -240,14 +249,23 @@ class Profiler:
 
 
 def declared(device: Device) -> dict[str, Any]:
-    """What the fleet file says of a device that a prediction needs."""
+    """What the fleet file says of a device that a prediction needs, and what its links depend on."""
     return {
+        "host": device.host,
+        "data_address": device.data_address,
+        "data_interface": device.data_interface,
         "kind": device.kind,
         "idle_watts": device.idle_watts,
         "max_watts": device.max_watts,
         "rate_bytes_per_s": device.rate_bytes_per_s,
         "slowdown": device.slowdown,
     }
+
+
+def _moved(device: Device, before: DeviceProfile | None) -> bool:
+    """Whether a device is now reached by another way than when its links were measured."""
+    keys = ("host", "data_address", "data_interface")
+    return before is not None and any(before.device.get(key) != declared(device)[key] for key in keys)
 
 
 def identity(facts: records.Facts) -> tuple[Any, ...]:

@@ -8,27 +8,32 @@ from backends import checkpoint, models
 from planner import outcome, training
 from planner.decode import load, save
 from planner.errors import PlanError, RecordError
-from planner.fleet import Fleet
+from planner.fleet import load_fleet
 from planner.launch import Launch, OnEvent
-from planner.plan import make_plan, recommend
-from planner.planfile import Plan
+from planner.plan import DEFAULT_STEPS, make_plan, recommend
+from planner.planfile import Plan, load_plan
 from planner.profile import Profiler, Wanted
 from planner.rank import one_metric
-from planner.runs import PLAN, PROFILE, RunFolder
+from planner.runs import FLEET, PLAN, PROFILE, RunFolder
 from planner.training import Options
+
+RUN_REMEDY = "name a run folder that `planner train` made"
 
 
 class Request(NamedTuple):
-    """What the operator asked for; None where they left it to the plan or the run that is resumed."""
+    """What the operator asked for; None where they left it to the plan or the run that is resumed.
 
-    fleet: Fleet
+    options: the fields of training.Options that they gave.
+    """
+
+    fleet: Path | None
     plan: Path | None
     metric: str | None
     model: str | None
     steps: int | None
-    batch: int
-    framework: str
-    options: Options
+    batch: int | None
+    framework: str | None
+    options: dict[str, Any]
     resume: Path | None
     runs: Path
 
@@ -56,7 +61,7 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     folder = RunFolder.create(request.runs, plan.model)
     save(plan, folder.plan)
     save(options, folder.options)
-    launch = Launch(plan, request.fleet, dataset, options, folder, view.on_event)
+    launch = Launch(plan, load_fleet(request.fleet or Path(plan.fleet)), dataset, options, folder, view.on_event)
     account = launch.run(before.checkpoint if before else None)
     parts = outcome.workers(plan, account, launch.windows, launch.spent)
     result = outcome.result(plan, account, parts, launch.built_s)
@@ -65,52 +70,50 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
 
 
 def _options(request: Request, before: RunFolder | None) -> Options:
-    """Those of the run that is resumed, but for the data directory where another is given."""
-    if before is None:
-        return request.options
-    saved = load(Options, before.options, "name a run folder that `planner train` made")
-    return saved._replace(data=request.options.data or saved.data)
+    """What was asked for, over those of the run that is resumed."""
+    saved = Options("") if before is None else load(Options, before.options, RUN_REMEDY)
+    return saved._replace(**request.options)
 
 
 def _plan(request: Request, options: Options, dataset: Any, before: RunFolder | None, view: View) -> Plan:
     if request.metric is not None:
-        plan = _plan_now(request, dataset, view, load(Plan, before.plan) if before else None)
+        plan = _plan_now(request, dataset, view, load(Plan, before.plan, RUN_REMEDY) if before else None)
     elif request.plan is None and before is not None:
-        plan = load(Plan, before.plan, "name a run folder that `planner train` made")
+        plan = load(Plan, before.plan, RUN_REMEDY)
     else:
-        path = request.plan or Path(PLAN)
-        plan = load(Plan, path, "run `planner recommend` first, or add --metric")
+        plan = load_plan(request.plan or Path(PLAN))
     return plan.for_steps(request.steps) if request.steps else plan
 
 
 def _plan_now(request: Request, dataset: Any, view: View, before: Plan | None) -> Plan:
     """Profile what is missing, choose, and write plan.json."""
     model = request.model or (before.model if before else "cifar10")
-    steps = request.steps or (before.steps if before else 100_000)
+    steps = request.steps or (before.steps if before else DEFAULT_STEPS)
+    batch = request.batch or (before.batch if before else 32)
+    framework = request.framework or (before.framework if before else "torch")
+    fleet = load_fleet(request.fleet or Path(before.fleet if before else FLEET))
     wanted = Wanted(
-        (model,), request.batch, framework=request.framework,
+        (model,), batch, framework=framework,
         input_shape=tuple(dataset.input_shape), classes=dataset.classes, steps_planned=steps,
     )  # fmt: skip
-    profile = Profiler(request.fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
+    profile = Profiler(fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
     weights = one_metric(request.metric or "edp")
-    ranked = recommend(profile, weights, model, request.framework, steps, request.batch)
-    plan = make_plan(ranked, str(request.fleet.path))
+    ranked = recommend(profile, weights, model, framework, steps, batch)
+    plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))
     return plan
 
 
 def _check_fit(plan: Plan, dataset: Any) -> None:
     """A plan holds for the model it was profiled with: another image size is another model."""
-    if models.is_user_model(plan.model):
-        return
-    try:
-        needed = models.fingerprint(models.model(plan.model, tuple(dataset.input_shape), dataset.classes))
-    except ValueError as error:
-        raise PlanError(str(error)) from error
+    shape, classes = tuple(dataset.input_shape), dataset.classes
+    needed = Wanted((plan.model,), input_shape=shape, classes=classes).fingerprint(plan.model)
+    if needed != plan.fingerprint and models.is_user_model(plan.model):
+        raise PlanError(f"{plan.model} has changed since it was profiled; profile and recommend again")
     if needed != plan.fingerprint:
-        shape = "x".join(str(size) for size in dataset.input_shape)
+        images = "x".join(str(size) for size in shape)
         raise PlanError(
-            f"{plan.model} was profiled for other images than these ({shape}, {dataset.classes} classes); "
+            f"{plan.model} was profiled for other images than these ({images}, {classes} classes); "
             "profile again with the same --data"
         )
 

@@ -29,6 +29,7 @@ def timed_steps(
     """
     steps: dict[str, StepProfile] = {}
     left_out: dict[str, str] = {}
+    batches: set[int] = set()
     for name, device in profile.devices.items():
         timed = [step for step in device.steps if (step.model, step.framework) == (model, framework)]
         complete = [step for step in timed if _complete(step)]
@@ -39,13 +40,14 @@ def timed_steps(
         elif not complete:
             left_out[name] = f"{model} was not timed completely on it with {framework}"
         else:
+            batches.update(step.batch for step in complete)
             nearest = min(complete, key=lambda step: abs(step.batch - (batch or step.batch)))
             if batch in (None, nearest.batch) or nearest.half_batch_s.values:
                 steps[name] = nearest
             else:
                 left_out[name] = f"{model} was timed on it at batch size {nearest.batch} only"
     _leave_out_other_versions(steps, left_out)
-    if batch is None and len({step.batch for step in steps.values()}) > 1:
+    if batch is None and len(batches) > 1:
         raise PlanError(f"{model} was timed at several batch sizes; choose one with --batch-size")
     return steps, left_out
 

@@ -16,8 +16,7 @@ import paramiko
 import pytest
 from rich.console import Console
 
-from planner import check as doctor
-from planner import findings
+from planner import agents, findings
 from planner.check import check
 from planner.checkview import table
 from planner.errors import LoginError, PlannerError, RemoteError
@@ -250,7 +249,7 @@ def test_a_row_reads_without_colour(checked: Report) -> None:
 
 
 def test_a_python_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "START_S", 0.3)
+    monkeypatch.setattr(agents, "START_S", 0.3)
     began_s = time.monotonic()
     report = check(fleet(Device(name="stuck", python=script(tmp_path / "python", "cat > /dev/null"))), None)
     assert_only_failed(report, "stuck", "python")

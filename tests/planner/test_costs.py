@@ -59,9 +59,9 @@ def test_a_what_if_slows_the_links_of_one_device() -> None:
     assert found.in_bytes_per_s == pytest.approx([10 * MBIT * PAYLOAD, 100 * MBIT, 100 * MBIT])
 
 
-def test_a_declared_rate_is_payload_and_a_what_if_replaces_it() -> None:
+def test_a_declared_rate_is_a_line_rate_like_a_what_if_s_which_replaces_it() -> None:
     devices = {"a": profiles.device(rate_bytes_per_s=10 * MBIT), "b": profiles.device()}
-    assert costs(profiles.profile(devices)).up_s[0, 1] == pytest.approx(0.8)
+    assert costs(profiles.profile(devices)).up_s[0, 1] == pytest.approx(0.8 / 0.941)
     assert costs(profiles.profile(devices), rates={"a": 1000 * MBIT}).up_s[0, 1] == pytest.approx(0.08)
 
 
