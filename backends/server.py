@@ -121,6 +121,7 @@ class Server:
         """End a connection; whatever its thread is waiting for, it goes on and gives its ticket back."""
         if connection is not None:
             connection.abort()
+            self._tickets.wake()
 
     # -- arrivals ----------------------------------------------------------------------------------
 

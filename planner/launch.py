@@ -343,6 +343,7 @@ class Launch:
                 os.replace(temporary, self._folder.checkpoint)
         except (OSError, RemoteError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
+            self._courier = None  # the next fetch starts another
             self._unsaved = f"{self._folder.checkpoint}: {reason} (it is still {where} on {self._plan.server})"
             self._note("planner", {"checkpoint_failed": self._unsaved})
         finally:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from backends import models
 from planner.decode import save
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Prediction
@@ -60,8 +61,10 @@ def _toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def plan_file(path: Path, model: str, names: Iterable[str], steps: int, fingerprint: str = "-") -> Path:
-    """A plan made by hand: the first device is the server too."""
+def plan_file(path: Path, model: str, names: Iterable[str], steps: int, fingerprint: str | None = None) -> Path:
+    """A plan made by hand for a user's model: the first device is the server too."""
+    if fingerprint is None:
+        fingerprint = models.fingerprint(model)
     workers = tuple(
         PlannedWorker(
             name=name,

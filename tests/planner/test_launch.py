@@ -82,7 +82,7 @@ def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes
     command = start(pair)
     command.says("joined desktop")
     until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
-    signal_all(agents(pair, "desktop")[-1:], signal.SIGKILL)  # the oldest is the worker
+    signal_all(agents(pair, "desktop")[1:2], signal.SIGKILL)  # between the worker and what fetches checkpoints
     assert command.ended() == 1
     (first,) = run_folders(pair)
     message = one_line(command)
@@ -125,6 +125,7 @@ def test_ctrl_c_before_the_first_step_ends_at_once(pair: Path) -> None:
 
 def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
+    plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("desktop", "tx2"), STEPS)
     command = run(pair, *training(), timeout_s=30)
     assert command.popen.returncode == 1
     assert "NameError" in one_line(command) and ".py:2" in one_line(command)
@@ -133,9 +134,18 @@ def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
 
 def test_data_of_another_shape_are_named(pair: Path) -> None:
     (pair / "tiny.py").write_text((pair / "tiny.py").read_text().replace("28 * 28", "100").replace("28, 28", "10, 10"))
+    plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("desktop", "tx2"), STEPS)
     command = run(pair, *training(), timeout_s=30)
     assert command.popen.returncode == 1
     assert "10, 10" in one_line(command) and "28, 28" in one_line(command)
+
+
+def test_a_model_that_was_edited_after_the_plan_is_refused(pair: Path) -> None:
+    with (pair / "tiny.py").open("a") as source:
+        source.write("\n# another model now\n")
+    command = run(pair, *training(), timeout_s=30)
+    assert command.popen.returncode == 1
+    assert "changed since it was profiled" in one_line(command)
 
 
 def test_a_device_without_the_framework_is_named(pair: Path) -> None:

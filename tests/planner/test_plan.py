@@ -65,7 +65,7 @@ def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:
 
 def test_a_broken_plan_names_the_command_that_mends_it(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"schema": 1}')
-    with pytest.raises(RecordError, match="missing 'fleet'.*run `planner recommend` again"):
+    with pytest.raises(RecordError, match="missing 'fleet'.*run `planner recommend`"):
         load_plan(tmp_path / "plan.json")
 
 
