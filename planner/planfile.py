@@ -76,4 +76,4 @@ class Plan(NamedTuple):
 
 def load_plan(path: Path) -> Plan:
     """Read plan.json. Raises RecordError, with the remedy, when it is missing or does not fit."""
-    return load(Plan, path, remedy="run `planner recommend`, or add --metric")
+    return load(Plan, path, remedy="run `planner recommend` first, or add --metric")

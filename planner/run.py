@@ -48,6 +48,7 @@ class View(NamedTuple):
 
 def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     """Train; returns what result.json holds and the run's folder. Raises PlannerError."""
+    fleet = load_fleet(request.fleet) if request.fleet else None
     before = RunFolder(request.resume) if request.resume else None
     options = _options(request, before)
     training.check(options)
@@ -61,7 +62,7 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     folder = RunFolder.create(request.runs, plan.model)
     save(plan, folder.plan)
     save(options, folder.options)
-    launch = Launch(plan, load_fleet(request.fleet or Path(plan.fleet)), dataset, options, folder, view.on_event)
+    launch = Launch(plan, fleet or load_fleet(Path(plan.fleet)), dataset, options, folder, view.on_event)
     account = launch.run(before.checkpoint if before else None)
     parts = outcome.workers(plan, account, launch.windows, launch.spent)
     result = outcome.result(plan, account, parts, launch.built_s)
