@@ -70,7 +70,7 @@ def alone(job, part, work):
             began, meter.note,
         )
     account.update(spent=records.encode(spent), build_s=built.build_s)
-    return account  # type: ignore[no-any-return]
+    return account
 
 
 class Meter:
