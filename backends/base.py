@@ -20,7 +20,12 @@ class Variable(NamedTuple):
 
 
 class Optimiser(NamedTuple):
-    """SGD. v <- momentum v + g + weight_decay w;  w <- w - rate v."""
+    """SGD. u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v.
+
+    While the rate stays this is what torch.optim.SGD does; when it changes, what has gathered in v keeps the rate it
+    came with (as Sutskever et al., 2013, write it). Thus workers can send u, which costs them nothing, and a
+    server has only the sums left to do.
+    """
 
     rate: float = 0.01
     momentum: float = 0.9
@@ -30,9 +35,9 @@ class Optimiser(NamedTuple):
 class Replica(abc.ABC):
     """A full copy of one model on one device, seen through flat float32 host buffers.
 
-    weights, gradients: (parameters,); state: (state,), what is not trained but belongs to the
-    model, such as the running statistics of batch normalisation. Where the accelerator is
-    the CPU the buffers share memory with the framework's own tensors, so that nothing is copied.
+    weights, gradients: (parameters,), the gradients scaled, the u of Optimiser; state: (state,), what is not
+    trained but belongs to the model, such as the running statistics of batch normalisation. Where the accelerator
+    is the CPU the buffers share memory with the framework's own tensors, so that nothing is copied.
     """
 
     accelerator: str
@@ -43,12 +48,12 @@ class Replica(abc.ABC):
     state: np.ndarray
 
     @abc.abstractmethod
-    def gradient(self, images, labels):
-        # type: (np.ndarray, np.ndarray) -> float
-        """Forward and backward pass on the accelerator; returns the mean loss.
+    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+        # type: (np.ndarray, np.ndarray, float, float) -> float
+        """Forward and backward pass on the accelerator: the gradients of rate (loss + weight_decay |w|^2 / 2).
 
-        images: uint8 (batch, height, width, channels); labels: int64 (batch,). Done when it
-        returns: work on a GPU is synchronised.
+        Returns the mean loss. images: uint8 (batch, height, width, channels); labels: int64 (batch,). Done
+        when it returns: work on a GPU is synchronised.
         """
 
     @abc.abstractmethod
@@ -62,8 +67,8 @@ class Replica(abc.ABC):
         """Take the host buffers' weights and state into the replica; no work on a CPU."""
 
     @abc.abstractmethod
-    def update(self, optimiser):
-        # type: (Optimiser) -> None
+    def update(self, momentum):
+        # type: (float) -> None
         """One step of SGD on the accelerator with the gradients at hand (a single-device step)."""
 
     @abc.abstractmethod

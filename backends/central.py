@@ -6,7 +6,6 @@ from typing import Any, Dict
 import numpy as np
 
 from backends import optimise, wire
-from backends.base import Optimiser
 from backends.checkpoint import Checkpoint
 from backends.layout import Layout
 
@@ -27,11 +26,11 @@ class Central:
         self._updates = 0
         self._update_s = 0.0
 
-    def update(self, gradients, optimiser, rate):
-        # type: (np.ndarray, Optimiser, float) -> None
-        """One step of SGD; gradients: (parameters,) float32."""
+    def update(self, gradients, momentum):
+        # type: (np.ndarray, float) -> None
+        """One step of SGD; gradients: (parameters,) float32, scaled (see base.Optimiser)."""
         began = time.perf_counter()
-        optimise.apply(self.weights, self._momentum, gradients, optimiser, rate)
+        optimise.apply(self.weights, self._momentum, gradients, momentum)
         self._update_s += time.perf_counter() - began
         self._updates += 1
 

@@ -12,7 +12,8 @@ from backends.base import Variable
 from backends.layout import Layout
 from backends.optimise import finite
 
-SCHEMA = 1
+#: 2: the momentum holds the learning rate of what has gathered in it.
+SCHEMA = 2
 
 
 class Checkpoint(NamedTuple):

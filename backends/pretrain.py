@@ -6,12 +6,13 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 import numpy as np
 
 from backends import data, models, optimise, worker
-from backends.base import Optimiser, Replica, framework, usable_threads
+from backends.base import Replica, framework, usable_threads
 from profilers import cores, records, steptime
 from profilers.sampling import Sampler
 
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
-OPTIMISER = Optimiser(1e-4, 0.9, 0.0)
+RATE = 1e-4
+MOMENTUM = 0.9
 HALF_BATCH_STEPS = 20
 HALF_BATCH_WARMUP = 3
 SERVICE_REPEATS = 20
@@ -115,12 +116,12 @@ def _step(replica, batches, slowdown, watch):
     def step():
         # type: () -> steptime.Phases
         cpu = time.process_time()
-        _, gradient_s, fetch_s = worker.step(replica, batches, slowdown)
+        _, gradient_s, fetch_s = worker.step(replica, batches, slowdown, RATE)
         watch.cpu_s += time.process_time() - cpu
         began = time.perf_counter()
         replica.load()
         loaded = time.perf_counter()
-        replica.update(OPTIMISER)
+        replica.update(MOMENTUM)
         worker.stretch(time.perf_counter() - loaded, slowdown)
         return gradient_s, fetch_s + loaded - began, time.perf_counter() - loaded
 
@@ -133,7 +134,7 @@ def _half_batch(replica, images, batch, seed, slowdown):
     if batch < 2:
         return records.Samples("s", ())
     batches = data.Batches(images.train_images, images.train_labels, batch // 2, seed)
-    times = [worker.step(replica, batches, slowdown)[1] for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)]
+    times = [worker.step(replica, batches, slowdown, RATE)[1] for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)]
     return records.Samples("s", tuple(times[HALF_BATCH_WARMUP:]), tuple(times[:HALF_BATCH_WARMUP]))
 
 
@@ -145,6 +146,7 @@ def service(parameters):
     began = time.perf_counter()
     while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
         start = time.perf_counter()
-        optimise.apply(weights, momentum, gradients, OPTIMISER, OPTIMISER.rate)
+        optimise.finite(gradients)
+        optimise.apply(weights, momentum, gradients, MOMENTUM)
         times.append(time.perf_counter() - start)
     return records.Samples("s", tuple(times[1:]), tuple(times[:1]))

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from backends import models
-from backends.base import Optimiser, Replica, Variable
+from backends.base import Replica, Variable
 from backends.models import layers as kinds
 from backends.models import user
 from backends.models.layers import Model, Shape, label
@@ -91,13 +91,17 @@ class TorchReplica(Replica):
         self.state = self._host_state.numpy()
         self._updated = False
 
-    def gradient(self, images, labels):
-        # type: (np.ndarray, np.ndarray) -> float
+    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+        # type: (np.ndarray, np.ndarray, float, float) -> float
         """See Replica."""
-        # Zeroed, never set to None: autograd adds into these views as long as they are there.
-        self._gradients.zero_()
+        # Never set to None: autograd adds into these views as long as they are there. It adds to the decay, and
+        # multiplies by the rate on the way, so that neither costs a pass over the gradients.
+        if weight_decay:
+            torch.mul(self._weights, rate * weight_decay, out=self._gradients)
+        else:
+            self._gradients.zero_()
         loss = functional.cross_entropy(self._module(self._images(images)), self._labels(labels))
-        loss.backward()
+        loss.backward(torch.full_like(loss, rate))
         value = float(loss.item())
         self._synchronise()
         return value
@@ -124,13 +128,11 @@ class TorchReplica(Replica):
         self._updated = False
         self._synchronise()
 
-    def update(self, optimiser):
-        # type: (Optimiser) -> None
+    def update(self, momentum):
+        # type: (float) -> None
         """See Replica and Optimiser."""
-        velocity = self._momentum().mul_(optimiser.momentum).add_(self._gradients)
-        if optimiser.weight_decay:
-            velocity.add_(self._weights, alpha=optimiser.weight_decay)
-        self._weights.add_(velocity, alpha=-optimiser.rate)
+        velocity = self._momentum().mul_(momentum).add_(self._gradients) if momentum else self._gradients
+        self._weights.sub_(velocity)
         self._updated = True
         self._synchronise()
 

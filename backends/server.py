@@ -194,7 +194,7 @@ class Server:
         payload = [self._model.weights]
         if ticket.kind == EVALUATE:
             payload.append(self._state())
-        connection.send(ticket._asdict(), wire.as_bytes(payload))
+        connection.send(self.work.order(ticket), wire.as_bytes(payload))
         if ticket.kind == EVALUATE:
             self._evaluated(name, ticket, connection.receive().meta)
         else:
@@ -212,7 +212,7 @@ class Server:
             return
         with self._lock:
             step = self._tickets.done
-            self._model.update(peer.gradients, self.work.optimiser, self.work.rate(step))
+            self._model.update(peer.gradients, self.work.optimiser.momentum)
             self._model.report(name, peer.state)
             peer.learnt(loss, step - version)
             done = self._tickets.complete(name)

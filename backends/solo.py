@@ -81,11 +81,12 @@ class _Solo:
     def step(self, ticket, batches, slowdown):
         # type: (Ticket, Batches, float) -> None
         started = time.perf_counter()
-        loss = self._replica.gradient(*next(batches))
+        order = self._work.order(ticket)
+        loss = self._replica.gradient(*next(batches), rate=order["rate"], weight_decay=order["weight_decay"])
         if not math.isfinite(loss):
             self._diverged(ticket, loss)
             return
-        self._replica.update(self._work.optimiser._replace(rate=self._work.rate(ticket.step)))
+        self._replica.update(self._work.optimiser.momentum)
         stretch(time.perf_counter() - started, slowdown)
         busy_s = self.spent.busy_s + time.perf_counter() - started
         self.spent = self.spent._replace(steps=self.spent.steps + 1, busy_s=busy_s)

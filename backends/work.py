@@ -25,10 +25,11 @@ class Work(NamedTuple):
     resume: Optional[str] = None
     description: Dict[str, Any] = {}
 
-    def rate(self, step):
-        # type: (int) -> float
-        """The learning rate of update ``step``, counted from 0."""
-        return self.optimiser.rate * self.schedule.factor(step)
+    def order(self, ticket):
+        # type: (Ticket) -> Dict[str, Any]
+        """What a worker is told to do: the ticket, and how to scale the gradients of its step (base.Replica)."""
+        rate = self.optimiser.rate * self.schedule.factor(ticket.step)
+        return dict(ticket._asdict(), rate=rate, weight_decay=self.optimiser.weight_decay)
 
 
 def resumed(work, meta):

@@ -25,11 +25,11 @@ class Spent(NamedTuple):
     exchange_cpu_s: float = 0.0
 
 
-def step(replica, batches, slowdown):
-    # type: (Replica, Batches, float) -> Tuple[float, float, float]
+def step(replica, batches, slowdown, rate, weight_decay=0.0):
+    # type: (Replica, Batches, float, float, float) -> Tuple[float, float, float]
     """One gradient into the host buffers: loss, gradient_s and copy_s. A slowdown stretches the computation."""
     began = time.perf_counter()
-    loss = replica.gradient(*next(batches))
+    loss = replica.gradient(*next(batches), rate=rate, weight_decay=weight_decay)
     stretch(time.perf_counter() - began, slowdown)
     computed = time.perf_counter()
     replica.fetch()
@@ -93,17 +93,17 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
     spent = Spent(0, 0.0, 0.0, 0.0)
     while True:
         asked, asked_cpu = time.perf_counter(), _thread_cpu_s()
-        kind = connection.receive(lambda meta: payloads[meta["kind"]]).meta["kind"]
+        order = connection.receive(lambda meta: payloads[meta["kind"]]).meta
         got, got_cpu = time.perf_counter(), _thread_cpu_s()
-        if kind == FINISH:
+        if order["kind"] == FINISH:
             return spent
-        if kind == EVALUATE:
+        if order["kind"] == EVALUATE:
             scores = _evaluate_with(replica, merged, test)
             connection.send(scores)
             spent = spent._replace(evaluation_s=spent.evaluation_s + scores["seconds"])
         else:
             replica.load()
-            loss = step(replica, batches, slowdown)[0]
+            loss = step(replica, batches, slowdown, order["rate"], order["weight_decay"])[0]
             ready, ready_cpu = time.perf_counter(), _thread_cpu_s()
             connection.send({"loss": loss}, gradients)
             waited = (got - asked) + (time.perf_counter() - ready)

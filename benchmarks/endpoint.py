@@ -38,7 +38,7 @@ class Sleeper(Replica):
         self.state = np.zeros(0, np.float32)
         self._gradient_s = gradient_s
 
-    def gradient(self, images: np.ndarray, labels: np.ndarray) -> float:
+    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         if self._gradient_s:
             time.sleep(self._gradient_s)
         return 0.0
@@ -49,7 +49,7 @@ class Sleeper(Replica):
     def load(self) -> None:
         pass
 
-    def update(self, optimiser: Optimiser) -> None:
+    def update(self, momentum: float) -> None:
         raise NotImplementedError("the server updates")
 
     def evaluate(self, images: np.ndarray, labels: np.ndarray) -> tuple[float, int]:

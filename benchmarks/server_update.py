@@ -2,9 +2,9 @@
 
     python benchmarks/server_update.py [--json]
 
-Both are timed by turns in one run, so that the machine's drift falls out of their ratio. Target: at most 2. With
-momentum the model's bytes on the server are its weights and its momentum: an update reads three arrays and writes
-two, where a copy of the weights alone reads one and writes one: 2.5 times the traffic. Both ratios are printed.
+Both are timed by turns in one run, so that the machine's drift falls out of their ratio. The server looks whether the
+gradients are finite and applies them. What it reads and writes is the model: its weights, and with momentum as
+many bytes again. Target: at most twice a copy of that. The ratio to a copy of the weights alone is printed beside it.
 """
 
 import argparse
@@ -21,7 +21,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from backends import optimise  # noqa: E402
-from backends.base import Optimiser  # noqa: E402
 
 SIZES_MB = (1, 25, 100)
 TARGET = 2.0
@@ -37,15 +36,15 @@ def seconds(work: Callable[[], Any], calls: int) -> float:
     return (time.perf_counter() - began) / calls
 
 
-def ratios(size_mb: int, momentum: float, decay: float) -> Iterator[tuple[float, float]]:
-    """Time of an update over that of a copy of the weights, and of all it changes, taken in turn."""
+def ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
+    """Time of an update over that of a copy of all it changes, and of the weights alone, taken in turn."""
     random = np.random.default_rng(0)
-    weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-3
+    weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
     targets = np.empty_like(weights), np.empty_like(velocity)
-    optimiser = Optimiser(0.01, momentum, decay)
 
     def update() -> None:
-        optimise.apply(weights, velocity, gradients, optimiser, 1e-6)
+        assert optimise.finite(gradients)
+        optimise.apply(weights, velocity, gradients, momentum)
 
     def copy_weights() -> None:
         np.copyto(targets[0], weights)
@@ -59,7 +58,7 @@ def ratios(size_mb: int, momentum: float, decay: float) -> Iterator[tuple[float,
     calls = max(1, int(SECONDS / REPEATS / sum(seconds(work, 3) for work in works)))
     for _ in range(REPEATS):
         update_s, weights_s, changed_s = (seconds(work, calls) for work in works)
-        yield update_s / weights_s, update_s / changed_s
+        yield update_s / changed_s, update_s / weights_s
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -70,16 +69,15 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 def measure() -> list[dict[str, Any]]:
     rows = []
     for size_mb in SIZES_MB:
-        for momentum, decay in ((0.0, 0.0), (0.9, 0.0), (0.9, 5e-4)):
-            to_weights, to_changed = zip(*ratios(size_mb, momentum, decay), strict=True)
-            case = {"model_mb": size_mb, "momentum": momentum, "weight_decay": decay, "target": TARGET}
-            rows.append({**case, "to_weights": spread(to_weights), "to_changed": spread(to_changed)})
+        for momentum in (0.0, 0.9):
+            to_changed, to_weights = zip(*ratios(size_mb, momentum), strict=True)
+            case = {"model_mb": size_mb, "momentum": momentum, "target": TARGET}
+            rows.append({**case, "to_changed": spread(to_changed), "to_weights": spread(to_weights)})
     return rows
 
 
 def shown(ratio: dict[str, float]) -> str:
-    mark = "*" if ratio["median"] > TARGET else " "
-    return "{median:5.2f}{mark} ({low_quartile:.2f} to {high_quartile:.2f})".format(mark=mark, **ratio)
+    return "{median:5.2f} ({low_quartile:.2f} to {high_quartile:.2f})".format(**ratio)
 
 
 def main() -> None:
@@ -90,13 +88,13 @@ def main() -> None:
     if arguments.json:
         print(json.dumps(rows, indent=2))
         return
-    print(" model  momentum  decay   update / copy of weights   update / copy of what it changes")
+    print(" model  momentum  update / copy of what it changes   update / copy of the weights")
     for row in rows:
         print(
-            f"{row['model_mb']:>3} MB  {row['momentum']:8g}  {row['weight_decay']:<6g}  "
-            f"{shown(row['to_weights']):25}  {shown(row['to_changed'])}"
+            f"{row['model_mb']:>3} MB  {row['momentum']:8g}  {shown(row['to_changed']):31}   {shown(row['to_weights'])}"
         )
-    print(f"* above the target of {TARGET:g}")
+    missed = sum(row["to_changed"]["median"] > TARGET for row in rows)
+    print(f"target: at most {TARGET:g} times a copy of what it changes; missed in {missed} of {len(rows)} cases")
 
 
 if __name__ == "__main__":

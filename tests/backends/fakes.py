@@ -43,12 +43,15 @@ class Softmax(Replica):
         exponents = np.exp(scores - scores.max(axis=1, keepdims=True))
         return inputs, exponents / exponents.sum(axis=1, keepdims=True)
 
-    def gradient(self, images: np.ndarray, labels: np.ndarray) -> float:
+    def gradient(
+        self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0
+    ) -> float:
         inputs, probabilities = self._probabilities(images)
         loss = -np.log(probabilities[np.arange(len(labels)), labels]).mean()
         probabilities[np.arange(len(labels)), labels] -= 1
         probabilities /= len(labels)
-        self.gradients[:] = np.concatenate([(inputs.T @ probabilities).ravel(), probabilities.sum(axis=0)])
+        plain = np.concatenate([(inputs.T @ probabilities).ravel(), probabilities.sum(axis=0)])
+        self.gradients[:] = rate * (plain + weight_decay * self.weights)
         self.state += np.float32(0.1) * (inputs[:, :2].mean(axis=0) - self.state)
         return float(loss)
 
@@ -58,11 +61,9 @@ class Softmax(Replica):
     def load(self) -> None:
         pass
 
-    def update(self, optimiser: Optimiser) -> None:
-        self._momentum[:] = (
-            optimiser.momentum * self._momentum + self.gradients + optimiser.weight_decay * self.weights
-        )
-        self.weights -= np.float32(optimiser.rate) * self._momentum
+    def update(self, momentum: float) -> None:
+        self._momentum[:] = momentum * self._momentum + self.gradients
+        self.weights -= self._momentum
 
     def evaluate(self, images: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
         _, probabilities = self._probabilities(images)
@@ -84,9 +85,11 @@ class Diverging(Softmax):
         self._bad = (loss, gradient)
         self._steps = 0
 
-    def gradient(self, images: np.ndarray, labels: np.ndarray) -> float:
+    def gradient(
+        self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0
+    ) -> float:
         self._steps += 1
-        loss = super().gradient(images, labels)
+        loss = super().gradient(images, labels, rate, weight_decay)
         if self._steps < 3:
             return loss
         self.gradients[-1] = self._bad[1]

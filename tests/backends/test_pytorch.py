@@ -153,12 +153,13 @@ def test_the_native_update_is_torchs_sgd(optimiser):
             values = replica.gradients[place.start : place.start + place.size].reshape(place.shape)
             parameter.grad = torch.from_numpy(values.copy())
         sgd.step()
-        replica.update(optimiser)
+        replica.gradient(images, labels, optimiser.rate, optimiser.weight_decay)
+        replica.update(optimiser.momentum)
         replica.fetch()
         close(replica.weights, flat(module.parameters()))
     if optimiser.momentum:
         buffers = [sgd.state[parameter]["momentum_buffer"] for parameter in module.parameters()]
-        close(replica.momentum(), flat(buffers))
+        close(replica.momentum() / optimiser.rate, flat(buffers))
 
 
 @on_cpu
@@ -168,8 +169,8 @@ def test_on_a_cpu_buffers_are_the_tensors_and_stay_so():
     images, labels = batch_for(replica)
     before = [p.grad.data_ptr() for p in parameters]
     for _ in range(2):
-        replica.gradient(images, labels)
-        replica.update(Optimiser(0.01))
+        replica.gradient(images, labels, rate=0.01)
+        replica.update(0.9)
     assert [p.grad.data_ptr() for p in parameters] == before
     assert parameters[0].data_ptr() == replica.weights.ctypes.data
     assert before[0] == replica.gradients.ctypes.data
@@ -232,8 +233,8 @@ def test_a_small_model_learns_real_images(request):
     test = dataset.test_images[:300], dataset.test_labels[:300]
     _, before = replica.evaluate(*test)
     for _ in range(30):
-        replica.gradient(*next(batches))
-        replica.update(Optimiser(0.01))
+        replica.gradient(*next(batches), rate=0.01)
+        replica.update(0.9)
     _, after = replica.evaluate(*test)
     assert before < 75 and after > 120
 
@@ -285,10 +286,10 @@ def test_a_users_model_is_built_with_ties_frozen_parameters_and_buffers(own):
     ]
     assert [place.name for place in replica.state_variables] == ["second.bias", "steps"]
     images, labels = batch_for(replica, 32)
-    first = replica.gradient(images, labels)
+    first = replica.gradient(images, labels, rate=0.1)
     for _ in range(20):
-        replica.update(Optimiser(0.1))
-        last = replica.gradient(images, labels)
+        replica.update(0.9)
+        last = replica.gradient(images, labels, rate=0.1)
     assert last < first
     np.testing.assert_array_equal(
         pytorch.build(f"{own}:build", seed=1).weights, pytorch.build(f"{own}:build", seed=1).weights

@@ -32,8 +32,8 @@ def plain_sgd(steps, rate=0.01):
     """The weights that plain steps of SGD give, on the batches that a single worker draws."""
     replica, drawn = Softmax(), batches()
     for _ in range(steps):
-        replica.gradient(*next(drawn))
-        replica.update(Optimiser(rate, 0.0, 0.0))
+        replica.gradient(*next(drawn), rate=rate)
+        replica.update(0.0)
     return replica.weights
 
 
@@ -55,6 +55,11 @@ def slowly(drawn):
         yield batch
 
 
+def taken(puppet):
+    ticket = puppet.take()
+    return ticket["kind"], ticket["step"]
+
+
 # -- an ordinary run -----------------------------------------------------------------------------------
 
 
@@ -63,6 +68,18 @@ def test_one_worker_through_the_server_is_plain_sgd(tmp_path):
     Member(running, "nano").end()
     assert_whole(running, 12)
     np.testing.assert_allclose(saved(running).weights, plain_sgd(12), rtol=1e-5, atol=1e-6)
+
+
+def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
+    running = Running(work(tmp_path, 4, optimiser=Optimiser(0.2, 0.9, 0.01), schedule=Schedule("step", 4)))
+    puppet = Puppet(running, "nano")
+    told = []
+    for _ in range(4):
+        told.append(puppet.take())
+        puppet.give()
+    assert [ticket["rate"] for ticket in told] == pytest.approx([0.2, 0.2, 0.02, 0.002])
+    assert {ticket["weight_decay"] for ticket in told} == {0.01}
+    puppet.leave()
 
 
 def test_several_workers_share_the_steps_and_the_model_learns(tmp_path):
@@ -91,7 +108,7 @@ def test_checkpoints_are_taken_at_every_multiple_and_at_the_end(tmp_path):
     running = Running(work(tmp_path, 6, checkpoint_every=2))
     puppet = Puppet(running, "nano")
     for step in range(6):
-        assert puppet.take() == {"kind": "step", "step": step}
+        assert taken(puppet) == ("step", step)
         puppet.give()
         if step in (1, 3):
             running.await_event("checkpoint", (step + 1) // 2)
@@ -311,7 +328,7 @@ def test_the_last_evaluation_is_done_by_another_if_its_worker_dies(tmp_path):
     doomed = Puppet(running, "nano")
     doomed.take()
     doomed.give()
-    assert doomed.take() == {"kind": "evaluate", "step": 1}
+    assert taken(doomed) == ("evaluate", 1)
     other = Member(running, "tx2")
     doomed.leave()
     other.end()
