@@ -42,7 +42,8 @@ def build(framework_name, model, input_shape, classes, seed, slowdown):
 
 def steps(job, model, framework_name, batch, protocol, seed=0, slowdown=1.0, input_shape=None, classes=None):
     # type: (Any, str, str, int, str, int, float, Any, Any) -> records.StepProfile
-    """Measure one model at one batch size; emits progress. Raises ValueError for what does not fit together."""
+    """Measure one model at one batch size; emits progress. Told to go on, it soon ends. Raises ValueError for what
+    does not fit together."""
     built = build(framework_name, model, input_shape, classes, seed, slowdown)
     replica = built.replica
     images = data.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, seed)
@@ -95,9 +96,10 @@ class _Watch:
         def progress(at):
             # type: (steptime.Progress) -> None
             self.steps = at.steps
-            job.emit({"stage": at.stage, "steps": at.steps, "precision": min(at.precision, 1.0)})
+            precision = min(at.precision, 1.0)
+            job.emit({"stage": at.stage, "steps": at.steps, "step_s": at.step_s, "precision": precision})
 
-        return steptime.Hooks(progress, self._open, self._close, job.stopping.is_set)
+        return steptime.Hooks(progress, self._open, self._close, job.stopping.is_set, job.go.is_set)
 
     def _open(self):
         # type: () -> None

@@ -1,7 +1,9 @@
 """Hosts in network namespaces around one switch, every port shaped in both directions. Needs root, ip and tc."""
 
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 
@@ -28,6 +30,7 @@ class Star:
         self._stack = ExitStack()
 
     def __enter__(self) -> "Star":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # which cleans up, as Ctrl-C does
         with ExitStack() as stack:
             self._add(stack, self._switch)
             _ip("-n", self._switch, "link", "add", "bridge", "type", "bridge")

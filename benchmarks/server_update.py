@@ -7,36 +7,37 @@ gradients are finite and applies them. What it reads and writes is the model: it
 many bytes again. Target: at most twice a copy of that. The ratio to a copy of the weights alone is printed beside it.
 """
 
-import argparse
-import json
-import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from reporting import Spread, parser, show
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from backends import optimise  # noqa: E402
+from backends import optimise
 
 SIZES_MB = (1, 25, 100)
-TARGET = 2.0
 SECONDS = 1.5
 REPEATS = 15
 
 
-def seconds(work: Callable[[], Any], calls: int) -> float:
-    """Mean seconds of a call."""
-    began = time.perf_counter()
-    for _ in range(calls):
-        work()
-    return (time.perf_counter() - began) / calls
+def main() -> None:
+    options = parser(__doc__).parse_args()
+    rows = [_row(size_mb, momentum) for size_mb in SIZES_MB for momentum in (0.0, 0.9)]
+    show("A server's update over copies; target: at most 2 of what it changes", rows, options.json)
 
 
-def ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
+def _row(size_mb: int, momentum: float) -> dict[str, Any]:
+    to_changed, to_weights = zip(*_ratios(size_mb, momentum), strict=True)
+    return {
+        "model MB": size_mb,
+        "momentum": momentum,
+        "update / copy of what it changes": Spread.of(to_changed),
+        "update / copy of the weights": Spread.of(to_weights),
+    }
+
+
+def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
     """Time of an update over that of a copy of all it changes, and of the weights alone, taken in turn."""
     random = np.random.default_rng(0)
     weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
@@ -55,46 +56,18 @@ def ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
             np.copyto(targets[1], velocity)
 
     works = (update, copy_weights, copy_changed)
-    calls = max(1, int(SECONDS / REPEATS / sum(seconds(work, 3) for work in works)))
+    calls = max(1, int(SECONDS / REPEATS / sum(_seconds(work, 3) for work in works)))
     for _ in range(REPEATS):
-        update_s, weights_s, changed_s = (seconds(work, calls) for work in works)
+        update_s, weights_s, changed_s = (_seconds(work, calls) for work in works)
         yield update_s / changed_s, update_s / weights_s
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
-    low, middle, high = statistics.quantiles(values, n=4)
-    return {"median": middle, "low_quartile": low, "high_quartile": high}
-
-
-def measure() -> list[dict[str, Any]]:
-    rows = []
-    for size_mb in SIZES_MB:
-        for momentum in (0.0, 0.9):
-            to_changed, to_weights = zip(*ratios(size_mb, momentum), strict=True)
-            case = {"model_mb": size_mb, "momentum": momentum, "target": TARGET}
-            rows.append({**case, "to_changed": spread(to_changed), "to_weights": spread(to_weights)})
-    return rows
-
-
-def shown(ratio: dict[str, float]) -> str:
-    return "{median:5.2f} ({low_quartile:.2f} to {high_quartile:.2f})".format(**ratio)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    arguments = parser.parse_args()
-    rows = measure()
-    if arguments.json:
-        print(json.dumps(rows, indent=2))
-        return
-    print(" model  momentum  update / copy of what it changes   update / copy of the weights")
-    for row in rows:
-        print(
-            f"{row['model_mb']:>3} MB  {row['momentum']:8g}  {shown(row['to_changed']):31}   {shown(row['to_weights'])}"
-        )
-    missed = sum(row["to_changed"]["median"] > TARGET for row in rows)
-    print(f"target: at most {TARGET:g} times a copy of what it changes; missed in {missed} of {len(rows)} cases")
+def _seconds(work: Callable[[], Any], calls: int) -> float:
+    """Mean seconds of a call."""
+    began = time.perf_counter()
+    for _ in range(calls):
+        work()
+    return (time.perf_counter() - began) / calls
 
 
 if __name__ == "__main__":

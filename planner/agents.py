@@ -3,6 +3,7 @@
 import builtins
 import itertools
 import json
+import math
 import queue
 import re
 import threading
@@ -17,6 +18,8 @@ from planner.fleet import Device
 from planner.remote.base import Process, Remote
 
 PING_S = 5.0
+#: Longest wait at a stretch: Ctrl-C that another thread took is seen by the main thread only when it wakes.
+TICK_S = 0.2
 #: An agent from which nothing has come for this long, though it was pinged, is lost.
 SILENCE_S = 30.0
 #: A Python that has not started the agent by then hangs.
@@ -40,10 +43,14 @@ class Call:
         """The next event, or None when the order has been carried out (or time is up: see ``ended``)."""
         if self._last is not None:
             return None
-        try:
-            message, blob = self.answers.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
+        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            try:
+                message, blob = self.answers.get(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
+                break
+            except queue.Empty:
+                if time.monotonic() >= deadline:
+                    return None
         if "event" in message:
             event: Event = message["event"]
             return event

@@ -150,7 +150,7 @@ def profile(
         profiler = Profiler(devices, wanted, out, on_progress, fresh, device or ())
         measured = profiler.run(out.with_suffix(".log"))
     render.show(view.to_json(measured, out) if as_json else view.render(measured, out))
-    if all(part.error is not None for part in measured.devices.values()):
+    if all(measured.devices[name].error is not None for name in device or measured.devices):
         raise typer.Exit(1)
 
 

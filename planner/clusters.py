@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from planner.errors import PlanError
 
 MAX_DEVICES = 14
+#: Sets of devices are the bits of 64-bit integers, one of which is the sign.
+MAX_PROFILED = 62
 
 
 class ClusterConfig(NamedTuple):
@@ -51,6 +53,8 @@ def enumerate_clusters(
     required = _mask(names, include, "--include")
     forbidden = _mask(names, exclude, "--exclude")
     allowed = (1 << len(names)) - 1 & ~forbidden
+    if len(names) > MAX_PROFILED:
+        raise PlanError(f"{len(names)} profiled devices are too many (at most {MAX_PROFILED}); divide the fleet")
     if allowed.bit_count() > MAX_DEVICES:
         raise PlanError(
             f"{allowed.bit_count()} devices are too many to try every cluster (at most {MAX_DEVICES}); "

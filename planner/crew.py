@@ -6,7 +6,7 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
-from planner.agents import Agent
+from planner.agents import TICK_S, Agent
 from planner.errors import DeviceLostError, PlannerError
 from planner.fleet import Device
 from planner.remote import connect
@@ -100,6 +100,7 @@ def in_parallel(names: Iterable[str], work: Callable[[str], None]) -> None:
 
     for _ in range(min(AT_ONCE, len(futures))):
         threading.Thread(target=serve, daemon=True).start()
-    wait(futures.values())
+    while wait(futures.values(), TICK_S).not_done:
+        pass
     for future in futures.values():
         future.result()

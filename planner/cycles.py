@@ -38,13 +38,10 @@ def solve(costs: Costs, candidates: Candidates) -> Cycles:
     alone = members.sum(axis=1) == 1
     uncontended_s, demand_s = _stations(costs)
     demand_s, delay_s = queueing.split_cycle(uncontended_s, demand_s)
-    lattice = queueing.solve(demand_s, delay_s)
-    cycle_s = lattice.cycle_s[candidates.hosts, candidates.masks]
+    cycle_s, queue = _steady(demand_s, delay_s, members, candidates.hosts)
     cycle_s[alone] = np.where(members[alone], costs.gradient_s + costs.update_s, np.inf)
     rate = 1 / cycle_s
-    shares = _shares(
-        costs, candidates.hosts, rate, demand_s, lattice.queue[candidates.hosts, candidates.masks]
-    )
+    shares = _shares(costs, candidates.hosts, rate, demand_s, queue)
     shares[alone] = np.eye(4)[COMPUTE]
     busy = _busy(costs, candidates.hosts, rate)
     busy[alone] = members[alone]
@@ -80,6 +77,21 @@ def _stations(costs: Costs) -> tuple[Floats, Floats]:
     demand_s[..., queueing.LOCK] = (costs.service_s - held_s)[:, None]
     demand_s[~np.isfinite(uncontended_s)] = 0.0
     return uncontended_s, demand_s
+
+
+def _steady(
+    demand_s: Floats, delay_s: Floats, members: NDArray[np.bool_], hosts: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """(C, N) cycles and (C, stations) queues. The lattice doubles with every worker, so that only devices and
+    hosts of some candidate are in it."""
+    used = np.flatnonzero(members.any(axis=0))
+    served, host = np.unique(hosts, return_inverse=True)
+    around = np.ix_(served, used)
+    lattice = queueing.solve(demand_s[around], delay_s[around])
+    at = host, members[:, used] @ (1 << np.arange(used.size))
+    cycle_s = np.full(members.shape, np.inf)
+    cycle_s[:, used] = lattice.cycle_s[at]
+    return cycle_s, lattice.queue[at]
 
 
 def _update_cpu_s(costs: Costs) -> Floats:

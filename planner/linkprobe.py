@@ -45,8 +45,10 @@ class Outstanding(NamedTuple):
             tuple(fan for fan in fans if fan not in have_fans),
         )
 
-    def __bool__(self) -> bool:
-        return bool(self.pairs or self.fans)
+    @property
+    def probes(self) -> int:
+        """How many probes that takes, one after the other."""
+        return len(self.pairs) + len(self.fans)
 
 
 def measure_links(
@@ -66,7 +68,7 @@ def measure_links(
     wanted = Outstanding.among(agents) if only is None else only
     probe = _Probe(agents, addresses, sizes)
     errors: dict[str, str] = {}
-    total = len(wanted.pairs) + len(wanted.fans)
+    total = wanted.probes
 
     def attempt(done: int, what: str, measure: Callable[[], Result]) -> None:
         on_progress(what, done / total)

@@ -17,8 +17,6 @@ from planner.rank import Ranking, exponents, rank
 from planner.wattage import idle_watts
 from profilers.records import SCHEMA
 
-DEFAULT_STEPS = 100_000
-
 
 class Row(NamedTuple):
     """One cluster of a ranking. score: the metric's value; interval: its 95 % bounds; tie: with the best."""
@@ -122,7 +120,7 @@ def recommend(
     base_watts: watts on the bill beside the members' (Eq. 5 counts these alone). Raises PlanError naming
     what stands in the way.
     """
-    steps = (profile.steps_planned or DEFAULT_STEPS) if steps is None else steps
+    steps = profile.steps_planned if steps is None else steps
     _at_least("--steps", steps, 1)
     _at_least("--batch-size", 1 if batch is None else batch, 1)
     _at_least("--base-watts", base_watts, 0)
@@ -146,8 +144,8 @@ def recommend(
         ranking=ranking,
         notes=(*known.notes, *_energy_note(weights, extra_w + count_idle)),
         left_out=known.left_out,
-        profiling_s=profile.profiling_s(),
-        overhead=profile.profiling_s() / float(predictions.time_s[ranking.order[0]]),
+        profiling_s=profile.profiling_s(known.model),
+        overhead=profile.profiling_s(known.model) / float(predictions.time_s[ranking.order[0]]),
     )
 
 

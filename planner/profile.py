@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,17 +10,20 @@ import planner
 from backends import models
 from planner.addresses import data_addresses
 from planner.agents import Agent
+from planner.allowance import Allowance
 from planner.crew import Crew, in_parallel
 from planner.decode import decode, save
 from planner.errors import PlanError, PlannerError
 from planner.fleet import Device, Fleet
 from planner.linkprobe import Outstanding, measure_links
-from planner.profilefile import DeviceProfile, Profile, load_profile
+from planner.profilefile import DEFAULT_STEPS, DeviceProfile, Profile, load_profile
 from profilers import records
 
 IDLE_S = 2.0
 #: A link is measured again after a day: what a device computes stays, what else its network carries does not.
 LINK_AGE_S = 86_400.0
+#: About what probing one link takes: less on fast ones, more on slow ones.
+PROBE_S = 1.0
 
 #: Called with a device (or "links"), what it does now, and how far that is from 0 to 1 (None: unknown).
 OnProgress = Callable[[str, str, float | None], None]
@@ -35,7 +38,7 @@ class Wanted(NamedTuple):
     framework: str = "torch"
     input_shape: tuple[int, ...] | None = None
     classes: int | None = None
-    steps_planned: int | None = None
+    steps_planned: int = DEFAULT_STEPS
 
     def fingerprint(self, model: str) -> str:
         """The content hash of one of the models. Raises PlanError for one that does not exist or fit."""
@@ -72,9 +75,12 @@ class Profiler:
         self._stopped = False
         self._fingerprints = {model: wanted.fingerprint(model) for model in wanted.models}
         self.profile = self._previous(fresh)
+        common_s = IDLE_S + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
+        self._allowance = Allowance(wanted.steps_planned, common_s / len(wanted.models))
 
     def run(self, log: Path | None = None) -> Profile:
         """Profile the fleet. A device that fails loses only its own part: see ``DeviceProfile.error``."""
+        save(self.profile, self._path)  # what cannot be written is better known before than after
         with Crew(log) as crew:
             try:
                 self._measure(crew)
@@ -174,10 +180,8 @@ class Profiler:
             return
         began = time.monotonic()
         wanted = self._wanted
-        answer = agent.call(
+        call = agent.start(
             "steps",
-            timeout_s=600.0,
-            on_event=lambda event: self._step_progress(device.name, model, event),
             model=place_model(agent, model),
             framework_name=wanted.framework,
             batch=wanted.batch,
@@ -186,6 +190,14 @@ class Profiler:
             input_shape=wanted.input_shape,
             classes=wanted.classes,
         )
+
+        def progress(event: dict[str, Any]) -> None:
+            self._step_progress(device.name, model, event)
+            self._allowance.note(device.name, model, event["step_s"])
+            if self._allowance.spent(model, time.monotonic() - began):
+                call.go()
+
+        answer = call.result(600.0, progress)
         measured = decode(records.StepProfile, answer, f"{device.name}.steps")
         measured = measured._replace(model=model, fingerprint=self._fingerprints[model])
         before = self.profile.devices[device.name]
@@ -217,10 +229,8 @@ class Profiler:
 
     def _links(self, crew: Crew) -> None:
         able = {name: agent for name, agent in crew.agents.items() if self.profile.devices[name].error is None}
-        have = {(link.source, link.target) for link in self.profile.links}
-        fans = {(fan.host, fan.direction) for fan in self.profile.fans}
-        outstanding = Outstanding.among(able, have, fans)
-        if not outstanding:
+        outstanding = self._outstanding(able)
+        if not outstanding.probes:
             return
         began = time.monotonic()
         sizes = sorted({s.parameter_bytes for d in self.profile.devices.values() for s in d.steps})
@@ -237,6 +247,11 @@ class Profiler:
         save(self.profile, self._path)
         for what, reason in errors.items():
             self._on_progress("links", f"{what}: {reason}", None)
+
+    def _outstanding(self, names: Iterable[str]) -> Outstanding:
+        have = {(link.source, link.target) for link in self.profile.links}
+        fans = {(fan.host, fan.direction) for fan in self.profile.fans}
+        return Outstanding.among(names, have, fans)
 
     def _keep(self, result: records.LinkProfile | records.FanProfile) -> None:
         now = time.time()

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 from planner.decode import load
 from profilers import records
 
+#: Steps of training that are planned where nobody says how many (Gu et al., section IV).
+DEFAULT_STEPS = 100_000
+
 
 class DeviceProfile(NamedTuple):
     """What is known of one device.
@@ -38,12 +41,17 @@ class Profile(NamedTuple):
     links: tuple[records.LinkProfile, ...]
     fans: tuple[records.FanProfile, ...]
     took_s: dict[str, float]
-    steps_planned: int | None = None
+    steps_planned: int = DEFAULT_STEPS
 
-    def profiling_s(self) -> float:
-        """Seconds profiling took: devices run in parallel, then the links one after another."""
-        slowest = max((sum(device.took_s.values()) for device in self.devices.values()), default=0.0)
+    def profiling_s(self, model: str | None = None) -> float:
+        """Seconds profiling took, or would have taken for one model alone: devices run in parallel, then the links."""
+        slowest = max((_took_s(device, model) for device in self.devices.values()), default=0.0)
         return slowest + sum(self.took_s.values())
+
+
+def _took_s(device: DeviceProfile, model: str | None) -> float:
+    others = {steps.model for steps in device.steps if model not in (None, steps.model)}
+    return sum(seconds for part, seconds in device.took_s.items() if part not in others)
 
 
 def load_profile(path: Path) -> Profile:

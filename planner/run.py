@@ -9,10 +9,12 @@ from planner import outcome, training
 from planner.decode import load, save
 from planner.errors import PlanError, RecordError
 from planner.fleet import load_fleet
-from planner.launch import Launch, OnEvent
-from planner.plan import DEFAULT_STEPS, make_plan, recommend
+from planner.journal import OnEvent
+from planner.launch import Launch
+from planner.plan import make_plan, recommend
 from planner.planfile import Plan, load_plan
 from planner.profile import Profiler, Wanted
+from planner.profilefile import DEFAULT_STEPS
 from planner.rank import one_metric
 from planner.runs import FLEET, PLAN, PROFILE, RunFolder
 from planner.training import Options
@@ -64,8 +66,9 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     save(options, folder.options)
     launch = Launch(plan, fleet or load_fleet(Path(plan.fleet)), dataset, options, folder, view.on_event)
     account = launch.run(before.checkpoint if before else None)
-    parts = outcome.workers(plan, account, launch.windows, launch.spent)
-    result = outcome.result(plan, account, parts, launch.built_s)
+    told = launch.telemetry
+    parts = outcome.workers(plan, account, told.windows, told.spent)
+    result = outcome.result(plan, account, parts, told.built_s)
     save(result, folder.result)
     return result, folder
 

@@ -23,7 +23,7 @@ class Wattage(NamedTuple):
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
     """From the sensor that covers most in both windows, else the fleet file's, else unavailable."""
-    unknown = Wattage(math.nan, math.nan, 0.0, UNAVAILABLE)
+    unknown = Wattage(idle_watts(device), math.nan, 0.0, UNAVAILABLE)
     found = _from_sensors(device.idle, step.window) or _from_nameplate(device) or unknown
     slowdown = step.slowdown
     return (

@@ -1,6 +1,6 @@
 """Timing steps one by one: warm-up apart, then until the mean is known well enough."""
 
-from typing import Callable, List, NamedTuple, Optional, Tuple
+from typing import Callable, List, NamedTuple, Tuple
 
 from profilers import records, stats
 
@@ -9,6 +9,8 @@ Phases = Tuple[float, float, float]
 
 PROTOCOLS = ("adaptive", "paper")
 WARMUP_LIMIT = 300
+#: Fewest steps of a warm-up that is cut short because the time allowed for the device is spent.
+WARMUP_MINIMUM = 10
 TIMED_MINIMUM = 30
 TIMED_LIMIT = 500
 PRECISION = 0.01
@@ -20,7 +22,7 @@ class StepTimes(NamedTuple):
     """Raw seconds per phase, warm-up apart.
 
     steady: the warm-up was seen to end; precise: the 95 % interval of the mean step is within 1 %;
-    reason: what ended the measurement (``precise``, ``limit``, ``protocol`` or ``stopped``).
+    reason: what ended the measurement (``precise``, ``limit``, ``enough``, ``protocol`` or ``stopped``).
     """
 
     gradient_s: records.Samples
@@ -32,22 +34,25 @@ class StepTimes(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """After a step: the stage (``warm-up``, ``timed``, ``counters``), its steps so far, and how well the
-    mean is known (half width of its 95 % interval as a share; inf while unknown)."""
+    """After a step: the stage (``warm-up``, ``timed``, ``counters``), its steps so far, their median, and how
+    well the mean is known (half width of its 95 % interval as a share; inf while unknown)."""
 
     stage: str
     steps: int
+    step_s: float
     precision: float
 
 
 class Hooks(NamedTuple):
     """What the caller wants to be told. The window is where counters and sensors are to be sampled;
-    ``window_end`` is called exactly when ``window_start`` was, also when a step raises."""
+    ``window_end`` is called exactly when ``window_start`` was, also when a step raises. ``enough``: the time
+    allowed is spent, so that a mean that is known less well has to do."""
 
     progress: Callable[[Progress], None] = lambda progress: None
     window_start: Callable[[], None] = lambda: None
     window_end: Callable[[], None] = lambda: None
     should_stop: Callable[[], bool] = lambda: False
+    enough: Callable[[], bool] = lambda: False
 
 
 SILENT = Hooks()
@@ -58,7 +63,7 @@ def measure(step, protocol="adaptive", hooks=SILENT):
     """Call ``step`` again and again and collect the phase seconds that it returns.
 
     ``adaptive``: warm up until ``stats.warmup_ended``, at most 300 steps; then time at least 30 steps,
-    until the mean is known within 1 % or 500 are timed; the window spans the timed steps.
+    until the mean is known within 1 % or 500 are timed, or ``enough`` says so; the window spans the timed steps.
     ``paper``: exactly 300 to warm up, 100 timed, 100 in the window (not timed).
     Raises ValueError for another protocol, and whatever ``step`` raises.
     """
@@ -84,7 +89,8 @@ class _Loop:
         while len(phases) < limit and not done(totals) and not self._asked_to_stop():
             phases.append(self._step())
             totals.append(sum(phases[-1]))
-            self._hooks.progress(Progress(stage, len(phases), stats.relative_interval95(totals)))
+            interval = stats.relative_interval95(totals)
+            self._hooks.progress(Progress(stage, len(phases), stats.median(totals), interval))
         return phases
 
     def run_in_window(self, stage, limit, done=lambda totals: False):
@@ -97,6 +103,10 @@ class _Loop:
         finally:
             self._hooks.window_end()
 
+    def enough(self):
+        # type: () -> bool
+        return self._hooks.enough()
+
     def _asked_to_stop(self):
         # type: () -> bool
         self.stopped = self.stopped or self._hooks.should_stop()
@@ -105,10 +115,17 @@ class _Loop:
 
 def _adaptive(loop):
     # type: (_Loop) -> StepTimes
-    warmup = loop.run("warm-up", WARMUP_LIMIT, lambda totals: stats.warmup_ended(totals) is not None)
-    timed = loop.run_in_window(
-        "timed", TIMED_LIMIT, lambda totals: len(totals) >= TIMED_MINIMUM and _precise(totals))
-    return _times(warmup, timed, "stopped" if loop.stopped else None)
+    def warm(totals):
+        # type: (List[float]) -> bool
+        return stats.warmup_ended(totals) is not None or (len(totals) >= WARMUP_MINIMUM and loop.enough())
+
+    def known(totals):
+        # type: (List[float]) -> bool
+        return len(totals) >= TIMED_MINIMUM and (_precise(totals) or loop.enough())
+
+    warmup = loop.run("warm-up", WARMUP_LIMIT, warm)
+    timed = loop.run_in_window("timed", TIMED_LIMIT, known)
+    return _times(warmup, timed, "stopped" if loop.stopped else "enough" if loop.enough() else "limit")
 
 
 def _paper(loop):
@@ -120,13 +137,14 @@ def _paper(loop):
 
 
 def _times(warmup, timed, reason):
-    # type: (List[Phases], List[Phases], Optional[str]) -> StepTimes
+    # type: (List[Phases], List[Phases], str) -> StepTimes
     precise = len(timed) >= TIMED_MINIMUM and _precise([sum(phases) for phases in timed])
     steady = stats.warmup_ended([sum(phases) for phases in warmup]) is not None
     samples = [records.Samples("s", tuple(step[i] for step in timed), tuple(step[i] for step in warmup))
                for i in range(3)]
-    return StepTimes(samples[0], samples[1], samples[2], steady, precise,
-                     reason or ("precise" if precise else "limit"))
+    if precise and reason in ("limit", "enough"):
+        reason = "precise"
+    return StepTimes(samples[0], samples[1], samples[2], steady, precise, reason)
 
 
 def _precise(totals):

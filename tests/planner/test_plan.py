@@ -117,6 +117,15 @@ def test_profiling_is_compared_with_the_run_it_planned() -> None:
     assert found.overhead == pytest.approx(25.0 / found.row(1).prediction.time_s)
 
 
+def test_what_profiling_other_models_took_is_not_counted() -> None:
+    both = fleet()
+    for name, device in both.devices.items():
+        other = device.steps[0]._replace(model="other")
+        both.devices[name] = device._replace(steps=(*device.steps, other), took_s={**device.took_s, "other": 100.0})
+    assert recommend(both, TIME, model=both.devices["a"].steps[0].model).profiling_s == 25.0
+    assert both.profiling_s() == 125.0
+
+
 def test_steps_come_from_the_option_the_profile_or_the_default() -> None:
     assert recommend(fleet(), TIME, steps=7).steps == 7
     assert recommend(fleet(steps_planned=500), TIME).steps == 500
@@ -155,3 +164,35 @@ def test_twelve_devices_are_ranked() -> None:
     devices = {f"d{i}": profiles.device(profiles.step(0.1 + 0.01 * i)) for i in range(12)}
     found = recommend(profiles.profile(devices), EDP)
     assert len(found) == 12 * 2**11
+
+
+def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
+    gradients_s = {"a": 0.5, "x": 0.3, "b": 0.6, "y": 1.0, "c": 2.0}
+    devices = {name: profiles.device(profiles.step(each, spread=0.02)) for name, each in gradients_s.items()}
+    found = recommend(profiles.profile(devices, rates={"x": 10 * profiles.MBIT}), EDP, exclude=["x", "y"])
+    never = recommend(fleet(), EDP)
+    assert len(found) == len(never) == 12
+    for place in range(1, 13):
+        assert found.row(place).config == never.row(place).config
+        for one, other in zip(found.workers(place), never.workers(place), strict=True):
+            assert one._asdict() == pytest.approx(other._asdict())
+    for one, other in zip(found.ranking, never.ranking, strict=True):
+        assert one == pytest.approx(other)
+    for field in ("time_s", "power_w", "network_bytes", "shares"):
+        assert getattr(found.predictions, field) == pytest.approx(getattr(never.predictions, field))
+
+
+def test_excluded_devices_idle_on_the_bill() -> None:
+    plain, billed = (recommend(fleet(), TIME, exclude=["b"], count_idle=count) for count in (False, True))
+    a_and_c, billed_too = plain.row(1), billed.row(1)
+    assert a_and_c.config == billed_too.config
+    assert billed_too.prediction.power_w == pytest.approx(a_and_c.prediction.power_w + 10.0)
+
+
+def test_the_devices_that_are_too_many_are_those_that_may_be_members() -> None:
+    """Of 40 profiled devices: subsets of them all would fit no memory."""
+    everyone = profiles.profile({f"d{i}": profiles.device(profiles.step(0.1 + 0.01 * i)) for i in range(40)})
+    found = recommend(everyone, EDP, exclude=[f"d{i}" for i in range(30)])
+    assert len(found) == 10 * 2**9
+    with pytest.raises(PlanError, match="15 devices are too many .*at most 14.*--exclude"):
+        recommend(everyone, EDP, exclude=[f"d{i}" for i in range(25)])

@@ -195,6 +195,20 @@ def test_the_order_of_devices_changes_nothing(fleet: tuple[dict, dict]) -> None:
             assert found.power_w[i] == pytest.approx(turned.power_w[k])
 
 
+@given(fleets(), st.booleans(), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_a_cluster_s_prediction_does_not_depend_on_the_others_tried(
+    fleet: tuple[dict, dict], without: bool, count_idle: bool
+) -> None:
+    found = everything(known := costs(profiles.profile(*fleet)), count_idle=count_idle)
+    candidates = enumerate_clusters(known.names, known.reachable(), exclude="a" * without, server="b")
+    fewer = predict(known, candidates, 1000, count_idle)
+    masks, hosts = found.candidates
+    same = [np.flatnonzero((masks == mask) & (hosts == host))[0] for mask, host in zip(*candidates, strict=True)]
+    for one, other in zip(found[1:], fewer[1:], strict=True):
+        assert other == pytest.approx(one[same])
+
+
 @given(fleets(), st.floats(1.1, 10))
 @settings(deadline=None, max_examples=40)
 def test_a_faster_network_makes_no_cluster_slower(fleet: tuple[dict, dict], factor: float) -> None:

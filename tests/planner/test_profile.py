@@ -55,6 +55,13 @@ def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_m
     gone(pair)
 
 
+def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(pair: Path) -> None:
+    fleet_file(pair, {"desktop": {}, "tx2": {"slowdown": 3}})
+    run(pair, *profiling(pair, "--steps", "10"))
+    (few,) = device(pair, "tx2")["steps"]
+    assert len(few["gradient_s"]["warmup"]) == 10 and len(few["gradient_s"]["values"]) == 30
+
+
 def test_one_device_may_be_measured_and_what_is_known_of_others_stays(pair: Path) -> None:
     fleet_file(pair, {"desktop": {}, "tx2": {}})
     for name in ("desktop", "tx2"):
@@ -70,6 +77,23 @@ def test_a_profile_that_is_truncated_is_named_and_may_be_made_again(pair: Path) 
     command = run(pair, *profiling(pair))
     assert command.popen.returncode == 1
     assert "profile.json" in command.last_line and "--fresh" in command.last_line
+
+
+def test_a_profile_that_cannot_be_written_is_noticed_before_any_device_is_asked(pair: Path) -> None:
+    command = run(pair, *profiling(pair, "--out", str(pair / "nowhere" / "profile.json")))
+    assert command.popen.returncode == 1
+    assert "nowhere/profile.json" in command.last_line
+    assert "desktop" not in command.errors
+
+
+def test_a_chosen_device_that_fails_is_an_error_though_others_were_measured_before(pair: Path) -> None:
+    fleet_file(pair, {"desktop": {}, "tx2": {}})
+    assert run(pair, *profiling(pair, "--device", "desktop")).popen.returncode == 0
+    fleet_file(pair, {"desktop": {}, "tx2": {"python": "no-such-python"}})
+    command = run(pair, *profiling(pair, "--device", "tx2"))
+    assert command.popen.returncode == 1
+    assert "no-such-python" in command.output
+    assert device(pair, "desktop")["error"] is None
 
 
 def test_an_unknown_model_is_named_with_the_nearest(pair: Path) -> None:

@@ -63,3 +63,11 @@ def test_idle_watts_are_measured_or_declared() -> None:
     assert idle_watts(device) == 10.0
     assert idle_watts(device._replace(idle=windows(board=(4, 4))[0])) == 4.0
     assert math.isnan(idle_watts(profiles.device(idle_w=None)._replace(idle=None)))
+
+
+def test_idle_watts_alone_are_known_though_busy_ones_are_not() -> None:
+    device = profiles.device(profiles.step(0.5), idle_w=None)
+    device.device.update(idle_watts=5.0, max_watts=None)
+    found = wattage(device, device.steps[0])
+    assert found.idle_w == 5.0
+    assert math.isnan(found.busy_w)

@@ -22,12 +22,17 @@ class Steps:
         total = next(self.totals)
         return 0.7 * total, 0.1 * total, 0.2 * total
 
-    def hooks(self, stop_after=10 ** 9):
+    def note(self, progress):
+        self.stages.append((progress.stage, progress.steps))
+        self.step_s = progress.step_s
+
+    def hooks(self, stop_after=10 ** 9, enough_after=10 ** 9):
         return steptime.Hooks(
-            progress=lambda progress: self.stages.append((progress.stage, progress.steps)),
+            progress=self.note,
             window_start=lambda: self.window.append(self.taken),
             window_end=lambda: self.window.append(self.taken),
-            should_stop=lambda: self.taken >= stop_after)
+            should_stop=lambda: self.taken >= stop_after,
+            enough=lambda: self.taken >= enough_after)
 
 
 def test_the_paper_protocol_takes_300_and_100_and_100_steps():
@@ -64,6 +69,25 @@ def test_what_never_settles_is_flagged_and_bounded():
     times = steptime.measure(Steps(1.05 ** n for n in itertools.count()))
     assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (300, 500)
     assert (times.steady, times.precise, times.reason) == (False, False, "limit")
+
+
+@pytest.mark.parametrize("after, warmup, timed", [(1, 10, 30), (25, 25, 30), (60, 40, 30), (90, 40, 50)])
+def test_noisy_steps_end_when_the_time_allowed_is_spent_but_not_before_thirty(after, warmup, timed):
+    steps = Steps(np.random.default_rng(0).normal(1.0, 0.2, 900))
+    times = steptime.measure(steps, "adaptive", steps.hooks(enough_after=after))
+    assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (warmup, timed)
+    assert (times.steady, times.precise, times.reason) == (warmup == 40, False, "enough")
+
+
+def test_enough_does_not_make_a_precise_mean_less_so():
+    times = steptime.measure(Steps(itertools.repeat(0.1)), "adaptive", steptime.Hooks(enough=lambda: True))
+    assert (times.precise, times.reason) == (True, "precise")
+
+
+def test_progress_tells_the_median_step():
+    steps = Steps([0.1] * 45 + [5.0] * 10 + [0.1] * 900)
+    steptime.measure(steps, "adaptive", steps.hooks())
+    assert steps.step_s == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("after, warmup, timed, window", [(7, 7, 0, []), (45, 40, 5, [40, 45])])

@@ -1,0 +1,147 @@
+"""What watches over a run that has begun, until its server's account is here and the result is home."""
+
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from backends import wire
+from planner.agents import Agent, Call, Event
+from planner.courier import Courier
+from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
+from planner.journal import Journal
+from planner.keeper import Keeper, Signals
+from planner.telemetry import Telemetry
+
+STOP_S = 60.0
+DRAIN_S = 5.0
+
+
+class Server(NamedTuple):
+    """The server at work: the device it is on, its agent, its order, and the paths of its files there."""
+
+    device: str
+    agent: Agent
+    call: Call
+    files: tuple[str, ...]
+
+
+class Supervisor:
+    """Handles what happens in a run. A cluster of one device has no keepers."""
+
+    def __init__(
+        self,
+        server: Server,
+        keepers: Mapping[str, Keeper],
+        courier: Courier,
+        telemetry: Telemetry,
+        journal: Journal,
+        signals: Signals,
+    ) -> None:
+        self._server = server
+        self._keepers = keepers
+        self._courier = courier
+        self._telemetry = telemetry
+        self._journal = journal
+        self._signals = signals
+
+    def run(self) -> dict[str, Any]:
+        """Watch until the last step; returns the server's account. Raises RunError, InterruptedRunError on Ctrl-C."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        stop_by: float | None = None
+        while True:
+            try:
+                if stop_by is not None and time.monotonic() > stop_by:
+                    raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
+                account = self._next()
+                if account is not None:
+                    self._signals.over.set()
+                    return self._end(account, interrupted=stop_by is not None)
+                if stop_by is None:
+                    self._check_workers()
+            except KeyboardInterrupt:
+                if stop_by is not None or self._signals.over.is_set():
+                    raise self._interrupted("stopped at once") from None
+                self._journal.note("planner", {"stopping": True})
+                stop_by = time.monotonic() + STOP_S
+                with suppress(DeviceLostError):  # a server that is gone is reported as such
+                    self._server.call.stop()
+
+    def _listen(self) -> None:
+        source = wire.SERVER if self._keepers else self._server.device
+        events = self._signals.events
+        try:
+            result = self._server.call.result(on_event=lambda event: events.put((source, event)))
+            events.put((source, {"account": result}))
+        except PlannerError as error:
+            events.put((source, {"failed": error}))
+
+    def _next(self) -> dict[str, Any] | None:
+        """Handle one event; the account when that was the last."""
+        try:
+            source, event = self._signals.events.get(timeout=0.2)
+        except queue.Empty:
+            return None
+        if "failed" in event:
+            raise self._server_failed(event["failed"])
+        if "account" in event:
+            account: dict[str, Any] = event["account"]
+            return account
+        self._handle(source, event)
+        self._journal.note(source, event)
+        return None
+
+    def _handle(self, source: str, event: Event) -> None:
+        self._telemetry.add(source, event)
+        if "joined" in event:
+            self._keepers[event["joined"]].joined = True
+        elif "worked" in event or "lost" in event:
+            self._keepers[source].joined = False
+        elif "dropped" in event:
+            self._keepers[event["dropped"]].dropped()
+        elif "checkpoint_failed" in event:
+            self._courier.unsaved = event["checkpoint_failed"]
+        elif "checkpoint" in event:
+            self._courier.bring(event["checkpoint"])
+
+    def _check_workers(self) -> None:
+        """Raises RunError where all workers have been given up."""
+        failures = [keeper.failure for keeper in self._keepers.values() if keeper.failure is not None]
+        if failures and len(failures) == len(self._keepers):
+            raise self._failed("; ".join(failures))
+
+    def _server_failed(self, error: PlannerError) -> RunError:
+        self._courier.wait()
+        if isinstance(error, DeviceLostError):
+            return self._failed(f"the server on {self._server.device} is lost: {error}")
+        return self._failed(str(error))
+
+    def _end(self, account: dict[str, Any], interrupted: bool) -> dict[str, Any]:
+        self._courier.finish()
+        self._drain()
+        self._journal.note("planner", {"account": account})
+        where = f"after step {account['done']} of {account['total']}"
+        if interrupted:
+            raise self._interrupted(f"stopped {where}")
+        if not account["finished"]:
+            raise self._failed(f"{account.get('reason') or 'the server ended early'} {where}")
+        if not self._courier.has(account["done"]):
+            raise self._failed(f"the trained weights could not be saved: {self._courier.unsaved}")
+        with suppress(RemoteError):  # a device that is gone by now keeps them until its cache is pruned
+            for path in self._server.files:
+                self._server.agent.call("remove", timeout_s=10.0, path=path)
+        return account
+
+    def _drain(self) -> None:
+        """The workers' last windows may come after the server's account."""
+        deadline = time.monotonic() + DRAIN_S
+        while any(keeper.joined for keeper in self._keepers.values()) and time.monotonic() < deadline:
+            self._next()
+
+    def _failed(self, reason: str) -> RunError:
+        return RunError(reason + self._courier.saved())
+
+    def _interrupted(self, reason: str) -> InterruptedRunError:
+        return InterruptedRunError(reason + self._courier.saved())

@@ -1,0 +1,36 @@
+"""What the workers of a run tell of themselves."""
+
+from collections.abc import Iterable
+
+from planner.agents import Event
+
+
+class Telemetry:
+    """By worker: what its sensors said in each of its ``windows``; ``built_s``, the seconds its model took to build;
+    and ``spent`` in each of its lives: steps, and seconds busy, exchanging, evaluating, of processors for exchanges.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.windows: dict[str, list[Event]] = {name: [] for name in names}
+        self.spent: dict[str, list[list[float]]] = {name: [] for name in self.windows}
+        self.built_s: dict[str, float] = {}
+
+    def begin_life(self, name: str) -> None:
+        """What this worker tells from now on is of a new life."""
+        self.spent[name].append([0, 0.0, 0.0, 0.0, 0.0])
+
+    def add(self, name: str, event: Event) -> None:
+        """Keep what an event says of its worker's work, if it does."""
+        if "window" in event:
+            self.windows[name].append(event["window"])
+            self.spent[name][-1:] = [list(event["spent"].values())]
+        elif "built_s" in event:
+            self.built_s[name] = event["built_s"]
+
+    def stepped(self, name: str) -> bool:
+        """Whether this worker has made a step in its present life."""
+        return bool(self.spent[name]) and self.spent[name][-1][0] > 0
+
+    def ever_stepped(self, name: str) -> bool:
+        """Whether this worker has made a step in any of its lives."""
+        return any(life[0] for life in self.spent[name])
