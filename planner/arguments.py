@@ -21,7 +21,10 @@ FleetOfPlan = Annotated[Path | None, Option("--fleet", "-f", help="The fleet fil
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 Framework = Annotated[str, Option(help="What to compute with: torch.")]
 Metric = Annotated[str, Option("--metric", help="time, power, energy or edp.")]
-Steps = Annotated[int, Option("--steps", "-s", min=1, help="Training steps in all.")]
+Steps = Annotated[
+    int,
+    Option("--steps", "-s", min=1, help="Training steps planned; timing ends where it would cost a hundredth of them."),
+]
 BatchSize = Annotated[int, Option("--batch-size", min=1, help="Images a step.")]
 Data = Annotated[
     Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files.")

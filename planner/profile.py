@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import planner
 from backends import models
+from planner import reuse
 from planner.addresses import data_addresses
 from planner.agents import Agent
 from planner.allowance import Allowance
@@ -16,12 +17,10 @@ from planner.decode import decode, save
 from planner.errors import PlanError, PlannerError
 from planner.fleet import Device, Fleet
 from planner.linkprobe import Outstanding, measure_links
-from planner.profilefile import DEFAULT_STEPS, DeviceProfile, Profile, load_profile
+from planner.profilefile import DEFAULT_STEPS, Profile, load_profile
 from profilers import records
 
 IDLE_S = 2.0
-#: A link is measured again after a day: what a device computes stays, what else its network carries does not.
-LINK_AGE_S = 86_400.0
 #: About what probing one link takes: less on fast ones, more on slow ones.
 PROBE_S = 1.0
 
@@ -98,40 +97,14 @@ class Profiler:
         self._links(crew)
 
     def _previous(self, fresh: bool) -> Profile:
-        kept: dict[str, DeviceProfile] = {}
-        links: tuple[records.LinkProfile, ...] = ()
-        fans: tuple[records.FanProfile, ...] = ()
-        took: dict[str, float] = {}
+        """A profile of the fleet that holds what was measured before and holds still."""
         chosen = {device.name for device in self._chosen}
         again = chosen if fresh else set()
         names = {device.name for device in self._fleet.devices}
-        if self._path.exists() and again != names:
-            before = load_profile(self._path)
-            kept = {name: device for name, device in before.devices.items() if name in names - again}
-            moved = {d.name for d in self._fleet.devices if _moved(d, before.devices.get(d.name))}
-            young = time.time() - LINK_AGE_S
-            links = tuple(
-                link
-                for link in before.links
-                if link.measured_s > young
-                and {link.source, link.target} <= names
-                and not {link.source, link.target} <= again
-                and not {link.source, link.target} & moved
-            )
-            fans = tuple(
-                fan
-                for fan in before.fans
-                if fan.measured_s > young and {fan.host, *fan.bytes_per_s} == names and not again | moved
-            )
-            took = before.took_s
-        devices = {
-            device.name: DeviceProfile(declared(device), None, None, (), None, {}) for device in self._fleet.devices
-        }
-        for name, old in kept.items():
-            error = None if name in chosen else old.error
-            devices[name] = old._replace(device=devices[name].device, error=error)
-        steps = self._wanted.steps_planned
-        return Profile(records.SCHEMA, planner.__version__, time.time(), devices, links, fans, took, steps)
+        before = load_profile(self._path) if self._path.exists() and again != names else None
+        now = time.time()
+        start = Profile(records.SCHEMA, planner.__version__, now, {}, (), (), {}, self._wanted.steps_planned)
+        return reuse.carry_over(before, start, self._fleet, chosen, again)
 
     def _note(self, name: str, **changes: Any) -> None:
         """Change one device's part and write the file."""
@@ -157,7 +130,7 @@ class Profiler:
         self._on_progress(device.name, "facts", None)
         facts = decode(records.Facts, agent.call("facts", timeout_s=60.0), f"{device.name}.facts")
         before = self.profile.devices[device.name]
-        if before.facts is None or identity(before.facts) != identity(facts):
+        if before.facts is None or reuse.identity(before.facts) != reuse.identity(facts):
             self._forget_links(device.name)
             self._note(device.name, idle=None, steps=(), took_s={})
         self._note(device.name, facts=facts)
@@ -213,12 +186,11 @@ class Profiler:
 
     def _still_valid(self, device: Device, steps: records.StepProfile) -> bool:
         facts = self.profile.devices[device.name].facts
-        installed = facts.frameworks.get(steps.framework, {}).get("version") if facts else None
+        now = (self._fingerprints[steps.model], self._wanted.protocol, device.slowdown)
         return (
-            steps.fingerprint == self._fingerprints[steps.model]
-            and steps.protocol == self._wanted.protocol
-            and steps.slowdown == device.slowdown
-            and steps.framework_version == installed
+            (steps.fingerprint, steps.protocol, steps.slowdown) == now
+            and facts is not None
+            and steps.framework_version == facts.frameworks.get(steps.framework, {}).get("version")
         )
 
     def _step_progress(self, name: str, model: str, event: dict[str, Any]) -> None:
@@ -261,31 +233,6 @@ class Profiler:
             else:
                 self.profile = self.profile._replace(fans=(*self.profile.fans, result._replace(measured_s=now)))
             save(self.profile, self._path)
-
-
-def declared(device: Device) -> dict[str, Any]:
-    """What the fleet file says of a device that a prediction needs, and what its links depend on."""
-    return {
-        "host": device.host,
-        "data_address": device.data_address,
-        "data_interface": device.data_interface,
-        "kind": device.kind,
-        "idle_watts": device.idle_watts,
-        "max_watts": device.max_watts,
-        "rate_bytes_per_s": device.rate_bytes_per_s,
-        "slowdown": device.slowdown,
-    }
-
-
-def _moved(device: Device, before: DeviceProfile | None) -> bool:
-    """Whether a device is now reached by another way than when its links were measured."""
-    keys = ("host", "data_address", "data_interface")
-    return before is not None and any(before.device.get(key) != declared(device)[key] for key in keys)
-
-
-def identity(facts: records.Facts) -> tuple[Any, ...]:
-    """What must stay for earlier measurements to hold."""
-    return (facts.hostname, facts.board, facts.machine, facts.online_cores, facts.usable_cores, facts.gpus)
 
 
 def place_model(agent: Agent, model: str) -> str:

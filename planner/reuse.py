@@ -1,0 +1,66 @@
+"""What of an earlier profile still holds. Pure."""
+
+from collections.abc import Set
+from typing import Any
+
+from planner.fleet import Device, Fleet
+from planner.profilefile import DeviceProfile, Profile
+from profilers import records
+
+#: A link is measured again after a day: what a device computes stays, what else its network carries does not.
+LINK_AGE_S = 86_400.0
+
+
+def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set[str], again: Set[str]) -> Profile:
+    """``start`` with all devices of the fleet, and with what an earlier profile knows of them.
+
+    chosen: devices about to be measured, whose earlier failures are forgotten; again: those of which nothing is
+    to be kept. A link goes with either of its ends, with its age, or where an end is now reached by another way.
+    """
+    devices = {device.name: DeviceProfile(declared(device), None, None, (), None, {}) for device in fleet.devices}
+    start = start._replace(devices=devices)
+    if before is None:
+        return start
+    for name, known in before.devices.items():
+        if name in devices and name not in again:
+            error = None if name in chosen else known.error
+            devices[name] = known._replace(device=devices[name].device, error=error)
+    moved = {device.name for device in fleet.devices if _moved(device, before.devices.get(device.name))}
+    names, oldest = set(devices), start.created_s - LINK_AGE_S
+
+    def holds(link: records.LinkProfile) -> bool:
+        ends = {link.source, link.target}
+        return link.measured_s > oldest and ends <= names and not ends <= again and not ends & moved
+
+    links = tuple(link for link in before.links if holds(link))
+    fans = tuple(
+        fan
+        for fan in before.fans
+        if fan.measured_s > oldest and {fan.host, *fan.bytes_per_s} == names and not again | moved
+    )
+    return start._replace(links=links, fans=fans, took_s=before.took_s if links else {})
+
+
+def declared(device: Device) -> dict[str, Any]:
+    """What the fleet file says of a device that a prediction needs, and what its links depend on."""
+    return {
+        "host": device.host,
+        "data_address": device.data_address,
+        "data_interface": device.data_interface,
+        "kind": device.kind,
+        "idle_watts": device.idle_watts,
+        "max_watts": device.max_watts,
+        "rate_bytes_per_s": device.rate_bytes_per_s,
+        "slowdown": device.slowdown,
+    }
+
+
+def _moved(device: Device, before: DeviceProfile | None) -> bool:
+    """Whether a device is now reached by another way than when its links were measured."""
+    keys = ("host", "data_address", "data_interface")
+    return before is not None and any(before.device.get(key) != declared(device)[key] for key in keys)
+
+
+def identity(facts: records.Facts) -> tuple[Any, ...]:
+    """What must stay for earlier measurements to hold."""
+    return (facts.hostname, facts.board, facts.machine, facts.online_cores, facts.usable_cores, facts.gpus)
