@@ -96,8 +96,13 @@ class _Watch:
         def progress(at):
             # type: (steptime.Progress) -> None
             self.steps = at.steps
-            precision = min(at.precision, 1.0)
-            job.emit({"stage": at.stage, "steps": at.steps, "step_s": at.step_s, "precision": precision})
+            job.emit({
+                "stage": at.stage,
+                "steps": at.steps,
+                "step_s": at.step_s,
+                "rest_s": at.step_s * _steps_left(at),
+                "precision": min(at.precision, 1.0),
+            })
 
         return steptime.Hooks(progress, self._open, self._close, job.stopping.is_set, job.go.is_set)
 
@@ -109,6 +114,13 @@ class _Watch:
     def _close(self):
         # type: () -> None
         self.window = self._sampler.stop()
+
+
+def _steps_left(at):
+    # type: (steptime.Progress) -> float
+    """Steps that are still to come at the least; those of half the batch size count half."""
+    timed = at.steps if at.stage == "timed" else 0
+    return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0
 
 
 def _step(replica, batches, slowdown, watch):

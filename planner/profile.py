@@ -22,7 +22,7 @@ from profilers import records
 
 IDLE_S = 2.0
 #: About what probing one link takes: less on fast ones, more on slow ones.
-PROBE_S = 1.0
+PROBE_S = 1.2
 
 #: Called with a device (or "links"), what it does now, and how far that is from 0 to 1 (None: unknown).
 OnProgress = Callable[[str, str, float | None], None]
@@ -75,7 +75,7 @@ class Profiler:
         self._fingerprints = {model: wanted.fingerprint(model) for model in wanted.models}
         self.profile = self._previous(fresh)
         common_s = IDLE_S + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
-        self._allowance = Allowance(wanted.steps_planned, common_s / len(wanted.models))
+        self._allowance = Allowance(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models))
 
     def run(self, log: Path | None = None) -> Profile:
         """Profile the fleet. A device that fails loses only its own part: see ``DeviceProfile.error``."""
@@ -167,7 +167,7 @@ class Profiler:
         def progress(event: dict[str, Any]) -> None:
             self._step_progress(device.name, model, event)
             self._allowance.note(device.name, model, event["step_s"])
-            if self._allowance.spent(model, time.monotonic() - began):
+            if self._allowance.spent(model, time.monotonic() - began + event["rest_s"]):
                 call.go()
 
         answer = call.result(600.0, progress)
