@@ -56,13 +56,19 @@ class Input:
                 return None
 
     def exactly(self, size):
-        # type: (int) -> bytes
-        """The next ``size`` raw bytes. Raises EOFError when the input ends before."""
-        while len(self._buffer) < size:
-            if not self._more(SILENCE_S):
+        # type: (int) -> bytearray
+        """The next ``size`` raw bytes, held once. Raises EOFError when the input ends before."""
+        data = bytearray(size)
+        have = min(size, len(self._buffer))
+        data[:have] = self._buffer[:have]
+        del self._buffer[:have]
+        view = memoryview(data)
+        while have < size:
+            ready = select.select([self._descriptor], [], [], SILENCE_S)[0]
+            count = os.readv(self._descriptor, [view[have:]]) if ready else 0
+            if not count:
                 raise EOFError("the input ended within a file")
-        data = bytes(self._buffer[:size])
-        del self._buffer[:size]
+            have += count
         return data
 
     def _more(self, timeout_s):
@@ -160,6 +166,7 @@ class Agent:
 def main():
     # type: () -> None
     """Run the agent on this process's standard streams."""
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of the GPU's own counters and sensors
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever a framework prints goes to standard error
     os.set_inheritable(answers, False)

@@ -23,7 +23,7 @@ class Optimiser(NamedTuple):
     """SGD. u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v.
 
     While the rate stays this is what torch.optim.SGD does; when it changes, what has gathered in v keeps the rate it
-    came with (as Sutskever et al., 2013, write it). Thus workers can send u, which costs them nothing, and a
+    came with (as Sutskever et al., 2013, write it). Thus workers can send u, in whose scaling they share, and a
     server has only the sums left to do.
     """
 

@@ -27,12 +27,18 @@ class Central:
         self._update_s = 0.0
 
     def update(self, gradients, momentum):
-        # type: (np.ndarray, float) -> None
-        """One step of SGD; gradients: (parameters,) float32, scaled (see base.Optimiser)."""
+        # type: (np.ndarray, float) -> bool
+        """One step of SGD; gradients: (parameters,) float32, scaled (see base.Optimiser).
+
+        False, and nothing changes, where they are not all finite.
+        """
         began = time.perf_counter()
+        if not optimise.finite(gradients):
+            return False
         optimise.apply(self.weights, self._momentum, gradients, momentum)
         self._update_s += time.perf_counter() - began
         self._updates += 1
+        return True
 
     def report(self, worker, state):
         # type: (str, np.ndarray) -> None

@@ -5,8 +5,9 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from backends import data, models, optimise, worker
+from backends import central, data, models, worker
 from backends.base import Replica, framework, usable_threads
+from backends.layout import Layout
 from profilers import cores, records, steptime
 from profilers.sampling import Sampler
 
@@ -133,11 +134,11 @@ def _step(replica, batches, slowdown, watch):
         _, gradient_s, fetch_s = worker.step(replica, batches, slowdown, RATE)
         watch.cpu_s += time.process_time() - cpu
         began = time.perf_counter()
-        replica.load()
-        loaded = time.perf_counter()
         replica.update(MOMENTUM)
-        worker.stretch(time.perf_counter() - loaded, slowdown)
-        return gradient_s, fetch_s + loaded - began, time.perf_counter() - loaded
+        worker.stretch(time.perf_counter() - began, slowdown)
+        updated = time.perf_counter()
+        replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
+        return gradient_s, fetch_s + time.perf_counter() - updated, updated - began
 
     return step
 
@@ -145,7 +146,7 @@ def _step(replica, batches, slowdown, watch):
 def _half_batch(replica, images, batch, seed, slowdown):
     # type: (Replica, data.Dataset, int, int, float) -> records.Samples
     """Gradient times at half the batch size: the second point of the line through other batch sizes."""
-    if batch < 2:
+    if batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
         return records.Samples("s", ())
     batches = data.Batches(images.train_images, images.train_labels, batch // 2, seed)
     times = [worker.step(replica, batches, slowdown, RATE)[1] for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)]
@@ -155,12 +156,12 @@ def _half_batch(replica, images, batch, seed, slowdown):
 def service(parameters):
     # type: (int) -> records.Samples
     """Seconds of one update by the parameter server, on this device's CPU, for a model of that many parameters."""
-    weights, momentum, gradients = (np.full(parameters, 1e-3, np.float32) for _ in range(3))
+    weights, velocity, gradients = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
+    server = central.Central(Layout((), ()), weights, velocity, np.empty(0, np.float32))
     times = []
     began = time.perf_counter()
     while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
         start = time.perf_counter()
-        optimise.finite(gradients)
-        optimise.apply(weights, momentum, gradients, MOMENTUM)
+        server.update(gradients, MOMENTUM)
         times.append(time.perf_counter() - start)
     return records.Samples("s", tuple(times[1:]), tuple(times[:1]))

@@ -65,7 +65,7 @@ class TorchReplica(Replica):
     """A torch module whose parameters, gradients and state are views into flat tensors.
 
     input_shape: (height, width, channels) of an image; classes: width of the module's output.
-    Frozen parameters and floating-point buffers are state.
+    Frozen parameters and floating-point buffers are state, but for buffers that hold infinities: constants.
     """
 
     def __init__(self, module, input_shape, classes):
@@ -76,7 +76,7 @@ class TorchReplica(Replica):
         self._module = module.to(self._device).train()
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
         kept = [(name, value) for name, value in module.named_parameters() if not value.requires_grad]
-        kept += [(name, value) for name, value in module.named_buffers() if value.is_floating_point()]
+        kept += [(name, value) for name, value in module.named_buffers() if _changes(value)]
         self._weights, self.variables = _flatten(trained, self._device)
         self._state, self.state_variables = _flatten(kept, self._device)
         self._gradients = torch.zeros_like(self._weights)
@@ -94,14 +94,15 @@ class TorchReplica(Replica):
     def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
         # type: (np.ndarray, np.ndarray, float, float) -> float
         """See Replica."""
-        # Never set to None: autograd adds into these views as long as they are there. It adds to the decay, and
-        # multiplies by the rate on the way, so that neither costs a pass over the gradients.
+        # Never set to None: autograd adds into these views as long as they are there, so also to the decay.
         if weight_decay:
-            torch.mul(self._weights, rate * weight_decay, out=self._gradients)
+            torch.mul(self._weights, weight_decay, out=self._gradients)
         else:
             self._gradients.zero_()
         loss = functional.cross_entropy(self._module(self._images(images)), self._labels(labels))
-        loss.backward(torch.full_like(loss, rate))
+        loss.backward()
+        # Scaling the loss instead would save this pass, but half precision or a hook in a user's model would see it.
+        self._gradients.mul_(rate)
         value = float(loss.item())
         self._synchronise()
         return value
@@ -189,6 +190,11 @@ class TorchReplica(Replica):
         # type: () -> None
         if self.accelerator == "cuda":
             torch.cuda.synchronize(self._device)
+
+
+def _changes(buffer):
+    # type: (torch.Tensor) -> bool
+    return buffer.is_floating_point() and bool(torch.isfinite(buffer).all())
 
 
 def _flatten(named, device):

@@ -207,19 +207,20 @@ class Server:
     def _learn(self, name, peer, ticket, version, loss):
         # type: (str, Peer, Ticket, int, float) -> None
         """Update the weights and count the step as one, so that no checkpoint can come between."""
-        if not (math.isfinite(loss) and finite(peer.gradients) and finite(peer.state)):
-            self._diverged(name, ticket, loss)
-            return
+        sound = math.isfinite(loss) and finite(peer.state)
         with self._lock:
             step = self._tickets.done
-            self._model.update(peer.gradients, self.work.optimiser.momentum)
-            self._model.report(name, peer.state)
-            peer.learnt(loss, step - version)
-            done = self._tickets.complete(name)
-            if done == self.work.steps:
-                self._ended = time.monotonic()
-            elif self.work.checkpoint_every and done % self.work.checkpoint_every == 0:
-                self._saver.behind(self._snapshot, self._model.layout)
+            sound = sound and self._model.update(peer.gradients, self.work.optimiser.momentum)
+            if sound:
+                self._model.report(name, peer.state)
+                peer.learnt(loss, step - version)
+                done = self._tickets.complete(name)
+                if done == self.work.steps:
+                    self._ended = time.monotonic()
+                elif self.work.checkpoint_every and done % self.work.checkpoint_every == 0:
+                    self._saver.behind(self._snapshot, self._model.layout)
+        if not sound:
+            self._diverged(name, ticket, loss)
 
     def _evaluated(self, name, ticket, answer):
         # type: (str, Ticket, Dict[str, Any]) -> None

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from reporting import Spread, parser, show
 
-from backends import optimise
+from backends.central import Central
+from backends.layout import Layout
 
 SIZES_MB = (1, 25, 100)
 SECONDS = 1.5
@@ -41,11 +42,11 @@ def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
     """Time of an update over that of a copy of all it changes, and of the weights alone, taken in turn."""
     random = np.random.default_rng(0)
     weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
+    server = Central(Layout((), ()), weights, velocity, np.empty(0, np.float32))
     targets = np.empty_like(weights), np.empty_like(velocity)
 
     def update() -> None:
-        assert optimise.finite(gradients)
-        optimise.apply(weights, velocity, gradients, momentum)
+        assert server.update(gradients, momentum)
 
     def copy_weights() -> None:
         np.copyto(targets[0], weights)

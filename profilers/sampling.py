@@ -13,6 +13,7 @@ from profilers.tree import Tree, Unavailable
 
 PERIOD_S = 0.1
 TOO_SHORT = "the window was too short to sample it"
+STANDS_STILL = "it counted nothing: it stands still, or the window was shorter than its period"
 
 
 class Series:
@@ -129,14 +130,15 @@ def power(sensor, series):
     """Mean watts over the window: joules counted / seconds, or watts integrated by trapezoids / seconds.
 
     The standard deviation is that between samples. A sensor that failed more often than it answered is
-    unavailable, with its reason.
+    unavailable, with its reason, and so is one that says that nothing was used: no computer runs on nothing.
     """
     watts = _watts_between(sensor, series)
-    if not series.usable or not watts:
-        return records.PowerReading(sensor.name, records.UNAVAILABLE, sensor.covers, None, None,
-                                    len(series.values), series.reason or TOO_SHORT)
     lengths_s = [after - before for before, after in zip(series.times_s, series.times_s[1:])]
-    mean = math.fsum(w * s for w, s in zip(watts, lengths_s)) / math.fsum(lengths_s)
+    mean = math.fsum(w * s for w, s in zip(watts, lengths_s)) / math.fsum(lengths_s) if watts else 0.0
+    if not series.usable or mean <= 0.0:
+        reason = series.reason or (STANDS_STILL if watts else TOO_SHORT)
+        return records.PowerReading(sensor.name, records.UNAVAILABLE, sensor.covers, None, None,
+                                    len(series.values), reason)
     return records.PowerReading(sensor.name, sensor.source, sensor.covers, mean, _spread(watts),
                                 len(series.values), series.reason)
 

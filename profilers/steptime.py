@@ -13,6 +13,10 @@ WARMUP_LIMIT = 300
 WARMUP_MINIMUM = 10
 TIMED_MINIMUM = 30
 TIMED_LIMIT = 500
+#: Shortest window, in seconds: sensors and counters of a GPU change every tenth of a second or so.
+WINDOW_S = 1.0
+#: Steps between two looks at what is known by now: looking takes the time of a short step, in which nothing computes.
+LOOK_EVERY = 5
 PRECISION = 0.01
 #: Gu et al., section IV: steps 1-300 warm up, 301-400 are timed, counters are sampled over 401-500.
 PAPER_STEPS = (300, 100, 100)
@@ -34,7 +38,7 @@ class StepTimes(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """After a step: the stage (``warm-up``, ``timed``, ``counters``), its steps so far, their median, and how
+    """After every few steps: the stage (``warm-up``, ``timed``, ``counters``), its steps so far, their median, and how
     well the mean is known (half width of its 95 % interval as a share; inf while unknown)."""
 
     stage: str
@@ -62,7 +66,7 @@ def measure(step, protocol="adaptive", hooks=SILENT):
     # type: (Callable[[], Phases], str, Hooks) -> StepTimes
     """Call ``step`` again and again and collect the phase seconds that it returns.
 
-    ``adaptive``: warm up until ``stats.warmup_ended``, at most 300 steps; then time at least 30 steps,
+    ``adaptive``: warm up until ``stats.warmup_ended``, at most 300 steps; then time at least 30 steps and a second,
     until the mean is known within 1 % or 500 are timed, or ``enough`` says so; the window spans the timed steps.
     ``paper``: exactly 300 to warm up, 100 timed, 100 in the window (not timed).
     Raises ValueError for another protocol, and whatever ``step`` raises.
@@ -86,11 +90,15 @@ class _Loop:
         """At most ``limit`` steps, fewer once ``done`` says so of the step seconds so far."""
         phases = []  # type: List[Phases]
         totals = []  # type: List[float]
-        while len(phases) < limit and not done(totals) and not self._asked_to_stop():
+        while len(phases) < limit and not self._asked_to_stop():
             phases.append(self._step())
             totals.append(sum(phases[-1]))
+            if len(phases) % LOOK_EVERY:
+                continue
             interval = stats.relative_interval95(totals)
             self._hooks.progress(Progress(stage, len(phases), stats.median(totals), interval))
+            if done(totals):
+                break
         return phases
 
     def run_in_window(self, stage, limit, done=lambda totals: False):
@@ -121,7 +129,9 @@ def _adaptive(loop):
 
     def known(totals):
         # type: (List[float]) -> bool
-        return len(totals) >= TIMED_MINIMUM and (_precise(totals) or loop.enough())
+        if len(totals) < TIMED_MINIMUM or sum(totals) < WINDOW_S:
+            return False
+        return _precise(totals) or loop.enough()
 
     warmup = loop.run("warm-up", WARMUP_LIMIT, warm)
     timed = loop.run_in_window("timed", TIMED_LIMIT, known)

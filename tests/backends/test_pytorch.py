@@ -323,3 +323,35 @@ def test_model_and_data_must_fit(own):
         pytorch.build(f"{own}:build", (2, 2, 3), 10)
     with pytest.raises(ValueError, match="resnet takes images of"):
         pytorch.build(models.model("resnet"), (28, 28, 1))
+
+
+HOOKED = """
+import torch
+def build():
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 5))
+    module[1].weight.register_hook(lambda gradient: gradient.clamp(-1e-3, 1e-3))
+    module.register_buffer("mask", torch.tensor([0.0, float("-inf")]))
+    module.register_buffer("mean", torch.zeros(2))
+    return module, (2, 2, 3)
+"""
+
+
+@pytest.fixture
+def hooked(tmp_path):
+    (tmp_path / "net.py").write_text(HOOKED)
+    return pytorch.build(f"{tmp_path}/net.py:build", (2, 2, 3), 5, seed=1)
+
+
+def test_a_users_hook_sees_the_gradients_themselves_whatever_the_rate(hooked):
+    images, labels = batch_for(hooked, 32)
+    hooked.gradient(images, labels)
+    hooked.fetch()
+    plain = hooked.gradients.copy()
+    assert np.abs(plain[:60]).max() == pytest.approx(1e-3)
+    hooked.gradient(images, labels, rate=1e-4)
+    hooked.fetch()
+    np.testing.assert_allclose(hooked.gradients, 1e-4 * plain, rtol=1e-5)
+
+
+def test_a_constant_that_holds_infinities_is_no_state(hooked):
+    assert [place.name for place in hooked.state_variables] == ["mean"]

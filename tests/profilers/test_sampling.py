@@ -57,6 +57,13 @@ def test_one_sample_is_too_few():
     assert power(Meter(), series([(0.0, 10.0)])).reason == "the window was too short to sample it"
 
 
+@pytest.mark.parametrize("meter, values", [(Meter(counts_joules=True), (500.0, 500.0)), (Meter(), (0.0, 0.0))])
+def test_a_sensor_that_stands_still_is_no_source_of_zero_watts(meter, values):
+    reading = power(meter, series([(float(second), value) for second, value in enumerate(values)]))
+    assert (reading.watts, reading.source) == (None, "unavailable")
+    assert reading.reason.startswith("it counted nothing")
+
+
 def test_a_series_keeps_on_after_a_failure():
     answers = iter([1.0, Unavailable("gone"), 3.0])
 

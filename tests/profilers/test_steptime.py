@@ -54,7 +54,7 @@ def test_quiet_steps_are_timed_thirty_times_after_the_shortest_warm_up():
     assert len(times.gradient_s.values) == 30
     assert (times.steady, times.precise, times.reason) == (True, True, "precise")
     assert steps.window == [40, 70]
-    assert steps.stages[0] == ("warm-up", 1) and steps.stages[-1] == ("timed", 30)
+    assert steps.stages[0] == ("warm-up", 5) and steps.stages[-1] == ("timed", 30)
 
 
 def test_noisy_steps_are_timed_until_their_mean_is_known_within_a_percent():
@@ -82,6 +82,11 @@ def test_noisy_steps_end_when_the_time_allowed_is_spent_but_not_before_thirty(af
 def test_enough_does_not_make_a_precise_mean_less_so():
     times = steptime.measure(Steps(itertools.repeat(0.1)), "adaptive", steptime.Hooks(enough=lambda: True))
     assert (times.precise, times.reason) == (True, "precise")
+
+
+def test_short_steps_are_timed_for_a_second_so_that_sensors_have_something_to_say():
+    times = steptime.measure(Steps(itertools.repeat(0.004)))
+    assert len(times.gradient_s.values) == 250
 
 
 def test_progress_tells_the_median_step():

@@ -1,0 +1,96 @@
+"""Pre-training: a measured step does what a worker's step does, and measuring ends when it is told to."""
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backends import pretrain
+from tests.backends.fakes import Softmax, batches
+from tests.running import tiny_model
+
+
+class Job:
+    """An order whose word to go on comes once ``go_after`` events have been told."""
+
+    def __init__(self, go_after: int = 10**9) -> None:
+        self.go, self.stopping = threading.Event(), threading.Event()
+        self.events: list[dict[str, Any]] = []
+        self._go_after = go_after
+
+    def emit(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        if len(self.events) >= self._go_after:
+            self.go.set()
+
+
+class OnGpu(Softmax):
+    """A replica whose weights, once updated there, have to be fetched from its accelerator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched_weights = 0
+        self._updated = False
+
+    def update(self, momentum: float) -> None:
+        super().update(momentum)
+        self._updated = True
+
+    def fetch(self) -> None:
+        self.fetched_weights += self._updated
+        self._updated = False
+
+    def load(self) -> None:
+        self._updated = False
+
+
+def test_no_step_copies_what_a_worker_does_not_copy() -> None:
+    replica = OnGpu()
+    step = pretrain._step(replica, batches(), 1.0, SimpleNamespace(cpu_s=0.0))
+    for _ in range(5):
+        assert all(seconds >= 0 for seconds in step())
+    assert replica.fetched_weights == 0
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    tiny_model(tmp_path, 0.0)
+    return f"{tmp_path}/tiny.py:tiny"
+
+
+def test_a_profile_of_steps_is_whole(model: str) -> None:
+    job = Job()
+    found = pretrain.steps(job, model, "torch", 4, "adaptive")
+    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
+    assert len(found.half_batch_s.values) == pretrain.HALF_BATCH_STEPS
+    assert len(found.service_s.values) >= 2 and min(found.service_s.values) > 0
+    assert found.parameter_bytes == found.parameters * 4 > 0
+    assert found.cpu_s_per_step > 0
+    rests = [event["rest_s"] / event["step_s"] for event in job.events if event["stage"] == "timed"]
+    assert rests[0] > rests[-1] == pytest.approx((pretrain.HALF_BATCH_WARMUP + pretrain.HALF_BATCH_STEPS) / 2)
+
+
+def test_told_to_go_on_it_ends_with_the_fewest_steps(model: str) -> None:
+    found = pretrain.steps(Job(go_after=1), model, "torch", 4, "adaptive", slowdown=20.0)
+    assert len(found.gradient_s.warmup) == 10
+    assert sum(found.gradient_s.values) < 3.0 and not found.steady
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_no_batch_is_halved_into_a_single_image(model: str, batch: int) -> None:
+    assert pretrain.steps(Job(go_after=1), model, "torch", batch, "adaptive").half_batch_s.values == ()
+
+
+def test_a_stopped_measurement_is_no_measurement(model: str) -> None:
+    job = Job()
+    job.stopping.set()
+    with pytest.raises(InterruptedError, match="stopped after 0 steps"):
+        pretrain.steps(job, model, "torch", 4, "adaptive")
+
+
+def test_the_service_of_a_larger_model_takes_longer() -> None:
+    small, large = (np.median(pretrain.service(count).values) for count in (10_000, 4_000_000))
+    assert large > small > 0
