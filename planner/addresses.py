@@ -4,7 +4,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from planner.errors import FleetError
+from planner.errors import FleetError, PlannerError
 from planner.fleet import Device
 from planner.sshconfig import resolve
 
@@ -24,16 +24,32 @@ def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) 
     machine's own is the one it would use towards the first of the others, or loopback where all are local.
     Raises FleetError where a device's interface has no address, AgentError where a name is not resolved.
     """
-    found = {name: _declared(device, agents[name]) for name, device in devices.items()}
-    others = [address for address in found.values() if address is not None]
-    for name, address in found.items():
-        if address is None:
-            towards = others[0] if others else LOOPBACK
-            found[name] = str(agents[name].call("address_towards", timeout_s=10.0, target=towards))
-    return {name: address for name, address in found.items() if address is not None}
+    found, failed = try_addresses(devices, agents)
+    for error in failed.values():
+        raise error
+    return found
 
 
-def _declared(device: Device, agent: Caller) -> str | None:
+def try_addresses(
+    devices: Mapping[str, Device], agents: Mapping[str, Caller]
+) -> tuple[dict[str, str], dict[str, PlannerError]]:
+    """As ``data_addresses``; a device without an address leaves the others theirs, and has its error beside them."""
+    found: dict[str, str] = {}
+    failed: dict[str, PlannerError] = {}
+    for name in sorted(devices, key=lambda name: _depends_on_others(devices[name])):
+        try:
+            found[name] = _address(devices[name], agents[name], next(iter(found.values()), LOOPBACK))
+        except PlannerError as error:
+            failed[name] = error
+    return found, failed
+
+
+def _depends_on_others(device: Device) -> bool:
+    return device.local and device.data_address is None and device.data_interface is None
+
+
+def _address(device: Device, agent: Caller, other: str) -> str:
+    """other: that of another device."""
     if device.data_address is not None:
         return device.data_address
     if device.data_interface is not None:
@@ -42,7 +58,9 @@ def _declared(device: Device, agent: Caller) -> str | None:
             where = f'{device.name}: data_interface "{device.data_interface}"'
             raise FleetError(f"{where} has no IPv4 address; see `ip address` there")
         return str(address)
-    return None if device.local else _numeric(resolve(device).hostname)
+    if device.local:
+        return str(agent.call("address_towards", timeout_s=10.0, target=other))
+    return _numeric(resolve(device).hostname)
 
 
 def _numeric(host: str) -> str:

@@ -26,6 +26,11 @@ SILENCE_S = 30.0
 START_S = 60.0
 #: Errors over there that say that a connection was lost, not that something is wrong with the order.
 LOST = ("DeviceLostError", "WireError")
+UNREACHED = "let the firewall there pass TCP from the other devices, or set data_address in the fleet file"
+#: How the agent's first line begins.
+HELLO = b'{"hello":'
+#: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
+CHUNK_BYTES = 1 << 16
 Event = dict[str, Any]
 
 
@@ -103,8 +108,8 @@ class Agent:
         hello = self._hello(device.python)
         self.python: str = hello["python"]
         self.pid: int = hello["pid"]
-        threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._ping, daemon=True).start()
+        for life in (self._listen, self._ping, self._watch):
+            threading.Thread(target=life, daemon=True).start()
 
     @classmethod
     def launch(cls, device: Device, remote: Remote, log: Path | None = None) -> "Agent":
@@ -126,7 +131,7 @@ class Agent:
         number = next(self._numbers)
         call = self._calls[number] = Call(self, number, verb)
         if self._lost is not None:
-            raise DeviceLostError(f"{self.name}: {self._lost}")
+            raise DeviceLostError(self._named(self._lost))
         self.order(number, verb, args, blob)
         return call
 
@@ -149,21 +154,36 @@ class Agent:
     def order(self, number: int | None, verb: str, args: dict[str, Any], blob: bytes = b"") -> None:
         """Write one order. Raises DeviceLostError."""
         text = json.dumps({"id": number, "verb": verb, "args": args}).encode() + b"\n"
-        with self._lock:
-            self._process.write(text)
-            if blob:
-                self._process.write(blob)
-                self._written_s = time.monotonic()
+        try:
+            with self._lock:
+                self._process.write(text)
+                for start in range(0, len(blob), CHUNK_BYTES):
+                    self._process.write(blob[start : start + CHUNK_BYTES])
+                    self._written_s = time.monotonic()
+        except DeviceLostError as error:
+            raise DeviceLostError(self._named(self._lost or str(error))) from error
 
     def failure(self, verb: str, error: dict[str, str]) -> Exception:
         """The exception for an error of the other side; its traceback goes into the log."""
         if error["kind"] in LOST:
-            return DeviceLostError(error["message"])
-        if self._log is not None:
-            with self._log.open("a") as log:
-                log.write(f"--- {self.name}: {verb}\n{error['traceback']}\n")
-        where = f" (traceback in {self._log})" if self._log else ""
+            remedy = f"; {UNREACHED}" if error["message"].startswith("cannot reach") else ""
+            return DeviceLostError(self._named(error["message"]) + remedy)
+        where = self._keep(f"--- {self.name}: {verb}\n{error['traceback']}\n")
         return AgentError(f"{self.name}: {verb}: {_reason(error)}{where}", error["traceback"])
+
+    def _keep(self, traceback: str) -> str:
+        """Put a traceback into the log; where it is, for a message, or "" where this machine's disk has no room."""
+        if self._log is None:
+            return ""
+        try:
+            with self._log.open("a") as log:
+                log.write(traceback)
+        except OSError:
+            return ""
+        return f" (traceback in {self._log})"
+
+    def _named(self, text: str) -> str:
+        return text if text.startswith(f"{self.name}: ") else f"{self.name}: {text}"
 
     def close(self) -> None:
         """End the agent. Idempotent."""
@@ -176,15 +196,23 @@ class Agent:
                 self.order(None, "ping", {})
             except DeviceLostError:
                 return
-            # A large file that was being written held up the pings, so silence counts from its end.
+
+    def _watch(self) -> None:
+        """In a thread of its own: pings may be stuck behind a file that is."""
+        while not self._closed.wait(PING_S):
+            # A file on its way holds up the pings: silence counts from when it last moved.
             if time.monotonic() - max(self._heard_s, self._written_s) > SILENCE_S:
                 self._give_up(f"nothing was heard from it for {SILENCE_S:g} s")
+                self._process.close()  # wakes who is still writing to it
                 return
 
     def _hello(self, python: str) -> dict[str, Any]:
         """The agent's first words. Raises RemoteError where it ends before, e.g. without numpy."""
         try:
-            hello: dict[str, Any] = json.loads(self._line())["hello"]
+            found = b""
+            while not found:  # before it is what a Python prints as it starts (sitecustomize, .pth files)
+                _, found, rest = self._line().partition(HELLO)
+            hello: dict[str, Any] = json.loads(found + rest)["hello"]
             return hello
         except DeviceLostError as error:
             reason = self._last_words() or str(error)
@@ -205,9 +233,10 @@ class Agent:
             self._give_up(str(error))
 
     def _give_up(self, reason: str) -> None:
-        said = self._last_words()
-        self._lost = f"{reason} (it last said: {said})" if said else reason
-        lost = {"kind": DeviceLostError.__name__, "message": f"{self.name}: {self._lost}", "traceback": ""}
+        if self._lost is None:  # the first reason is the cause of others
+            said = self._last_words()
+            self._lost = f"{reason} (it last said: {said})" if said else reason
+        lost = {"kind": DeviceLostError.__name__, "message": self._lost, "traceback": ""}
         for call in list(self._calls.values()):
             call.answers.put(({"error": lost}, b""))
 

@@ -20,7 +20,7 @@ FleetPath = Annotated[Path, Option("--fleet", "-f", help="The fleet file.")]
 FleetOfPlan = Annotated[Path | None, Option("--fleet", "-f", help="The fleet file; the plan's if not given.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 Framework = Annotated[str, Option(help="What to compute with: torch.")]
-Metric = Annotated[str, Option("--metric", help="time, power, energy or edp.")]
+Metric = Annotated[str | None, Option("--metric", help="time, power, energy or edp [edp].")]
 Steps = Annotated[
     int,
     Option("--steps", "-s", min=1, help="Training steps planned; timing ends where it would cost a hundredth of them."),
@@ -55,7 +55,7 @@ Fresh = Annotated[bool, Option("--fresh", help="Measure everything again.")]
 ProfilePath = Annotated[
     Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")
 ]
-Weights = Annotated[str | None, Option(help="Several metrics at once: time=0.3,energy=0.7.")]
+Weights = Annotated[str | None, Option(help="Several metrics, in place of --metric: time=0.3,energy=0.7.")]
 ProfiledModel = Annotated[
     str | None, Option("--model", "-m", help="Which model, where the profile holds several.")
 ]

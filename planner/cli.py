@@ -150,14 +150,14 @@ def profile(
         profiler = Profiler(devices, wanted, out, on_progress, fresh, device or ())
         measured = profiler.run(out.with_suffix(".log"))
     render.show(view.to_json(measured, out) if as_json else view.render(measured, out))
-    if all(measured.devices[name].error is not None for name in device or measured.devices):
+    if all(measured.devices[name].failed(wanted.models) for name in device or measured.devices):
         raise typer.Exit(1)
 
 
 @app.command(epilog="Example: planner recommend --metric edp --rate desktop=100mbit")
 def recommend(
     profile_path: args.ProfilePath = None,
-    metric: args.Metric = "edp",
+    metric: args.Metric = None,
     weights: args.Weights = None,
     model: args.ProfiledModel = None,
     framework: args.ProfiledFramework = None,
@@ -185,10 +185,13 @@ def recommend(
 
     if csv and as_json:
         raise PlanError("--csv and --json: choose one of them")
-    args.known("--metric", metric, METRICS)
+    if metric is not None and weights is not None:
+        raise PlanError(f"--metric {metric} and --weights {weights}: choose one of them")
+    if metric is not None:
+        args.known("--metric", metric, METRICS)
     ranked = plan.recommend(
         load_profile(profile_path or runs.newest_profile(Path())),
-        one_metric(metric) if weights is None else parse_weights(weights),
+        one_metric(metric or "edp") if weights is None else parse_weights(weights),
         model=model,
         framework=framework,
         steps=steps,
@@ -203,8 +206,10 @@ def recommend(
     save(plan.make_plan(ranked, str(fleet), choose), out)
     if csv:
         typer.echo(plan.to_csv(ranked), nl=False)
+        for remark in ranking.remarks(ranked):
+            typer.echo(remark, err=True)
     else:
-        render.show(plan.to_json(ranked) if as_json else ranking.render(ranked, top, out))
+        render.show(plan.to_json(ranked) if as_json else ranking.render(ranked, top, out, choose))
 
 
 @app.command(epilog="Example: planner train --data ./cifar-10-batches-bin --metric edp --steps 20000")

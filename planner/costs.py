@@ -57,7 +57,8 @@ class Costs(NamedTuple):
     error_update: Floats
     error_service: Floats
     error_link: Floats
-    error_watts: Floats
+    error_idle: Floats
+    error_busy: Floats
     left_out: dict[str, str]
     notes: tuple[str, ...]
 
@@ -87,6 +88,9 @@ def costs(
     for name in include:
         if name in left_out:
             raise PlanError(f"--include {name}: {left_out[name]}; profile it again or do not include it")
+    for name in rates:
+        if name in left_out:
+            raise PlanError(f"--rate {name}: {left_out[name]}; profile it again or leave the option out")
     if not steps:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise PlanError(f"no device can train {model} ({reasons}); run `planner profile` again")
@@ -106,13 +110,13 @@ def _assemble(
     each = list(steps.values())
     first = each[0]
     up_bytes, down_bytes = first.gradient_bytes + first.state_bytes, first.parameter_bytes
-    gradient_s = np.array([gradient_at(step, batch) for step in each])
+    gradient_s, error_gradient = np.array([gradient_at(step, batch) for step in each]).T
     grown = gradient_s / _means(step.gradient_s for step in each)
     caps = {name: network.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
     pairs = network.exchanges(names, network.measured(profile), caps, up_bytes, down_bytes)
     capacities = {
         direction: _array(
-            network.capacity_bytes_per_s(profile, name, direction, names, caps) for name in names
+            network.capacity_bytes_per_s(profile, name, direction, caps[name]) for name in names
         )
         for direction in ("in", "out")
     }
@@ -132,11 +136,12 @@ def _assemble(
         up_s=pairs[0], down_s=pairs[1], worker_cpu_s=pairs[2], host_cpu_s=pairs[3], error_link=pairs[4],
         idle_w=_array(each.idle_w for each in watts), busy_w=_array(each.busy_w for each in watts),
         power_sources=tuple(each.source for each in watts),
-        error_gradient=_errors(step.gradient_s for step in each),
+        error_gradient=error_gradient,
         error_copy=_errors(step.copy_s for step in each),
         error_update=_errors(step.update_s for step in each),
         error_service=_errors(step.service_s for step in each),
-        error_watts=_array(each.error for each in watts),
+        error_idle=_array(each.idle_error for each in watts),
+        error_busy=_array(each.busy_error for each in watts),
         left_out=left_out,
         notes=(
             *_batch_notes(steps, batch),

@@ -20,8 +20,8 @@ FETCH_S = 300.0
 class Courier:
     """Brings the server's newest checkpoint into the run folder, whole or not at all.
 
-    An agent of its own carries it: the server's goes on telling what happens meanwhile. ``before`` is the folder of
-    the run that is resumed; ``unsaved`` says why the newest checkpoint is not here.
+    An agent of its own, ``agent``, carries it: the server's goes on telling what happens meanwhile. ``before`` is the
+    folder of the run that is resumed; ``unsaved`` says why the newest checkpoint is not here.
     """
 
     def __init__(self, crew: Crew, server: str, folder: RunFolder, before: Path | None, journal: Journal) -> None:
@@ -30,13 +30,15 @@ class Courier:
         self._folder = folder
         self._before = before
         self._journal = journal
-        self._agent: Agent | None = None
+        self.agent: Agent | None = None
         self._fetching: threading.Thread | None = None
         self._newest: str | None = None
+        self._told = self._brought = 0
         self.unsaved = "the server wrote none"
 
     def bring(self, path: str) -> None:
         """Fetch this file of the server in the background, unless one is still on its way."""
+        self._told += 1
         if self._fetching is None or not self._fetching.is_alive():
             self._newest = path
             self._fetching = threading.Thread(target=self._fetch, args=(path,), daemon=True)
@@ -56,21 +58,34 @@ class Courier:
 
     def _fetch(self, path: str) -> None:
         temporary = self._folder.checkpoint.with_suffix(".part")
+        told = self._told
         try:
-            if self._agent is None:
-                self._agent = self._crew.another(self._server)
-            content = self._agent.fetch(path)
+            if self.agent is None:
+                self.agent = self._crew.another(self._server)
+            content = self.agent.fetch(path)
             if content:
                 temporary.write_bytes(content)
                 os.replace(temporary, self._folder.checkpoint)
-        except (OSError, RemoteError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            self._agent = None  # the next fetch starts another
-            self.unsaved = f"{self._folder.checkpoint}: {reason} (it is still {path} on {self._server})"
-            self._journal.note("planner", {"checkpoint_failed": self.unsaved})
+            self._brought = told
+        except OSError as error:
+            self._failed(path, error.strerror or str(error))
+        except RemoteError as error:
+            if self.agent is not None:
+                self.agent.close()
+                self.agent = None  # the next fetch starts another
+            self._failed(path, str(error))
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+    def _failed(self, path: str, reason: str) -> None:
+        self.unsaved = f"{self._folder.checkpoint}: {reason} (it is still {path} on {self._server})"
+        self._journal.note("planner", {"checkpoint_failed": self.unsaved})
+
+    @property
+    def home(self) -> bool:
+        """Whether what the server is known to have written last is in the run folder."""
+        return self._brought == self._told
 
     def has(self, step: int) -> bool:
         """Whether the run folder holds the weights after that step."""

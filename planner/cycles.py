@@ -61,10 +61,23 @@ def without_network(costs: Costs) -> Costs:
     )
 
 
+def loads(costs: Costs) -> tuple[Floats, Floats]:
+    """(N, N) [host, worker]: seconds at full load that a cycle brings the worker, computing and its part of the
+    exchange, and that it brings the host, its part and the update."""
+    exchange_s = (costs.worker_cpu_s / costs.cores[:, None]).T
+    served_s = (costs.host_cpu_s / costs.cores).T + update_cpu_s(costs)[:, None]
+    return costs.gradient_s + costs.copy_s + exchange_s, served_s
+
+
+def update_cpu_s(costs: Costs) -> Floats:
+    """(N,) part of an update that loads the host's processors as a whole: one thread of its cores."""
+    return costs.service_s / np.maximum(1.0, costs.cores)
+
+
 def _stations(costs: Costs) -> tuple[Floats, Floats]:
     """Uncontended cycles (host, worker) and demands (host, worker, station) of the queueing model."""
     remote = ~np.eye(len(costs.names), dtype=bool)
-    held_s = _update_cpu_s(costs)
+    held_s = update_cpu_s(costs)
     uncontended_s = (costs.gradient_s + costs.copy_s + costs.up_s.T + costs.down_s.T) + costs.service_s[
         :, None
     ]
@@ -94,11 +107,6 @@ def _steady(
     return cycle_s, lattice.queue[at]
 
 
-def _update_cpu_s(costs: Costs) -> Floats:
-    """(N,) part of an update that loads the host's processors as a whole: one thread of its cores."""
-    return costs.service_s / np.maximum(1.0, costs.cores)
-
-
 def _local_compute_s(costs: Costs) -> Floats:
     """(N,) part of a gradient that loads the processors of a host it shares with the server."""
     return np.minimum(costs.gradient_s, costs.step_cpu_s / costs.cores)
@@ -125,9 +133,8 @@ def _shares(costs: Costs, hosts: NDArray[np.int64], rate: Floats, demand_s: Floa
 
 def _busy(costs: Costs, hosts: NDArray[np.int64], rate: Floats) -> Floats:
     """(C, N) share of the time at full load: computing, its part of the exchanges, and the server's work."""
-    exchange_s = (costs.worker_cpu_s / costs.cores[:, None]).T
-    served_s = (costs.host_cpu_s / costs.cores).T + _update_cpu_s(costs)[:, None]
-    busy: Floats = rate * (costs.gradient_s + costs.copy_s + exchange_s[hosts])
+    own_s, served_s = loads(costs)
+    busy: Floats = rate * own_s[hosts]
     busy[np.arange(hosts.size), hosts] += (rate * served_s[hosts]).sum(axis=1)
     np.minimum(busy, 1.0, out=busy)
     return busy

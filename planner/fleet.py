@@ -117,6 +117,14 @@ def parse_address(text: str) -> Address:
     return Address(match["user"], match["host"].strip("[]"), port)
 
 
+def expand_home(text: str) -> Path:
+    """A path of this machine whose ~ or ~user is written out. Raises ValueError where there is no such home."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f'"{text}": nobody here has that home directory; write the whole path') from error
+
+
 def parse_rate(text: str) -> float:
     """Bytes per second of a network rate such as ``100mbit``, as tc(8) writes it. Raises ValueError."""
     match = _RATE.fullmatch(text.strip())

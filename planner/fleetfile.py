@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from planner.errors import FleetError
-from planner.fleet import Address, Device, Fleet, default_python, parse_address, parse_rate, suggest
+from planner.fleet import Address, Device, Fleet, default_python, expand_home, parse_address, parse_rate, suggest
 from planner.tomllines import Location, line_of, lines_of, repeated
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -198,7 +198,7 @@ def _beside(value: str, info: ValidationInfo) -> Path:
     """A path as written in the file: ~ is expanded, a relative one starts at the file's folder."""
     folder = info.context
     assert isinstance(folder, Path)
-    return (folder / Path(value).expanduser()).absolute()
+    return (folder / expand_home(value)).absolute()
 
 
 def _bad_names(table: dict[str, Any]) -> Iterator[tuple[Location, str]]:

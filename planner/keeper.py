@@ -14,6 +14,8 @@ READY_S = 300.0
 ATTEMPTS = 5
 ABSENCES = 40
 LONGEST_PAUSE_S = 15.0
+#: How a worker says that the server ended their connection (wire.WireError).
+CLOSED = "closed the connection"
 
 
 class Signals(NamedTuple):
@@ -40,13 +42,15 @@ class Keeper:
         self.ready = False
         self.joined = False
         self.failure: str | None = None
+        self._dropped_for: str | None = None
 
     def start(self, orders: dict[str, Any]) -> None:
         """Start the worker; its first life waits for the word to begin, and what prevents it is its ``failure``."""
         threading.Thread(target=self._keep_working, args=(orders,), daemon=True).start()
 
-    def dropped(self) -> None:
-        """The server has dropped the worker."""
+    def dropped(self, reason: str) -> None:
+        """The server has dropped the worker, and says why."""
+        self._dropped_for = reason
         if self.joined:
             # A stopped process would never say so itself: end it, and another is started.
             self.joined = False
@@ -78,12 +82,22 @@ class Keeper:
                     agent = None
                 hopeless = isinstance(error, AgentError) and not self._telemetry.ever_stepped(name)
                 if hopeless or failures == ATTEMPTS or absences == ABSENCES:
-                    self.failure = str(error)
+                    self._give_up(self._cause(error))
                     return
                 over.wait(min(2.0 ** (failures + absences), LONGEST_PAUSE_S))
             except Exception as error:  # noqa: BLE001 - a keeper that ended unseen would leave the run waiting for ever
-                self.failure = f"{name}: {type(error).__name__}: {error}"
+                self._give_up(f"{name}: {type(error).__name__}: {error}")
                 return
+
+    def _give_up(self, reason: str) -> None:
+        self.failure = reason
+        self._signals.events.put((self._name, {"given_up": reason}))
+
+    def _cause(self, error: PlannerError) -> str:
+        """A worker that the server sends away is not told why."""
+        if self._dropped_for is not None and str(error).endswith(CLOSED):
+            return f"{self._name}: {self._dropped_for}"
+        return str(error)
 
     def _come_back(self) -> Agent:
         # The server's own connection must not be touched by its host's worker.

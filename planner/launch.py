@@ -13,13 +13,13 @@ from planner.agents import Agent, Call
 from planner.certificates import Authority
 from planner.courier import Courier
 from planner.crew import Crew, in_parallel
-from planner.errors import RunError
+from planner.errors import PlannerError, RunError
 from planner.fleet import Fleet
 from planner.journal import Journal, OnEvent
 from planner.keeper import READY_S, Keeper, Signals, expect
 from planner.planfile import Plan
 from planner.runs import RunFolder
-from planner.supervisor import Server, Supervisor
+from planner.supervisor import Server, Supervisor, remove
 from planner.telemetry import Telemetry
 from planner.training import Options
 
@@ -66,23 +66,34 @@ class Launch:
             raise RunError("; ".join(str(error) for error in self._crew.errors.values()))
 
     def _start(self, resume: Path | None) -> Server:
-        plan, crew = self._plan, self._crew
-        alone = len(plan.names) == 1
-        agent = crew.agents[plan.server] if alone else crew.another(plan.server)
-        place = training.cache_name(self._folder.path, "resume.npz")
-        saved = agent.store(place, resume.read_bytes()) if resume else None
-        kept = agent.store(training.cache_name(self._folder.path, "checkpoint.npz"), b"")
-        work = training.work(plan, self._options, self._dataset, kept, saved)
-        parts = self._parts(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
-        if alone:
-            call = agent.start("alone", part=parts[plan.server], work=work)
-            expect(call, "ready")
-        else:
-            call = self._start_cluster(agent, work, parts)
+        agent, kept, saved = self._place(resume)
+        files = (kept, saved) if saved else (kept,)
+        try:
+            work = training.work(self._plan, self._options, self._dataset, kept, saved)
+            parts = self._parts(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
+            start = self._start_alone if len(parts) == 1 else self._start_cluster
+            call = start(agent, work, parts)
+        except (PlannerError, KeyboardInterrupt):
+            remove(agent, files)  # there is nothing in them yet that is not here
+            raise
         self._signals.go.set()
         call.go()
         self._journal.note("planner", {"started": True})
-        return Server(plan.server, agent, call, (kept, saved) if saved else (kept,))
+        return Server(self._plan.server, agent, call, files)
+
+    def _place(self, resume: Path | None) -> tuple[Agent, str, str | None]:
+        """The server's agent, and the paths on its device of the checkpoint to write and of the one to go on from."""
+        placed: list[tuple[Agent, str, str | None]] = []
+
+        def place(name: str) -> None:
+            alone = len(self._plan.names) == 1
+            agent = self._crew.agents[name] if alone else self._crew.another(name)
+            kept = agent.store(training.cache_name(self._folder.path, "checkpoint.npz"), b"")
+            there = training.cache_name(self._folder.path, "resume.npz")
+            placed.append((agent, kept, agent.store(there, resume.read_bytes()) if resume else None))
+
+        in_parallel((self._plan.server,), place)
+        return placed[0]
 
     def _parts(self, done: int) -> dict[str, dict[str, Any]]:
         """Data and orders of every worker, its files on its device; a resumed run draws its batches anew."""
@@ -102,6 +113,11 @@ class Launch:
 
         in_parallel(plan.names, bring)
         return parts
+
+    def _start_alone(self, agent: Agent, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
+        call = agent.start("alone", part=parts[self._plan.server], work=work)
+        expect(call, "ready")
+        return call
 
     def _start_cluster(self, agent: Agent, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
         authority = Authority()

@@ -50,6 +50,11 @@ class Outstanding(NamedTuple):
         """How many probes that takes, one after the other."""
         return len(self.pairs) + len(self.fans)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the probes are called, pairs first."""
+        return (*map(_arrow, self.pairs), *(f"{host}, all {direction}" for host, direction in self.fans))
+
 
 def measure_links(
     agents: Mapping[str, Agent],
@@ -63,15 +68,16 @@ def measure_links(
 
     addresses: of each device in the data plane; sizes: bytes of messages worth measuring beside
     ``backends.probe.SIZES``. One probe at a time, for a medium may be shared. A pair that fails is lost
-    alone; a fan goes without it.
+    alone; a fan goes without it. What failed is called as in ``Outstanding.names``.
     """
     wanted = Outstanding.among(agents) if only is None else only
     probe = _Probe(agents, addresses, sizes)
     errors: dict[str, str] = {}
-    total = wanted.probes
+    names = wanted.names
 
-    def attempt(done: int, what: str, measure: Callable[[], Result]) -> None:
-        on_progress(what, done / total)
+    def attempt(done: int, measure: Callable[[], Result]) -> None:
+        what = names[done]
+        on_progress(what, done / len(names))
         try:
             result = measure()
         except RemoteError as error:
@@ -80,10 +86,10 @@ def measure_links(
             on_result(result)
 
     for done, pair in enumerate(wanted.pairs):
-        attempt(done, _arrow(pair), functools.partial(probe.pair, *pair))
+        attempt(done, functools.partial(probe.pair, *pair))
     for done, (host, direction) in enumerate(wanted.fans, len(wanted.pairs)):
         flows = [flow for flow in _fan(host, direction, agents) if _arrow(flow) not in errors]
-        attempt(done, f"{host}, all {direction}", functools.partial(probe.fan, host, direction, flows))
+        attempt(done, functools.partial(probe.fan, host, direction, flows))
     return errors
 
 

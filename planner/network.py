@@ -62,28 +62,27 @@ def _exchange(
     return up_s, down_s, worker_cpu_s, host_cpu_s, error / (up_s + down_s)
 
 
-def capacity_bytes_per_s(
-    profile: Profile, host: str, direction: str, names: Sequence[str], caps: Mapping[str, float]
-) -> float:
-    """All peers at once into (``in``) or out of (``out``) a host.
+def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_per_s: float) -> float:
+    """All peers at once into (``in``) or out of (``out``) a host, no more than its cap.
 
-    Its cap, or infinite, where they do not hinder one another; the best pair's rate where no fan was
-    measured.
+    The cap, which may be infinite, where they do not hinder one another; the best pair's rate where no fan was
+    measured. Peers count as they were measured, also those that are no candidates now or that a what-if slows:
+    what the host's link holds does not depend on them.
     """
     links, alone = measured(profile), {}
-    for peer in names:
+    for peer in profile.devices:
         link = links.get((peer, host) if direction == "in" else (host, peer))
         if link is not None and peer != host:
-            alone[peer] = rate_bytes_per_s(link, min(caps[peer], caps[host]))
+            alone[peer] = rate_bytes_per_s(link)
     if not alone:
-        return caps[host]
+        return cap_bytes_per_s
     for fan in profile.fans:
-        peers = set(fan.bytes_per_s) & set(alone)
+        peers = [peer for peer in fan.bytes_per_s if peer in alone]
         if (fan.host, fan.direction) == (host, direction) and len(peers) > 1:
             together = sum(fan.bytes_per_s[peer] for peer in peers)
             contended = together < UNCONTENDED * sum(alone[peer] for peer in peers)
-            return min(together, caps[host]) if contended else caps[host]
-    return min(max(alone.values()), caps[host])
+            return min(together, cap_bytes_per_s) if contended else cap_bytes_per_s
+    return min(max(alone.values()), cap_bytes_per_s)
 
 
 def faster_than_measured(profile: Profile, rates: Mapping[str, float]) -> list[str]:

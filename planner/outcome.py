@@ -1,19 +1,17 @@
 """What a run came to, beside what was predicted of it. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from planner.decode import decode
 from planner.planfile import Plan, PlannedWorker
-from planner.wattage import window_watts
+from planner.predict import Prediction
+from planner.wattage import EMULATED, Reading, emulated, partial, parts_watts, whole_watts
 from power_models import nameplate
 from profilers.records import UNAVAILABLE, Window
-
-#: What the source of an emulated device's watts begins with.
-EMULATED = "emulated"
 
 
 class Worker(NamedTuple):
@@ -36,19 +34,20 @@ def workers(
     """Each worker's part. ``windows``: what its sensors said, in turn; ``spent``: (steps, busy, exchange,
     evaluation, processor time of exchanges) of each of its lives.
 
-    Watts come from sensors, averaged over the windows by their length; else from the plan's idle and busy
-    watts and the share of the run's time that it was busy: computing, and its processors' part of the exchanges
-    and of the server's work, as the prediction has it.
+    Watts come from sensors, averaged over the windows by their length, or from the plan's idle and busy watts and
+    the share of the run's time that it was busy: computing, and its processors' part of the exchanges and of the
+    server's work, as the prediction has it. A sensor of the whole device counts first and sensors of its parts
+    last, as in the plan, so that predicted and measured cover the same.
     """
     result = {}
     for planned in plan.workers:
         name = planned.name
         busy, exchange, evaluation, cpu = (math.fsum(life[i] for life in spent[name]) for i in (1, 2, 3, 4))
-        if name == plan.server:
+        if name == plan.server and len(plan.workers) > 1:  # alone, the account's processor time is that of its steps
             cpu += float(account.get("cpu_s", 0.0))
         loaded_s = busy + evaluation + cpu / planned.cores
         watts, source = _watts(planned, windows[name], loaded_s, float(account["elapsed_s"]))
-        if planned.power_source.startswith(EMULATED) and not source.startswith(EMULATED):
+        if emulated(planned.power_source) and not emulated(source):
             source = f"{EMULATED}, {source}"
         steps = int(account["workers"].get(name, {}).get("steps", 0))
         result[name] = Worker(steps, busy, exchange, evaluation, watts, source)
@@ -59,15 +58,28 @@ def _watts(
     planned: PlannedWorker, windows: Sequence[Mapping[str, Any]], busy_s: float, elapsed_s: float
 ) -> tuple[float | None, str]:
     measured = [decode(Window, window, f"{planned.name}.window") for window in windows]
-    read = [(window.duration_s, *found) for window in measured if (found := window_watts(window)) is not None]
-    if read:
-        seconds = math.fsum(duration for duration, _, _ in read)
-        return math.fsum(duration * watts for duration, watts, _ in read) / seconds, read[0][2]
+    whole, parts = _mean(measured, whole_watts), _mean(measured, parts_watts)
+    share = _at_busy_share(planned, busy_s, elapsed_s)
+    order = (whole, parts, share) if partial(planned.power_source) else (whole, share, parts)
+    return next((found for found in order if found is not None), (None, UNAVAILABLE))
+
+
+def _mean(windows: Sequence[Window], read: Callable[[Window], Reading | None]) -> Reading | None:
+    """Over the windows in which ``read`` finds watts, by their length."""
+    found = [(window.duration_s, reading) for window in windows if (reading := read(window)) is not None]
+    if not found:
+        return None
+    joules = math.fsum(duration_s * reading.watts for duration_s, reading in found)
+    return Reading(joules / math.fsum(duration_s for duration_s, _ in found), found[0][1].source)
+
+
+def _at_busy_share(planned: PlannedWorker, busy_s: float, elapsed_s: float) -> Reading | None:
+    """The plan's watts, where they are known."""
     if planned.idle_w is None or planned.busy_w is None:
-        return None, UNAVAILABLE
+        return None
     fraction = np.asarray(min(1.0, busy_s / elapsed_s) if elapsed_s else 0.0)
     watts = nameplate.watts(np.asarray(planned.idle_w), np.asarray(planned.busy_w), fraction)
-    return float(watts), f"{planned.power_source}, at the measured busy share"
+    return Reading(float(watts), f"{planned.power_source}, at the measured busy share")
 
 
 def result(
@@ -76,8 +88,9 @@ def result(
     """result.json: measured beside predicted time, power, energy and EDP, and each worker's part.
 
     The training time is the wall time from the word to begin until the last update, less what evaluations on
-    the way cost the cluster: the evaluating worker's seconds times its share of the steps. A run that was
-    resumed is compared with a prediction of the steps that it made itself.
+    the way cost the cluster: the evaluating worker's seconds times its share of the steps. The power is the
+    workers', and ``besides_w`` as planned. A run that was resumed is compared with a prediction of the steps that it
+    made itself.
     """
     made = sum(part.steps for part in parts.values())
     predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
@@ -85,8 +98,8 @@ def result(
     on_the_way = [e for e in account["evaluations"] if e["step"] < plan.steps]
     evaluation_s = math.fsum(e["seconds"] * parts[e["worker"]].steps / max(1, made) for e in on_the_way)
     time_s = float(account["elapsed_s"]) - evaluation_s
-    measured = figures(time_s, _total_w(parts))
-    predicted = figures(predicted_plan.prediction.time_s, predicted_plan.prediction.power_w)
+    measured = figures(Prediction(time_s, _total_w(parts, plan.besides_w)))
+    predicted = figures(predicted_plan.prediction)
     return {
         "model": plan.model,
         "steps": plan.steps,
@@ -99,27 +112,22 @@ def result(
         "predicted": predicted,
         "measured": {**measured, "wall_s": account["elapsed_s"], "evaluation_s": evaluation_s},
         "error": {key: _relative(measured[key], predicted[key]) for key in measured},
+        "besides_w": plan.besides_w,
         "evaluations": account["evaluations"],
         "power_sources": sorted({part.source for part in parts.values()}),
         "service_s": account.get("service_s"),
     }
 
 
-def figures(time_s: float, power_w: float | None) -> dict[str, float | None]:
-    """The four metrics from the two they are made of (Eq. 6 and 7)."""
-    energy_j = None if power_w is None else power_w * time_s
-    return {
-        "time_s": time_s,
-        "power_w": power_w,
-        "energy_j": energy_j,
-        "edp_js": None if energy_j is None else energy_j * time_s,
-    }
+def figures(of: Prediction) -> dict[str, float | None]:
+    """The four metrics."""
+    return {"time_s": of.time_s, "power_w": of.power_w, "energy_j": of.energy_j, "edp_js": of.edp_js}
 
 
-def _total_w(parts: Mapping[str, Worker]) -> float | None:
-    """Watts of all workers; None where those of one are unknown."""
+def _total_w(parts: Mapping[str, Worker], besides_w: float) -> float | None:
+    """Watts of all workers and besides; None where those of one are unknown."""
     known = [part.watts for part in parts.values() if part.watts is not None]
-    return math.fsum(known) if len(known) == len(parts) else None
+    return math.fsum([*known, besides_w]) if len(known) == len(parts) else None
 
 
 def _relative(measured: float | None, predicted: float | None) -> float | None:

@@ -19,7 +19,8 @@ from profilers.records import SCHEMA
 
 
 class Row(NamedTuple):
-    """One cluster of a ranking. score: the metric's value; interval: its 95 % bounds; tie: with the best."""
+    """One cluster of a ranking. score: the metric's value; interval: its 95 % bounds, equal where no spread is known;
+    tie: with the best; besides_w: watts in the prediction that are no member's."""
 
     config: ClusterConfig
     prediction: Prediction
@@ -29,6 +30,7 @@ class Row(NamedTuple):
     network_bytes: float
     bottleneck: str
     shares: dict[str, float]
+    besides_w: float
 
 
 class Recommendation(NamedTuple):
@@ -65,6 +67,7 @@ class Recommendation(NamedTuple):
             network_bytes=float(self.predictions.network_bytes[index]),
             bottleneck=BOTTLENECKS[int(np.argmax(shares))],
             shares=dict(zip(BOTTLENECKS, shares.tolist(), strict=True)),
+            besides_w=float(self.predictions.besides_w[index]),
         )
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
@@ -158,12 +161,15 @@ def metric_name(weights: Mapping[str, float]) -> str:
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:
-    """{"metric", "model", "ranking": [...]}, best first."""
+    """{"metric", "model", "ranking": [...], "notes", "left_out"}, best first."""
     rows = (recommendation.row(place) for place in range(1, len(recommendation) + 1))
+    sources = dict(zip(recommendation.costs.names, recommendation.costs.power_sources, strict=True))
     return {
         "metric": recommendation.metric,
         "model": recommendation.costs.model,
-        "ranking": [_row_json(row) for row in rows],
+        "ranking": [_row_json(row, sources) for row in rows],
+        "notes": list(recommendation.notes),
+        "left_out": recommendation.left_out,
     }
 
 
@@ -171,8 +177,11 @@ def to_csv(recommendation: Recommendation) -> str:
     """The ranking as CSV text: a line a cluster, best first."""
     import pandas as pd  # takes most of a second, and only --csv needs it
 
-    table = pd.json_normalize(to_json(recommendation)["ranking"])
-    table["workers"] = table["workers"].str.join(" ")
+    rows = to_json(recommendation)["ranking"]
+    for row in rows:
+        row["workers"] = " ".join(row["workers"])
+        row["power_sources"] = "; ".join(f"{name}: {source}" for name, source in row["power_sources"].items())
+    table = pd.json_normalize(rows)
     table[["low", "high"]] = table.pop("interval").tolist()
     return str(table.to_csv(index=False))
 
@@ -196,10 +205,11 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         network_bytes=row.network_bytes,
         bottleneck=row.bottleneck,
         shares=row.shares,
+        besides_w=row.besides_w,
     )
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _row_json(row: Row, sources: Mapping[str, str]) -> dict[str, Any]:
     return {
         "workers": list(row.config.workers),
         "server": row.config.server,
@@ -209,6 +219,7 @@ def _row_json(row: Row) -> dict[str, Any]:
         "edp_js": row.prediction.edp_js,
         "interval": list(row.interval),
         "tie": row.tie,
+        "power_sources": {name: sources[name] for name in row.config.workers},
         "network_bytes": row.network_bytes,
         "bottleneck": row.bottleneck,
         "shares": row.shares,

@@ -35,7 +35,8 @@ class Plan(NamedTuple):
     """plan.json: the cluster that ``planner train`` is to run, with what was predicted of it.
 
     interval: bounds of the metric's value (95 %, from the measured spread), empty once the steps were
-    changed; network_bytes: of the run; shares: of the workers' time, by what it goes to.
+    changed; network_bytes: of the run; shares: of the workers' time, by what it goes to; besides_w: watts in the
+    prediction that are not the workers' (``--base-watts``, ``--count-idle``).
     """
 
     schema: int
@@ -53,6 +54,7 @@ class Plan(NamedTuple):
     network_bytes: float
     bottleneck: str
     shares: dict[str, float]
+    besides_w: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:

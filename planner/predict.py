@@ -12,9 +12,9 @@ from power_models import nameplate
 
 Floats = NDArray[np.float64]
 
-#: The measured means a prediction's time rests on, one of each a device.
-MEANS = ("gradient", "copy", "update", "service", "link")
-LINK = MEANS.index("link")
+#: The measured means a prediction rests on, one of each a device.
+MEANS = ("gradient", "copy", "update", "service", "link", "idle watts", "busy watts")
+GRADIENT, COPY, UPDATE, SERVICE, LINK, IDLE, BUSY = range(len(MEANS))
 
 
 class Prediction(NamedTuple):
@@ -50,15 +50,16 @@ class Factors(NamedTuple):
 class Predictions(NamedTuple):
     """C candidates of N devices.
 
-    time_s, power_w (NaN unknown), network_bytes: (C,); cycle_s: (C, N), infinite for no member; device_w:
-    (C, N), 0 for no member; steps: (C, N), each worker's part; shares: (C, 4) as in cycles.BOTTLENECKS.
-    time_errors: (C, 5, N) relative standard error of the time that each of MEANS of each device brings;
-    power_errors: (C, N) of the power, from each device's watts.
+    time_s, power_w (NaN unknown), network_bytes, besides_w, the power that is no member's: (C,); cycle_s: (C, N),
+    infinite for no member; device_w: (C, N), 0 for no member; steps: (C, N), each worker's part; shares: (C, 4)
+    as in cycles.BOTTLENECKS. time_errors, power_errors: (C, 7, N), the relative change of time and power that one
+    standard error of each of MEANS of each device brings, below 0 where it lowers them.
     """
 
     candidates: Candidates
     time_s: Floats
     power_w: Floats
+    besides_w: Floats
     network_bytes: Floats
     cycle_s: Floats
     device_w: Floats
@@ -86,22 +87,22 @@ def predict(
     time_s = run_time(steps, rate, costs.build_s)
     done = rate * np.maximum(0.0, time_s[:, None] - costs.build_s)
     device_w = device_watts(costs, candidates, state)
-    members = rate > 0
-    power_w = device_w.sum(axis=1) + extra_w
-    if count_idle:
-        power_w = power_w + np.where(members, 0.0, costs.idle_w).sum(axis=1)
+    resting = count_idle & ~candidates.members(len(costs.names))
+    besides_w = extra_w + np.where(resting, costs.idle_w, 0.0).sum(axis=1)
+    power_w = device_w.sum(axis=1) + besides_w
     crossing = done.sum(axis=1) - done[np.arange(time_s.size), candidates.hosts]
     return Predictions(
         candidates=candidates,
         time_s=time_s,
         power_w=power_w,
+        besides_w=besides_w,
         network_bytes=crossing * (costs.up_bytes + costs.down_bytes),
         cycle_s=state.cycle_s,
         device_w=device_w,
         steps=done,
         shares=state.shares,
         time_errors=_time_errors(costs, candidates, state.cycle_s, done, time_s),
-        power_errors=_power_errors(costs, members, state.busy, power_w),
+        power_errors=_power_errors(costs, candidates, state, resting, power_w),
     )
 
 
@@ -147,24 +148,50 @@ def factors(costs: Costs, mask: int, host: int) -> Factors:
 def _time_errors(
     costs: Costs, candidates: Candidates, cycle_s: Floats, done: Floats, time_s: Floats
 ) -> Floats:
-    """(C, 5, N). First order: d log T = sum_i w_i d log T_i^C, w_i = S_i / (T sum of active rates); a mean m
-    in a cycle has d log T_i^C = m / T_i^C d log m. What it changes in the queues is left out."""
-    rows, hosts = np.arange(time_s.size), candidates.hosts
-    alone = candidates.members(len(costs.names)).sum(axis=1) == 1
+    """(C, 7, N). First order: d log T = sum_i w_i d log T_i^C, w_i = S_i / (T sum of active rates)."""
     active = np.where(done > 0, 1 / cycle_s, 0.0).sum(axis=1)
-    weight = done / (active * time_s)[:, None] / cycle_s
+    return _through_cycles(costs, candidates, done / (active * time_s)[:, None] / cycle_s)
+
+
+def _power_errors(
+    costs: Costs, candidates: Candidates, state: cycles.Cycles, resting: NDArray[np.bool_], power_w: Floats
+) -> Floats:
+    """(C, 7, N); 0 where the power is unknown. resting: (C, N), who idles on the bill.
+
+    First order of P = sum_i idle_i + (busy_i - idle_i) u_i, where the busy share u_i is what cycles.loads says a cycle
+    brings, over T_i^C: a mean changes both, and where a device is busy all the time neither counts.
+    """
+    rows, hosts = np.arange(power_w.size), candidates.hosts
+    members = candidates.members(len(costs.names))
+    rate = 1 / state.cycle_s
+    span_w = np.where(members & (state.busy < 1), costs.busy_w - costs.idle_w, 0.0) / power_w[:, None]
+    own_s, served_s = cycles.loads(costs)
+    loaded_w = rate * (span_w * own_s[hosts] + span_w[rows, hosts][:, None] * served_s[hosts])
+    errors = _through_cycles(costs, candidates, -loaded_w / state.cycle_s)
+    errors[:, GRADIENT] += rate * span_w * costs.gradient_s * costs.error_gradient
+    errors[:, COPY] += rate * span_w * costs.copy_s * costs.error_copy
+    updates_s = (cycles.update_cpu_s(costs) * costs.error_service)[hosts]
+    errors[rows, SERVICE, hosts] += span_w[rows, hosts] * rate.sum(axis=1) * updates_s
+    idle_w = np.where(members | resting, (1 - state.busy) * costs.idle_w, 0.0)
+    errors[:, IDLE] = idle_w * costs.error_idle / power_w[:, None]
+    errors[:, BUSY] = np.where(members, state.busy * costs.busy_w, 0.0) * costs.error_busy / power_w[:, None]
+    return np.nan_to_num(errors, copy=False)
+
+
+def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> Floats:
+    """(C, 7, N): what an error of each mean changes through the cycles T_i^C it is a part of.
+
+    weight: (C, N), relative change of a result by T_i^C, 1/s. First order, d T_i^C = m d log m of a mean m in it;
+    what it changes in the queues is left out.
+    """
+    rows, hosts = np.arange(candidates.hosts.size), candidates.hosts
+    alone = candidates.members(len(costs.names)).sum(axis=1) == 1
     together = np.where(alone[:, None], 0.0, weight)
-    errors = np.zeros((time_s.size, len(MEANS), len(costs.names)))
+    errors = np.zeros((rows.size, len(MEANS), len(costs.names)))
     exchange_s = np.where(costs.reachable(), costs.up_s + costs.down_s, 0.0)
-    errors[:, 0] = weight * costs.gradient_s * costs.error_gradient
-    errors[:, 1] = together * costs.copy_s * costs.error_copy
-    errors[:, 2] = (weight - together) * costs.update_s * costs.error_update
-    errors[rows, 3, hosts] = together.sum(axis=1) * (costs.service_s * costs.error_service)[hosts]
-    errors[:, 4] = together * (exchange_s * costs.error_link).T[hosts]
+    errors[:, GRADIENT] = weight * costs.gradient_s * costs.error_gradient
+    errors[:, COPY] = together * costs.copy_s * costs.error_copy
+    errors[:, UPDATE] = (weight - together) * costs.update_s * costs.error_update
+    errors[rows, SERVICE, hosts] = together.sum(axis=1) * (costs.service_s * costs.error_service)[hosts]
+    errors[:, LINK] = together * (exchange_s * costs.error_link).T[hosts]
     return errors
-
-
-def _power_errors(costs: Costs, members: NDArray[np.bool_], busy: Floats, power_w: Floats) -> Floats:
-    """(C, N): the busy watts' errors, weighted with their share in the power; 0 where watts are unknown."""
-    share = np.where(members, busy * costs.busy_w, 0.0) / power_w[:, None]
-    return np.nan_to_num(share * costs.error_watts)

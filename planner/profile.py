@@ -2,23 +2,27 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import planner
 from backends import models
 from planner import reuse
-from planner.addresses import data_addresses
+from planner.addresses import try_addresses
 from planner.agents import Agent
 from planner.allowance import Allowance
 from planner.crew import Crew, in_parallel
 from planner.decode import decode, save
-from planner.errors import PlanError, PlannerError
+from planner.errors import AgentError, PlannerError
+from planner.findings import what_was_said
 from planner.fleet import Device, Fleet
 from planner.linkprobe import Outstanding, measure_links
-from planner.profilefile import DEFAULT_STEPS, Profile, load_profile
+from planner.profilefile import Profile, load_profile
+from planner.wanted import Wanted
 from profilers import records
+
+__all__ = ["Profiler", "Wanted", "place_model"]
 
 IDLE_S = 2.0
 #: About what probing one link takes: less on fast ones, more on slow ones.
@@ -26,27 +30,7 @@ PROBE_S = 1.2
 
 #: Called with a device (or "links"), what it does now, and how far that is from 0 to 1 (None: unknown).
 OnProgress = Callable[[str, str, float | None], None]
-
-
-class Wanted(NamedTuple):
-    """What to measure. ``input_shape`` and ``classes`` are a data set's; the models' own where None."""
-
-    models: tuple[str, ...]
-    batch: int = 32
-    protocol: str = "adaptive"
-    framework: str = "torch"
-    input_shape: tuple[int, ...] | None = None
-    classes: int | None = None
-    steps_planned: int = DEFAULT_STEPS
-
-    def fingerprint(self, model: str) -> str:
-        """The content hash of one of the models. Raises PlanError for one that does not exist or fit."""
-        try:
-            if models.is_user_model(model):
-                return models.fingerprint(model)
-            return models.fingerprint(models.model(model, self.input_shape, self.classes))
-        except ValueError as error:
-            raise PlanError(str(error)) from error
+Timings = tuple[records.StepProfile, ...]
 
 
 class Profiler:
@@ -78,7 +62,7 @@ class Profiler:
         self._allowance = Allowance(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models))
 
     def run(self, log: Path | None = None) -> Profile:
-        """Profile the fleet. A device that fails loses only its own part: see ``DeviceProfile.error``."""
+        """Profile the fleet. What fails is lost alone, a model, a device or a link: the profile says why."""
         save(self.profile, self._path)  # what cannot be written is better known before than after
         with Crew(log) as crew:
             try:
@@ -113,18 +97,26 @@ class Profiler:
                 self.profile.devices[name] = self.profile.devices[name]._replace(**changes)
                 save(self.profile, self._path)
 
+    def _fail(self, name: str, reason: str, **changes: Any) -> None:
+        if not self._stopped:
+            self._note(name, **changes or {"error": reason})
+            self._on_progress(name, f"failed: {reason}", None)
+
     # -- one device ----------------------------------------------------------------------------------
 
     def _device(self, device: Device, agent: Agent) -> None:
         try:
             self._facts(device, agent)
             for model in self._wanted.models:
-                self._steps(device, agent, model)
-            self._on_progress(device.name, "done", 1.0)
+                self._model(device, agent, model)
         except PlannerError as error:
-            if not self._stopped:
-                self._note(device.name, error=str(error))
-                self._on_progress(device.name, f"failed: {error}", None)
+            self._fail(device.name, str(error))
+            return
+        known = self.profile.devices[device.name]
+        if known.steps:
+            self._on_progress(device.name, "done", 1.0)
+        else:
+            self._fail(device.name, "; ".join(f"{model}: {reason}" for model, reason in known.failures.items()))
 
     def _facts(self, device: Device, agent: Agent) -> None:
         self._on_progress(device.name, "facts", None)
@@ -132,7 +124,7 @@ class Profiler:
         before = self.profile.devices[device.name]
         if before.facts is None or reuse.identity(before.facts) != reuse.identity(facts):
             self._forget_links(device.name)
-            self._note(device.name, idle=None, steps=(), took_s={})
+            self._note(device.name, idle=None, steps=(), took_s={}, failures={})
         self._note(device.name, facts=facts)
         if self.profile.devices[device.name].idle is None:
             self._on_progress(device.name, "idle power", None)
@@ -147,12 +139,28 @@ class Profiler:
             links = tuple(link for link in self.profile.links if name not in (link.source, link.target))
             self.profile = self.profile._replace(links=links, fans=())
 
+    def _model(self, device: Device, agent: Agent, model: str) -> None:
+        """One model. That it fails, for want of memory say, tells nothing of the others."""
+        name = device.name
+        before = self.profile.devices[name]
+        failures = {other: reason for other, reason in before.failures.items() if other != model}
+        self._note(name, failures=failures)
+        try:
+            self._steps(device, agent, model)
+        except AgentError as error:
+            reason = what_was_said(name, error)
+            took = {part: took_s for part, took_s in before.took_s.items() if part != model}
+            changes = {"steps": self._apart(name, model)[1], "took_s": took, "failures": {**failures, model: reason}}
+            self._fail(name, f"{model}: {reason}", **changes)
+
     def _steps(self, device: Device, agent: Agent, model: str) -> None:
-        if any(self._still_valid(device, steps) for steps in self._of(device.name, model)):
+        before = self.profile.devices[device.name]
+        earlier, others = self._apart(device.name, model)
+        fingerprint, wanted = self._fingerprints[model], self._wanted
+        if any(reuse.timing_holds(steps, fingerprint, wanted, device, before.facts) for steps in earlier):
             self._on_progress(device.name, f"{model}: measured before", 1.0)
             return
         began = time.monotonic()
-        wanted = self._wanted
         call = agent.start(
             "steps",
             model=place_model(agent, model),
@@ -172,26 +180,16 @@ class Profiler:
 
         answer = call.result(600.0, progress)
         measured = decode(records.StepProfile, answer, f"{device.name}.steps")
-        measured = measured._replace(model=model, fingerprint=self._fingerprints[model])
-        before = self.profile.devices[device.name]
-        others = tuple(steps for steps in before.steps if steps not in self._of(device.name, model))
+        measured = measured._replace(model=model, fingerprint=fingerprint, steps_planned=wanted.steps_planned)
         took = {**before.took_s, model: time.monotonic() - began}
         self._note(device.name, steps=(*others, measured), took_s=took)
 
-    def _of(self, name: str, model: str) -> list[records.StepProfile]:
-        """What is there of this model, framework and batch size."""
-        wanted = self._wanted
-        key = (model, wanted.framework, wanted.batch)
-        return [s for s in self.profile.devices[name].steps if (s.model, s.framework, s.batch) == key]
-
-    def _still_valid(self, device: Device, steps: records.StepProfile) -> bool:
-        facts = self.profile.devices[device.name].facts
-        now = (self._fingerprints[steps.model], self._wanted.protocol, device.slowdown)
-        return (
-            (steps.fingerprint, steps.protocol, steps.slowdown) == now
-            and facts is not None
-            and steps.framework_version == facts.frameworks.get(steps.framework, {}).get("version")
-        )
+    def _apart(self, name: str, model: str) -> tuple[Timings, Timings]:
+        """Of a device's timings, those of this model, framework and batch size, and the others."""
+        key = (model, self._wanted.framework, self._wanted.batch)
+        steps = self.profile.devices[name].steps
+        same = tuple(s for s in steps if (s.model, s.framework, s.batch) == key)
+        return same, tuple(s for s in steps if s not in same)
 
     def _step_progress(self, name: str, model: str, event: dict[str, Any]) -> None:
         share = {"warm-up": None, "timed": min(1.0, max(event["steps"] / 500.0, 0.01 / max(event["precision"], 0.01)))}
@@ -201,24 +199,31 @@ class Profiler:
 
     def _links(self, crew: Crew) -> None:
         able = {name: agent for name, agent in crew.agents.items() if self.profile.devices[name].error is None}
-        outstanding = self._outstanding(able)
-        if not outstanding.probes:
-            return
+        errors = self._measure_links(crew, able) if self._outstanding(able).probes else {}
+        for what, reason in errors.items():
+            self._on_progress("links", f"{what}: {reason}", None)
+        missing = self._outstanding(self.profile.devices).names
+        known = {**self.profile.link_errors, **errors}
+        self.profile = self.profile._replace(link_errors={what: known[what] for what in missing if what in known})
+        save(self.profile, self._path)
+
+    def _measure_links(self, crew: Crew, agents: Mapping[str, Agent]) -> dict[str, str]:
+        """What is missing between those that have an address. Returns what failed, and why."""
         began = time.monotonic()
-        sizes = sorted({s.parameter_bytes for d in self.profile.devices.values() for s in d.steps})
-        addresses = data_addresses({name: crew.devices[name] for name in able}, able)
+        addresses, failed = try_addresses({name: crew.devices[name] for name in agents}, agents)
+        for name, error in failed.items():
+            self._fail(name, str(error))
+        able = {name: agents[name] for name in addresses}
         errors = measure_links(
             able,
             addresses,
-            sizes,
+            sorted({s.parameter_bytes for d in self.profile.devices.values() for s in d.steps}),
             on_progress=lambda what, share: self._on_progress("links", what, share),
             on_result=self._keep,
-            only=outstanding,
+            only=self._outstanding(able),
         )
         self.profile.took_s["links"] = self.profile.took_s.get("links", 0.0) + time.monotonic() - began
-        save(self.profile, self._path)
-        for what, reason in errors.items():
-            self._on_progress("links", f"{what}: {reason}", None)
+        return errors
 
     def _outstanding(self, names: Iterable[str]) -> Outstanding:
         have = {(link.source, link.target) for link in self.profile.links}

@@ -1,5 +1,6 @@
 """profile.json: everything that was measured of a fleet, raw samples kept."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,8 @@ class DeviceProfile(NamedTuple):
 
     device: what the fleet file declares of it, {kind, idle_watts, max_watts, rate_bytes_per_s,
     slowdown}, None where undeclared; facts and idle: None where the device did not get that far;
-    error: why it cannot take part, or None; took_s: seconds each part of its profiling took.
+    error: why it cannot take part, or None; took_s: seconds each part of its profiling took;
+    failures: by model, why that one could not be timed.
     """
 
     device: dict[str, Any]
@@ -24,6 +26,11 @@ class DeviceProfile(NamedTuple):
     steps: tuple[records.StepProfile, ...]
     error: str | None
     took_s: dict[str, float]
+    failures: dict[str, str] = {}
+
+    def failed(self, models: Iterable[str]) -> bool:
+        """Whether it can be used for none of these."""
+        return self.error is not None or all(model in self.failures for model in models)
 
 
 class Profile(NamedTuple):
@@ -31,7 +38,8 @@ class Profile(NamedTuple):
 
     planner: the version that wrote it; created_s: seconds since the epoch; links: directed, source
     == target is the loopback between a worker and a server on the same host; took_s: seconds each
-    part common to all devices took (links); steps_planned: training steps the profile was made for.
+    part common to all devices took (links); steps_planned: training steps the profile was made for;
+    link_errors: by link or fan, why it could not be measured.
     """
 
     schema: int
@@ -42,6 +50,7 @@ class Profile(NamedTuple):
     fans: tuple[records.FanProfile, ...]
     took_s: dict[str, float]
     steps_planned: int = DEFAULT_STEPS
+    link_errors: dict[str, str] = {}
 
     def profiling_s(self, model: str | None = None) -> float:
         """Seconds profiling took, or would have taken for one model alone: devices run in parallel, then the links."""

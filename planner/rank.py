@@ -30,7 +30,7 @@ Z95 = 1.959964
 
 class Ranking(NamedTuple):
     """order: (C,) candidates, best first. By candidate, (C,): score, the bounds of its 95 % interval from the
-    measured spread, and whether it is tied with the best, which may then not be better."""
+    measured spread, equal where none is known, and whether it is tied with the best, which may then not be better."""
 
     order: NDArray[np.int64]
     score: Floats
@@ -80,12 +80,12 @@ def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
     if power:
         log_score = log_score + power * np.log(predictions.power_w)
     masks, hosts = predictions.candidates
-    size = (predictions.device_w != 0).sum(axis=1)
+    size = predictions.candidates.members(predictions.cycle_s.shape[1]).sum(axis=1)
     order = np.lexsort((hosts, masks, size, np.round(log_score, 12)))
-    errors, watts = time * predictions.time_errors, power * predictions.power_errors
-    spread = Z95 * np.sqrt((errors**2).sum(axis=(1, 2)) + (watts**2).sum(axis=1))
+    errors = time * predictions.time_errors + power * predictions.power_errors
+    spread = Z95 * np.sqrt((errors**2).sum(axis=(1, 2)))
     best = order[0]
-    apart = Z95 * np.sqrt(_variance_apart(errors, hosts, best) + ((watts - watts[best]) ** 2).sum(axis=1))
+    apart = Z95 * np.sqrt(_variance_apart(errors, hosts, best))
     return Ranking(
         order=order,
         score=np.exp(log_score),
@@ -96,7 +96,7 @@ def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
 
 
 def _variance_apart(errors: Floats, hosts: NDArray[np.int64], best: np.int64) -> Floats:
-    """(C,) variance of each candidate's log time against the best's.
+    """(C,) variance of each candidate's log score against the best's.
 
     What both owe to one measured mean cancels; links do so only with the same host, others are other links.
     """

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from planner import findings
-from planner.addresses import data_addresses
+from planner.addresses import try_addresses
 from planner.agents import Agent, Call
 from planner.errors import AgentError, PlannerError
 from planner.findings import Finding
@@ -26,9 +26,9 @@ class _Door(NamedTuple):
 
 def reachability(devices: Mapping[str, Device], agents: Mapping[str, Agent]) -> dict[str, Finding]:
     """Every device listens on its data address and every other one knocks; a finding for each device."""
-    failed: dict[str, PlannerError] = {}
+    addresses, failed = try_addresses(devices, agents)
     doors: dict[str, _Door] = {}
-    for name, address in _addresses(devices, agents, failed).items():
+    for name, address in addresses.items():
         with _blaming(name, failed):
             doors[name] = _open(agents[name], address)
     answers = _knock_everywhere(agents, doors, failed)
@@ -41,22 +41,6 @@ def reachability(devices: Mapping[str, Device], agents: Mapping[str, Agent]) -> 
                                {guest: why for (guest, host), why in answers.items() if host == name and why})
         for name, device in devices.items()
     }  # fmt: skip
-
-
-def _addresses(
-    devices: Mapping[str, Device], agents: Mapping[str, Agent], failed: dict[str, PlannerError]
-) -> dict[str, str]:
-    """As ``data_addresses``, but one device without an address leaves the others theirs."""
-    found: dict[str, str] = {}
-    for name in sorted(devices, key=lambda name: _depends_on_others(devices[name])):
-        first = [other for other in found if not _depends_on_others(devices[other])][:1]
-        with _blaming(name, failed):
-            found[name] = data_addresses({each: devices[each] for each in (*first, name)}, agents)[name]
-    return found
-
-
-def _depends_on_others(device: Device) -> bool:
-    return device.local and device.data_address is None and device.data_interface is None
 
 
 def _open(agent: Agent, address: str) -> _Door:

@@ -5,7 +5,8 @@ from typing import Any
 
 from planner.fleet import Device, Fleet
 from planner.profilefile import DeviceProfile, Profile
-from profilers import records
+from planner.wanted import Wanted
+from profilers import records, steptime
 
 #: A link is measured again after a day: what a device computes stays, what else its network carries does not.
 LINK_AGE_S = 86_400.0
@@ -38,7 +39,31 @@ def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set
         for fan in before.fans
         if fan.measured_s > oldest and {fan.host, *fan.bytes_per_s} == names and not again | moved
     )
-    return start._replace(links=links, fans=fans, took_s=before.took_s if links else {})
+    took_s = before.took_s if links else {}
+    return start._replace(links=links, fans=fans, took_s=took_s, link_errors=before.link_errors)
+
+
+def timing_holds(
+    steps: records.StepProfile, fingerprint: str, wanted: Wanted, device: Device, facts: records.Facts | None
+) -> bool:
+    """Whether a device's earlier timing of a model, which now has this fingerprint, need not be made again.
+
+    One that was cut short because it served the plan of a few steps is too crude for one of many.
+    """
+    return (
+        (steps.fingerprint, steps.protocol, steps.slowdown) == (fingerprint, wanted.protocol, device.slowdown)
+        and facts is not None
+        and steps.framework_version == facts.frameworks.get(steps.framework, {}).get("version")
+        and (steps.protocol != "adaptive" or _fine_enough(steps, wanted.steps_planned))
+    )
+
+
+def _fine_enough(steps: records.StepProfile, steps_planned: int) -> bool:
+    return (
+        steps.precise
+        or len(steps.gradient_s.values) >= steptime.TIMED_LIMIT
+        or (steps.steps_planned or 0) >= steps_planned
+    )
 
 
 def declared(device: Device) -> dict[str, Any]:

@@ -131,5 +131,6 @@ def _check_checkpoint(plan: Plan, before: RunFolder | None) -> None:
         raise RecordError(f"cannot resume {before.path}: {error}") from error
     if meta["model"] != plan.model:
         raise PlanError(f"{before.checkpoint} is of {meta['model']}, the plan is for {plan.model}")
-    if meta["step"] >= plan.steps:
+    evaluated = [evaluation["step"] for evaluation in meta["evaluations"][-1:]]
+    if meta["step"] > plan.steps or (meta["step"] == plan.steps and evaluated == [plan.steps]):
         raise PlanError(f"{before.path} has made all its {meta['step']} steps; give more with --steps")

@@ -3,12 +3,12 @@
 import getpass
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import RemoteError
-from planner.fleet import Device, device_at
+from planner.fleet import Device, device_at, expand_home
 
 _KEY_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
@@ -87,7 +87,7 @@ def parse_options(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[SshTarget, str | None]:
-    """The target that options describe, fleet values first, and the ProxyJump that leads to it."""
+    """The target that options describe, fleet values first, and the ProxyJump that leads to it. Raises RemoteError."""
 
     def one(keyword: str) -> str | None:
         value = options.get(keyword, ("none",))[0]
@@ -108,15 +108,20 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
         hostname=hostname,
         port=port,
         user=user,
-        key_files=tuple(Path(expand(file, tokens)).expanduser() for file in files if file != "none"),
-        known_hosts=tuple(
-            Path(expand(file, tokens)).expanduser() for file in " ".join(known).split() if file != "none"
-        ),
+        key_files=_paths(device, files, tokens),
+        known_hosts=_paths(device, " ".join(known).split(), tokens),
         identities_only=device.key is not None or one("identitiesonly") == "yes",
         host_key_alias=one("hostkeyalias"),
         proxy_command=expand(proxy, tokens).removeprefix("exec ") if proxy else None,
     )
     return target, jump
+
+
+def _paths(device: Device, files: Iterable[str], tokens: Mapping[str, str]) -> tuple[Path, ...]:
+    try:
+        return tuple(expand_home(expand(file, tokens)) for file in files if file != "none")
+    except ValueError as error:
+        raise RemoteError(f"{device.name}: ssh configuration: {error}") from error
 
 
 def expand(text: str, tokens: Mapping[str, str]) -> str:

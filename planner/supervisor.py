@@ -3,12 +3,12 @@
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from backends import wire
-from planner.agents import Agent, Call, Event
+from planner.agents import TICK_S, Agent, Call, Event
 from planner.courier import Courier
 from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
 from planner.journal import Journal
@@ -17,6 +17,7 @@ from planner.telemetry import Telemetry
 
 STOP_S = 60.0
 DRAIN_S = 5.0
+REMOVE_S = 10.0
 
 
 class Server(NamedTuple):
@@ -46,6 +47,8 @@ class Supervisor:
         self._telemetry = telemetry
         self._journal = journal
         self._signals = signals
+        self._account: dict[str, Any] | None = None
+        self._error: PlannerError | None = None
 
     def run(self) -> dict[str, Any]:
         """Watch until the last step; returns the server's account. Raises RunError, InterruptedRunError on Ctrl-C."""
@@ -63,6 +66,8 @@ class Supervisor:
                     self._check_workers()
             except KeyboardInterrupt:
                 if stop_by is not None or self._signals.over.is_set():
+                    if self._account is not None and self._is_home(self._account):
+                        return self._account
                     raise self._interrupted("stopped at once") from None
                 self._journal.note("planner", {"stopping": True})
                 stop_by = time.monotonic() + STOP_S
@@ -70,28 +75,36 @@ class Supervisor:
                     self._server.call.stop()
 
     def _listen(self) -> None:
+        """What the server comes to is kept, not queued: Ctrl-C may lose what was just taken from the queue."""
         source = wire.SERVER if self._keepers else self._server.device
         events = self._signals.events
+
+        def heard(event: Event) -> None:
+            if "checkpoint" in event:  # here, for the same reason
+                self._courier.bring(event["checkpoint"])
+            events.put((source, event))
+
         try:
-            result = self._server.call.result(on_event=lambda event: events.put((source, event)))
-            events.put((source, {"account": result}))
+            self._account = self._server.call.result(on_event=heard)
         except PlannerError as error:
-            events.put((source, {"failed": error}))
+            self._error = error
+        except Exception as error:  # noqa: BLE001 - a listener that ended unseen would leave the run waiting for ever
+            self._error = RunError(f"{self._server.device}: {type(error).__name__}: {error}")
+        events.put((source, {}))  # wakes who waits for the next event
 
     def _next(self) -> dict[str, Any] | None:
-        """Handle one event; the account when that was the last."""
-        try:
-            source, event = self._signals.events.get(timeout=0.2)
-        except queue.Empty:
-            return None
-        if "failed" in event:
-            raise self._server_failed(event["failed"])
-        if "account" in event:
-            account: dict[str, Any] = event["account"]
-            return account
-        self._handle(source, event)
-        self._journal.note(source, event)
-        return None
+        """Handle one event; the account after the last. Raises RunError where the server has failed."""
+        account, error = self._account, self._error  # before the queue, in which all that came earlier is by now
+        with suppress(queue.Empty):
+            source, event = self._signals.events.get(timeout=TICK_S)
+            if event:
+                self._handle(source, event)
+                self._journal.note(source, event)
+            if not self._signals.events.empty():
+                return None
+        if error is not None:
+            raise self._server_failed(error)
+        return account
 
     def _handle(self, source: str, event: Event) -> None:
         self._telemetry.add(source, event)
@@ -100,20 +113,20 @@ class Supervisor:
         elif "worked" in event or "lost" in event:
             self._keepers[source].joined = False
         elif "dropped" in event:
-            self._keepers[event["dropped"]].dropped()
+            self._keepers[event["dropped"]].dropped(event["reason"])
         elif "checkpoint_failed" in event:
             self._courier.unsaved = event["checkpoint_failed"]
-        elif "checkpoint" in event:
-            self._courier.bring(event["checkpoint"])
 
     def _check_workers(self) -> None:
         """Raises RunError where all workers have been given up."""
         failures = [keeper.failure for keeper in self._keepers.values() if keeper.failure is not None]
         if failures and len(failures) == len(self._keepers):
+            self._tidy()
             raise self._failed("; ".join(failures))
 
     def _server_failed(self, error: PlannerError) -> RunError:
         self._courier.wait()
+        self._tidy()
         if isinstance(error, DeviceLostError):
             return self._failed(f"the server on {self._server.device} is lost: {error}")
         return self._failed(str(error))
@@ -122,17 +135,24 @@ class Supervisor:
         self._courier.finish()
         self._drain()
         self._journal.note("planner", {"account": account})
+        self._tidy()
+        if self._is_home(account):
+            return account
         where = f"after step {account['done']} of {account['total']}"
+        if account["finished"]:
+            raise self._failed(f"the trained weights could not be saved: {self._courier.unsaved}")
         if interrupted:
             raise self._interrupted(f"stopped {where}")
-        if not account["finished"]:
-            raise self._failed(f"{account.get('reason') or 'the server ended early'} {where}")
-        if not self._courier.has(account["done"]):
-            raise self._failed(f"the trained weights could not be saved: {self._courier.unsaved}")
-        with suppress(RemoteError):  # a device that is gone by now keeps them until its cache is pruned
-            for path in self._server.files:
-                self._server.agent.call("remove", timeout_s=10.0, path=path)
-        return account
+        raise self._failed(f"{account.get('reason') or 'the server ended early'} {where}")
+
+    def _is_home(self, account: dict[str, Any]) -> bool:
+        """Whether the run has been trained to its end and its weights are here."""
+        return bool(account["finished"]) and self._courier.has(account["done"])
+
+    def _tidy(self) -> None:
+        """Remove the run's files over there once what the server wrote last is here."""
+        if self._courier.home:
+            remove(self._courier.agent or self._server.agent, self._server.files)
 
     def _drain(self) -> None:
         """The workers' last windows may come after the server's account."""
@@ -145,3 +165,10 @@ class Supervisor:
 
     def _interrupted(self, reason: str) -> InterruptedRunError:
         return InterruptedRunError(reason + self._courier.saved())
+
+
+def remove(agent: Agent, files: Iterable[str]) -> None:
+    """Remove a run's files from a device; one that is gone by now keeps them until its cache is pruned."""
+    with suppress(RemoteError):
+        for path in files:
+            agent.call("remove", timeout_s=REMOVE_S, path=path)

@@ -1,23 +1,31 @@
 """Which of a profile's step timings a plan rests on, and why the other devices are left out."""
 
+import math
 from collections import Counter
 
 from planner.errors import PlanError
 from planner.profilefile import Profile
+from planner.transfers import standard_error
 from profilers.records import StepProfile
 from profilers.stats import mean
 
 
-def gradient_at(step: StepProfile, batch: int) -> float:
-    """Mean gradient seconds at a batch size: affine through the half and the full batch that were timed.
+def gradient_at(step: StepProfile, batch: int) -> tuple[float, float]:
+    """Mean gradient seconds at a batch size, and their relative standard error.
 
-    The slope is held between no cost an image and no cost a step.
+    Affine through the half and the full batch that were timed. The slope is held between no cost an image and
+    no cost a step; where that holds it, the full batch alone counts, and its relative error.
     """
-    full_s = mean(step.gradient_s.values)
+    full_s, error = mean(step.gradient_s.values), standard_error(step.gradient_s)
     if batch == step.batch:
-        return full_s
-    slope_s = (full_s - mean(step.half_batch_s.values)) / (step.batch - step.batch // 2)
-    return full_s + min(max(slope_s, 0.0), full_s / step.batch) * (batch - step.batch)
+        return full_s, error
+    half_s, other_half = mean(step.half_batch_s.values), step.batch - step.batch // 2
+    added_s, most_s = full_s - half_s, full_s * other_half / step.batch
+    x = (batch - step.batch) / other_half
+    gradient_s = full_s + x * min(max(added_s, 0.0), most_s)
+    if 0.0 < added_s < most_s:
+        error = math.hypot((1 + x) * full_s * error, x * half_s * standard_error(step.half_batch_s)) / gradient_s
+    return gradient_s, error
 
 
 def timed_steps(
@@ -37,6 +45,8 @@ def timed_steps(
             left_out[name] = device.error
         elif device.facts is None:
             left_out[name] = "its facts were not read"
+        elif not complete and model in device.failures:
+            left_out[name] = f"{model}: {device.failures[model]}"
         elif not complete:
             left_out[name] = f"{model} was not timed completely on it with {framework}"
         else:

@@ -34,9 +34,14 @@ def fetch_key(device: Device, timeout_s: float = 15.0) -> HostKey:
 def store(host_key: HostKey, path: Path | None = None) -> bool:
     """Append a key to a known_hosts file, by default its own; False if it is there already.
 
-    Raises HostKeyError where the file holds another key for this host, with the way to remove it.
+    Raises HostKeyError where the file holds another key for this host, with the way to remove it, and where
+    what is written to it is lost.
     """
     path = path or host_key.path
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, for example
+        raise HostKeyError(
+            f"{host_key.device}: {path} keeps no key; name a file as UserKnownHostsFile in the ssh configuration"
+        )
     try:
         verify(host_key, known_keys(host_key.name, [path]))
     except UnknownHostKeyError:

@@ -80,7 +80,8 @@ class StepProfile(NamedTuple):
     A step of a single device is gradient_s + update_s; a step of a worker in a cluster is
     gradient_s + copy_s and the exchange with the server. ``service_s`` is what one update costs
     this device's CPU when it hosts the parameter server. ``half_batch_s`` holds the gradient
-    times at half the batch size, from which other batch sizes are predicted.
+    times at half the batch size, from which other batch sizes are predicted. ``steps_planned``:
+    of the training for which the time for this was allowed, as the operator's side knows it.
     """
 
     model: str
@@ -106,6 +107,7 @@ class StepProfile(NamedTuple):
     gradient_bytes: int
     state_bytes: int
     window: Window
+    steps_planned: Optional[int] = None
 
 
 class CurvePoint(NamedTuple):

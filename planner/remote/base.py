@@ -1,16 +1,7 @@
-"""The verbs of a remote: run a command to its end, start one to talk to, close."""
+"""The verbs of a remote: start a command to talk to, close."""
 
 import abc
 from collections.abc import Sequence
-from typing import NamedTuple
-
-
-class Completed(NamedTuple):
-    """A command that has ended."""
-
-    code: int
-    stdout: bytes
-    stderr: bytes
 
 
 class Process(abc.ABC):
@@ -30,7 +21,10 @@ class Process(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Close its standard input and output; on a local process also wait, then kill."""
+        """Close its standard input and output; on a local process also wait, then kill.
+
+        Who is blocked in ``read`` or ``write`` is woken.
+        """
 
 
 class Remote(abc.ABC):
@@ -39,12 +33,8 @@ class Remote(abc.ABC):
     name: str
 
     @abc.abstractmethod
-    def run(self, command: Sequence[str], timeout_s: float = 30.0) -> Completed:
-        """Run to the end. Raises DeviceLostError on a lost connection or when time is up."""
-
-    @abc.abstractmethod
     def spawn(self, command: Sequence[str]) -> Process:
-        """Start a command and keep its streams open."""
+        """Start a command and keep its streams open. Raises RemoteError."""
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -10,12 +10,12 @@ LAST_WORDS_S = 0.5
 
 
 class Drain:
-    """Keeps the last ``limit`` bytes that ``read`` gives (all of them without a limit).
+    """Keeps the last ``limit`` bytes that ``read`` gives.
 
     read: size -> up to that many bytes, b"" at the end; an error that says that it is gone counts as the end.
     """
 
-    def __init__(self, read: Callable[[int], bytes], limit: int | None = None) -> None:
+    def __init__(self, read: Callable[[int], bytes], limit: int) -> None:
         self._read = read
         self._limit = limit
         self._kept = bytearray()
@@ -28,8 +28,8 @@ class Drain:
         with self._lock:
             return bytes(self._kept)
 
-    def join(self, timeout_s: float | None = None) -> None:
-        """Wait for the stream's end."""
+    def join(self, timeout_s: float) -> None:
+        """Wait for the stream's end, but not longer."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -42,5 +42,5 @@ class Drain:
                 return
             with self._lock:
                 self._kept += chunk
-                if self._limit is not None and len(self._kept) > self._limit:
+                if len(self._kept) > self._limit:
                     del self._kept[: -self._limit]

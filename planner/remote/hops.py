@@ -10,7 +10,7 @@ from typing import NamedTuple
 import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
-from planner.errors import LoginError, RemoteError
+from planner.errors import HostKeyError, LoginError, RemoteError
 from planner.knownhosts import HostKey, known_keys, verify
 from planner.remote.identities import identities
 from planner.remote.links import GONE, open_link, place, quietly
@@ -50,7 +50,12 @@ class Way(NamedTuple):
         return self._patiently(hop, via, _handshake)
 
     def shown_key(self, hop: SshTarget, transport: paramiko.Transport) -> HostKey:
-        """The host key that came with the handshake."""
+        """The host key that came with the handshake. Raises HostKeyError where no file may hold it."""
+        if not hop.known_hosts:
+            raise HostKeyError(
+                f"{self.device}: no file holds host keys of {place(hop)}: UserKnownHostsFile and GlobalKnownHostsFile "
+                "are both none; name a file in the ssh configuration"
+            )
         key = transport.get_remote_server_key()
         return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts[0])
 

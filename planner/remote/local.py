@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import IO
 
 from planner.errors import DeviceLostError
-from planner.remote.base import Completed, Process, Remote
+from planner.remote.base import Process, Remote
 from planner.remote.drain import LAST_WORDS_S, Drain
 
 _PATIENCE_S = 3.0
@@ -21,16 +21,6 @@ class LocalRemote(Remote):
     def __init__(self, name: str) -> None:
         self.name = name
         self._processes: list[LocalProcess] = []
-
-    def run(self, command: Sequence[str], timeout_s: float = 30.0) -> Completed:
-        process = _start(command, subprocess.DEVNULL)
-        try:
-            stdout, stderr = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired as error:
-            raise DeviceLostError(f"{self.name}: {command[0]} did not end within {timeout_s:g} s") from error
-        finally:
-            _kill(process)
-        return Completed(process.returncode, stdout, stderr)
 
     def spawn(self, command: Sequence[str]) -> "LocalProcess":
         process = LocalProcess(self.name, command)
@@ -47,7 +37,7 @@ class LocalProcess(Process):
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
         self._name = name
-        self._popen = _start(command, subprocess.PIPE)
+        self._popen = _start(command)
         self._closed = False
         self._stderr = Drain(_stream(self._popen.stderr).read, _ERRORS_BYTES)
 
@@ -86,11 +76,11 @@ class LocalProcess(Process):
         _stream(self._popen.stderr).close()
 
 
-def _start(command: Sequence[str], stdin: int) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     """Through env(1): a command that is not there ends with 127 and a line, as it does over SSH."""
     return subprocess.Popen(
         ["env", "--", *command],
-        stdin=stdin,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,

@@ -2,13 +2,14 @@
 
 import shlex
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 import paramiko
 
 from planner.errors import DeviceLostError, RemoteError
-from planner.remote.base import Completed, Process, Remote
+from planner.remote.base import Process, Remote
 from planner.remote.drain import LAST_WORDS_S, Drain
 from planner.remote.hops import Way
 from planner.remote.links import GONE, quietly
@@ -16,6 +17,8 @@ from planner.sshconfig import SshTarget
 
 _CHUNK_BYTES = 1 << 16
 _ERRORS_BYTES = 1 << 16
+#: Longest time that the word that a channel closes may take to get out.
+_PATIENCE_S = 5.0
 
 
 class SshRemote(Remote):
@@ -34,30 +37,6 @@ class SshRemote(Remote):
             self._transport = transport
             self._stack = stack.pop_all()
 
-    def run(self, command: Sequence[str], timeout_s: float = 30.0) -> Completed:
-        channel = self._open(command)
-        expired = threading.Event()
-
-        def give_up() -> None:
-            expired.set()
-            quietly(channel.close)
-
-        timer = threading.Timer(timeout_s, give_up)
-        timer.daemon = True
-        timer.start()
-        try:
-            stdout, stderr, code = _converse(channel)
-        except GONE:
-            stdout, stderr, code = b"", b"", -1
-        finally:
-            timer.cancel()
-            quietly(channel.close)
-        if expired.is_set():
-            raise DeviceLostError(f"{self.name}: {command[0]} did not end within {timeout_s:g} s")
-        if code == -1 and not (channel.eof_received and self._transport.is_active()):
-            raise _lost(self.name, self._transport)
-        return Completed(code, stdout, stderr)
-
     def spawn(self, command: Sequence[str]) -> "SshProcess":
         return SshProcess(self.name, self._open(command), self._transport)
 
@@ -65,16 +44,22 @@ class SshRemote(Remote):
         self._stack.close()
 
     def _open(self, command: Sequence[str]) -> paramiko.Channel:
+        transport, began_s = self._transport, time.monotonic()
         try:
-            channel = self._transport.open_session(timeout=self._timeout_s)
-            channel.exec_command(shlex.join(command))
+            channel = transport.open_session(timeout=self._timeout_s)
+            with _limited(self._timeout_s, lambda: _hang_up(channel, transport)):
+                channel.exec_command(shlex.join(command))
         except paramiko.ChannelException as error:
             raise RemoteError(
                 f"{self.name}: sshd opens no further session ({error}); raise MaxSessions in its sshd_config"
             ) from error
         except GONE as error:
-            if not (isinstance(error, paramiko.SSHException) and self._transport.is_active()):
-                raise _lost(self.name, self._transport) from error
+            if not (isinstance(error, paramiko.SSHException) and transport.is_active()):
+                raise _lost(self.name, transport) from error
+            if time.monotonic() - began_s >= self._timeout_s:
+                raise DeviceLostError(
+                    f"{self.name}: sshd did not start a command within {self._timeout_s:g} s; is the device overloaded?"
+                ) from error
             raise RemoteError(
                 f"{self.name}: sshd does not run commands ({error}); does it force one for this key?"
             ) from error
@@ -118,22 +103,29 @@ class SshProcess(Process):
 
     def close(self) -> None:
         self._closed = True
-        quietly(self._channel.close)
+        _hang_up(self._channel, self._transport)
 
     def _lost(self) -> bool:
         """Why a stream ended: a process that ends says so, by the end of its output or its exit status."""
         return not (self._closed or self._channel.eof_received or self._channel.exit_status != -1)
 
 
-def _converse(channel: paramiko.Channel) -> tuple[bytes, bytes, int]:
-    """All output of a command that gets no input, and its exit status, -1 if there is none."""
-    channel.shutdown_write()
-    errors = Drain(channel.recv_stderr)
-    output = bytearray()
-    while chunk := channel.recv(_CHUNK_BYTES):
-        output += chunk
-    errors.join()
-    return bytes(output), errors.bytes(), channel.recv_exit_status()
+def _hang_up(channel: paramiko.Channel, transport: paramiko.Transport) -> None:
+    """Close a channel; where not even that is said in time, the connection is dead, and closing it wakes who waits."""
+    with _limited(_PATIENCE_S, transport.close):
+        quietly(channel.close)
+
+
+@contextmanager
+def _limited(seconds: float, give_up: Callable[[], None]) -> Iterator[None]:
+    """Call ``give_up``, from another thread, where this takes longer."""
+    timer = threading.Timer(seconds, quietly, (give_up,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _lost(name: str, transport: paramiko.Transport) -> DeviceLostError:

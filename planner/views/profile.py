@@ -1,6 +1,7 @@
 """A profile as tables (steps, watts, links), and in short as JSON; the raw samples are in its file."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +19,20 @@ from profilers.records import LinkProfile, StepProfile
 
 def render(profile: Profile, path: Path) -> RenderableType:
     """Step times and watts by device and model, then rates between devices."""
-    failures = [
-        Text(f"{name}: {device.error}", style="red")
-        for name, device in profile.devices.items()
-        if device.error is not None
-    ]
+    failures = [Text(line, style="red") for line in _failures(profile)]
     took = Text(f"profiling took {seconds(profile.profiling_s())}; wrote {path}")
     return stack([_steps(profile), _power(profile), _links(profile)], [*failures, took])
 
 
 def to_json(profile: Profile, path: Path) -> dict[str, Any]:
-    """{"profile", "took_s", "devices": {name: {"error", "models": {...}}}, "links": [...]}."""
+    """{"profile", "took_s", "devices": {name: {"error", "failures", "models"}}, "links": [...], "link_errors"}."""
     return {
         "profile": str(path),
         "took_s": profile.profiling_s(),
         "devices": {
             name: {
                 "error": device.error,
+                "failures": device.failures,
                 "models": {timed.model: _timed_json(device, timed) for timed in device.steps},
             }
             for name, device in profile.devices.items()
@@ -49,7 +47,19 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
             }
             for link in profile.links
         ],
+        "link_errors": profile.link_errors,
     }
+
+
+def _failures(profile: Profile) -> Iterator[str]:
+    for name, device in profile.devices.items():
+        if device.error is not None:
+            yield f"{name}: {device.error}"
+        for model, reason in device.failures.items():
+            if reason not in (device.error or ""):  # it is, where no model was left
+                yield f"{name}: {model}: {reason}"
+    for what, reason in profile.link_errors.items():
+        yield f"{what}: {reason}"
 
 
 def _steps(profile: Profile) -> Table:
@@ -108,8 +118,8 @@ def _label(name: str, timed: StepProfile) -> str:
 
 
 def _step_totals_s(timed: StepProfile) -> list[float]:
-    """Step times of the device alone; a measurement that was stopped may lack the last update."""
-    return [sum(pair) for pair in zip(timed.gradient_s.values, timed.update_s.values, strict=False)]
+    """Step times of the device alone."""
+    return [sum(pair) for pair in zip(timed.gradient_s.values, timed.update_s.values, strict=True)]
 
 
 def _rate(link: LinkProfile) -> str:

@@ -1,4 +1,4 @@
-"""A recommendation as tables: the best clusters, and the first of them worker by worker."""
+"""A recommendation as tables: the best clusters, and the planned one worker by worker."""
 
 from pathlib import Path
 
@@ -8,22 +8,30 @@ from rich.text import Text
 
 from planner.plan import Recommendation, Row
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views.tables import EMULATED_NOTE, emulated, marked, stack, table
+from planner.views.tables import EMULATED_NOTE, marked, stack, table
+from planner.wattage import emulated
 
 TIE_NOTE = "= ties with the best: the measurements cannot tell them apart; profile again for more samples"
 
 
-def render(found: Recommendation, top: int, path: Path) -> RenderableType:
-    """The ``top`` clusters (0: all), the breakdown of the first, and what is to be known about them."""
+def render(found: Recommendation, top: int, path: Path, place: int = 1) -> RenderableType:
+    """The ``top`` clusters (0: all), the breakdown of the planned one, and what is to be known about them.
+
+    path: where the plan is; place: which of the ranking it is.
+    """
     rows = [found.row(place) for place in range(1, min(len(found), top or len(found)) + 1)]
     sources = zip(found.costs.names, found.costs.power_sources, strict=True)
     stand_ins = {name for name, source in sources if emulated(source)}
-    notes = [f"left out: {name}: {reason}" for name, reason in found.left_out.items()]
-    notes += found.notes
-    notes += [TIE_NOTE] * _ties(found) + [EMULATED_NOTE] * bool(stand_ins)
-    notes.append(f"profiling took {percent(found.overhead, 2)} of the best's time; wrote {path}")
-    tables = [_clusters(found, rows, stand_ins), _breakdown(found, stand_ins)]
+    notes = [*remarks(found), *[TIE_NOTE] * _ties(found), *[EMULATED_NOTE] * bool(stand_ins)]
+    wrote = f"wrote {path}" if place == 1 else f"wrote number {place} to {path}"
+    notes.append(f"profiling took {percent(found.overhead, 2)} of the best's time; {wrote}")
+    tables = [_clusters(found, rows, stand_ins), _breakdown(found, place, stand_ins)]
     return stack(tables, [Text(note) for note in notes])
+
+
+def remarks(found: Recommendation) -> list[str]:
+    """What the operator must know of a ranking in whatever form it is printed."""
+    return [*(f"left out: {name}: {reason}" for name, reason in found.left_out.items()), *found.notes]
 
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Table:
@@ -46,10 +54,11 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
     return made
 
 
-def _breakdown(found: Recommendation, stand_ins: set[str]) -> Table:
+def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> Table:
     columns = ("worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from")
-    made = table("the best, worker by worker", columns, left=("worker", "watts from"))
-    for worker in found.workers(1):
+    title = f"{'the best' if place == 1 else f'number {place}'}, worker by worker"
+    made = table(title, columns, left=("worker", "watts from"))
+    for worker in found.workers(place):
         made.add_row(
             marked([worker.name], stand_ins), seconds(worker.cycle_s),
             f"{worker.alpha_time:.3f}", f"{worker.beta_time:.3f}",
@@ -65,6 +74,7 @@ def _ties(found: Recommendation) -> bool:
 
 
 def _spread(row: Row) -> float | None:
-    """Half the width of the 95 % interval, as a share of its middle on the logarithmic scale."""
+    """Half the width of the 95 % interval, as a share of its middle on the logarithmic scale; None where no spread
+    is known."""
     low, high = row.interval
-    return (high / low) ** 0.5 - 1 if low > 0 else None
+    return (high / low) ** 0.5 - 1 if 0 < low < high else None

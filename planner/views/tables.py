@@ -28,11 +28,6 @@ def stack(tables: Sequence[Table], notes: Sequence[RenderableType]) -> Group:
     return Group(*spaced, *notes)
 
 
-def emulated(power_source: str) -> bool:
-    """Whether watts with this source are an emulated device's."""
-    return "emulated" in power_source
-
-
-def marked(names: Sequence[str], stand_ins: Collection[str]) -> str:
+def marked(names: Sequence[str], stand_ins: Collection[str], between: str = " ") -> str:
     """Names in a row, with the mark that EMULATED_NOTE explains on those that are emulated."""
-    return " ".join(f"{name}*" if name in stand_ins else name for name in names)
+    return between.join(f"{name}*" if name in stand_ins else name for name in names)

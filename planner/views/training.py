@@ -1,7 +1,7 @@
 """A training run: the table that lives while it does, and measured beside predicted at its end."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,12 +16,12 @@ from planner.render import plain
 from planner.run import View
 from planner.runs import RunFolder
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views.tables import emulated, stack, table
-from planner.wattage import window_watts
+from planner.views.tables import EMULATED_NOTE, marked, stack, table
+from planner.wattage import emulated, window_watts
 from profilers.records import Window
 
 #: What is worth a line of its own, besides evaluations.
-TOLD = ("joined", "dropped", "silent", "lost", "refused", "checkpoint_failed", "log_failed", "diverged")
+TOLD = ("joined", "dropped", "silent", "lost", "given_up", "refused", "checkpoint_failed", "log_failed", "diverged")
 #: Seconds between lines of progress where standard error is no terminal.
 EVERY_S = 10.0
 
@@ -57,9 +57,11 @@ class Progress:
     def on_plan(self, plan: Plan) -> None:
         """Say what will run."""
         self._stand_ins = {worker.name for worker in plan.workers if emulated(worker.power_source)}
-        several = len(plan.names) > 1
-        where = f"server on {plan.server}, workers {', '.join(plan.names)}" if several else plan.server
+        server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
+        where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
         self._say(f"{plan.model}: {plan.steps:,} steps, {where}; predicted {seconds(plan.prediction.time_s)}")
+        if self._stand_ins:
+            self._say(EMULATED_NOTE)
 
     def on_event(self, source: str, event: Event) -> None:
         """Show one event of the run."""
@@ -116,8 +118,9 @@ class Progress:
 def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     """Measured beside predicted, each worker's part, and the accuracy on the way."""
     course = ", ".join(f"{percent(e['accuracy'])} at {e['step']:,}" for e in result["evaluations"])
-    accuracy = [Text(f"accuracy: {course}")] * bool(course)
-    return stack([_totals(result), _workers(result)], [*accuracy, Text(f"run folder: {folder.path}")])
+    stand_ins = {name for name, part in result["workers"].items() if emulated(part["source"])}
+    notes = [EMULATED_NOTE] * bool(stand_ins) + [f"accuracy: {course}"] * bool(course) + [f"run folder: {folder.path}"]
+    return stack([_totals(result), _workers(result, stand_ins)], [Text(note) for note in notes])
 
 
 def _totals(result: Mapping[str, Any]) -> Table:
@@ -136,12 +139,12 @@ def _totals(result: Mapping[str, Any]) -> Table:
     return made
 
 
-def _workers(result: Mapping[str, Any]) -> Table:
+def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> Table:
     columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "watts from")
     made = table("workers", columns, left=("worker", "watts from"))
     for name, part in result["workers"].items():
         made.add_row(
-            name, f"{part['steps']:,}", f"{part['predicted_steps']:,.0f}", seconds(part["busy_s"]),
+            marked([name], stand_ins), f"{part['steps']:,}", f"{part['predicted_steps']:,.0f}", seconds(part["busy_s"]),
             seconds(part["exchange_s"]), watts(part["watts"]), part["source"],
         )  # fmt: skip
     return made

@@ -36,6 +36,11 @@ def has_checkpoint(folder: Path) -> bool:
     return any(saved_step(each) > 0 for each in run_folders(folder))
 
 
+def left_files(folder: Path) -> list[Path]:
+    """Files of runs that are still on the devices."""
+    return list(folder.glob("cache-*/planner/run-*"))
+
+
 def one_line(command: Command) -> str:
     """The message with which a command failed, the only one of its kind."""
     said = [line for line in command.errors.splitlines() if line.startswith("planner: ")]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from planner.addresses import data_addresses
-from planner.errors import FleetError
+from planner.addresses import data_addresses, try_addresses
+from planner.errors import DeviceLostError, FleetError
 from planner.fleet import Device
 from profilers import addresses
 
@@ -18,6 +18,13 @@ class Here:
 
     def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any:
         return VERBS[verb](None, **args)
+
+
+class Lost:
+    """An agent that is gone."""
+
+    def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any:
+        raise DeviceLostError("lost: the agent ended")
 
 
 def found(*devices: Device) -> dict[str, str]:
@@ -56,6 +63,15 @@ def test_then_the_host_as_the_ssh_configuration_knows_it(no_ssh_config: Path) ->
 def test_this_machine_is_where_it_would_send_from_to_the_others() -> None:
     both = found(Device(name="here"), Device(name="there", host="x", data_address="127.0.0.1"))
     assert both == {"here": "127.0.0.1", "there": "127.0.0.1"}
+
+
+def test_a_device_without_an_address_leaves_the_others_theirs() -> None:
+    devices = (Device(name="here"), Device(name="lost"), Device(name="a", data_interface="nope0"),
+               Device(name="there", host="x", data_address="127.0.0.1"))  # fmt: skip
+    agents = {device.name: Lost() if device.name == "lost" else Here() for device in devices}
+    addresses, failed = try_addresses({device.name: device for device in devices}, agents)
+    assert addresses == {"here": "127.0.0.1", "there": "127.0.0.1"}
+    assert {name: type(error) for name, error in failed.items()} == {"a": FleetError, "lost": DeviceLostError}
 
 
 def test_a_name_leads_there_as_well_as_an_address() -> None:

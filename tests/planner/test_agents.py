@@ -6,16 +6,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
 import pytest
 
-from planner.agents import Agent
+from planner.agents import CHUNK_BYTES, UNREACHED, Agent
 from planner.errors import AgentError, DeviceLostError
 from planner.fleet import Device
 from planner.remote.base import Remote
-from planner.remote.local import LocalRemote
+from planner.remote.local import LocalProcess, LocalRemote
 from planner.remote.ssh import SshRemote
 from tests.planner.conftest import MakeTarget
 from tests.running import until
@@ -139,3 +140,67 @@ def test_a_stopped_agent_is_ended_on_this_machine(device: Device) -> None:
     gone(agent.pid)
     with suppress(DeviceLostError):
         remote.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.agents.PING_S", 0.1)
+    monkeypatch.setattr("planner.agents.SILENCE_S", 1.0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_agent_that_stops_while_a_file_is_sent_is_lost(device: Device, remote: Remote) -> None:
+    agent = Agent.launch(device, remote)
+    os.kill(agent.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(DeviceLostError, match="tx2: nothing was heard from it for 1 s"):
+            agent.store("some.bin", bytes(20_000_000))
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(agent.pid, signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_file_that_goes_on_moving_may_take_its_time(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote = LocalRemote("tx2")
+    agent = Agent.launch(device, remote)
+    write = LocalProcess.write
+
+    def slowly(process: LocalProcess, data: bytes) -> None:
+        time.sleep(0.1)
+        write(process, data)
+
+    monkeypatch.setattr(LocalProcess, "write", slowly)
+    content = bytes(25 * CHUNK_BYTES)
+    assert len(agent.fetch(agent.store("some.bin", content))) == len(content)
+    remote.close()
+
+
+def test_what_python_prints_as_it_starts_is_passed_over(device: Device, tmp_path: Path) -> None:
+    noise = "import os\nos.write(1, b'{}\\n[1]\\nloading, ')\n"
+    (tmp_path / "sitecustomize.py").write_text(noise)
+    remote = LocalRemote("tx2")
+    noisy = replace(device, environment={**device.environment, "PYTHONPATH": str(tmp_path)})
+    assert Agent.launch(noisy, remote).call("clock") > 0
+    remote.close()
+
+
+def test_a_full_disk_here_hides_no_failure_over_there(device: Device) -> None:
+    remote = LocalRemote("tx2")
+    with pytest.raises(AgentError, match="tx2: fetch: .*/no/such/file") as raised:
+        Agent.launch(device, remote, Path("/dev/full")).fetch("/no/such/file")
+    assert "/dev/full" not in str(raised.value)
+    remote.close()
+
+
+def test_a_failure_of_the_data_plane_names_the_device_and_what_to_do(device: Device) -> None:
+    remote = LocalRemote("tx2")
+    agent = Agent.launch(device, remote)
+    for message, expected in (
+        ("parameter server did not answer in time", "tx2: parameter server did not answer in time"),
+        ("cannot reach 10.0.0.1:5: timed out", f"tx2: cannot reach 10.0.0.1:5: timed out; {UNREACHED}"),
+    ):
+        told = agent.failure("work", {"kind": "WireError", "message": message, "traceback": ""})
+        assert isinstance(told, DeviceLostError) and str(told) == expected
+    assert "data_address" in UNREACHED
+    remote.close()

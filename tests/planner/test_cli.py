@@ -223,7 +223,7 @@ def test_json_is_the_ranking_best_first_and_nothing_else(profiled: Planner) -> N
     done = profiled("recommend", "--metric", "time", "--json")
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
-    assert list(found) == ["metric", "model", "ranking"]
+    assert list(found) == ["metric", "model", "ranking", "notes", "left_out"]
     assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
     best = found["ranking"][0]
     assert list(best)[:7] == ["workers", "server", "time_s", "power_w", "energy_j", "edp_js", "interval"]
@@ -240,12 +240,28 @@ def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     assert (table["low"] <= table["edp_js"] * (1 + 1e-9)).all()
 
 
+def test_what_is_to_be_known_of_a_csv_is_told_beside_it(profiled: Planner) -> None:
+    dead = profiles.device()._replace(steps=(), error="lost")
+    decode.save(profiles.profile({**fleet().devices, "dead": dead}), Path("profile.json"))
+    done = profiled("recommend", "--csv", "--metric", "energy")
+    left_out, note = done.err.splitlines()
+    assert left_out == "left out: dead: lost"
+    assert "cannot save energy" in note
+    assert len(pd.read_csv(io.StringIO(done.out))) == 12
+
+
+def test_weights_stand_in_place_of_a_metric(profiled: Planner) -> None:
+    assert json.loads(profiled("recommend", "--json").out)["metric"] == "edp"
+    assert json.loads(profiled("recommend", "--weights", "energy=1", "--json").out)["metric"] == "energy"
+
+
 def test_the_plan_is_of_the_best_or_of_the_place_that_is_chosen(profiled: Planner) -> None:
     ranking = json.loads(profiled("recommend", "--json").out)["ranking"]
     for place in (1, 3):
-        profiled("recommend", "--choose", str(place), "--out", "other.json")
+        shown = profiled("recommend", "--choose", str(place), "--out", "other.json").out
         chosen = load_plan(Path("other.json"))
         row = ranking[place - 1]
+        assert f"wrote {f'number {place} to ' * (place > 1)}other.json" in shown
         assert [chosen.server, *chosen.names] == [row["server"], *row["workers"]]
     assert load_plan(Path("plan.json")).server == ranking[0]["server"]
 
@@ -275,6 +291,8 @@ def test_what_if_options_reach_the_prediction(profiled: Planner) -> None:
     ("arguments", "told"),
     [
         (("--metric", "energi"), 'did you mean "energy"? (known: time, power, energy, edp)'),
+        (("--metric", ""), "--metric : unknown"),
+        (("--metric", "time", "--weights", "energy=1"), "--metric time and --weights energy=1: choose one of them"),
         (("--weights", "time=x"), "--weights 'time=x': expected METRIC=NUMBER"),
         (("--weights", ""), "--weights '': expected METRIC=NUMBER"),
         (("--weights", "time=0"), "at least one weight must be above 0"),

@@ -81,17 +81,62 @@ def test_a_fan_in_shows_what_a_host_s_link_takes(together: float, expected: floa
     assert found.out_bytes_per_s[0] == pytest.approx(100 * MBIT)
 
 
+def test_a_host_s_link_holds_what_all_peers_of_a_fan_got_also_those_that_are_left_out() -> None:
+    devices = {**THREE, "d": profiles.device()._replace(steps=(), error="cannot be reached")}
+    fans = (FanProfile("a", "in", "iperf3", dict.fromkeys("bcd", 33 * MBIT)),)
+    found = costs(profiles.profile(devices, fans=fans))
+    assert found.names == ("a", "b", "c")
+    assert found.in_bytes_per_s[0] == pytest.approx(99 * MBIT)
+
+
+@pytest.mark.parametrize("fans", [(), (FanProfile("a", "in", "iperf3", dict.fromkeys("bc", 50 * MBIT)),)])
+def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(fans: tuple[FanProfile, ...]) -> None:
+    found = costs(profiles.profile(THREE, fans=fans), rates={"b": 10 * MBIT, "c": 10 * MBIT})
+    assert found.in_bytes_per_s[0] == pytest.approx(100 * MBIT)
+    assert found.up_s[1, 0] == pytest.approx(1_000_000 / (10 * MBIT * PAYLOAD))
+    slower = costs(profiles.profile(THREE, fans=fans), rates={"a": 10 * MBIT})
+    assert slower.in_bytes_per_s[0] == pytest.approx(10 * MBIT * PAYLOAD)
+
+
 @pytest.mark.parametrize(("batch", "expected_s"), [(16, 0.06), (24, 0.08), (32, 0.1), (64, 0.18)])
 def test_batch_sizes_are_affine_through_half_and_full(batch: int, expected_s: float) -> None:
-    assert gradient_at(profiles.step(0.1), batch) == pytest.approx(expected_s)
+    assert gradient_at(profiles.step(0.1), batch) == pytest.approx((expected_s, 0.0))
 
 
 def test_noise_makes_no_image_free_of_charge_nor_a_step_cheaper_than_its_images() -> None:
     flat = profiles.step(0.1, half_batch_s=profiles.seconds(0.11))
     steep = profiles.step(0.1, half_batch_s=profiles.seconds(0.03))
-    assert gradient_at(flat, 64) == pytest.approx(0.1)
-    assert gradient_at(steep, 64) == pytest.approx(0.2)
-    assert gradient_at(steep, 8) == pytest.approx(0.025)
+    assert gradient_at(flat, 64)[0] == pytest.approx(0.1)
+    assert gradient_at(steep, 64)[0] == pytest.approx(0.2)
+    assert gradient_at(steep, 8)[0] == pytest.approx(0.025)
+
+
+#: Standard errors of the full batch's 0.1 s and the half batch's 0.06 s, and how much each counts (1 + x, x).
+FULL_S, HALF_S = 0.1 * 0.1 / math.sqrt(99), 0.06 * 0.2 / math.sqrt(99)
+
+
+@pytest.mark.parametrize(
+    ("batch", "error_s", "mean_s"),
+    [
+        (32, FULL_S, 0.1),
+        (16, HALF_S, 0.06),
+        (24, math.hypot(0.5 * FULL_S, 0.5 * HALF_S), 0.08),
+        (64, math.hypot(3 * FULL_S, 2 * HALF_S), 0.18),
+    ],
+)
+def test_another_batch_size_is_as_uncertain_as_the_two_it_is_drawn_through(
+    batch: int, error_s: float, mean_s: float
+) -> None:
+    step = profiles.step(0.1, spread=0.1, half_batch_s=profiles.seconds(0.06, spread=0.2))
+    assert gradient_at(step, batch) == pytest.approx((mean_s, error_s / mean_s))
+    found = costs(profiles.profile({"a": profiles.device(step)}), batch=batch)
+    assert found.error_gradient == pytest.approx([error_s / mean_s])
+
+
+@pytest.mark.parametrize("half_s", [0.03, 0.11])
+def test_where_the_slope_is_held_only_the_full_batch_is_uncertain(half_s: float) -> None:
+    step = profiles.step(0.1, spread=0.1, half_batch_s=profiles.seconds(half_s, spread=0.5))
+    assert gradient_at(step, 64)[1] == pytest.approx(0.1 / math.sqrt(99))
 
 
 def test_a_batch_beyond_what_was_timed_is_flagged() -> None:
@@ -118,6 +163,8 @@ def test_devices_that_lack_something_are_left_out_with_the_reason() -> None:
     }
     with pytest.raises(PlanError, match="--include dead: lost: connection reset"):
         costs(profiles.profile(devices), include=["dead"])
+    with pytest.raises(PlanError, match="--rate dead: lost: connection reset; profile it again"):
+        costs(profiles.profile(devices), rates={"dead": 10 * MBIT})
 
 
 def test_a_device_timed_at_one_batch_size_only_is_left_out_of_others() -> None:

@@ -175,6 +175,10 @@ class TestMistakes:
             ("idle_watts = nan", "2: devices.a.idle_watts: input should be a finite number, not nan"),
             ('idle_watts = "5"', "2: devices.a.idle_watts: input should be a valid number, not '5'"),
             ('key = "absent"', "2: devices.a.key: there is no key file "),
+            (
+                'key = "~nosuchuser/id"',
+                '2: devices.a.key: "~nosuchuser/id": nobody here has that home directory; write the whole path',
+            ),
             ('rate = "100"', '2: devices.a.rate: "100" is not a rate; write a number and one of bit, kbit, '),
             ('rate = "0mbit"', '2: devices.a.rate: rate "0mbit" is not above zero'),
             ("slowdown = 0.5", "2: devices.a.slowdown: input should be greater than or equal to 1, not 0.5"),
@@ -260,6 +264,10 @@ class TestMistakes:
     def test_an_ssh_configuration_that_is_not_there(self, tmp_path: Path) -> None:
         [found] = mistakes(tmp_path, 'ssh_config = "x"\n[devices.a]\naddress = "local"')
         assert found.startswith("fleet.toml:1: ssh_config: there is no file ")
+
+    def test_an_ssh_configuration_of_nobody(self, tmp_path: Path) -> None:
+        [found] = mistakes(tmp_path, 'ssh_config = "~nosuchuser/x"\n[devices.a]\naddress = "local"')
+        assert found.startswith('fleet.toml:1: ssh_config: "~nosuchuser/x": nobody here has that home directory')
 
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(FleetError, match="no such fleet file; `planner init` writes an example"):

@@ -2,15 +2,32 @@
 
 import json
 import os
+import queue
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.planner.pairs import STEPS, has_checkpoint, new_pair, one_line, run_folders, saved_step, start, training
+from planner.agents import Event
+from planner.errors import DeviceLostError, PlannerError
+from planner.keeper import ATTEMPTS, Keeper, Signals
+from planner.telemetry import Telemetry
+from tests.planner.pairs import (
+    STEPS,
+    has_checkpoint,
+    left_files,
+    new_pair,
+    one_line,
+    run_folders,
+    saved_step,
+    start,
+    training,
+)
 from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
 
 pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
@@ -45,7 +62,57 @@ def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     command = run(pair, *training(), timeout_s=30)
     assert command.popen.returncode == 1
     assert "NameError" in one_line(command) and ".py:2" in one_line(command)
+    assert not left_files(pair)
     gone(pair)
+
+
+class TurnedAway:
+    """A crew, an agent and an order at once: a worker that is ready and then sent away, however often it comes."""
+
+    def __init__(self, error: PlannerError) -> None:
+        self.agents = {"tx2": self}
+        self._error = error
+
+    def reopen(self, name: str) -> "TurnedAway":
+        return self
+
+    def start(self, verb: str, **orders: object) -> "TurnedAway":
+        return self
+
+    def event(self, timeout_s: float) -> Event:
+        return {"ready": True}
+
+    def go(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def result(self, on_event: object) -> Event:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("tx2: parameter server closed the connection", "tx2: its model is not the run's"),
+        ("tx2: the agent ended (it last said: Killed)", "tx2: the agent ended (it last said: Killed)"),
+    ],
+)
+def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_it_away(
+    said: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.keeper.LONGEST_PAUSE_S", 0.01)
+    signals = Signals(threading.Event(), threading.Event(), queue.Queue())
+    crew: Any = TurnedAway(DeviceLostError(said))
+    keeper = Keeper("tx2", crew, False, Telemetry(["tx2"]), signals)
+    keeper.dropped("its model is not the run's")
+    signals.go.set()
+    keeper.start({})
+    until(lambda: keeper.failure, 5, lambda: "it was not given up")
+    events = [signals.events.get(timeout=1) for _ in range(ATTEMPTS + 1)]
+    assert keeper.failure == told
+    assert events == [("tx2", {"lost": said})] * ATTEMPTS + [("tx2", {"given_up": told})]
 
 
 @pytest.fixture

@@ -1,16 +1,35 @@
 """Runs through what goes wrong in them: real processes on local devices, ended, stopped and starved."""
 
+import _thread
 import json
 import os
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backends import checkpoint
-from tests.planner.pairs import STEPS, has_checkpoint, new_pair, one_line, run_folders, saved_step, start, training
+from planner.fleet import load_fleet
+from planner.launch import Launch
+from planner.planfile import load_plan
+from planner.runs import RunFolder
+from planner.training import Options
+from tests.planner.pairs import (
+    STEPS,
+    has_checkpoint,
+    left_files,
+    new_pair,
+    one_line,
+    run_folders,
+    saved_step,
+    start,
+    training,
+)
 from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
 
 pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
@@ -52,6 +71,7 @@ def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pa
     (first,) = run_folders(pair)
     assert f"--resume {first.relative_to(pair)}" in one_line(command)
     assert 0 < saved_step(first) < STEPS
+    assert not left_files(pair)
     gone(pair)
 
     command = start(pair, "--resume", str(first))
@@ -66,6 +86,20 @@ def test_ctrl_c_before_the_first_step_ends_at_once(pair: Path) -> None:
     command.popen.send_signal(signal.SIGINT)
     assert command.ended(6) == 130
     gone(pair)
+
+
+def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
+    pair: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing: Any = None
+    plan, fleet = load_plan(pair / "plan.json"), load_fleet(pair / "fleet.toml")
+    launch = Launch(plan, fleet, nothing, Options(""), RunFolder(pair), lambda *_: None)
+    monkeypatch.setattr(launch._crew, "another", lambda _: time.sleep(8))
+    began_s = time.monotonic()
+    threading.Timer(0.2, _thread.interrupt_main).start()  # as Ctrl-C, but nothing that waits is woken
+    with pytest.raises(KeyboardInterrupt):
+        launch._start(None)
+    assert time.monotonic() - began_s < 4
 
 
 def test_data_of_another_shape_are_named(pair: Path) -> None:
@@ -92,6 +126,7 @@ def test_a_device_without_the_framework_is_named(pair: Path) -> None:
     command = run(pair, *training(), timeout_s=30)
     assert command.popen.returncode == 1
     assert "tx2" in one_line(command) and "torch" in one_line(command)
+    assert not left_files(pair)
     gone(pair)
 
 
@@ -123,6 +158,21 @@ def test_more_steps_may_follow_a_run_that_has_ended(pair: Path) -> None:
     command = run(pair, *training("--resume", str(first), "--steps", "30"))
     assert command.popen.returncode == 0, command.errors
     assert saved_step(run_folders(pair)[-1]) == 30
+
+
+def test_a_run_that_was_stopped_before_its_last_evaluation_goes_on_with_it(pair: Path) -> None:
+    assert run(pair, *training("--steps", "20")).popen.returncode == 0
+    (first,) = run_folders(pair)
+    path = str(first / "checkpoint.npz")
+    saved, layout = checkpoint.read(path)
+    saved.meta["evaluations"].clear()
+    checkpoint.write(path, saved, layout)
+    command = run(pair, *training("--resume", str(first), "--json"))
+    assert command.popen.returncode == 0, command.errors
+    assert [each["step"] for each in json.loads(command.output)["evaluations"]] == [20]
+    assert not left_files(pair)
+    command = run(pair, *training("--resume", str(run_folders(pair)[-1])))
+    assert command.popen.returncode == 1 and "--steps" in one_line(command)
 
 
 @pytest.fixture

@@ -101,6 +101,11 @@ def test_two_devices_have_no_fan_and_one_has_a_loopback() -> None:
     assert Outstanding.among(["a"]) == ((("a", "a"),), ())
 
 
+def test_every_probe_has_a_name() -> None:
+    some = Outstanding((("a", "a"), ("a", "b")), (("b", "in"),))
+    assert some.names == ("a -> a", "a -> b", "b, all in")
+
+
 # -- measured -----------------------------------------------------------------------------------------
 
 

@@ -66,12 +66,54 @@ def test_a_window_without_watts_does_not_pull_the_mean_down() -> None:
     assert one(planned("a"), [window(10.0, None), window(10.0, 30.0)]).watts == 30.0
 
 
+PARTIAL = "sensor: gpu only"
+
+
+@pytest.mark.parametrize(
+    ("planned_from", "covers", "watts", "source"),
+    [
+        ("fleet file", "wall", 30.0, "sensor: wall"),
+        ("fleet file", "gpu", 10.0, "fleet file, at the measured busy share"),
+        ("fleet file", None, 10.0, "fleet file, at the measured busy share"),
+        (SENSOR, "gpu", 10.0, "sensor: wall, at the measured busy share"),
+        (PARTIAL, "wall", 30.0, "sensor: wall"),
+        (PARTIAL, "gpu", 30.0, PARTIAL),
+        (PARTIAL, None, 10.0, "sensor: gpu only, at the measured busy share"),
+    ],
+)
+def test_measured_watts_cover_what_predicted_watts_do(
+    planned_from: str, covers: str | None, watts: float, source: str
+) -> None:
+    read = [window(10.0, 30.0, covers)] if covers else [window(10.0, None)]
+    part = one(planned("a")._replace(power_source=planned_from), read)
+    assert (part.watts, part.source) == (watts, source)
+
+
+def test_a_part_s_sensor_counts_where_nothing_else_is_known() -> None:
+    part = one(planned("a", idle_w=None, busy_w=None), [window(10.0, 30.0, "gpu")])
+    assert (part.watts, part.source) == (30.0, PARTIAL)
+
+
+def test_windows_in_which_the_sensor_of_the_whole_failed_do_not_mix_with_the_others() -> None:
+    assert one(planned("a"), [window(10.0, 40.0), window(10.0, 20.0, "gpu")]).watts == 40.0
+
+
 def test_without_sensors_the_plan_s_watts_at_the_measured_busy_share() -> None:
     # 50 s of steps, 10 s of evaluation and 6 s of exchanges on one of two cores in 100 s: 10 + 0.63 (50 - 10)
     part = one(planned("a"), [window(100.0, None)], [(30, 30.0, 5.0, 4.0, 2.0), (30, 20.0, 5.0, 6.0, 4.0)])
     assert part.watts == pytest.approx(35.2)
     assert part.source == "fleet file, at the measured busy share"
     assert (part.steps, part.busy_s, part.exchange_s, part.evaluation_s) == (60, 50.0, 10.0, 10.0)
+
+
+def test_the_server_s_work_loads_its_host_and_a_device_alone_has_no_server() -> None:
+    # 40 s of steps in 100 s, and 20 s of the server on one of two cores: 10 + 0.5 (50 - 10)
+    spent = [(60, 40.0, 0.0, 0.0, 0.0)]
+    told = {**account(a=60), "cpu_s": 20.0}
+    both = outcome.workers(plan(planned("a"), planned("b")), told, {"a": [], "b": []}, {"a": spent, "b": spent})
+    assert (both["a"].watts, both["b"].watts) == pytest.approx((30.0, 26.0))
+    alone = outcome.workers(plan(planned("a")), told, {"a": []}, {"a": spent})
+    assert alone["a"].watts == pytest.approx(26.0)
 
 
 def test_nobody_is_busy_for_longer_than_the_run() -> None:
@@ -138,6 +180,14 @@ def test_one_unknown_worker_makes_the_total_unknown_and_leaves_the_time() -> Non
     assert [made["measured"][key] for key in ("power_w", "energy_j", "edp_js")] == [None, None, None]
     assert made["error"] == {"time_s": pytest.approx(-0.2), "power_w": None, "energy_j": None, "edp_js": None}
     assert made["power_sources"] == [SENSOR, "unavailable"]
+
+
+def test_watts_besides_the_workers_are_in_the_measured_power_as_in_the_predicted() -> None:
+    made_plan = plan(planned("a"), power_w=90.0)._replace(besides_w=50.0)
+    made = outcome.result(made_plan, account(100.0), {"a": worker(100)}, {})
+    assert (made["besides_w"], made["measured"]["power_w"], made["error"]["power_w"]) == (50.0, 90.0, 0.0)
+    unknown = outcome.result(made_plan, account(100.0), {"a": worker(100, watts=None)}, {})
+    assert unknown["measured"]["power_w"] is None
 
 
 def test_an_unknown_prediction_is_no_error_of_zero() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import decode
+from planner import decode, outcome
 from planner.errors import PlanError, RecordError
 from planner.plan import make_plan, metric_name, recommend, to_csv, to_json
 from planner.planfile import Plan, load_plan
@@ -25,7 +25,7 @@ def fleet(**changes: object) -> Profile:
 
 def test_every_cluster_is_ranked_best_first() -> None:
     found = to_json(recommend(fleet(), TIME))
-    assert list(found) == ["metric", "model", "ranking"]
+    assert list(found) == ["metric", "model", "ranking", "notes", "left_out"]
     assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
     best = found["ranking"][0]
     assert best["workers"] == ["a", "b", "c"]
@@ -44,6 +44,23 @@ def test_the_table_holds_a_line_a_cluster() -> None:
     assert float(rows[0]["low"]) <= float(rows[0]["time_s"]) <= float(rows[0]["high"])
 
 
+def test_wherever_watts_are_written_stands_where_they_come_from() -> None:
+    emulated = profiles.device(profiles.step(0.6, slowdown=4.0))
+    found = recommend(profiles.profile({"a": profiles.device(profiles.step(0.5)), "b": emulated}), EDP)
+    sources = {"a": "fleet file: idle and maximum", "b": "emulated (slowdown 4), fleet file: idle and maximum"}
+    for row in to_json(found)["ranking"]:
+        assert row["power_sources"] == {name: sources[name] for name in row["workers"]}
+    for line in csv.DictReader(io.StringIO(to_csv(found))):
+        assert line["power_sources"] == "; ".join(f"{name}: {sources[name]}" for name in line["workers"].split())
+
+
+def test_what_is_to_be_known_of_a_ranking_is_in_its_json() -> None:
+    devices = {**fleet().devices, "dead": profiles.device()._replace(steps=(), error="lost")}
+    found = to_json(recommend(profiles.profile(devices), TIME, batch=64))
+    assert found["notes"] == ["extrapolated: batch size 64 lies outside what was timed on a, b, c"]
+    assert found["left_out"] == {"dead": "lost"}
+
+
 def test_a_plan_survives_its_file(tmp_path: Path) -> None:
     plan = make_plan(recommend(fleet(), EDP, steps=500), "fleet.toml")
     decode.save(plan, tmp_path / "plan.json")
@@ -52,6 +69,17 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
     assert plan.server in {worker.name for worker in plan.workers}
     assert plan.interval[0] <= plan.prediction.edp_js <= plan.interval[1]
     assert {worker.power_source for worker in plan.workers} == {"fleet file: idle and maximum"}
+
+
+def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_error() -> None:
+    for options in ({}, {"base_watts": 50.0}, {"base_watts": 50.0, "count_idle": True}):
+        found = recommend(fleet(), EDP, include=["a"], exclude=["c"], steps=500, **options)
+        plan = make_plan(found, "fleet.toml", 1 + [len(found.workers(place)) for place in (1, 2, 3)].index(1))
+        besides_w = options.get("base_watts", 0.0) + (20.0 if "count_idle" in options else 0.0)
+        assert plan.besides_w == pytest.approx(besides_w)
+        account = {"elapsed_s": plan.prediction.time_s, "evaluations": []}
+        parts = {w.name: outcome.Worker(500, 0.0, 0.0, 0.0, w.power_w, "sensor: wall") for w in plan.workers}
+        assert outcome.result(plan, account, parts, {})["error"]["power_w"] == pytest.approx(0.0)
 
 
 def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:

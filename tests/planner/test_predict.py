@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from planner.clusters import Candidates, enumerate_clusters
 from planner.costs import Costs, costs
 from planner.cycles import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
-from planner.predict import Prediction, Predictions, factors, predict, run_time
+from planner.predict import BUSY, IDLE, MEANS, Prediction, Predictions, factors, predict, run_time
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 
@@ -69,6 +69,8 @@ def test_power_lies_between_idle_and_busy_and_others_count_when_asked() -> None:
     assert ((members.device_w[i] > 10) & (members.device_w[i] <= 50)).all()
     assert billed.power_w[i] == pytest.approx(members.power_w[i] + 5)
     assert billed.power_w[alone] == pytest.approx(50 + 10 + 5)
+    assert (billed.besides_w[i], billed.besides_w[alone]) == (5, 15)
+    assert not members.besides_w.any()
 
 
 def test_the_power_of_a_remote_worker_by_hand() -> None:
@@ -82,6 +84,57 @@ def test_unknown_watts_stay_unknown() -> None:
     found = everything(both := costs(profiles.profile(devices)))
     assert found.one(index(found, both, "a", "a")).power_w == pytest.approx(50.0)
     assert found.one(index(found, both, "ab", "a")).power_w is None
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def shaken(costs: Costs, mean: str, device: int, by: float) -> Costs:
+    """The same costs with one measured mean of one device changed by a share."""
+    scale = np.ones(len(costs.names))
+    scale[device] = 1 + by
+    of = {
+        "gradient": ("gradient_s",), "copy": ("copy_s",), "update": ("update_s",), "service": ("service_s",),
+        "link": ("up_s", "down_s"), "idle watts": ("idle_w",), "busy watts": ("busy_w",),
+    }[mean]  # fmt: skip
+    changed = {field: (getattr(costs, field).T * scale).T for field in of}
+    return costs._replace(**changed)
+
+
+@pytest.mark.parametrize("device", [0, 1])
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("count_idle", [False, True])
+def test_errors_are_what_a_small_change_of_a_mean_brings(mean: str, device: int, count_idle: bool) -> None:
+    """Held against predictions of changed means, where next to nothing queues."""
+    error, step = 0.01, 1e-6
+    two = known(1.0, 2.0, copy_s=profiles.seconds(0.3), service_s=profiles.seconds(0.001))
+    erring = dict.fromkeys(("gradient", "copy", "update", "service", "link", "idle", "busy"), np.full(2, error))
+    erring["link"] = np.full((2, 2), error)
+    two = two._replace(**{f"error_{name}": each for name, each in erring.items()})
+    found = everything(two, count_idle=count_idle)
+    more, less = (everything(shaken(two, mean, device, by), count_idle=count_idle) for by in (step, -step))
+    for field, errors in (("time_s", found.time_errors), ("power_w", found.power_errors)):
+        change = np.log(getattr(more, field) / getattr(less, field)) / (2 * step)
+        assert errors[:, MEANS.index(mean), device] / error == pytest.approx(change, abs=1e-4)
+
+
+def test_watts_of_members_err_by_the_time_spent_at_them() -> None:
+    two = known(1e9, 0.1)._replace(error_idle=np.full(2, 0.02), error_busy=np.full(2, 0.01))
+    found = everything(two)
+    i = index(found, two, "ab", "a")
+    busy = 0.1 / (0.1 + 0.08 + 0.002 + 0.08)
+    assert found.power_errors[i, IDLE, 1] == pytest.approx(0.02 * 10 * (1 - busy) / found.power_w[i])
+    assert found.power_errors[i, BUSY, 1] == pytest.approx(0.01 * 50 * busy / found.power_w[i])
+    alone = index(found, two, "b", "b")
+    assert found.power_errors[alone].sum() == pytest.approx(0.01)
+
+
+def test_errors_of_unknown_watts_are_none() -> None:
+    devices = {"a": profiles.device(profiles.step(spread=0.1)), "b": profiles.device(profiles.step(), idle_w=None)}
+    found = everything(both := costs(profiles.profile(devices)))
+    i = index(found, both, "ab", "a")
+    assert not found.power_errors[i].any()
+    assert found.time_errors[i].any()
 
 
 # -- Eq. 4 ------------------------------------------------------------------------------------------

@@ -56,10 +56,61 @@ def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_m
 
 
 def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(pair: Path) -> None:
+    tiny_model(pair, 0.04)
     fleet_file(pair, {"desktop": {}, "tx2": {"slowdown": 3}})
     run(pair, *profiling(pair, "--steps", "10"))
     (few,) = device(pair, "tx2")["steps"]
     assert len(few["gradient_s"]["warmup"]) == 10 and len(few["gradient_s"]["values"]) == 30
+    assert few["steps_planned"] == 10
+
+
+#: A model for which one of the devices has no memory.
+TOO_LARGE = """
+import os
+import tiny
+
+def large():
+    if os.environ["PLANNER_TEST_DEVICE"].endswith("/tx2"):
+        raise MemoryError("no 574 MB left")
+    return tiny.tiny()
+"""
+
+
+def test_a_model_that_fails_on_a_device_takes_nothing_else_from_it(pair: Path) -> None:
+    fleet_file(pair, {name: {"environment": {"PYTHONPATH": str(pair)}} for name in ("desktop", "tx2")})
+    (pair / "large.py").write_text(TOO_LARGE)
+    large = f"{pair}/large.py:large"
+    command = run(pair, "profile", "--model", large, *profiling(pair, "--steps", "10")[1:])
+    assert command.popen.returncode == 0, command.errors
+    found = device(pair, "tx2")
+    assert found["error"] is None and [steps["model"] for steps in found["steps"]] == [f"{pair}/tiny.py:tiny"]
+    assert "no 574 MB left" in found["failures"][large] and "no 574 MB left" in command.output
+    assert len(device(pair, "desktop")["steps"]) == 2 and device(pair, "desktop")["failures"] == {}
+    links = json.loads((pair / "profile.json").read_text())["links"]
+    assert len(links) == 4
+
+    (pair / "large.py").write_text("from tiny import tiny as large\n")
+    command = run(pair, "profile", "--model", large, *profiling(pair, "--steps", "10", "--device", "tx2")[3:])
+    assert command.popen.returncode == 0, command.errors
+    assert device(pair, "tx2")["failures"] == {} and len(device(pair, "tx2")["steps"]) == 2
+
+
+def test_a_device_without_an_address_takes_only_its_own_links_and_the_profile_says_why(pair: Path) -> None:
+    elsewhere = {"tx2": {"data_interface": "none0"}, "tx1": {"data_address": "192.0.2.1"}}
+    fleet_file(pair, {"desktop": {}, **elsewhere})
+    command = run(pair, *profiling(pair, "--steps", "10", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    profile = json.loads((pair / "profile.json").read_text())
+    assert 'data_interface "none0" has no IPv4 address' in profile["devices"]["tx2"]["error"]
+    assert {f"{link['source']} -> {link['target']}" for link in profile["links"]} == {
+        "desktop -> desktop", "tx1 -> desktop"
+    }  # fmt: skip
+    assert set(profile["link_errors"]) == {"desktop -> tx1", "tx1 -> tx1"}
+    assert json.loads(command.output)["link_errors"] == profile["link_errors"]
+
+    fleet_file(pair, {"desktop": {}, "tx2": {"data_interface": "none0"}})
+    run(pair, *profiling(pair, "--steps", "10", "--device", "desktop"))
+    assert json.loads((pair / "profile.json").read_text())["link_errors"] == {}
 
 
 def test_one_device_may_be_measured_and_what_is_known_of_others_stays(pair: Path) -> None:

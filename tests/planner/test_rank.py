@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.clusters import enumerate_clusters
+from planner.clusters import Candidates, enumerate_clusters
 from planner.costs import Costs, costs
 from planner.errors import PlanError
 from planner.predict import Predictions, predict
@@ -104,6 +104,23 @@ def test_near_devices_tie_and_distant_ones_do_not() -> None:
         ),
     )
     assert rank(only_alone, {"time": 1.0}).tied.tolist() == [True, True, False]
+
+
+def test_of_equal_scores_the_smaller_cluster_is_first_whatever_its_members_draw() -> None:
+    found, _ = predictions(0.0, 0.1, 0.2, 0.3)
+    equal = found._replace(time_s=np.ones_like(found.time_s), device_w=np.zeros_like(found.device_w))
+    masks = found.candidates.masks[rank(equal, {"time": 1.0}).order]
+    assert masks.tolist() == [0b001, 0b010, 0b100, *[0b011] * 2, *[0b101] * 2, *[0b110] * 2, *[0b111] * 3]
+
+
+def test_the_spread_of_times_reaches_the_power_of_devices_that_wait() -> None:
+    found, known = predictions(0.3, 0.1, 0.102, 0.2)
+    ranking = rank(found, {"power": 1.0})
+    assert (ranking.low[alone(found)] == ranking.high[alone(found)]).all()  # busy all the time
+    several = np.setdiff1d(np.arange(len(ranking.order)), alone(found))
+    assert (ranking.high[several] > ranking.low[several] * 1.01).all()
+    around_c = Candidates(np.array([0b101, 0b110, 0b111]), np.array([2, 2, 2]))
+    assert rank(predict(known, around_c, 1000), {"power": 1.0}).tied.tolist() == [True, True, False]
 
 
 def test_what_two_clusters_owe_to_the_same_measurement_cancels() -> None:

@@ -78,13 +78,27 @@ def test_watts_that_are_not_known_are_dashes() -> None:
 def test_a_profile_that_was_cut_short_is_still_shown(width: int) -> None:
     empty = Samples("s", ())
     dead = profiles.device()._replace(steps=(), facts=None, error="x: cannot be reached [Errno 113]")
-    halted = profiles.device(profiles.step(gradient_s=0.1, service_s=empty, update_s=empty))
+    halted = profiles.device(profiles.step()._replace(gradient_s=empty, service_s=empty, update_s=empty))
     silent = profiles.link("halted", "dead", bytes_per_s=Samples("B/s", ()), latency_s=0.0)
     cut = profiles.profile({"dead": dead, "halted": halted})._replace(
         links=(silent._replace(latency_s=empty, bytes_per_s=Samples("B/s", ())),)
     )
     assert "cannot be reached [Errno 113]" in shown(profile.render(cut, PATH), width)
     json.dumps(profile.to_json(cut, PATH), allow_nan=False)
+
+
+@WIDTHS
+def test_why_a_model_or_a_link_was_not_measured_is_told_once(width: int) -> None:
+    part = profiles.device()._replace(failures={"vgg19": "out of memory"})
+    nothing = part._replace(steps=(), error="vgg19: out of memory")
+    failing = profiles.profile({"part": part, "nothing": nothing}, link_errors={"part -> nothing": "no route"})
+    lines = shown(profile.render(failing, PATH), width).splitlines()
+    assert [line for line in lines if "memory" in line or "route" in line] == [
+        "part: vgg19: out of memory", "nothing: vgg19: out of memory", "part -> nothing: no route"
+    ]  # fmt: skip
+    told = profile.to_json(failing, PATH)
+    assert told["devices"]["part"]["failures"] == {"vgg19": "out of memory"}
+    assert told["link_errors"] == {"part -> nothing": "no route"}
 
 
 # -- recommend -------------------------------------------------------------------------------------
@@ -139,10 +153,27 @@ def test_watts_of_the_best_are_labelled_where_they_are_emulated() -> None:
     assert "emulated (slowdown 4)" in row(breakdown, "c*")
 
 
+def test_a_spread_that_is_not_known_is_a_dash_and_not_zero() -> None:
+    text = shown(ranking.render(recommend(fleet(spread=0.1), {"power": 1.0}), 0, PATH))
+    assert "± 95 %" in text
+    assert "0.0 %" not in text
+
+
 @WIDTHS
 def test_a_ranking_by_time_needs_no_watts(width: int) -> None:
     unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
     assert " - " in shown(ranking.render(recommend(unknown, {"time": 1.0}), 0, PATH), width)
+
+
+def test_the_breakdown_and_the_last_line_are_of_the_place_that_is_planned() -> None:
+    found = recommend(fleet(), EDP)
+    members = [worker.name for worker in found.workers(12)]
+    assert members != [worker.name for worker in found.workers(1)]
+    text = shown(ranking.render(found, 1, PATH, 12))
+    breakdown = text.partition("number 12, worker by worker")[2].partition("\n\n")[0]
+    assert [line.split()[0] for line in breakdown.splitlines()[3:]] == members
+    assert text.rstrip().endswith("wrote number 12 to profile.json")
+    assert "the best, worker by worker" not in text
 
 
 def test_left_out_devices_are_named_with_the_reason() -> None:
@@ -229,6 +260,14 @@ def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixtu
     ]
 
 
+def test_emulated_devices_of_a_plan_are_marked_and_the_mark_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with training.training() as view:
+        view.on_plan(plan(planned("a"), planned("b")._replace(power_source="emulated (slowdown 4), fleet file")))
+    said, note = capsys.readouterr().err.splitlines()
+    assert said == "net: 100 steps, server on a, workers a, b*; predicted 100 s"
+    assert note.startswith("* emulated:")
+
+
 def result(power_w: float | None = 90.0, source: str = "sensor: wall") -> dict[str, Any]:
     part = {
         "steps": 100, "predicted_steps": 99.6, "busy_s": 80.0, "exchange_s": 5.0, "watts": power_w,
@@ -254,7 +293,8 @@ def test_a_result_shows_measured_beside_predicted(width: int, power_w: float | N
 def test_a_result_on_emulated_devices_is_labelled() -> None:
     text = shown(training.render(result(source="emulated (slowdown 4), fleet file"), RunFolder(PATH)))
     assert row(text, "measured (emulated)")
-    assert "emulated (slowdown 4)" in row(text.partition("workers")[2], "a")
+    assert "emulated (slowdown 4)" in row(text.partition("workers")[2], "a*")
+    assert "* emulated:" in text
     assert "emulated" not in shown(training.render(result(), RunFolder(PATH)))
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from planner.fleet import Device, Fleet
 from planner.profilefile import Profile
-from planner.reuse import LINK_AGE_S, carry_over, declared
-from profilers.records import SCHEMA, FanProfile
+from planner.reuse import LINK_AGE_S, carry_over, declared, timing_holds
+from planner.wanted import Wanted
+from profilers.records import SCHEMA, FanProfile, StepProfile
 from tests.planner import profiles
 
 NOW = 1e9
@@ -63,6 +64,15 @@ def test_the_failure_of_a_device_is_forgotten_where_it_is_tried_again() -> None:
     assert [made.devices[name].error for name in "abc"] == [None, "it failed", "it failed"]
 
 
+def test_why_a_model_or_a_link_failed_is_kept_until_it_is_tried_again() -> None:
+    before = measured()._replace(link_errors={"a -> b": "no route"})
+    before.devices["a"] = before.devices["a"]._replace(failures={"vgg19": "out of memory"})
+    made = carry_over(before, START, fleet(), {"a"}, set())
+    assert made.devices["a"].failures == {"vgg19": "out of memory"}
+    assert made.link_errors == {"a -> b": "no route"}
+    assert carry_over(before, START, fleet(), {"a"}, {"a"}).devices["a"].failures == {}
+
+
 def test_a_fresh_device_loses_its_own_part_and_its_loopback_but_not_its_links_to_others() -> None:
     made = carry_over(measured(), START, fleet(), {"a"}, {"a"})
     assert made.devices["a"].steps == () and made.devices["b"].steps
@@ -89,3 +99,43 @@ def test_what_the_fleet_file_declares_now_is_what_counts() -> None:
     made = carry_over(measured(), START, fleet(b={"idle_watts": 4.0}), set("abc"), set())
     assert made.devices["b"].device["idle_watts"] == 4.0
     assert ends(made) == EVERY
+
+
+# -- timings ---------------------------------------------------------------------------------------
+
+WANTED = Wanted(("net",), steps_planned=1000)
+
+
+def holds(steps: StepProfile, fingerprint: str = "abc", wanted: Wanted = WANTED, slowdown: float = 1.0) -> bool:
+    return timing_holds(steps, fingerprint, wanted, Device(name="a", slowdown=slowdown), profiles.facts())
+
+
+def test_a_timing_holds_for_the_same_model_protocol_version_and_slowdown() -> None:
+    assert holds(profiles.step())
+    assert not holds(profiles.step(), fingerprint="other")
+    assert not holds(profiles.step(), wanted=WANTED._replace(protocol="paper"))
+    assert not holds(profiles.step(framework_version="2.1"))
+    assert not holds(profiles.step(), slowdown=2.0)
+    assert not timing_holds(profiles.step(), "abc", WANTED, Device(name="a"), None)
+
+
+@pytest.mark.parametrize(("planned", "enough"), [(None, False), (200, False), (1000, True), (10**6, True)])
+def test_a_crude_timing_holds_for_as_few_steps_as_it_was_made_for(planned: int | None, enough: bool) -> None:
+    assert holds(profiles.step(precise=False, steps_planned=planned)) == enough
+
+
+def test_a_timing_that_cannot_be_made_finer_holds_for_any_number_of_steps() -> None:
+    assert holds(profiles.step(precise=True, steps_planned=200))
+    assert holds(profiles.step(precise=False, steps_planned=200)._replace(gradient_s=profiles.seconds(0.1, count=500)))
+    paper = profiles.step(precise=False, steps_planned=200, protocol="paper")
+    assert holds(paper, wanted=WANTED._replace(protocol="paper"))
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def test_a_device_failed_where_none_of_the_models_asked_for_is_left() -> None:
+    half = profiles.device()._replace(failures={"vgg19": "out of memory"})
+    assert half.failed(["vgg19"])
+    assert not half.failed(["vgg19", "net"])
+    assert profiles.device()._replace(error="lost").failed(["net"])

@@ -119,6 +119,12 @@ def test_without_openssh_a_configuration_of_its_own_cannot_hold(
         resolve(Device(name="tx2", host="tx2", ssh_config=tmp_path / "config"))
 
 
+@pytest.mark.parametrize("option", ["identityfile", "userknownhostsfile"])
+def test_a_file_of_nobody_is_named(option: str) -> None:
+    with pytest.raises(RemoteError, match='tx2: ssh configuration: "~nosuchuser/x": nobody here has that home'):
+        target(Device(name="tx2", host="tx2"), f"{option} ~nosuchuser/x\n")
+
+
 @needs_ssh
 class TestOpenSsh:
     @pytest.fixture

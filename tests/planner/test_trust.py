@@ -56,6 +56,22 @@ def test_this_machine_has_no_key_to_trust() -> None:
         trust.fetch_key(Device(name="here"))
 
 
+def test_where_no_file_may_hold_a_key_that_is_said(
+    client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ssh_server(client_key) as server:
+        target = target_of(server, known_hosts=())
+        monkeypatch.setattr(trust, "resolve", lambda device: target)
+        for attempt in (lambda: trust.fetch_key(DEVICE), lambda: SshRemote("tx2", target)):
+            with pytest.raises(HostKeyError, match="tx2: .* UserKnownHostsFile and GlobalKnownHostsFile are both none"):
+                attempt()
+
+
+def test_a_key_is_not_said_to_be_stored_where_it_is_lost() -> None:
+    with pytest.raises(HostKeyError, match="tx2: /dev/null keeps no key; name a file as UserKnownHostsFile"):
+        trust.store(a_key(Path("/dev/null")))
+
+
 def test_the_file_and_its_folder_are_made_for_the_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "home" / ".ssh" / "known_hosts"
     assert trust.store(a_key(path))

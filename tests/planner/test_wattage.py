@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from planner.wattage import idle_watts, wattage
+from planner.wattage import emulated, idle_watts, partial, wattage, window_watts
 from profilers.records import PowerReading, Window
 from tests.planner import profiles
 
@@ -23,17 +23,52 @@ def windows(**covers: tuple[float | None, float | None]) -> tuple[Window, Window
         ({"gpu": (5, 50), "wall": (20, 90), "cpu": (3, 8)}, (20, 90, "sensor: wall")),
         ({"module": (4, 12), "board": (5, 15), "gpu": (1, 6)}, (5, 15, "sensor: board")),
         ({"rail": (1, 2), "module": (4, 12)}, (4, 12, "sensor: module")),
-        ({"gpu": (5, 50), "cpu": (3, 8)}, (8, 58, "sensor: gpu + cpu")),
+        ({"gpu": (5, 50), "cpu": (3, 8)}, (8, 58, "sensor: gpu + cpu only")),
         ({"gpu": (5, 50)}, (5, 50, "sensor: gpu only")),
         ({"cpu": (3, 8), "rail": (1, 1)}, (3, 8, "sensor: cpu only")),
         ({"wall": (None, 90), "gpu": (5, 50)}, (5, 50, "sensor: gpu only")),
+        ({"wall": (0, 0), "gpu": (5, 50)}, (5, 50, "sensor: gpu only")),
+        ({"wall": (20, 0), "gpu": (5, 50)}, (5, 50, "sensor: gpu only")),
+        ({"wall": (0, 90), "gpu": (5, 50)}, (5, 50, "sensor: gpu only")),
     ],
 )
 def test_the_sensor_that_covers_most_is_the_device_total(covers: dict, expected: tuple) -> None:
     idle, busy = windows(**covers)
     step = profiles.step(window=busy)
-    found = wattage(profiles.device(step)._replace(idle=idle), step)
+    found = wattage(profiles.device(step, None, None)._replace(idle=idle), step)
     assert (found.idle_w, found.busy_w, found.source) == expected
+
+
+@pytest.mark.parametrize(
+    ("covers", "expected"),
+    [
+        ({"wall": (20, 90)}, (20, 90, "sensor: wall")),
+        ({"gpu": (5, 50), "cpu": (3, 8)}, (40, 140, "fleet file: idle and maximum")),
+        ({"wall": (0, 0)}, (40, 140, "fleet file: idle and maximum")),
+    ],
+)
+def test_the_fleet_file_s_watts_come_behind_a_sensor_of_the_whole_and_before_one_of_a_part(
+    covers: dict, expected: tuple
+) -> None:
+    idle, busy = windows(**covers)
+    step = profiles.step(window=busy)
+    device = profiles.device(step, 40.0, 140.0)._replace(idle=idle)
+    found = wattage(device, step)
+    assert (found.idle_w, found.busy_w, found.source) == expected
+    assert idle_watts(device) == expected[0]
+
+
+def test_a_window_is_read_from_what_covers_most() -> None:
+    read = window_watts(windows(gpu=(5, 50), board=(7, 60))[1])
+    assert read == (60, "sensor: board")
+    assert window_watts(windows(gpu=(5, 0))[1]) is None
+
+
+def test_sources_tell_what_is_partial_and_what_is_emulated() -> None:
+    assert partial("emulated (slowdown 2), sensor: gpu + cpu only")
+    assert not partial("sensor: wall")
+    assert emulated("counter and emulated: gpu + cpu only")
+    assert not emulated("sensor: wall")
 
 
 def test_without_sensors_the_fleet_file_counts_and_then_nothing() -> None:
@@ -52,16 +87,18 @@ def test_what_is_emulated_says_so() -> None:
     assert wattage(profiles.device(step)._replace(idle=idle), step).source == "emulated: wall"
 
 
-def test_the_spread_of_the_samples_gives_the_error_of_their_mean() -> None:
-    idle, busy = Window(1.0, {}, (reading("wall", 10),)), Window(1.0, {}, (reading("wall", 50, stdev=5.0),))
+def test_the_spread_of_the_samples_gives_the_errors_of_their_means() -> None:
+    idle, busy = (Window(1.0, {}, (reading("wall", w, stdev=s),)) for w, s in ((10, 4.0), (50, 5.0)))
     step = profiles.step(window=busy)
-    assert wattage(profiles.device(step)._replace(idle=idle), step).error == pytest.approx(0.01)
+    found = wattage(profiles.device(step)._replace(idle=idle), step)
+    assert (found.idle_error, found.busy_error) == pytest.approx((0.04, 0.01))
 
 
 def test_idle_watts_are_measured_or_declared() -> None:
     device = profiles.device()
     assert idle_watts(device) == 10.0
     assert idle_watts(device._replace(idle=windows(board=(4, 4))[0])) == 4.0
+    assert idle_watts(profiles.device(idle_w=None)._replace(idle=windows(gpu=(4, 4))[0])) == 4.0
     assert math.isnan(idle_watts(profiles.device(idle_w=None)._replace(idle=None)))
 
 

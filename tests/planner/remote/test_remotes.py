@@ -56,38 +56,10 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 5.0) -> bool:
     return condition()
 
 
-def test_run_gives_exit_code_and_both_streams(remote: Remote) -> None:
-    done = remote.run(["sh", "-c", "printf out; printf err >&2; exit 3"])
-    assert done == (3, b"out", b"err")
-
-
 def test_arguments_arrive_as_they_are(remote: Remote) -> None:
     words = ["a b", "'quoted\"", "$HOME", "*", "", "ü;&|"]
-    done = remote.run([PYTHON, "-c", "import sys; print(ascii(sys.argv[1:]))", *words])
-    assert done.stdout.decode().strip() == ascii(words)
-
-
-def test_run_has_no_input(remote: Remote) -> None:
-    assert remote.run(["cat"]).stdout == b""
-
-
-def test_run_keeps_ten_megabytes_of_both_streams(remote: Remote) -> None:
-    code = f"import sys; sys.stderr.buffer.write(b'e' * {BIG}); sys.stdout.buffer.write(b'o' * {BIG})"
-    done = remote.run([PYTHON, "-c", code])
-    assert (done.code, len(done.stdout), len(done.stderr)) == (0, BIG, BIG)
-
-
-def test_a_command_that_is_not_there_ends_with_127_and_its_name(remote: Remote) -> None:
-    done = remote.run(["no-such-command"])
-    assert done.code == 127
-    assert b"no-such-command" in done.stderr
-
-
-def test_a_command_over_its_time_is_given_up(remote: Remote) -> None:
-    start_s = time.monotonic()
-    with pytest.raises(DeviceLostError, match=r"device: sleep did not end within 0\.3 s"):
-        remote.run(["sleep", "4"], timeout_s=0.3)
-    assert time.monotonic() - start_s < 3
+    process = remote.spawn([PYTHON, "-c", "import sys; print(ascii(sys.argv[1:]))", *words])
+    assert read_all(process).decode().strip() == ascii(words)
 
 
 def test_a_process_takes_ten_megabytes_and_gives_them_back(remote: Remote) -> None:
@@ -168,6 +140,24 @@ def test_close_wakes_a_reader_and_may_be_repeated(remote: Remote) -> None:
         process.write(b"x")
 
 
+def test_close_wakes_a_writer_whom_nobody_reads(remote: Remote) -> None:
+    process = remote.spawn(["sleep", "20"])
+    told: list[str] = []
+
+    def write() -> None:
+        try:
+            process.write(bytes(BIG))
+        except DeviceLostError as error:
+            told.append(str(error))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    time.sleep(0.3)
+    process.close()
+    writer.join(5)
+    assert told == ["device: the process there has ended"]
+
+
 def test_closing_a_remote_ends_its_processes_and_may_be_repeated(remote: Remote) -> None:
     process = remote.spawn([PYTHON, "-c", "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"])
     pid = int(process.read(100))
@@ -187,8 +177,8 @@ def test_a_local_process_that_does_not_listen_is_killed_with_its_children(
 
 
 def test_ctrl_c_does_not_reach_a_local_process() -> None:
-    done = LocalRemote("device").run([PYTHON, "-c", "import os; print(os.getpid() == os.getsid(0))"])
-    assert done.stdout == b"True\n"
+    process = LocalRemote("device").spawn([PYTHON, "-c", "import os; print(os.getpid() == os.getsid(0))"])
+    assert read_all(process) == b"True\n"
 
 
 def test_connect_chooses_by_the_device() -> None:

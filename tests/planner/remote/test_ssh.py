@@ -1,8 +1,11 @@
 """What can go wrong on the way to a device, and what the operator is told."""
 
 import logging
+import os
+import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteError
 from planner.remote.ssh import SshRemote
 from planner.sshconfig import SshTarget
+from tests import sshserver
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
 MakeTarget = Callable[..., SshTarget]
@@ -26,7 +30,7 @@ def no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
 def answer(target: SshTarget, **options: float) -> bytes:
     remote = SshRemote("tx2", target, **options)
     try:
-        return remote.run(["echo", "hello"]).stdout
+        return remote.spawn(["echo", "hello"]).read(100)
     finally:
         remote.close()
 
@@ -171,12 +175,6 @@ class TestLostConnections:
                     received += len(data)
             assert received <= 100_000
 
-    def test_run_does_not_give_half_an_answer(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
-        with ssh_server(client_key, Faults(drop_after_bytes=100_000)) as server:
-            remote = SshRemote("tx2", target_of(server))
-            with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
-                remote.run(["head", "-c", "1000000", "/dev/zero"])
-
     def test_a_writer_is_told(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
         with ssh_server(client_key) as server:
             remote = SshRemote("tx2", target_of(server))
@@ -187,7 +185,48 @@ class TestLostConnections:
                     process.write(b"x" * 65536)
                     time.sleep(0.01)
             with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
-                remote.run(["true"])
+                remote.spawn(["true"])
+            remote.close()
+
+    def test_a_server_that_does_not_start_the_command_costs_one_timeout(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        released = threading.Event()
+        monkeypatch.setattr(sshserver._Session, "check_channel_exec_request", lambda *_: released.wait(20))
+        with ssh_server(client_key) as server:
+            remote = SshRemote("tx2", target_of(server), timeout_s=0.5)
+            start_s = time.monotonic()
+            with pytest.raises(DeviceLostError, match=r"tx2: sshd did not start a command within 0\.5 s"):
+                remote.spawn(["true"])
+            assert time.monotonic() - start_s < 3
+            remote.close()
+            released.set()
+
+    def test_closing_wakes_a_writer_on_a_link_that_takes_nothing_any_more(
+        self, client_key: paramiko.PKey, target_of: MakeTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("planner.remote.ssh._PATIENCE_S", 0.5)
+        pipe, pid = tmp_path / "pipe.py", tmp_path / "pid"
+        pipe.write_text(f"import os\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\n" + TestProxyCommands.PIPE)
+        with ssh_server(client_key) as server:
+            proxy = f"{sys.executable} {pipe} {server.port}"
+            remote = SshRemote("tx2", target_of(server, proxy_command=proxy))
+            process = remote.spawn(["sleep", "2"])
+            os.kill(int(pid.read_text()), signal.SIGSTOP)
+            told: list[DeviceLostError] = []
+
+            def write() -> None:
+                try:
+                    process.write(bytes(5_000_000))
+                except DeviceLostError as error:
+                    told.append(error)
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            time.sleep(0.3)
+            process.close()
+            writer.join(5)
+            assert len(told) == 1
             remote.close()
 
 

@@ -1,0 +1,170 @@
+"""The end of a run: what the server came to reaches the operator, whatever happens at that moment."""
+
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backends import checkpoint
+from backends.base import Variable
+from backends.layout import Layout
+from planner.agents import Event
+from planner.courier import Courier
+from planner.errors import AgentError, InterruptedRunError, RunError
+from planner.journal import Journal
+from planner.keeper import Signals
+from planner.runs import RunFolder
+from planner.supervisor import Server, Supervisor
+from planner.telemetry import Telemetry
+
+pytestmark = pytest.mark.timeout(20)
+
+STEPS = 30
+DONE = {"done": STEPS, "total": STEPS, "finished": True}
+STOPPED = {"done": STEPS, "total": STEPS, "finished": False, "reason": "stopped"}
+
+
+class ServersCall:
+    """The server's order, which says these events and comes to this; it waits to be stopped if it is to."""
+
+    def __init__(self, outcome: Event | Exception, *events: Event, waits: bool = False) -> None:
+        self._outcome = outcome
+        self._events = events
+        self._stopped = threading.Event()
+        if not waits:
+            self._stopped.set()
+
+    def result(self, on_event: Callable[[Event], None]) -> Event:
+        for event in self._events:
+            on_event(event)
+        self._stopped.wait()
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+
+class Agent:
+    """The server's device, which notes what is removed."""
+
+    def __init__(self) -> None:
+        self.removed: list[str] = []
+
+    def call(self, verb: str, timeout_s: float, path: str) -> None:
+        assert verb == "remove"
+        self.removed.append(path)
+
+    def fetch(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def close(self) -> None:
+        pass
+
+    def another(self, name: str) -> "Agent":
+        return self
+
+
+class Interrupted(queue.Queue[tuple[str, Event]]):
+    """Ctrl-C comes when something has just been taken out."""
+
+    times = 1
+
+    def get(self, block: bool = True, timeout: float | None = None) -> tuple[str, Event]:
+        item = super().get(block, timeout)
+        if self.times:
+            self.times -= 1
+            raise KeyboardInterrupt
+        return item
+
+
+class Run:
+    """A run that has begun. ``there``: the server's checkpoint."""
+
+    def __init__(self, folder: Path, call: ServersCall, events: queue.Queue[tuple[str, Event]] | None = None) -> None:
+        self.there = folder / "there.npz"
+        variables = (Variable("w", (1,), 0, 1),)
+        one = np.ones(1, np.float32)
+        meta = {"step": STEPS, "evaluations": []}
+        checkpoint.write(
+            str(self.there), checkpoint.Checkpoint(one, one, np.empty(0, np.float32), meta), Layout(variables, ())
+        )
+        self.folder = RunFolder(folder)
+        self.agent: Any = Agent()
+        self.journal = Journal(self.folder.events, lambda *_: None)
+        self.courier = Courier(self.agent, "tx2", self.folder, None, self.journal)
+        signals = Signals(threading.Event(), threading.Event(), events or queue.Queue())
+        order: Any = call
+        server = Server("tx2", self.agent, order, (str(self.there), "resume.npz"))
+        self.supervisor = Supervisor(server, {}, self.courier, Telemetry(["tx2"]), self.journal, signals)
+
+    @property
+    def tidied(self) -> bool:
+        return self.agent.removed == [str(self.there), "resume.npz"]
+
+
+def saved(folder: Path) -> Event:
+    return {"checkpoint": str(folder / "there.npz"), "step": STEPS}
+
+
+def test_a_finished_run_gives_its_account_and_leaves_nothing_there(tmp_path: Path) -> None:
+    run = Run(tmp_path, ServersCall(DONE, saved(tmp_path)))
+    assert run.supervisor.run() == DONE
+    assert run.courier.has(STEPS) and run.tidied
+
+
+@pytest.mark.parametrize("events", [[], [{"progress": {}}]], ids=["the end", "an event"])
+def test_ctrl_c_while_something_is_taken_from_the_queue_loses_no_account(tmp_path: Path, events: list[Event]) -> None:
+    run = Run(tmp_path, ServersCall(DONE, saved(tmp_path), *events), Interrupted())
+    assert run.supervisor.run() == DONE
+
+
+def test_ctrl_c_while_the_end_is_tidied_up_keeps_the_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, ServersCall(DONE, saved(tmp_path)))
+    monkeypatch.setattr(run.supervisor, "_drain", interrupt)
+    assert run.supervisor.run() == DONE
+
+
+def test_ctrl_c_while_the_weights_come_home_names_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, ServersCall(DONE))
+    monkeypatch.setattr(run.courier, "finish", interrupt)
+    with pytest.raises(InterruptedRunError, match="stopped at once; no checkpoint had been taken"):
+        run.supervisor.run()
+
+
+def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_nothing_there(tmp_path: Path) -> None:
+    run = Run(tmp_path, ServersCall(STOPPED, saved(tmp_path), waits=True), Interrupted())
+    with pytest.raises(InterruptedRunError, match=f"stopped after step {STEPS} of {STEPS}.* --resume {tmp_path}"):
+        run.supervisor.run()
+    assert run.tidied
+
+
+def test_a_server_that_fails_leaves_nothing_there_but_what_is_not_here(tmp_path: Path) -> None:
+    run = Run(tmp_path, ServersCall(AgentError("tx2: serve: no memory"), saved(tmp_path)))
+    with pytest.raises(RunError, match="no memory"):
+        run.supervisor.run()
+    assert run.tidied
+
+    run = Run(tmp_path, ServersCall(AgentError("tx2: serve: no memory"), {"checkpoint": "nowhere.npz"}))
+    with pytest.raises(RunError, match="no memory"):
+        run.supervisor.run()
+    assert not run.tidied
+
+
+def test_whatever_ends_the_listening_ends_the_run(tmp_path: Path) -> None:
+    run = Run(tmp_path, ServersCall(OSError(28, "No space left on device")))
+    with pytest.raises(RunError, match="tx2: OSError: .*No space left"):
+        run.supervisor.run()
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
