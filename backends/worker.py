@@ -12,7 +12,8 @@ from backends.layout import layout_of
 from backends.tickets import EVALUATE, FINISH, STEP
 
 Batches = Iterator[Tuple[np.ndarray, np.ndarray]]
-EVALUATION_BATCH = 256
+#: Images evaluated at once: enough to keep an accelerator busy, few enough for a small board.
+EVALUATION_BATCH = 128
 
 
 class Spent(NamedTuple):

@@ -137,8 +137,9 @@ def profile(
     from backends.base import FRAMEWORKS
     from planner import render
     from planner.fleet import load_fleet
-    from planner.profile import Profiler, Wanted
+    from planner.profile import Profiler
     from planner.views import profile as view
+    from planner.wanted import Wanted
     from profilers.steptime import PROTOCOLS
 
     args.known("--protocol", protocol, PROTOCOLS)

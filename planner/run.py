@@ -13,11 +13,12 @@ from planner.journal import OnEvent
 from planner.launch import Launch
 from planner.plan import make_plan, recommend
 from planner.planfile import Plan, load_plan
-from planner.profile import Profiler, Wanted
+from planner.profile import Profiler
 from planner.profilefile import DEFAULT_STEPS
 from planner.rank import one_metric
 from planner.runs import FLEET, PLAN, PROFILE, RunFolder
 from planner.training import Options
+from planner.wanted import Wanted
 
 RUN_REMEDY = "name a run folder that `planner train` made"
 

@@ -12,7 +12,7 @@ TOOLS = Path(sys.executable).parent
 SHIPPED = ("profilers", "backends")
 # Everything else that a device runs comes with its Python.
 ON_DEVICE = sys.stdlib_module_names | {"numpy", *SHIPPED}
-FRAMEWORKS = {"backends/pytorch.py": {"torch"}}
+FRAMEWORKS = {"backends/pytorch": {"torch"}}
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
@@ -41,9 +41,9 @@ def test_what_ships_to_devices_is_written_for_python_36() -> None:
 def test_what_ships_to_devices_needs_numpy_and_a_framework_at_most(package: str) -> None:
     foreign = {}
     for path in sorted((ROOT / package).rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
-        if extra := imported(path) - ON_DEVICE - FRAMEWORKS.get(name, set()):
-            foreign[name] = sorted(extra)
+        name = path.relative_to(ROOT)
+        if extra := imported(path) - ON_DEVICE - FRAMEWORKS.get(name.parent.as_posix(), set()):
+            foreign[name.as_posix()] = sorted(extra)
     assert foreign == {}
 
 

@@ -1,0 +1,63 @@
+"""PyTorch: builds described models natively and keeps them in flat buffers. From torch 1.10 on."""
+
+import platform
+from typing import Optional, Tuple, Union
+
+import numpy as np
+import torch
+
+from backends import models
+from backends.models.layers import Model, Shape
+from backends.pytorch import layers, own
+from backends.pytorch.replica import TorchReplica
+from profilers import facts
+from profilers.tree import Tree
+
+
+def version():
+    # type: () -> str
+    """Version of torch."""
+    return str(torch.__version__)
+
+
+def accelerator():
+    # type: () -> Tuple[str, str]
+    """("cuda", GPU name) or ("cpu", processor name)."""
+    if torch.cuda.is_available():
+        return "cuda", torch.cuda.get_device_name(0)
+    return "cpu", facts.processor(Tree("/")) or platform.machine()
+
+
+def build(model, input_shape=None, classes=None, seed=0, threads=1):
+    # type: (Union[str, Model], Optional[Shape], Optional[int], int, int) -> TorchReplica
+    """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
+
+    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the function
+    returns (torch.nn.Module, (height, width, channels)) and the module maps float32 (batch, channels, height,
+    width) to (batch, classes). input_shape and classes: of the data; the model's own where None. The same
+    seed gives the same weights. Raises ValueError where model and data do not fit, or for what is
+    wrong with the user's file.
+    """
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    if isinstance(model, str) and models.is_user_model(model):
+        module, shape, outputs = own.build(model)
+        _agree(model, shape, outputs, input_shape, classes)
+        return TorchReplica(module, shape, outputs)
+    description = models.model(model, input_shape, classes) if isinstance(model, str) else model
+    _agree(description.name, description.input_shape, description.classes, input_shape, classes)
+    module = layers.build(description.layers, description.input_shape)
+    replica = TorchReplica(module, description.input_shape, description.classes)
+    np.copyto(replica.weights, models.initial_weights(description, seed))
+    replica.load()
+    return replica
+
+
+def _agree(name, own_shape, own_classes, input_shape, classes):
+    # type: (str, Shape, int, Optional[Shape], Optional[int]) -> None
+    if input_shape is not None and tuple(input_shape) != own_shape:
+        raise ValueError(
+            "model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape))
+        )
+    if classes is not None and own_classes != classes:
+        raise ValueError("model %s has %d outputs, the data %d classes" % (name, own_classes, classes))

@@ -1,0 +1,161 @@
+"""A replica whose parameters, gradients and state are views into flat torch tensors."""
+
+from typing import Iterable, List, Optional, Tuple
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from backends.base import Replica, Variable
+from backends.models.layers import Shape
+
+
+class TorchReplica(Replica):
+    """A torch module whose parameters, gradients and state are views into flat tensors.
+
+    input_shape: (height, width, channels) of an image; classes: width of the module's output.
+    Frozen parameters and floating-point buffers are state, but for buffers that hold infinities: constants.
+    """
+
+    def __init__(self, module, input_shape, classes):
+        # type: (nn.Module, Shape, int) -> None
+        self.input_shape, self.classes = input_shape, classes
+        self.accelerator = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = torch.device(self.accelerator)
+        self._module = module.to(self._device).train()
+        trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
+        kept = [(name, value) for name, value in module.named_parameters() if not value.requires_grad]
+        kept += [(name, value) for name, value in module.named_buffers() if _changes(value)]
+        self._weights, self.variables = _flatten(trained, self._device)
+        self._state, self.state_variables = _flatten(kept, self._device)
+        self._gradients = torch.zeros_like(self._weights)
+        for (_, parameter), place in zip(trained, self.variables):
+            parameter.grad = self._gradients[place.start : place.start + place.size].view(place.shape)
+        self._velocity = None  # type: Optional[torch.Tensor]
+        self._host_weights, self._host_gradients, self._host_state = (
+            _host(tensor) for tensor in (self._weights, self._gradients, self._state)
+        )
+        self.weights = self._host_weights.numpy()
+        self.gradients = self._host_gradients.numpy()
+        self.state = self._host_state.numpy()
+        self._updated = False
+
+    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+        # type: (np.ndarray, np.ndarray, float, float) -> float
+        """See Replica."""
+        # Never set to None: autograd adds into these views as long as they are there, so also to the decay.
+        if weight_decay:
+            torch.mul(self._weights, weight_decay, out=self._gradients)
+        else:
+            self._gradients.zero_()
+        loss = functional.cross_entropy(self._module(self._images(images)), self._labels(labels))
+        loss.backward()
+        # Scaling the loss instead would save this pass, but half precision or a hook in a user's model would see it.
+        self._gradients.mul_(rate)
+        value = float(loss.item())
+        self._synchronise()
+        return value
+
+    def fetch(self):
+        # type: () -> None
+        """See Replica; weights come too if ``update`` has changed them since."""
+        if self.accelerator == "cpu":
+            return
+        self._host_gradients.copy_(self._gradients, non_blocking=True)
+        self._host_state.copy_(self._state, non_blocking=True)
+        if self._updated:
+            self._host_weights.copy_(self._weights, non_blocking=True)
+            self._updated = False
+        self._synchronise()
+
+    def load(self):
+        # type: () -> None
+        """See Replica. Done when it returns: the host buffers may be overwritten."""
+        if self.accelerator == "cpu":
+            return
+        self._weights.copy_(self._host_weights, non_blocking=True)
+        self._state.copy_(self._host_state, non_blocking=True)
+        self._updated = False
+        self._synchronise()
+
+    def update(self, momentum):
+        # type: (float) -> None
+        """See Replica and Optimiser."""
+        velocity = self._momentum().mul_(momentum).add_(self._gradients) if momentum else self._gradients
+        self._weights.sub_(velocity)
+        self._updated = True
+        self._synchronise()
+
+    def evaluate(self, images, labels):
+        # type: (np.ndarray, np.ndarray) -> Tuple[float, int]
+        """See Replica."""
+        self._module.eval()
+        try:
+            with torch.no_grad():
+                scores, truth = self._module(self._images(images)), self._labels(labels)
+                loss = functional.cross_entropy(scores, truth, reduction="sum")
+                return float(loss.item()), int((scores.argmax(1) == truth).sum().item())
+        finally:
+            self._module.train()
+
+    def momentum(self):
+        # type: () -> np.ndarray
+        """See Replica."""
+        return self._momentum().cpu().numpy().copy()
+
+    def set_momentum(self, values):
+        # type: (np.ndarray) -> None
+        """See Replica."""
+        self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
+
+    def _images(self, images):
+        # type: (np.ndarray) -> torch.Tensor
+        """uint8 (batch, height, width, channels) -> float32 (batch, channels, height, width), -1 to 1."""
+        raw = torch.from_numpy(images).to(self._device)
+        return raw.permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255.0).sub_(1.0)
+
+    def _labels(self, labels):
+        # type: (np.ndarray) -> torch.Tensor
+        return torch.from_numpy(labels).to(self._device)
+
+    def _momentum(self):
+        # type: () -> torch.Tensor
+        # Made when first asked for: a worker whose server updates needs no memory for it.
+        if self._velocity is None:
+            self._velocity = torch.zeros_like(self._weights)
+        return self._velocity
+
+    def _synchronise(self):
+        # type: () -> None
+        if self.accelerator == "cuda":
+            torch.cuda.synchronize(self._device)
+
+
+def _changes(buffer):
+    # type: (torch.Tensor) -> bool
+    return buffer.is_floating_point() and bool(torch.isfinite(buffer).all())
+
+
+def _flatten(named, device):
+    # type: (Iterable[Tuple[str, torch.Tensor]], torch.device) -> Tuple[torch.Tensor, Tuple[Variable, ...]]
+    """Move tensors into one flat tensor, of which each becomes a view."""
+    named = list(named)
+    flat = torch.empty(sum(tensor.numel() for _, tensor in named), dtype=torch.float32, device=device)
+    places = []  # type: List[Variable]
+    start = 0
+    for name, tensor in named:
+        view = flat[start : start + tensor.numel()].view(tensor.shape)
+        view.copy_(tensor.data)
+        tensor.data = view
+        places.append(Variable(name, tuple(tensor.shape), start, tensor.numel()))
+        start += tensor.numel()
+    return flat, tuple(places)
+
+
+def _host(tensor):
+    # type: (torch.Tensor) -> torch.Tensor
+    """The tensor itself on a CPU; else a page-locked copy, which the GPU reads and writes directly."""
+    if tensor.device.type == "cpu":
+        return tensor
+    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor)
