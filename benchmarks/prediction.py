@@ -3,7 +3,7 @@
 The links are measured by the product's own probes between agents on the hosts, the runs are its own server and
 workers; only the gradient is a sleep, so that what is judged is the model of the communication and not how
 many cores this machine has. A processor that has slept finds its caches cold: a co-located worker's cycle is measured
-about 1 ms longer than predicted with 0.24 MB, 2 to 4 ms with 4 MB. Clusters of one device are left out.
+about 1 ms longer than predicted with 0.24 MB, up to 6 ms with 4 MB. Clusters of one device are left out.
 """
 
 import statistics

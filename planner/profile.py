@@ -20,7 +20,7 @@ from planner.fleet import Device, Fleet
 from planner.linkprobe import Outstanding, measure_links
 from planner.profilefile import Profile, load_profile
 from planner.wanted import Wanted
-from profilers import records
+from profilers import records, steptime
 
 __all__ = ["Profiler", "Wanted", "place_model"]
 
@@ -192,8 +192,11 @@ class Profiler:
         return same, tuple(s for s in steps if s not in same)
 
     def _step_progress(self, name: str, model: str, event: dict[str, Any]) -> None:
-        share = {"warm-up": None, "timed": min(1.0, max(event["steps"] / 500.0, 0.01 / max(event["precision"], 0.01)))}
-        self._on_progress(name, f"{model}: {event['stage']} step {event['steps']}", share.get(event["stage"]))
+        share = None
+        if event["stage"] == "timed":
+            known = steptime.PRECISION / max(event["precision"], steptime.PRECISION)
+            share = max(event["steps"] / steptime.TIMED_LIMIT, known)
+        self._on_progress(name, f"{model}: {event['stage']} step {event['steps']}", share)
 
     # -- links ---------------------------------------------------------------------------------------
 
