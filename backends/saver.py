@@ -9,10 +9,10 @@ from backends.work import Emit
 
 
 class Saver:
-    """Writes one checkpoint at a time to ``path``. Not thread-safe: the server holds its lock."""
+    """Writes one checkpoint at a time to ``path``, none without one. Not thread-safe: the server holds its lock."""
 
     def __init__(self, path, emit):
-        # type: (str, Emit) -> None
+        # type: (Optional[str], Emit) -> None
         self._path = path
         self._emit = emit
         self._writer = None  # type: Optional[threading.Thread]
@@ -20,7 +20,7 @@ class Saver:
     def behind(self, snapshot, layout):
         # type: (Callable[[], checkpoint.Checkpoint], Layout) -> None
         """Write in a thread of its own; a checkpoint that comes while one is written is left out."""
-        if self._writer is None or not self._writer.is_alive():
+        if self._path is not None and (self._writer is None or not self._writer.is_alive()):
             args = (self._path, snapshot(), layout, self._emit)
             self._writer = threading.Thread(target=checkpoint.save, args=args, daemon=True)
             self._writer.start()
@@ -35,4 +35,5 @@ class Saver:
         # type: (checkpoint.Checkpoint, Layout) -> None
         """Write and return when it is done, after what was begun before."""
         self.join()
-        checkpoint.save(self._path, snapshot, layout, self._emit)
+        if self._path is not None:
+            checkpoint.save(self._path, snapshot, layout, self._emit)

@@ -80,16 +80,20 @@ class _Solo:
 
     def step(self, ticket, batches, slowdown):
         # type: (Ticket, Batches, float) -> None
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), time.process_time()
         order = self._work.order(ticket)
         loss = self._replica.gradient(*next(batches), rate=order["rate"], weight_decay=order["weight_decay"])
         if not math.isfinite(loss):
             self._diverged(ticket, loss)
             return
+        gradient_cpu_s = time.process_time() - cpu
         self._replica.update(self._work.optimiser.momentum)
         stretch(time.perf_counter() - started, slowdown)
-        busy_s = self.spent.busy_s + time.perf_counter() - started
-        self.spent = self.spent._replace(steps=self.spent.steps + 1, busy_s=busy_s)
+        self.spent = self.spent._replace(
+            steps=self.spent.steps + 1,
+            busy_s=self.spent.busy_s + time.perf_counter() - started,
+            gradient_cpu_s=self.spent.gradient_cpu_s + gradient_cpu_s,
+        )
         self._peer.learnt(loss, 0)
         done = self.tickets.complete(self._name)
         if done == self._work.steps:
@@ -121,6 +125,8 @@ class _Solo:
 
     def _save(self):
         # type: () -> None
+        if self._work.checkpoint_path is None:
+            return
         self._replica.fetch()
         meta = dict(self._work.description, step=self.tickets.done, evaluations=self._earlier + self._evaluations)
         replica = self._replica

@@ -13,12 +13,13 @@ STOPPED = "stopped"
 
 
 class Work(NamedTuple):
-    """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end."""
+    """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end. Without a
+    ``checkpoint_path`` nothing is kept of what was learnt."""
 
     steps: int
     optimiser: Optimiser
     schedule: Schedule
-    checkpoint_path: str
+    checkpoint_path: Optional[str]
     checkpoint_every: int = 0
     evaluate_every: int = 0
     heartbeat_s: float = 10.0

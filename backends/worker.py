@@ -17,13 +17,17 @@ EVALUATION_BATCH = 128
 
 
 class Spent(NamedTuple):
-    """Where a worker's time went, in seconds, over ``steps`` steps; exchange_cpu_s: processor time of exchanges."""
+    """Where a worker's time went, in seconds, over ``steps`` steps.
+
+    exchange_cpu_s: processor time of exchanges; gradient_cpu_s: of gradients, as ``StepProfile.cpu_s_per_step`` has it.
+    """
 
     steps: int
     busy_s: float
     exchange_s: float
     evaluation_s: float
     exchange_cpu_s: float = 0.0
+    gradient_cpu_s: float = 0.0
 
 
 def step(replica, batches, slowdown, rate, weight_decay=0.0):
@@ -104,7 +108,9 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
             spent = spent._replace(evaluation_s=spent.evaluation_s + scores["seconds"])
         else:
             replica.load()
+            process_cpu = time.process_time()
             loss = step(replica, batches, slowdown, order["rate"], order["weight_decay"])[0]
+            gradient_cpu_s = time.process_time() - process_cpu
             ready, ready_cpu = time.perf_counter(), _thread_cpu_s()
             connection.send({"loss": loss}, gradients)
             waited = (got - asked) + (time.perf_counter() - ready)
@@ -114,6 +120,7 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
                 exchange_s=spent.exchange_s + waited,
                 evaluation_s=spent.evaluation_s,
                 exchange_cpu_s=spent.exchange_cpu_s + (got_cpu - asked_cpu) + (_thread_cpu_s() - ready_cpu),
+                gradient_cpu_s=spent.gradient_cpu_s + gradient_cpu_s,
             )
         if on_step is not None:
             on_step(spent)

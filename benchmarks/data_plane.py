@@ -8,10 +8,11 @@ a shaper's bucket may let through unshaped in each message is not counted, which
 import itertools
 import statistics
 
-from namespaces import Star, bucket_bytes
+from namespaces import BYTES_PER_S_MBIT, Star
 from reporting import Spread, parser, show
 from runs import agents, measure, train
 
+from planner.lab.shaping import bucket_bytes
 from planner.linkprobe import Outstanding
 from profilers.records import LinkProfile
 
@@ -53,7 +54,7 @@ def _round(star: Star, rate_mbit: float) -> dict[str | int, float]:
         measured = train(star, "server", {"worker": 0.0}, size // 4, steps)
         ends = measured.ends_s["worker"][1:]
         cycle_s = statistics.median(later - earlier for earlier, later in itertools.pairwise(ends))
-        found[size] = 2 * (size - bucket_bytes(rate_mbit)) / cycle_s
+        found[size] = 2 * (size - bucket_bytes(rate_mbit * BYTES_PER_S_MBIT)) / cycle_s
     return found
 
 

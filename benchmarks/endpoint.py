@@ -31,7 +31,8 @@ class Sleeper(Replica):
     accelerator = "sleep"
     state_variables = ()
 
-    def __init__(self, parameters: int, gradient_s: float) -> None:
+    def __init__(self, parameters: int, gradient_s: float, spin: bool) -> None:
+        self._spin = spin
         self.variables = (Variable("all", (parameters,), 0, parameters),)
         self.weights = np.zeros(parameters, np.float32)
         self.gradients = np.zeros(parameters, np.float32)
@@ -39,8 +40,11 @@ class Sleeper(Replica):
         self._gradient_s = gradient_s
 
     def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
-        if self._gradient_s:
+        end = time.perf_counter() + self._gradient_s
+        if not self._spin:
             time.sleep(self._gradient_s)
+        while time.perf_counter() < end:
+            pass
         return 0.0
 
     def fetch(self) -> None:
@@ -96,7 +100,7 @@ def serve(address: str, identity: Sequence[str], steps: int) -> None:
         _say(server.run(listener, lambda: False))
 
 
-def work(address: str, port: int, identity: Sequence[str], parameters: int, gradient_s: float) -> None:
+def work(address: str, port: int, identity: Sequence[str], parameters: int, gradient_s: float, spin: bool) -> None:
     """Work in a run to its end; answers the monotonic times at which steps ended (the machine's own clock)."""
     tls = wire.context(wire.Identity(*identity), server_side=False)
     connection = wire.connect(address, port, tls, SILENCE_S)
@@ -107,7 +111,7 @@ def work(address: str, port: int, identity: Sequence[str], parameters: int, grad
         if spent.steps > len(ends):
             ends.append(time.monotonic())
 
-    worker.run(connection, Sleeper(parameters, gradient_s), iter(lambda: batch, None), batch, on_step=note)
+    worker.run(connection, Sleeper(parameters, gradient_s, spin), iter(lambda: batch, None), batch, on_step=note)
     connection.close()
     _say({"ends_s": ends})
 

@@ -2,23 +2,14 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-#: What passes unshaped, in seconds of the line rate: more lets small messages through for free, less makes tbf miss
-#: its rate and cost more processor time.
-BUCKET_S = 0.56e-3
-#: Below two packets a bucket passes nothing.
-BUCKET_BYTES = 3200
-QUEUE = "20ms"
+from planner.lab import network
+
 SUBNET = "10.77.0"
-
-
-def bucket_bytes(rate_mbit: float) -> int:
-    """What a shaper of that rate lets through at once after a pause."""
-    return max(BUCKET_BYTES, round(rate_mbit * 125_000 * BUCKET_S))
+BYTES_PER_S_MBIT = 125_000
 
 
 class Star:
@@ -32,12 +23,13 @@ class Star:
     def __enter__(self) -> "Star":
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # which cleans up, as Ctrl-C does
         with ExitStack() as stack:
-            self._add(stack, self._switch)
-            _ip("-n", self._switch, "link", "add", "bridge", "type", "bridge")
-            _ip("-n", self._switch, "link", "set", "bridge", "up")
-            for name in self._rates_mbit:
-                self._add(stack, self._space(name))
-                self._attach(name)
+            network.add_switch(self._switch)
+            stack.callback(network.remove_space, self._switch)
+            for name, rate_mbit in self._rates_mbit.items():
+                network.add_space(self._space(name))
+                stack.callback(network.remove_space, self._space(name))
+                network.plug(self._switch, f"to-{name}", self._space(name), self.address(name))
+                self._shape(name, rate_mbit)
             self._stack = stack.pop_all()
         return self
 
@@ -60,32 +52,5 @@ class Star:
     def _space(self, name: str) -> str:
         return f"planner-{os.getpid()}-{name}"
 
-    @staticmethod
-    def _add(stack: ExitStack, space: str) -> None:
-        _ip("netns", "add", space)
-        stack.callback(_ip, "netns", "del", space)  # its interfaces go with it
-
-    def _attach(self, name: str) -> None:
-        space, port = self._space(name), f"to-{name}"
-        _ip("-n", self._switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", space)
-        _ip("-n", self._switch, "link", "set", port, "master", "bridge", "up")
-        _ip("-n", space, "address", "add", f"{self.address(name)}/24", "dev", "eth0")
-        _ip("-n", space, "link", "set", "lo", "up")
-        _ip("-n", space, "link", "set", "eth0", "up")
-        # A namespace inherits the machine's congestion control; devices at the edge use the kernel's default.
-        source = self.address(name)
-        _ip("-n", space, "route", "change", f"{SUBNET}.0/24", "dev", "eth0", "src", source, "congctl", "cubic")
-        self._shape(name, self._rates_mbit[name])
-
     def _shape(self, name: str, rate_mbit: float) -> None:
-        for space, device in ((self._space(name), "eth0"), (self._switch, f"to-{name}")):
-            shape = ("root", "tbf", "rate", f"{rate_mbit}mbit", "burst", str(bucket_bytes(rate_mbit)), "latency", QUEUE)
-            _run("tc", "-n", space, "qdisc", "replace", "dev", device, *shape)
-
-
-def _ip(*arguments: str) -> None:
-    _run("ip", *arguments)
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True)
+        network.shape(self._switch, f"to-{name}", self._space(name), rate_mbit * BYTES_PER_S_MBIT, {})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reporting import parser, show
 
-from planner import plan
+from planner.audit.overhead import Overhead, overheads
 from planner.profilefile import Profile, load_profile
 
 STEPS = 100_000
@@ -20,23 +20,18 @@ def main() -> None:
     arguments.add_argument("--steps", type=int, default=STEPS, help="steps of training")
     options = arguments.parse_args()
     profile = load_profile(options.profile)
-    models = sorted({step.model for device in profile.devices.values() for step in device.steps})
-    rows = [_row(profile, model, options.steps, len(models)) for model in models]
+    rows = [_row(profile, found) for found in overheads(profile, options.steps)]
     show(f"Profiling over {options.steps} steps of training", rows, options.json)
 
 
-def _row(profile: Profile, model: str, steps: int, models: int) -> dict[str, object]:
-    own_s = max(device.took_s.get(model, 0.0) for device in profile.devices.values())
-    common_s = max(device.took_s.get("idle", 0.0) for device in profile.devices.values()) + sum(profile.took_s.values())
-    profiling_s = own_s + common_s / models
-    best = plan.recommend(profile, {"time": 1.0}, model, steps=steps).row(1)
+def _row(profile: Profile, found: Overhead) -> dict[str, object]:
     return {
-        "model": model,
-        "steps timed": max(_timed(profile, model)),
-        "profiling s": profiling_s,
-        "training s": best.prediction.time_s,
-        "workers": len(best.config.workers),
-        "share %": 100 * profiling_s / best.prediction.time_s,
+        "model": found.model,
+        "steps timed": max(_timed(profile, found.model)),
+        "profiling s": found.profiling_s,
+        "training s": found.training_s,
+        "workers": found.workers,
+        "share %": 100 * found.share,
     }
 
 

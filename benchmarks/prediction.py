@@ -23,7 +23,7 @@ from profilers.records import FanProfile, LinkProfile
 
 GRADIENTS_S = {"a": 0.03, "b": 0.05, "c": 0.08}
 RUN_S = 4.0
-FEWEST = 15
+FEWEST = 60
 SMALL, LARGE = 60_000, 1_000_000
 STEPS = 100_000
 

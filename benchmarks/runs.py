@@ -40,7 +40,7 @@ def train(star: Star, host: str, gradients_s: Mapping[str, float], parameters: i
         orders = {"role": "work", "address": address, "port": server.answer()["port"], "parameters": parameters}
         workers = {}
         for name, gradient_s in gradients_s.items():
-            own = {"identity": authority.identity(name), "gradient_s": gradient_s}
+            own = {"identity": authority.identity(name), "gradient_s": gradient_s, "spin": name == host}
             workers[name] = stack.enter_context(Endpoint(star.prefix(name), {**orders, **own}))
         return Measured({name: each.answer()["ends_s"] for name, each in workers.items()}, server.answer())
 

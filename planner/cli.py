@@ -8,7 +8,8 @@ from typing import cast
 import typer
 
 from planner import arguments as args
-from planner import runs
+from planner import labcommands, runs
+from planner.auditcommand import audit
 from planner.errors import FleetError, InterruptedRunError, PlanError, PlannerError
 
 STOPPED = 130
@@ -17,6 +18,7 @@ STOPPED = 130
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+app.add_typer(labcommands.app, name="lab")
 
 
 def main() -> None:
@@ -259,3 +261,6 @@ def train(
     with view.training() as shown:
         result, folder = run_training(request, shown)
     render.show(result if as_json else view.render(result, folder))
+
+
+app.command(epilog="Example: planner audit --repetitions 2 --out audit-100 && planner audit audit-100 audit-10")(audit)

@@ -21,15 +21,19 @@ class Courier:
     """Brings the server's newest checkpoint into the run folder, whole or not at all.
 
     An agent of its own, ``agent``, carries it: the server's goes on telling what happens meanwhile. ``before`` is the
-    folder of the run that is resumed; ``unsaved`` says why the newest checkpoint is not here.
+    folder of the run that is resumed; ``unsaved`` says why the newest checkpoint is not here. ``wanted``: whether the
+    run keeps its weights at all.
     """
 
-    def __init__(self, crew: Crew, server: str, folder: RunFolder, before: Path | None, journal: Journal) -> None:
+    def __init__(
+        self, crew: Crew, server: str, folder: RunFolder, before: Path | None, journal: Journal, wanted: bool = True
+    ) -> None:
         self._crew = crew
         self._server = server
         self._folder = folder
         self._before = before
         self._journal = journal
+        self._wanted = wanted
         self.agent: Agent | None = None
         self._fetching: threading.Thread | None = None
         self._newest: str | None = None
@@ -88,7 +92,9 @@ class Courier:
         return self._brought == self._told
 
     def has(self, step: int) -> bool:
-        """Whether the run folder holds the weights after that step."""
+        """Whether the run folder holds the weights after that step, or nobody wants them."""
+        if not self._wanted:
+            return True
         try:
             return bool(checkpoint.peek(str(self._folder.checkpoint))["step"] == step)
         except (OSError, ValueError):

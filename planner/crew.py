@@ -1,8 +1,9 @@
 """Agents on several devices at once: opened in parallel, closed together."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,17 @@ class Crew:
         agent = Agent.launch(self.devices[name], self._remotes[name], self._log)
         self._extra.append(agent)
         return agent
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """For a part of the work, at whose end only the agents that ``another`` started for it end."""
+        before = len(self._extra)
+        try:
+            yield
+        finally:
+            for agent in self._extra[before:]:
+                agent.close()
+            del self._extra[before:]
 
     def close(self) -> None:
         """End all agents and connections, and those that are still being opened."""

@@ -6,7 +6,7 @@ class PlannerError(Exception):
 
 
 class FleetError(PlannerError):
-    """The fleet file is wrong; the message lists every mistake, one a line."""
+    """The fleet file, or the spec of a lab, is wrong; the message lists every mistake, one a line."""
 
 
 class RemoteError(PlannerError):
@@ -41,8 +41,16 @@ class PlanError(PlannerError):
     """No cluster can be chosen from this profile with these options."""
 
 
+class AuditError(PlannerError):
+    """What was measured cannot be judged by this profile."""
+
+
 class RunError(PlannerError):
     """A training run ended before its last step."""
+
+
+class LabError(PlannerError):
+    """A lab cannot be built, changed or removed."""
 
 
 class InterruptedRunError(RunError):

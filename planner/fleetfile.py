@@ -19,8 +19,8 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from planner.errors import FleetError
-from planner.fleet import Address, Device, Fleet, default_python, expand_home, parse_address, parse_rate, suggest
-from planner.tomllines import Location, line_of, lines_of, repeated
+from planner.fleet import Address, Device, Fleet, default_python, expand_home, parse_address, parse_rate
+from planner.tomllines import Mistake, explain, not_toml, place, repeated, report
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -147,17 +147,14 @@ def parse_fleet(text: str, path: Path) -> Fleet:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise FleetError("\n".join(twice or [_syntax(str(error), text, path)])) from error
+        raise FleetError("\n".join(twice or [not_toml(path, text, str(error))])) from error
     mistakes = list(_bad_names(table))
     try:
         file = _File.model_validate(table, context=path.parent)
     except ValidationError as error:
-        mistakes += [(_where(details), _say(details)) for details in error.errors()]
+        mistakes += [(place(details), _say(details)) for details in error.errors()]
     if mistakes:
-        lines = lines_of(text)
-        located = sorted((line_of(lines, where), where, what) for where, what in mistakes)
-        report = (f"{path}:{line}: {'.'.join(where)}: {what}" for line, where, what in located)
-        raise FleetError("\n".join(report))
+        raise FleetError(report(path, text, mistakes))
     config = Path(file.ssh_config) if file.ssh_config else None
     return Fleet(tuple(_device(name, entry, config) for name, entry in file.devices.items()), path)
 
@@ -201,37 +198,16 @@ def _beside(value: str, info: ValidationInfo) -> Path:
     return (folder / expand_home(value)).absolute()
 
 
-def _bad_names(table: dict[str, Any]) -> Iterator[tuple[Location, str]]:
+def _bad_names(table: dict[str, Any]) -> Iterator[Mistake]:
     devices = table.get("devices")
     for name in devices if isinstance(devices, dict) else ():
         if not _NAME.fullmatch(name):
             yield ("devices", name), "a name has letters, digits, - and _, and starts with a letter or digit"
 
 
-def _where(details: ErrorDetails) -> Location:
-    return tuple(str(part) for part in details["loc"])
-
-
 def _say(details: ErrorDetails) -> str:
-    """What is wrong, in the words of someone who edits the file."""
-    location, kind = _where(details), details["type"]
-    known = _Entry.model_fields if location[:1] == ("devices",) else _File.model_fields
-    if kind == "extra_forbidden":
-        return f"unknown key; {suggest(location[-1], known)}"
-    if kind == "missing" and location == ("devices",):
-        return 'there are no devices; add [devices.NAME] with address = "user@host" or "local"'
-    if kind == "missing":
-        return "is missing"
-    if kind == "too_short" and location == ("devices",):
-        return 'is empty; add [devices.NAME] with address = "user@host" or "local"'
-    if kind in ("dict_type", "model_type"):
-        return f"should be a table, not {details['input']!r}"
-    if kind == "value_error":
-        return str(details["ctx"]["error"])
-    return f"{details['msg'][:1].lower()}{details['msg'][1:]}, not {details['input']!r}"
-
-
-def _syntax(message: str, text: str, path: Path) -> str:
-    line = re.search(r"at line (\d+)", message)
-    number = int(line[1]) if line else max(1, len(text.splitlines()))
-    return f"{path}:{number}: not TOML: {message}"
+    location, kind = place(details), details["type"]
+    if location == ("devices",) and kind in ("missing", "too_short"):
+        absent = "there are no devices" if kind == "missing" else "is empty"
+        return f'{absent}; add [devices.NAME] with address = "user@host" or "local"'
+    return explain(details, (_Entry if location[:1] == ("devices",) else _File).model_fields)

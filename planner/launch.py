@@ -25,17 +25,28 @@ from planner.training import Options
 
 
 class Launch:
-    """One run of a plan. ``telemetry`` fills while it runs."""
+    """One run of a plan. ``telemetry`` fills while it runs.
+
+    crew: agents to use again, which stay when the run is over; what failed a run may have left some of them useless.
+    """
 
     def __init__(
-        self, plan: Plan, fleet: Fleet, dataset: data.Dataset, options: Options, folder: RunFolder, on_event: OnEvent
+        self,
+        plan: Plan,
+        fleet: Fleet,
+        dataset: data.Dataset,
+        options: Options,
+        folder: RunFolder,
+        on_event: OnEvent,
+        crew: Crew | None = None,
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self._devices = {name: fleet.device(name) for name in plan.names}
         self._dataset = dataset
-        self._options = options
-        self._folder = folder
-        self._crew = Crew(folder.log)
+        self.options = options
+        self.folder = folder
+        self._borrowed = crew is not None
+        self._crew = crew or Crew(folder.log)
         self._journal = Journal(folder.events, on_event)
         self._signals = Signals(go=threading.Event(), over=threading.Event(), events=queue.Queue())
         self._keepers: dict[str, Keeper] = {}
@@ -48,9 +59,10 @@ class Launch:
         checkpoint in the run folder and name it.
         """
         before = resume.parent if resume else None
-        courier = Courier(self._crew, self._plan.server, self._folder, before, self._journal)
+        wanted = self.options.keep_weights
+        courier = Courier(self._crew, self.plan.server, self.folder, before, self._journal, wanted)
         try:
-            with self._crew:
+            with self._crew.lent() if self._borrowed else self._crew:
                 self._reach()
                 server = self._start(resume)
                 supervisor = Supervisor(server, self._keepers, courier, self.telemetry, self._journal, self._signals)
@@ -61,15 +73,15 @@ class Launch:
 
     def _reach(self) -> None:
         self._journal.note("planner", {"reaching": list(self._devices)})
-        self._crew.open(self._devices.values())
+        self._crew.open(device for name, device in self._devices.items() if name not in self._crew.agents)
         if self._crew.errors:
             raise RunError("; ".join(str(error) for error in self._crew.errors.values()))
 
     def _start(self, resume: Path | None) -> Server:
         agent, kept, saved = self._place(resume)
-        files = (kept, saved) if saved else (kept,)
+        files = tuple(path for path in (kept, saved) if path is not None)
         try:
-            work = training.work(self._plan, self._options, self._dataset, kept, saved)
+            work = training.work(self.plan, self.options, self._dataset, kept, saved)
             parts = self._parts(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
             start = self._start_alone if len(parts) == 1 else self._start_cluster
             call = start(agent, work, parts)
@@ -79,25 +91,27 @@ class Launch:
         self._signals.go.set()
         call.go()
         self._journal.note("planner", {"started": True})
-        return Server(self._plan.server, agent, call, files)
+        return Server(self.plan.server, agent, call, files)
 
-    def _place(self, resume: Path | None) -> tuple[Agent, str, str | None]:
+    def _place(self, resume: Path | None) -> tuple[Agent, str | None, str | None]:
         """The server's agent, and the paths on its device of the checkpoint to write and of the one to go on from."""
-        placed: list[tuple[Agent, str, str | None]] = []
+        placed: list[tuple[Agent, str | None, str | None]] = []
 
         def place(name: str) -> None:
-            alone = len(self._plan.names) == 1
+            alone = len(self.plan.names) == 1
             agent = self._crew.agents[name] if alone else self._crew.another(name)
-            kept = agent.store(training.cache_name(self._folder.path, "checkpoint.npz"), b"")
-            there = training.cache_name(self._folder.path, "resume.npz")
+            kept = None
+            if self.options.keep_weights:
+                kept = agent.store(training.cache_name(self.folder.path, "checkpoint.npz"), b"")
+            there = training.cache_name(self.folder.path, "resume.npz")
             placed.append((agent, kept, agent.store(there, resume.read_bytes()) if resume else None))
 
-        in_parallel((self._plan.server,), place)
+        in_parallel((self.plan.server,), place)
         return placed[0]
 
     def _parts(self, done: int) -> dict[str, dict[str, Any]]:
         """Data and orders of every worker, its files on its device; a resumed run draws its batches anew."""
-        plan, options = self._plan, self._options
+        plan, options = self.plan, self.options
         steps = {worker.name: worker.steps for worker in plan.workers}
         shards = training.shards(self._dataset, plan.names, steps, options.seed)
         test = training.packed(self._dataset.test_images, self._dataset.test_labels)
@@ -115,24 +129,24 @@ class Launch:
         return parts
 
     def _start_alone(self, agent: Agent, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
-        call = agent.start("alone", part=parts[self._plan.server], work=work)
+        call = agent.start("alone", part=parts[self.plan.server], work=work)
         expect(call, "ready")
         return call
 
     def _start_cluster(self, agent: Agent, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
         authority = Authority()
-        address = data_addresses(self._devices, self._crew.agents)[self._plan.server]
+        address = data_addresses(self._devices, self._crew.agents)[self.plan.server]
         call = agent.start("serve", address=address, identity=list(authority.identity(wire.SERVER)), work=work)
         port = expect(call, "port")["port"]
-        for name in self._plan.names:
+        for name in self.plan.names:
             orders = {
                 "part": parts[name],
                 "address": address,
                 "port": port,
                 "identity": list(authority.identity(name)),
-                "heartbeat_s": self._options.heartbeat_s,
+                "heartbeat_s": self.options.heartbeat_s,
             }
-            keeper = Keeper(name, self._crew, name == self._plan.server, self.telemetry, self._signals)
+            keeper = Keeper(name, self._crew, name == self.plan.server, self.telemetry, self._signals)
             self._keepers[name] = keeper
             keeper.start(orders)
         self._wait_for_workers()

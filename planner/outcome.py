@@ -46,22 +46,25 @@ def workers(
         if name == plan.server and len(plan.workers) > 1:  # alone, the account's processor time is that of its steps
             cpu += float(account.get("cpu_s", 0.0))
         loaded_s = busy + evaluation + cpu / planned.cores
-        watts, source = _watts(planned, windows[name], loaded_s, float(account["elapsed_s"]))
-        if emulated(planned.power_source) and not emulated(source):
-            source = f"{EMULATED}, {source}"
+        elapsed_s = float(account["elapsed_s"])
+        mean_w, source = watts(planned, windows[name], loaded_s / elapsed_s if elapsed_s else 0.0)
         steps = int(account["workers"].get(name, {}).get("steps", 0))
-        result[name] = Worker(steps, busy, exchange, evaluation, watts, source)
+        result[name] = Worker(steps, busy, exchange, evaluation, mean_w, source)
     return result
 
 
-def _watts(
-    planned: PlannedWorker, windows: Sequence[Mapping[str, Any]], busy_s: float, elapsed_s: float
+def watts(
+    planned: PlannedWorker, windows: Sequence[Mapping[str, Any]], busy_share: float
 ) -> tuple[float | None, str]:
+    """A worker's mean watts over windows, None where unknown, and their source, as ``workers`` says."""
     measured = [decode(Window, window, f"{planned.name}.window") for window in windows]
     whole, parts = _mean(measured, whole_watts), _mean(measured, parts_watts)
-    share = _at_busy_share(planned, busy_s, elapsed_s)
+    share = _at_busy_share(planned, busy_share)
     order = (whole, parts, share) if partial(planned.power_source) else (whole, share, parts)
-    return next((found for found in order if found is not None), (None, UNAVAILABLE))
+    mean_w, source = next((found for found in order if found is not None), (None, UNAVAILABLE))
+    if emulated(planned.power_source) and not emulated(source):
+        source = f"{EMULATED}, {source}"
+    return mean_w, source
 
 
 def _mean(windows: Sequence[Window], read: Callable[[Window], Reading | None]) -> Reading | None:
@@ -73,13 +76,13 @@ def _mean(windows: Sequence[Window], read: Callable[[Window], Reading | None]) -
     return Reading(joules / math.fsum(duration_s for duration_s, _ in found), found[0][1].source)
 
 
-def _at_busy_share(planned: PlannedWorker, busy_s: float, elapsed_s: float) -> Reading | None:
+def _at_busy_share(planned: PlannedWorker, busy_share: float) -> Reading | None:
     """The plan's watts, where they are known."""
     if planned.idle_w is None or planned.busy_w is None:
         return None
-    fraction = np.asarray(min(1.0, busy_s / elapsed_s) if elapsed_s else 0.0)
-    watts = nameplate.watts(np.asarray(planned.idle_w), np.asarray(planned.busy_w), fraction)
-    return Reading(float(watts), f"{planned.power_source}, at the measured busy share")
+    fraction = np.asarray(min(1.0, busy_share))
+    mean_w = nameplate.watts(np.asarray(planned.idle_w), np.asarray(planned.busy_w), fraction)
+    return Reading(float(mean_w), f"{planned.power_source}, at the measured busy share")
 
 
 def result(

@@ -63,15 +63,20 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     _check_checkpoint(plan, before)
     view.on_plan(plan)
     folder = RunFolder.create(request.runs, plan.model)
-    save(plan, folder.plan)
-    save(options, folder.options)
     launch = Launch(plan, fleet or load_fleet(Path(plan.fleet)), dataset, options, folder, view.on_event)
-    account = launch.run(before.checkpoint if before else None)
-    told = launch.telemetry
+    return carry_out(launch, before.checkpoint if before else None), folder
+
+
+def carry_out(launch: Launch, resume: Path | None = None) -> dict[str, Any]:
+    """Run what is planned and account for it: the run's folder then holds all of it. Raises RunError."""
+    plan, folder, told = launch.plan, launch.folder, launch.telemetry
+    save(plan, folder.plan)
+    save(launch.options, folder.options)
+    account = launch.run(resume)
     parts = outcome.workers(plan, account, told.windows, told.spent)
     result = outcome.result(plan, account, parts, told.built_s)
     save(result, folder.result)
-    return result, folder
+    return result
 
 
 def _options(request: Request, before: RunFolder | None) -> Options:

@@ -30,8 +30,7 @@ class RunFolder:
     @classmethod
     def create(cls, parent: Path, model: str) -> "RunFolder":
         """A new folder named after the time and the model. Raises RecordError where it cannot be made."""
-        label = Path(model.partition(":")[0]).stem
-        stem = f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{label}"
+        stem = f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{cls.label(model)}"
         for suffix in ("", *(f"-{number}" for number in range(2, 100))):
             path = parent / (stem + suffix)
             try:
@@ -42,6 +41,11 @@ class RunFolder:
             except OSError as error:
                 raise RecordError(f"cannot make run folder {path}: {error.strerror}") from error
         raise RecordError(f"cannot make a new run folder in {parent}: too many of this second")
+
+    @staticmethod
+    def label(model: str) -> str:
+        """A model's name, or the stem of its file, for a path."""
+        return Path(model.partition(":")[0]).stem
 
     @property
     def plan(self) -> Path:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 
+from backends.worker import Spent
 from planner.agents import Event
 
 
 class Telemetry:
     """By worker: what its sensors said in each of its ``windows``; ``built_s``, the seconds its model took to build;
-    and ``spent`` in each of its lives: steps, and seconds busy, exchanging, evaluating, of processors for exchanges.
+    and ``spent`` in each of its lives, the fields of backends.worker.Spent in their order.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -17,7 +18,7 @@ class Telemetry:
 
     def begin_life(self, name: str) -> None:
         """What this worker tells from now on is of a new life."""
-        self.spent[name].append([0, 0.0, 0.0, 0.0, 0.0])
+        self.spent[name].append(list(Spent(0, 0.0, 0.0, 0.0)))
 
     def add(self, name: str, event: Event) -> None:
         """Keep what an event says of its worker's work, if it does."""

@@ -24,7 +24,10 @@ FEWEST_STEPS = 1e-3
 
 
 class Options(NamedTuple):
-    """How to train. Counts are in steps; 0: a tenth of the run for checkpoints, one epoch for evaluations."""
+    """How to train. Counts are in steps; 0: a tenth of the run for checkpoints, one epoch for evaluations.
+
+    keep_weights: without it what was learnt is thrown away, and no checkpoint is written.
+    """
 
     data: str
     rate: float = 0.01
@@ -36,6 +39,7 @@ class Options(NamedTuple):
     evaluate_every: int = 0
     checkpoint_every: int = 0
     heartbeat_s: float = 10.0
+    keep_weights: bool = True
 
 
 class Shard(NamedTuple):
@@ -132,9 +136,9 @@ def part(
 
 
 def work(
-    plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str, resume: str | None
+    plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str | None, resume: str | None
 ) -> dict[str, Any]:
-    """The orders for the server of a run; ``checkpoint`` and ``resume`` are paths on its device."""
+    """The orders for the server of a run; ``checkpoint`` and ``resume`` are paths on its device, None for neither."""
     epoch = max(1, len(dataset.train_labels) // plan.batch)
     return {
         "steps": plan.steps,

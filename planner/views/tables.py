@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-EMULATED_NOTE = "* emulated: slowed down on purpose, so its times and watts are no real device's"
+EMULATED_NOTE = "* emulated: slowed down or modelled, so its times and watts are no real device's"
 
 #: Nothing but a line below the header, so that more fits into 80 columns.
 BOX = Box("    \n    \n ─  \n    \n    \n    \n    \n    \n")

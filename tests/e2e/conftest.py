@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.errors import LabError
+from planner.lab import cgroups, programs
 from tests.running import MARK, until
 
 SLOWDOWNS = {"desktop": 1.5, "tx2": 2, "tx1": 3}
@@ -33,6 +35,20 @@ PermitRootLogin yes
 def program(name: str) -> str | None:
     """Where a program is; sshd is often outside of an ordinary user's path."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin")
+
+
+@pytest.fixture(scope="session")
+def lab_machine() -> None:
+    """Skips, saying why, where no lab can be built; on a machine of CI that is a failure."""
+    try:
+        programs.require_machine()
+        groups = cgroups.mounted(Path("/proc/self/mountinfo").read_text())
+        groups.make("planner-lab-probe")
+        groups.remove("planner-lab-probe")
+    except LabError as error:
+        if "CI" in os.environ and os.geteuid() == 0:
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,11 @@ def deterministic(source: random.Random, mean: float) -> float:
     return mean
 
 
+def steady(source: random.Random, mean: float) -> float:
+    """Gradients as devices take them: 5 % around their mean."""
+    return mean * max(0.0, source.gauss(1.0, 0.05))
+
+
 def simulate(
     demand_s: Sequence[Sequence[float]],
     delay_s: Sequence[float],
@@ -33,11 +38,14 @@ def simulate(
     duration_s: float = 5000.0,
     seed: int = 0,
 ) -> list[float]:
-    """Mean cycle of each worker. demand_s: (workers, stations); delay_s: (workers,)."""
+    """Mean cycle of each worker. demand_s: (workers, stations); delay_s: (workers,).
+
+    Workers begin anywhere in the time that a cycle takes them alone: who meets whom is left to chance.
+    """
     source = random.Random(seed)
     workers = range(len(delay_s))
     place = [-1] * len(delay_s)  # -1 is the delay
-    left = [draw_delay(source, delay) * source.random() for delay in delay_s]
+    left = [(delay + sum(at)) * source.random() for delay, at in zip(delay_s, demand_s, strict=True)]
     queue: list[int] = []
     cycles = [0] * len(delay_s)
     now = 0.0

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from planner import queueing
 from planner.queueing import LINK_IN, LINK_OUT, LOCK, PROCESSOR
-from tests.planner.simulate import deterministic, exponential, simulate
+from tests.planner.simulate import deterministic, exponential, simulate, steady
 
 VISITS = [LINK_IN, PROCESSOR, LOCK, LINK_OUT]
 
@@ -84,6 +84,26 @@ def test_shared_stations_agree_with_simulation_whatever_the_distribution(service
     measured = simulate(demand_s[0][:, VISITS].tolist(), delay_s[0].tolist(), service, exponential, 4000.0)
     assert predicted == pytest.approx(np.array(measured), rel=0.03)
     assert rate(predicted) == pytest.approx(rate(measured), rel=0.02)
+
+
+@pytest.mark.parametrize("apart", [1.1, 1.5])
+@pytest.mark.parametrize("workers", [2, 5])
+def test_messages_of_one_size_and_steady_gradients_agree_with_simulation(workers: int, apart: float) -> None:
+    demand_s = demands(workers, link_in=1.0, link_out=1.0)
+    delay_s = 2.0 * apart ** np.arange(workers)[None]
+    predicted = queueing.solve(demand_s, delay_s).cycle_s[0, -1]
+    measured = simulate(demand_s[0][:, VISITS].tolist(), delay_s[0].tolist(), deterministic, steady, 8000.0)
+    assert rate(predicted) == pytest.approx(rate(measured), rel=0.03)
+
+
+def test_a_few_cycles_of_workers_alike_show_only_how_they_began() -> None:
+    demand_s, delay_s = demands(2, link_in=1.0, link_out=1.0), np.array([[0.1, 0.2]])
+    predicted = rate(queueing.solve(demand_s, delay_s).cycle_s[0, -1])
+    at = demand_s[0][:, VISITS].tolist(), delay_s[0].tolist(), deterministic, steady
+    few = [rate(simulate(*at, duration_s=45.0, seed=seed)) for seed in range(20)]
+    assert min(few) < predicted < max(few)
+    assert max(few) > 1.2 * min(few)
+    assert rate(simulate(*at, duration_s=20000.0)) == pytest.approx(predicted, rel=0.03)
 
 
 @pytest.mark.parametrize(("lock_s", "tolerance"), [(0.02, 0.01), (0.06, 0.02), (0.18, 0.06)])

@@ -1,0 +1,149 @@
+"""Predicted beside measured, over one or several audits: errors of every configuration, and how well each rule chooses.
+
+Gu et al. judge their choice by 240 selections; so does this, and beside the hits it tells what a miss costs.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.audit.contests import Contest, Estimates, Key, contests
+from planner.audit.judged import QUANTITIES, Judged, judge
+from planner.audit.measured import Audit, Extrapolation
+from planner.audit.overhead import Overhead, overheads
+from planner.audit.rules import OURS, RULES, Guess
+from planner.audit.selections import Selection, measurement_errors, select
+from planner.audit.tallies import Spread, Tally, broken_down, tally
+from planner.audit.tuned import Tuned, fit
+from planner.errors import AuditError
+from planner.rank import METRICS
+
+#: By what selections are broken down, and by what errors.
+GROUPS = ("model", "audit", "metric")
+ERROR_GROUPS = ("model", "audit")
+
+
+class Rated(NamedTuple):
+    """One rule. errors: of its predictions of clusters of several, by metric, None where it predicts none."""
+
+    selections: tuple[Selection, ...]
+    errors: dict[str, Spread | None]
+
+    @property
+    def tally(self) -> Tally | None:
+        """All its selections."""
+        return tally(self.selections)
+
+
+class Errors(NamedTuple):
+    """Errors of one quantity over configurations, as predicted and with the machine's drift removed."""
+
+    raw: Spread | None
+    steady: Spread | None
+
+
+class Scoreboard(NamedTuple):
+    """rules: by name, ours first; tuned, extrapolations, overheads: by audit."""
+
+    steps: dict[str, int]
+    configurations: tuple[Judged, ...]
+    rules: dict[str, Rated]
+    tuned: dict[str, Tuned]
+    extrapolations: dict[str, tuple[Extrapolation, ...]]
+    overheads: dict[str, tuple[Overhead, ...]]
+
+    @property
+    def ours(self) -> Rated:
+        """What the planner chose."""
+        return self.rules[OURS]
+
+    @property
+    def emulated(self) -> bool:
+        """Whether any of the watts are an emulated device's."""
+        return any(each.emulated for each in self.configurations)
+
+    def errors(self, alone: bool, **where: str) -> dict[str, Errors]:
+        """By QUANTITIES, of devices alone or of clusters of several; ``where``: of one model, or one audit, only."""
+        chosen = [
+            each.figures
+            for each in self.configurations
+            if each.alone == alone and all(getattr(each, group) == name for group, name in where.items())
+        ]
+        return {
+            quantity: Errors(
+                Spread.of(figures[quantity].error for figures in chosen),
+                Spread.of(figures[quantity].steady_error for figures in chosen),
+            )
+            for quantity in QUANTITIES
+        }
+
+    def worst_run(self, alone: bool) -> float | None:
+        """The largest error of the time of a single run, whatever its repetitions say."""
+        return max((each.worst_error for each in self.configurations if each.alone == alone), key=abs, default=None)
+
+    def extrapolated(self) -> Spread | None:
+        """How far the extrapolation of short runs is off."""
+        return Spread.of(each.error for found in self.extrapolations.values() for each in found)
+
+    def breakdown(self, group: str) -> dict[str, Tally]:
+        """Our selections by one of GROUPS."""
+        return broken_down(self.ours.selections, attrgetter(group))
+
+    def names(self, group: str) -> list[str]:
+        """The models, or the audits, in the order in which they first occur."""
+        return list(dict.fromkeys(getattr(each, group) for each in self.configurations))
+
+
+def score(audits: Sequence[Audit]) -> Scoreboard:
+    """Judge everything that was measured. Raises AuditError or PlanError where it does not fit the profiles."""
+    _check(audits)
+    held = {audit.label: contests(audit) for audit in audits}
+    everything = [contest for each in held.values() for contest in each]
+    tuned = {label: fit(each) for label, each in held.items()}
+    noise = measurement_errors(everything)
+    return Scoreboard(
+        steps={audit.label: audit.steps for audit in audits},
+        configurations=judge(everything),
+        rules={name: _rated(everything, [RULES[name](c, tuned[c.audit]) for c in everything], noise) for name in RULES},
+        tuned=tuned,
+        extrapolations={audit.label: audit.extrapolations for audit in audits},
+        overheads={audit.label: overheads(audit.profile, audit.steps, audit.batch) for audit in audits},
+    )
+
+
+def _rated(
+    everything: Sequence[Contest], guesses: Sequence[Guess], noise: Sequence[Mapping[str, np.ndarray]]
+) -> Rated:
+    judged = (
+        select(contest, guess, metric, errors[metric])
+        for contest, guess, errors in zip(everything, guesses, noise, strict=True)
+        for metric in METRICS
+    )
+    return Rated(
+        tuple(each for each in judged if each is not None),
+        {metric: Spread.of(_errors(everything, guesses, metric)) for metric in METRICS},
+    )
+
+
+def _errors(everything: Sequence[Contest], guesses: Sequence[Guess], metric: str) -> Iterable[float]:
+    """Of every cluster of several, the median over its repetitions."""
+    found: dict[Key, list[float]] = defaultdict(list)
+    for contest, guess in zip(everything, guesses, strict=True):
+        if isinstance(guess, Estimates):
+            errors = np.expm1(guess.log(metric) - contest.measured.log(metric))
+            for key, error in zip(contest.keys, errors.tolist(), strict=True):
+                if len(key[2].workers) > 1 and np.isfinite(error):
+                    found[key].append(error)
+    return (median(each) for each in found.values())
+
+
+def _check(audits: Sequence[Audit]) -> None:
+    if not any(audit.measured for audit in audits):
+        raise AuditError("nothing was measured yet; run `planner audit` on a fleet first")
+    label, count = Counter(audit.label for audit in audits).most_common(1)[0]
+    if count > 1:
+        raise AuditError(f"{count} audits are called {label}; give each a name of its own")

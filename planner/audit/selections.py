@@ -1,0 +1,140 @@
+"""One choice among the measured configurations, and how good it was."""
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.audit.contests import Contest, Key
+from planner.audit.rules import Guess
+from planner.clusters import ClusterConfig
+from planner.rank import METRICS, Z95
+
+Floats = NDArray[np.float64]
+
+#: Logarithms closer than this are equal: rounding is no reason to lose.
+SAME = 1e-12
+
+
+class Selection(NamedTuple):
+    """A configuration chosen by one metric among ``among`` measured ones.
+
+    best: as measured; hit: the chosen one is it, or with ``_tied`` cannot be told from it by the measurements;
+    first_two: it is among the first two of the predicted order, None where only one is named; regret: how much more
+    of the metric the chosen one measured than the best, as a share; tau: Kendall's, of predicted and measured
+    order, None where there is no order.
+    """
+
+    audit: str
+    model: str
+    metric: str
+    repetition: int
+    among: int
+    best: ClusterConfig
+    chosen: ClusterConfig
+    hit: bool
+    hit_tied: bool
+    first_two: bool | None
+    first_two_tied: bool | None
+    regret: float
+    tau: float | None
+    emulated: bool
+
+
+def select(contest: Contest, guess: Guess, metric: str, errors: Floats) -> Selection | None:
+    """Judge one choice among the configurations whose metric is known.
+
+    errors: (C,), as of ``measurement_errors``. None where fewer than two configurations are left to choose among,
+    or the one to take is not among them.
+    """
+    value = contest.measured.log(metric)
+    predicted = None if isinstance(guess, int) else guess.log(metric)
+    known = np.flatnonzero(np.isfinite(value if predicted is None else value + predicted))
+    order = [guess] if isinstance(guess, int) else _order(known, guess.log(metric))
+    if known.size < 2 or order[0] not in known:
+        return None
+    best = int(known[np.argmin(value[known])])
+    behind = value - value[best]
+    tied = behind <= np.maximum(SAME, Z95 * np.hypot(errors, errors[best]))
+    several = predicted is not None
+    return Selection(
+        audit=contest.audit,
+        model=contest.model,
+        metric=metric,
+        repetition=contest.repetition,
+        among=int(known.size),
+        best=contest.configs[best],
+        chosen=contest.configs[order[0]],
+        hit=bool(behind[order[0]] <= SAME),
+        hit_tied=bool(tied[order[0]]),
+        first_two=bool((behind[order[:2]] <= SAME).any()) if several else None,
+        first_two_tied=bool(tied[order[:2]].any()) if several else None,
+        regret=max(0.0, math.expm1(behind[order[0]])),
+        tau=None if predicted is None else _kendall(predicted[known], value[known]),
+        emulated=any(run.emulated for run in contest.runs),
+    )
+
+
+def measurement_errors(contests: Sequence[Contest]) -> list[dict[str, Floats]]:
+    """By contest and metric, (C,): the standard error of the logarithm of what was measured.
+
+    What the runs show within themselves, or the standard deviation between repetitions of the configuration where
+    there are several, whichever is larger.
+    """
+    measured = [contest.measured for contest in contests]
+    found: list[dict[str, Floats]] = [{} for _ in contests]
+    for metric in METRICS:
+        logs = [each.log(metric) for each in measured]
+        between = _between_repetitions(contests, logs)
+        for contest, errors in zip(contests, found, strict=True):
+            repeated = np.array([between.get(key, 0.0) for key in contest.keys])
+            errors[metric] = np.maximum(_within(contest, metric), repeated)
+    return found
+
+
+def _within(contest: Contest, metric: str) -> Floats:
+    time, power = METRICS[metric]
+    return np.array([math.hypot(time * run.rate_error, power * run.power_error) for run in contest.runs])
+
+
+def _between_repetitions(contests: Sequence[Contest], logs: Sequence[Floats]) -> dict[Key, float]:
+    """The standard deviation of each configuration's values. What a whole repetition is off by counts for nothing: it
+    decides no comparison within one. Taking that mean out takes (C-1)/C of the variance of C configurations."""
+    rows = [
+        {key: value for key, value in zip(contest.keys, of_contest.tolist(), strict=True) if math.isfinite(value)}
+        for contest, of_contest in zip(contests, logs, strict=True)
+    ]
+    means = {key: statistics.fmean(each) for key, each in _collected(rows).items()}
+    apart = [_apart({key: value - means[key] for key, value in row.items()}) for row in rows if len(row) > 1]
+    return {key: statistics.stdev(each) for key, each in _collected(apart).items() if len(each) > 1}
+
+
+def _apart(off: Mapping[Key, float]) -> dict[Key, float]:
+    common = statistics.fmean(off.values())
+    scale = math.sqrt(len(off) / (len(off) - 1))
+    return {key: scale * (value - common) for key, value in off.items()}
+
+
+def _collected(rows: Sequence[Mapping[Key, float]]) -> dict[Key, list[float]]:
+    values: dict[Key, list[float]] = defaultdict(list)
+    for row in rows:
+        for key, value in row.items():
+            values[key].append(value)
+    return values
+
+
+def _order(known: NDArray[np.int64], predicted: Floats) -> list[int]:
+    """Best first; of equal ones the smaller cluster, then the one with the faster server."""
+    order: list[int] = known[np.argsort(np.round(predicted[known], 12), kind="stable")].tolist()
+    return order
+
+
+def _kendall(predicted: Floats, measured: Floats) -> float | None:
+    from scipy.stats import kendalltau
+
+    tau = float(kendalltau(np.round(predicted, 12), np.round(measured, 12)).statistic)
+    return None if math.isnan(tau) else tau

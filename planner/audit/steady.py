@@ -1,0 +1,181 @@
+"""From the folder of a short run to its steady state: what each worker's steps take once all of them work. Pure.
+
+A worker tells every few seconds how many steps it has made and what they cost. Between two such reports lie whole
+steps, so that seconds over steps is T_i^C without any rounding. The steady state begins when every worker that gets
+there has made WARM_STEPS steps and ends before the run's last step, when workers begin to run out of work.
+"""
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from backends.worker import Spent
+from planner import outcome
+from planner.audit.measured import Extrapolation, Measured, Steady
+from planner.decode import decode, load
+from planner.errors import RecordError
+from planner.planfile import Plan, PlannedWorker
+from planner.predict import run_time
+from planner.profilefile import Profile
+from planner.runs import RunFolder
+from planner.wattage import window_watts
+from profilers.records import StepProfile, Window
+
+WARM_STEPS = 2
+#: The first part of a long run, from which the time of the whole is foretold.
+FIRST_PART = 1 / 3
+REMEDY = "remove the folder and repeat the audit"
+
+
+class Report(NamedTuple):
+    """What a worker told: seconds since the log began, where its time went so far, what its sensors said since last."""
+
+    t_s: float
+    spent: Spent
+    window: Mapping[str, Any]
+
+
+class Log(NamedTuple):
+    """A run's events: reports and build seconds by worker, when the last step was made, and the server's account."""
+
+    reports: dict[str, list[Report]]
+    built_s: dict[str, float]
+    done_s: float
+    account: dict[str, Any]
+
+
+def steady(folder: RunFolder, profile: Profile, repetition: int) -> Measured:
+    """The steady state of a run that has ended. Raises RecordError where its folder does not hold one."""
+    plan, log = load(Plan, folder.plan, REMEDY), read(folder)
+    begin_s, parts = _window(folder, log)
+    server_share = float(log.account["cpu_s"]) / float(log.account["elapsed_s"]) if len(plan.workers) > 1 else 0.0
+    workers, rate_errors, power_errors = {}, [], []
+    for planned in plan.workers:
+        name, part = planned.name, parts.get(planned.name, [])
+        hosted = server_share / planned.cores if name == plan.server else 0.0
+        windows = [each.window for each in part[1:]]  # the first tells of before the steady state
+        watts, source = outcome.watts(planned, windows, _busy_share(part, planned) + hosted)
+        rate = _rate(part)
+        drift = _drift(part, _profiled(profile, plan, name))
+        workers[name] = Steady(rate, log.built_s.get(name, planned.build_s), watts, source, drift)
+        rate_errors.append(rate * _rate_error(part))
+        power_errors.append(_watts_error(part))
+    total = math.fsum(worker.steps_per_s for worker in workers.values())
+    power = math.fsum(worker.watts or 0.0 for worker in workers.values())
+    return Measured(
+        model=plan.model,
+        server=plan.server,
+        workers=workers,
+        repetition=repetition,
+        window_s=log.done_s - begin_s,
+        rate_error=math.hypot(*rate_errors) / total,
+        power_error=math.hypot(*power_errors) / power if power else 0.0,
+    )
+
+
+def extrapolation(folder: RunFolder) -> Extrapolation:
+    """What the first part of a run foretells of its whole time, beside what it took. Raises RecordError."""
+    plan, log = load(Plan, folder.plan, REMEDY), read(folder)
+    begin_s, _ = _window(folder, log)
+    first = log._replace(done_s=begin_s + FIRST_PART * (log.done_s - begin_s))
+    _, parts = _window(folder, first)
+    rates = np.array([[_rate(parts.get(name, [])) for name in plan.names]])
+    builds_s = np.array([log.built_s.get(worker.name, worker.build_s) for worker in plan.workers])
+    predicted_s = float(run_time(plan.steps, rates, builds_s)[0])
+    evaluation_s = math.fsum(each["seconds"] for each in log.account["evaluations"] if each["step"] < plan.steps)
+    return Extrapolation(
+        plan.model, plan.server, plan.names, predicted_s, float(log.account["elapsed_s"]) - evaluation_s
+    )
+
+
+def read(folder: RunFolder) -> Log:
+    """The events of a run that has ended. Raises RecordError for a log that is cut off or missing."""
+    reports: dict[str, list[Report]] = {}
+    built_s: dict[str, float] = {}
+    done_s, account = math.inf, None
+    try:
+        with folder.events.open(encoding="utf-8") as lines:
+            for event in map(json.loads, lines):
+                name, t_s = event["from"], event["t_s"]
+                if "spent" in event and "window" in event:
+                    reports.setdefault(name, []).append(Report(t_s, Spent(**event["spent"]), event["window"]))
+                elif "built_s" in event:
+                    built_s[name] = event["built_s"]
+                elif "progress" in event and event["progress"]["done"] == event["progress"]["total"]:
+                    done_s = min(done_s, t_s)
+                elif "account" in event:
+                    account = event["account"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"{folder.events}: {error}; {REMEDY}") from error
+    if account is None:
+        raise RecordError(f"{folder.events}: the run did not end; {REMEDY}")
+    return Log(reports, built_s, done_s, account)
+
+
+def _window(folder: RunFolder, log: Log) -> tuple[float, dict[str, list[Report]]]:
+    """When the steady state began, and each worker's reports within it."""
+    warm_s = []
+    for reports in log.reports.values():
+        warm_s += [each.t_s for each in reports if each.spent.steps >= WARM_STEPS and each.t_s < log.done_s][:1]
+    begin_s = max(warm_s, default=math.inf)
+    parts = {
+        name: [each for each in reports if begin_s <= each.t_s <= log.done_s] for name, reports in log.reports.items()
+    }
+    if not any(_rate(part) for part in parts.values()):
+        raise RecordError(f"{folder.path}: no worker made steps in a steady state; audit with more --seconds")
+    return begin_s, parts
+
+
+def _rate(part: Sequence[Report]) -> float:
+    """Steps/s between the first and the last report; 0 where no step ended between them."""
+    cycle_s = _cycle_s(part[0].spent, part[-1].spent) if part else None
+    return 1 / cycle_s if cycle_s else 0.0
+
+
+def _cycle_s(before: Spent, after: Spent) -> float | None:
+    steps = after.steps - before.steps
+    seconds = after.busy_s + after.exchange_s - before.busy_s - before.exchange_s
+    return seconds / steps if steps else None
+
+
+def _rate_error(part: Sequence[Report]) -> float:
+    """Relative standard error of ``_rate``, from the means between reports; with one mean a whole step is in doubt."""
+    pairs = zip(part, part[1:], strict=False)
+    cycles_s = [cycle_s for a, b in pairs if (cycle_s := _cycle_s(a.spent, b.spent)) is not None]
+    if len(cycles_s) > 1:
+        return statistics.stdev(cycles_s) / math.sqrt(len(cycles_s)) / statistics.mean(cycles_s)
+    return 1 / (part[-1].spent.steps - part[0].spent.steps) if cycles_s else 0.0
+
+
+def _busy_share(part: Sequence[Report], planned: PlannedWorker) -> float:
+    """Of a worker's time: computing, and its processors' part of the exchanges."""
+    if not _rate(part):
+        return 0.0
+    before, after = part[0].spent, part[-1].spent
+    loaded_s = after.busy_s - before.busy_s + (after.exchange_cpu_s - before.exchange_cpu_s) / planned.cores
+    return loaded_s / (after.busy_s + after.exchange_s - before.busy_s - before.exchange_s)
+
+
+def _drift(part: Sequence[Report], profiled: StepProfile | None) -> float:
+    """Processor seconds of a gradient over those when it was profiled; 1 where another accelerator computes."""
+    if profiled is None or profiled.accelerator != "cpu" or not _rate(part) or not profiled.cpu_s_per_step:
+        return 1.0
+    before, after = part[0].spent, part[-1].spent
+    return (after.gradient_cpu_s - before.gradient_cpu_s) / (after.steps - before.steps) / profiled.cpu_s_per_step
+
+
+def _profiled(profile: Profile, plan: Plan, name: str) -> StepProfile | None:
+    known = (plan.model, plan.framework, plan.batch)
+    steps = profile.devices[name].steps if name in profile.devices else ()
+    return next((step for step in steps if (step.model, step.framework, step.batch) == known), None)
+
+
+def _watts_error(part: Sequence[Report]) -> float:
+    """Standard error of a worker's mean watts, from what its sensors said between reports; 0 without sensors."""
+    windows = (decode(Window, each.window) for each in part[1:])
+    watts = [reading.watts for window in windows if (reading := window_watts(window)) is not None]
+    return statistics.stdev(watts) / math.sqrt(len(watts)) if len(watts) > 1 else 0.0

@@ -1,0 +1,171 @@
+"""One device of a lab: a namespace with a cable, a control group, an sshd, an iperf3 server and a meter."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import planner
+from planner.errors import LabError
+from planner.lab import confine, network, sshd, state
+from planner.lab.cgroups import Cgroups
+from planner.lab.programs import find_program
+from planner.lab.spec import DeviceSpec
+from planner.lab.state import Names
+from profilers.sensors import ina3221
+from profilers.tree import Tree, Unavailable
+
+START_LIMIT_S = 15.0
+
+
+class Condition(NamedTuple):
+    """What a device does now. state: up, or what is wrong: stopped, killed, cut, missing; power_w: emulated."""
+
+    state: str
+    sshd: bool
+    power_w: float | None
+
+
+class Board:
+    """What can be done to the device of that name. Each verb may be repeated; all need ``build`` once."""
+
+    def __init__(self, where: Names, groups: Cgroups, name: str, host: int, address: str) -> None:
+        self.name, self.address = name, address
+        self._groups, self._switch, self._port = groups, where.switch, state.port(host)
+        self._space, self._folder, self._client = where.space(name), where.of(name), where.client
+        self._group, self._meter_group = where.group(name), where.meter_group(name)
+        self._tree, self._config = where.tree(name), self._folder / "meter.json"
+
+    def build(self) -> bool:
+        """Make what is missing of namespace, cable and groups; whether the cable is new and has no rate yet."""
+        if self._space not in network.spaces():
+            self.kill()  # what runs in a namespace that has lost its name
+            network.unplug(self._switch, self._port)
+            network.add_space(self._space)
+        for group in (self._group, self._meter_group):
+            self._groups.make(group)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if network.has_port(self._switch, self._port):
+            return False
+        network.plug(self._switch, self._port, self._space, self.address)
+        return True
+
+    def shape(self, device: DeviceSpec, targets: Mapping[str, float]) -> None:
+        """The device's rate, and those to single addresses."""
+        network.shape(self._switch, self._port, self._space, device.rate_bytes_per_s, targets, device.delay_s)
+
+    def limit(self, device: DeviceSpec) -> None:
+        """The device's processors and memory; its meter is told."""
+        self._groups.set_cpus(self._group, device.cpus)
+        self._groups.set_memory(self._group, device.memory_bytes)
+        if device.power is not None:
+            fresh = self._config.with_suffix(".new")
+            fresh.write_text(json.dumps(self._metered(device)))
+            fresh.replace(self._config)
+
+    def forget_sensors(self) -> None:
+        """Take them out, so that others can be put in."""
+        self._groups.end(self._meter_group)
+        shutil.rmtree(self._tree, ignore_errors=True)
+
+    def start(self, sensors: bool) -> None:
+        """Undo ``stop``, ``kill`` and ``cut``: processes go on, the cable is in, what is missing is started."""
+        self._groups.signal(self._group, signal.SIGCONT)
+        network.connect(self._switch, self._port, up=True)
+        place = confine.Place(self._space, self._groups.entrances(self._group), self._folder)
+        serve = sshd.configure(self._folder, self._client, self.address)
+        listen = [str(find_program("iperf3")), "-s", "-B", self.address, "--pidfile", str(self._pid_file("iperf3"))]
+        for program, command in (("sshd", serve), ("iperf3", listen)):
+            if not self._runs(program):
+                confine.start(place, program, command)
+        if sensors and not self._groups.processes(self._meter_group):
+            self._start_meter()
+
+    def wait(self) -> None:
+        """Until its sshd answers. Raises LabError with what sshd has said."""
+        if not sshd.wait(self.address, START_LIMIT_S):
+            said = confine.last_words(self._folder, "sshd")
+            raise LabError(f"{self.name}: no sshd answers at {self.address}: {said}")
+
+    def known_host(self) -> str:
+        """Its line of a known_hosts file."""
+        return sshd.known_host(self._folder, self.address)
+
+    def stop(self) -> None:
+        """SIGSTOP to every process of the device."""
+        self._groups.signal(self._group, signal.SIGSTOP)
+
+    def kill(self) -> None:
+        """SIGKILL to every process of the device; its sensors have no readings then."""
+        self._groups.end(self._group)
+        self._groups.end(self._meter_group, gently=True)
+
+    def cut(self) -> None:
+        """Pull the cable."""
+        network.connect(self._switch, self._port, up=False)
+
+    def remove(self) -> None:
+        """Everything of it."""
+        for group in (self._group, self._meter_group):
+            self._groups.remove(group)
+        network.unplug(self._switch, self._port)
+        if self._space in network.spaces():
+            network.remove_space(self._space)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def condition(self) -> Condition:
+        """What it does now."""
+        if self._space not in network.spaces():
+            return Condition("missing", False, None)
+        processes = self._groups.processes(self._group)
+        faults = ["killed"] if not processes else ["stopped"] if all(map(_stopped, processes)) else []
+        faults += [] if self._port in network.connected(self._switch) else ["cut"]
+        return Condition(", ".join(faults) or "up", self._runs("sshd"), self._power_w())
+
+    def _metered(self, device: DeviceSpec) -> dict[str, object]:
+        """What ``planner.lab.meter`` reads."""
+        limit_bytes = device.memory_bytes
+        memory = {} if limit_bytes is None else {"memory": self._groups.memory(self._group, limit_bytes)}
+        return {
+            "tree": str(self._tree),
+            "kind": device.kind,
+            "usage": self._groups.usage(self._group),
+            "interface": network.PORT,
+            "cpus": device.cpus,
+            "power": device.power and device.power._asdict(),
+            "seed": sum(self.name.encode()),
+            **memory,
+        }
+
+    def _start_meter(self) -> None:
+        place = confine.Place(self._space, self._groups.entrances(self._meter_group), self._folder)
+        code = {**os.environ, "PYTHONPATH": str(Path(planner.__file__).parents[1])}
+        confine.start(place, "meter", [sys.executable, "-m", "planner.lab.meter", str(self._config)], code)
+
+    def _runs(self, program: str) -> bool:
+        try:
+            return int(self._pid_file(program).read_text().strip("\0\n ")) in self._groups.processes(self._group)
+        except (FileNotFoundError, ValueError):
+            return False
+
+    def _pid_file(self, program: str) -> Path:
+        return self._folder / f"{program}.pid"
+
+    def _power_w(self) -> float | None:
+        """What the product would read of it."""
+        try:
+            totals = ina3221.discover(Tree(str(self._tree))).sensors
+            return totals[0].read() if totals else None
+        except Unavailable:
+            return None
+
+
+def _stopped(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:  # it has ended
+        return True

@@ -1,0 +1,204 @@
+"""What a device may use and which processes it has: control groups, version 1 and 2 behind one interface."""
+
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from planner.errors import LabError
+
+#: A processor that has waited for the network finds its quota of this period unused, and then computes for up to a
+#: period's length at full speed, as no slow device does: of steps of 100 ms on a quarter of a core, 20 ms with a period
+#: of 20 ms, 5 ms with 5 ms. A shorter one grants too little: what a core gets at once is to be no less than LEAST_US.
+PERIOD_US = 5_000
+LEAST_US = 1_250
+_PATIENCE_S = 5.0
+_PAUSE_S = 0.02
+_CONTROLLERS = ("cpu", "cpuacct", "memory")
+
+
+def quota_period_us(cpus: float) -> int:
+    """How often a quota of so many cores is granted anew."""
+    return max(PERIOD_US, round(LEAST_US / cpus))
+
+
+class Cgroups(ABC):
+    """Groups by name, such as ``planner-lab-x/tx2``, in every hierarchy of ``roots``."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = tuple(dict.fromkeys(roots))
+
+    @abstractmethod
+    def set_cpus(self, group: str, cpus: float) -> None:
+        """Processor seconds a second that the group may use."""
+
+    @abstractmethod
+    def set_memory(self, group: str, limit_bytes: int | None) -> None:
+        """Main memory that the group may hold; None: no limit."""
+
+    @abstractmethod
+    def usage(self, group: str) -> dict[str, Any]:
+        """Where the kernel counts the group's processor time, as ``planner.lab.meter`` reads it."""
+
+    @abstractmethod
+    def memory(self, group: str, limit_bytes: int) -> dict[str, Any]:
+        """Where the kernel counts the group's memory, as ``planner.lab.meter`` reads it."""
+
+    def make(self, group: str) -> None:
+        """Make the group where it is not there yet."""
+        for root in self._roots:
+            try:
+                (root / group).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise LabError(f"{root}: no control group can be made ({error.strerror}); is it mounted rw?") from error
+
+    def entrances(self, group: str) -> list[Path]:
+        """The files into which a process writes its number to join."""
+        return [root / group / "cgroup.procs" for root in self._roots]
+
+    def processes(self, group: str) -> list[int]:
+        """Numbers of the processes of the group and of the groups in it."""
+        files = (self._roots[0] / group).rglob("cgroup.procs")
+        return [int(number) for file in files for number in _words(file)]
+
+    def signal(self, group: str, number: signal.Signals) -> None:
+        """Send a signal to every process, also to those that are born meanwhile."""
+        told: set[int] = set()
+        while new := set(self.processes(group)) - told:
+            for process in new:
+                with suppress(ProcessLookupError):
+                    os.kill(process, number)
+            told |= new
+
+    def end(self, group: str, gently: bool = False) -> None:
+        """End every process and wait for it. gently: by SIGTERM first. Raises LabError where one does not end."""
+        if gently:
+            self.signal(group, signal.SIGTERM)
+            _until(lambda: not self.processes(group))
+        if not _until(lambda: self._killed(group)):
+            raise LabError(f"{group}: processes {self.processes(group)} do not end; are they stuck in the kernel?")
+
+    def remove(self, group: str) -> None:
+        """End its processes and remove the group, with the groups in it, where it is there."""
+        self.end(group)
+        for folder in (root / group for root in self._roots):
+            if not _until(partial(_removed, folder)):
+                raise LabError(f"{folder}: cannot be removed; what still uses it?")
+
+    def _killed(self, group: str) -> bool:
+        self.signal(group, signal.SIGKILL)
+        return not self.processes(group)
+
+
+class V1(Cgroups):
+    """A mount a controller."""
+
+    def __init__(self, cpu: Path, cpuacct: Path, memory: Path) -> None:
+        super().__init__((cpu, cpuacct, memory))
+        self._cpu, self._cpuacct, self._memory = cpu, cpuacct, memory
+
+    def set_cpus(self, group: str, cpus: float) -> None:
+        period_us = quota_period_us(cpus)
+        _write(self._cpu / group / "cpu.cfs_quota_us", "-1")  # no quota of the old period may exceed what is allowed
+        _write(self._cpu / group / "cpu.cfs_period_us", str(period_us))
+        _write(self._cpu / group / "cpu.cfs_quota_us", str(round(cpus * period_us)))
+
+    def set_memory(self, group: str, limit_bytes: int | None) -> None:
+        _write(self._memory / group / "memory.limit_in_bytes", str(-1 if limit_bytes is None else limit_bytes))
+
+    def usage(self, group: str) -> dict[str, Any]:
+        return {"path": str(self._cpuacct / group / "cpuacct.usage"), "unit_s": 1e-9}
+
+    def memory(self, group: str, limit_bytes: int) -> dict[str, Any]:
+        folder = self._memory / group
+        files = {"usage": str(folder / "memory.usage_in_bytes"), "stat": str(folder / "memory.stat")}
+        return {**files, "limit_bytes": limit_bytes}
+
+
+class V2(Cgroups):
+    """One mount of all controllers."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__((root,))
+        self._root = root
+
+    def make(self, group: str) -> None:
+        super().make(group)
+        for parent in reversed(Path(group).parents):
+            _write(self._root / parent / "cgroup.subtree_control", "+cpu +memory")
+
+    def set_cpus(self, group: str, cpus: float) -> None:
+        period_us = quota_period_us(cpus)
+        _write(self._root / group / "cpu.max", f"{round(cpus * period_us)} {period_us}")
+
+    def set_memory(self, group: str, limit_bytes: int | None) -> None:
+        _write(self._root / group / "memory.max", "max" if limit_bytes is None else str(limit_bytes))
+
+    def usage(self, group: str) -> dict[str, Any]:
+        return {"path": str(self._root / group / "cpu.stat"), "key": "usage_usec", "unit_s": 1e-6}
+
+    def memory(self, group: str, limit_bytes: int) -> dict[str, Any]:
+        folder = self._root / group
+        return {
+            "usage": str(folder / "memory.current"),
+            "stat": str(folder / "memory.stat"),
+            "limit_bytes": limit_bytes,
+        }
+
+
+def mounted(mountinfo: str) -> Cgroups:
+    """The control groups of a machine, of the version that has its processors; /proc/self/mountinfo.
+
+    Raises LabError where there are none.
+    """
+    points: dict[str, Path] = {}
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        point, (kind, _, options) = Path(left.split()[4]), right.split(" ", 2)
+        if kind == "cgroup2" and "cpu" in _words(point / "cgroup.controllers"):
+            return V2(point)
+        if kind == "cgroup":
+            points.update({name: point for name in options.split(",") if name in _CONTROLLERS})
+    if missing := [name for name in _CONTROLLERS if name not in points]:
+        raise LabError(f"no control groups for {', '.join(missing)}; mount cgroup2 at /sys/fs/cgroup")
+    return V1(points["cpu"], points["cpuacct"], points["memory"])
+
+
+def _words(file: Path) -> list[str]:
+    try:
+        return file.read_text().split()
+    except OSError:
+        return []
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise LabError(f"{file}: does not take {text} ({error.strerror})") from error
+
+
+def _removed(folder: Path) -> bool:
+    """A group with processes that are about to end is busy for a moment."""
+    try:
+        for each in (*sorted(path for path in folder.rglob("*") if path.is_dir())[::-1], folder):
+            each.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _until(done: Callable[[], bool]) -> bool:
+    end_s = time.monotonic() + _PATIENCE_S
+    while not done():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(_PAUSE_S)
+    return True

@@ -1,0 +1,154 @@
+"""The sensors of one emulated device: ``python -m planner.lab.meter CONFIG.json``, for as long as CONFIG.json exists.
+
+Runs in the device's network namespace and outside of its control group. Every period it reads the group's CPU time and
+the interface's bytes, and writes what the device's power monitors and /proc would say (``planner.lab.power``,
+``planner.lab.tree``). Only the standard library and nothing heavy: there is one of these for each device. Keys of
+CONFIG.json, which is read again whenever it is replaced (as a whole: write beside it and rename):
+
+    tree       folder to write into, the device's PLANNER_SYSFS_ROOT
+    kind       kind of device, a key of planner.lab.power.MODELS
+    usage      CPU time of the control group: {"path", "unit_s", "key"}; key: line of a version 2 cpu.stat, or absent
+    interface  network interface whose bytes count, such as "eth0"
+    cpus       processors that the device may use, its quota
+    power      values in the place of the kind's own, see planner.lab.power.from_table; may be empty
+    seed       of the noise
+    memory     {"usage", "stat", "limit_bytes"}: the group's memory controller's files, its limit; absent without one
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from planner.errors import LabError, PlannerError
+from planner.lab import monitors, power, tree
+from planner.lab.sources import Sources
+
+#: Seconds between two looks at the memory, which is slow to tell and to change.
+MEMORY_PERIOD_S = 1.0
+
+
+class Config(NamedTuple):
+    """CONFIG.json, read and checked; see this module."""
+
+    tree: str
+    kind: str
+    usage: Mapping[str, Any]
+    interface: str
+    cpus: float
+    model: power.PowerModel
+    seed: int
+    memory: Mapping[str, Any] | None
+
+
+def load_config(path: str) -> Config:
+    """Raises LabError for what cannot be read or misses something, FileNotFoundError where there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        return Config(
+            found["tree"], found["kind"], found["usage"], found["interface"], float(found["cpus"]),
+            power.from_table(found["kind"], found["power"]), int(found["seed"]), found.get("memory"),
+        )  # fmt: skip
+    except KeyError as error:
+        raise LabError(f"{path}: has no {error}; `planner lab up` writes it anew") from None
+    except (ValueError, TypeError) as error:
+        raise LabError(f"{path}: {error}; `planner lab up` writes it anew") from None
+
+
+class Meter:
+    """Turns counts into files, one period after the other."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._random = Random(config.seed)
+        self._sources = Sources(config.usage, config.interface, config.memory)
+        self._before = self._sources.counts()
+        self._busy_s = self._owed_s = self._lasted_s = 0.0
+        self._memory_due_s = self._before.at_s
+        self._memory: dict[str, str] = {}
+        tree.plant(config.tree, config.kind)
+        if config.memory is None:
+            tree.show_own(config.tree, "proc/meminfo")
+        texts = self._texts(0.0, 0.0)
+        self._files = tree.Files(config.tree, texts)
+        self._files.write(texts)
+
+    def tick(self) -> None:
+        """Write what the time since the tick before says. Raises LabError."""
+        before, self._before = self._before, self._sources.counts()
+        lasted_s = self._before.at_s - before.at_s
+        utilisation = max(0.0, self._before.cpu_s - before.cpu_s) / lasted_s / self.config.cpus
+        bytes_per_s = max(0, self._before.network_bytes - before.network_bytes) / lasted_s
+        self._load(utilisation, lasted_s)
+        self._files.write(self._texts(utilisation, bytes_per_s))
+
+    def close(self) -> None:
+        """Take the readings away: a device that is switched off has none."""
+        self._files.close()
+
+    def _load(self, utilisation: float, lasted_s: float) -> None:
+        """A quota is granted in lumps, so that a period may hold more than its share: the rest counts in the next."""
+        due_s = self._owed_s + utilisation * lasted_s
+        busy_s = min(due_s, lasted_s)
+        self._owed_s = min(due_s - busy_s, lasted_s)
+        self._busy_s += busy_s
+        self._lasted_s += lasted_s
+
+    def _texts(self, utilisation: float, bytes_per_s: float) -> dict[str, str]:
+        config = self.config
+        total_w = power.watts(config.model, utilisation, bytes_per_s, self._random)
+        dynamic_w = min(total_w, config.model.dynamic_w * utilisation)
+        if config.memory and self._before.at_s >= self._memory_due_s:
+            self._memory_due_s = self._before.at_s + MEMORY_PERIOD_S
+            text = tree.meminfo(config.memory["limit_bytes"], self._sources.memory_bytes())
+            self._memory = {"proc/meminfo": text}
+        load = {"proc/stat": tree.stat(config.cpus, self._busy_s, self._lasted_s)}
+        return monitors.readings(config.kind, total_w, dynamic_w) | load | self._memory
+
+
+def run(path: str) -> None:
+    """Meter until the file at ``path`` is gone. Raises LabError."""
+    stamp, meter = _stamp(path), Meter(load_config(path))
+    try:
+        due_s = time.monotonic()
+        while True:
+            due_s = max(due_s + meter.config.model.period_s, time.monotonic())
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            stamp_now = _stamp(path)
+            if stamp_now != stamp:
+                stamp, meter.config = stamp_now, load_config(path)
+            meter.tick()
+    except FileNotFoundError:
+        return
+    finally:
+        meter.close()
+
+
+def main(arguments: list[str]) -> int:
+    """The program. SIGTERM and SIGINT end it as the end of CONFIG.json does."""
+    if len(arguments) != 1:
+        print("usage: python -m planner.lab.meter CONFIG.json", file=sys.stderr)
+        return 2
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    try:
+        run(arguments[0])
+    except (PlannerError, OSError) as error:
+        print(f"lab meter: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """Changes when a file is replaced. Raises FileNotFoundError."""
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_ino
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

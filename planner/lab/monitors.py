@@ -1,0 +1,114 @@
+"""The power monitors of each kind of device: INA3221 chips in sysfs, their rails, and what they say of its watts.
+
+Laid out as ``profilers.sensors.ina3221`` finds them on real boards, so that the product reads one total of the board or
+the module and nothing tells an emulated device's sensor code from a real one's.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Rail(NamedTuple):
+    """A supply that a monitor watches.
+
+    millivolts: taken as constant; step_ma: what the lowest bit of the chip is worth, 40 uV over the shunt (4 mA at
+    10 milliohm); idle_share, dynamic_share: its part of the device's watts at rest and of those that load adds.
+    """
+
+    label: str
+    millivolts: int
+    step_ma: int
+    idle_share: float
+    dynamic_share: float
+
+
+class Monitors(NamedTuple):
+    """The INA3221 chips of a kind of device: rails by folder below the driver's, an unused channel None.
+
+    hwmon: whether in the layout of JetPack 5 on (mV, mA) rather than that up to JetPack 4 (mW); see
+    ``profilers.sensors.ina3221``.
+    """
+
+    hwmon: bool
+    chips: Mapping[str, tuple[Rail | None, ...]]
+
+
+#: Folders and rails as Jetsons have them. Voltages and steps are those whose multiples public tegrastats lines show;
+#: shares are such lines' too, idle and busy, rounded, and with the GPU's part of the load given to the processor.
+MONITORS = {
+    # A PC has no such chip: the total of a TX2's carrier board stands in for the meter at its plug.
+    "pc": Monitors(False, {"0-0042/iio:device0": (Rail("VDD_MUX", 12000, 4, 1.0, 1.0),)}),
+    "tx1": Monitors(False, {"1-0040/iio:device0": (
+        Rail("VDD_IN", 4750, 4, 1.0, 1.0), Rail("VDD_GPU", 4750, 4, 0.01, 0.0), Rail("VDD_CPU", 4750, 4, 0.03, 0.6))}),
+    "tx2": Monitors(False, {
+        "0-0040/iio:device0": (
+            Rail("VDD_SYS_GPU", 19150, 4, 0.08, 0.0), Rail("VDD_SYS_SOC", 19150, 4, 0.25, 0.1),
+            Rail("VDD_4V0_WIFI", 19150, 2, 0.0, 0.0)),
+        "0-0041/iio:device1": (
+            Rail("VDD_IN", 19150, 2, 1.0, 1.0), Rail("VDD_SYS_CPU", 19150, 4, 0.05, 0.6),
+            Rail("VDD_SYS_DDR", 19150, 4, 0.18, 0.1))}),
+    "nano": Monitors(False, {"6-0040/iio:device0": (
+        Rail("POM_5V_IN", 5080, 8, 1.0, 1.0), Rail("POM_5V_GPU", 5080, 8, 0.02, 0.0),
+        Rail("POM_5V_CPU", 5080, 8, 0.2, 0.6))}),
+    "xavier-nx": Monitors(False, {"7-0040/iio:device0": (
+        Rail("VDD_IN", 5000, 8, 1.0, 1.0), Rail("VDD_CPU_GPU_CV", 5000, 8, 0.14, 0.65),
+        Rail("VDD_SOC", 5000, 8, 0.22, 0.1))}),
+    "agx-xavier": Monitors(False, {
+        "1-0040/iio:device0": (
+            Rail("GPU", 9000, 8, 0.0, 0.0), Rail("CPU", 9000, 8, 0.07, 0.7), Rail("SOC", 9000, 8, 0.28, 0.1)),
+        "1-0041/iio:device1": (
+            Rail("CV", 9000, 8, 0.0, 0.0), Rail("VDDRQ", 9000, 8, 0.05, 0.1), Rail("SYS5V", 5020, 8, 0.6, 0.1))}),
+    "orin-nano": Monitors(True, {"1-0040/hwmon/hwmon1": (
+        Rail("VDD_IN", 5025, 8, 1.0, 1.0), Rail("VDD_CPU_GPU_CV", 5025, 8, 0.11, 0.65),
+        Rail("VDD_SOC", 5025, 8, 0.31, 0.1))}),
+    "agx-orin": Monitors(True, {
+        "1-0040/hwmon/hwmon3": (
+            Rail("VDD_GPU_SOC", 20000, 20, 0.34, 0.1), Rail("VDD_CPU_CV", 20000, 20, 0.06, 0.7),
+            Rail("VIN_SYS_5V0", 5040, 20, 0.56, 0.1)),
+        "1-0041/hwmon/hwmon4": (None, Rail("VDDQ_VDD2_1V8AO", 5020, 20, 0.04, 0.1), None)}),
+}  # fmt: skip
+
+
+def labels(kind: str) -> dict[str, str]:
+    """Text by file of what never changes: which rails there are and, in the newer layout, their millivolts."""
+    hwmon, chips = MONITORS[kind]
+    texts = {}
+    for folder, rails in chips.items():
+        for number, rail in enumerate(rails):
+            label = rail.label if rail else "NC"
+            if hwmon:
+                texts[f"{_driver(hwmon)}/{folder}/in{number + 1}_label"] = label
+                texts[f"{_driver(hwmon)}/{folder}/in{number + 1}_input"] = str(rail.millivolts if rail else 0)
+            else:
+                texts[f"{_driver(hwmon)}/{folder}/rail_name_{number}"] = label
+    return texts
+
+
+def readings(kind: str, total_w: float, dynamic_w: float) -> dict[str, str]:
+    """Text by file of a moment's power: every rail, in whole steps of its monitor.
+
+    total_w: watts of the device; dynamic_w: those of them that load added.
+    """
+    hwmon, chips = MONITORS[kind]
+    texts = {}
+    for folder, rails in chips.items():
+        for number, rail in enumerate(rails):
+            if rail is None:
+                continue
+            rail_w = rail.idle_share * (total_w - dynamic_w) + rail.dynamic_share * dynamic_w
+            milliamperes = quantised_ma(rail, rail_w)
+            if hwmon:
+                texts[f"{_driver(hwmon)}/{folder}/curr{number + 1}_input"] = str(milliamperes)
+            else:
+                milliwatts = round(rail.millivolts * milliamperes / 1000)
+                texts[f"{_driver(hwmon)}/{folder}/in_power{number}_input"] = str(milliwatts)
+    return texts
+
+
+def quantised_ma(rail: Rail, rail_w: float) -> int:
+    """The current that the monitor reports: the nearest whole step, never below 0."""
+    return rail.step_ma * max(0, round(rail_w * 1e6 / rail.millivolts / rail.step_ma))
+
+
+def _driver(hwmon: bool) -> str:
+    return "sys/bus/i2c/drivers/" + ("ina3221" if hwmon else "ina3221x")

@@ -1,0 +1,147 @@
+"""Hosts in network namespaces around one switch, a namespace of its own. Needs root, ip and tc."""
+
+import ipaddress
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from planner.errors import LabError
+from planner.lab import shaping
+
+BRIDGE = "bridge"
+#: The device's own name for its one port.
+PORT = "eth0"
+PREFIX_BITS = 24
+#: Routes wider than this are shadowed by a lab's network, not taken by it.
+_WIDE_BITS = 16
+#: The largest buffer that the kernel hands to a port in one piece, unless told otherwise.
+_BUFFER_BYTES = 65536
+
+
+def add_space(space: str) -> None:
+    """A new namespace, in which only the loopback is up."""
+    ip("netns", "add", space)
+    ip("-n", space, "link", "set", "lo", "up")
+
+
+def remove_space(space: str) -> None:
+    """Its interfaces go with it."""
+    ip("netns", "del", space)
+
+
+def spaces() -> list[str]:
+    """Names of all namespaces of this machine."""
+    return [entry["name"] for entry in _json("netns", "list")]
+
+
+def add_switch(space: str) -> None:
+    """A new namespace with a bridge in it."""
+    add_space(space)
+    ip("-n", space, "link", "add", BRIDGE, "type", "bridge")
+    ip("-n", space, "link", "set", BRIDGE, "up")
+
+
+def plug(switch: str, port: str, space: str, address: str) -> None:
+    """A cable from a new port of the switch to the device's ``eth0``."""
+    _cable(("-n", space), PORT, switch, port)
+    _address(("-n", space), PORT, address)
+
+
+def plug_here(switch: str, port: str, interface: str, address: str) -> None:
+    """A cable from a new port of the switch to this machine itself."""
+    _cable((), interface, switch, port)
+    _address((), interface, address)
+
+
+def unplug_here(interface: str) -> None:
+    """Take the cable to this machine away, where there is one."""
+    if any(link["ifname"] == interface for link in _json("link", "show")):
+        ip("link", "del", interface)
+
+
+def unplug(switch: str, port: str) -> None:
+    """Take a device's cable away, where there is one."""
+    if has_port(switch, port):
+        ip("-n", switch, "link", "del", port)
+
+
+def has_port(switch: str, port: str) -> bool:
+    """Whether the switch has that port, connected or not."""
+    return any(link["ifname"] == port for link in _json("-n", switch, "link", "show"))
+
+
+def connect(switch: str, port: str, up: bool) -> None:
+    """Put a cable in or pull it; the device keeps its address and its routes."""
+    ip("-n", switch, "link", "set", port, "up" if up else "down")
+
+
+def connected(switch: str) -> set[str]:
+    """Ports of the switch whose cable is in."""
+    return {link["ifname"] for link in _json("-n", switch, "link", "show") if "UP" in link["flags"]}
+
+
+def shape(
+    switch: str, port: str, space: str, rate_bytes_per_s: float, targets: Mapping[str, float], delay_s: float = 0.0
+) -> None:
+    """Give a device's cable its rate in both directions, and slower ones to the addresses in ``targets``."""
+    _tc(switch, shaping.one_rate(port, rate_bytes_per_s, delay_s))
+    # A class sends whole buffers at once; tbf cuts them to its bucket by itself.
+    ip("-n", space, "link", "set", PORT, "gso_max_size", str(shaping.BUCKET_BYTES if targets else _BUFFER_BYTES))
+    if not targets:
+        _tc(space, shaping.one_rate(PORT, rate_bytes_per_s))
+        return
+    with suppress(LabError):  # there is none yet
+        _run("tc", "-n", space, "qdisc", "del", "dev", PORT, "root")
+    _tc(space, shaping.rates_by_target(PORT, rate_bytes_per_s, targets))
+
+
+def free_network(networks: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4Network:
+    """The first of these that no route of this machine leads to. Raises LabError."""
+    routes = [entry["dst"] for entry in _json("-4", "route", "show", "table", "all")]
+    taken = [ipaddress.ip_network(route) for route in routes if route[0].isdigit()]
+    narrow = [network for network in taken if network.prefixlen >= _WIDE_BITS]
+    for network in networks:
+        if not any(network.overlaps(other) for other in narrow):
+            return network
+    raise LabError("no network for a lab is free; take one down with `planner lab down`")
+
+
+def ip(*arguments: str) -> None:
+    """Run ip(8). Raises LabError with what it said."""
+    _run("ip", *arguments)
+
+
+def _cable(where: tuple[str, ...], interface: str, switch: str, port: str) -> None:
+    ip(*where, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", switch)
+    ip("-n", switch, "link", "set", port, "master", BRIDGE, "up")
+
+
+def _address(where: tuple[str, ...], interface: str, address: str) -> None:
+    network = ipaddress.ip_interface(f"{address}/{PREFIX_BITS}")
+    # The same after it was built again: others remember it.
+    ip(*where, "link", "set", interface, "address", f"02:00:{network.ip.packed.hex(':')}")
+    ip(*where, "address", "add", str(network), "dev", interface)
+    ip(*where, "link", "set", interface, "up")
+    # A namespace inherits the machine's congestion control; devices at the edge use the kernel's default.
+    route = (str(network.network), "dev", interface, "src", address, "congctl", "cubic")
+    ip(*where, "route", "change", *route)
+
+
+def _tc(space: str, commands: Iterable[shaping.Command]) -> None:
+    for command in commands:
+        _run("tc", "-n", space, *command)
+
+
+def _json(*arguments: str) -> list[Any]:
+    found: list[Any] = json.loads(_run("ip", "-j", *arguments) or "[]")
+    return [entry for entry in found if entry]
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise LabError(f"`{' '.join(command)}` failed: {said}")
+    return done.stdout

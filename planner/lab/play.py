@@ -1,0 +1,36 @@
+"""A schedule, played: each change when its time has come."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from planner.lab.lab import Lab
+from planner.lab.spec import Change
+from planner.units import number
+
+
+def play(lab: Lab, schedule: Sequence[Change], speed: float, say: Callable[[str], None]) -> None:
+    """Make every change, the schedule's seconds passing ``speed`` times as fast. Says each; Ctrl-C says where it ends.
+
+    Raises LabError before the first change where the lab lacks a device.
+    """
+    for change in schedule:
+        lab.board(change.device)
+    began_s = time.monotonic()
+    made = 0
+    try:
+        for change in schedule:
+            time.sleep(max(0.0, began_s + change.at_s / speed - time.monotonic()))
+            lab.set(change.device, change.rate_bytes_per_s, change.cpus)
+            made += 1
+            say(describe(change))
+    except KeyboardInterrupt:
+        now_s = (time.monotonic() - began_s) * speed
+        say(f"stopped at {now_s:.1f} s, after {made} of {len(schedule)} changes; the lab stays as it is now")
+        raise
+
+
+def describe(change: Change) -> str:
+    """A change as a line."""
+    parts = [] if change.rate_bytes_per_s is None else [number(change.rate_bytes_per_s * 8, "bit/s")]
+    parts += [] if change.cpus is None else [f"{change.cpus:g} cpus"]
+    return f"{change.at_s:g} s: {change.device} {', '.join(parts)}"

@@ -1,0 +1,88 @@
+"""What an emulated device draws: a stated physical model, and its constants by kind of device.
+
+P = idle + dynamic * utilisation + joules per byte * bytes per second + noise, linear in its parts as Eq. 1 of Gu et
+al. is. Utilisation is the device's CPU time over what its quota allows, so 1 is a device that is fully used: the
+processor stands for whatever computes on a device of that kind, its GPU included.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import NamedTuple
+
+
+class PowerModel(NamedTuple):
+    """What a device draws.
+
+    idle_w: watts of a device that does nothing; dynamic_w: watts that full use of its processors adds;
+    joules_per_byte: its network's, for bytes sent and bytes received; noise_w: standard deviation of a reading;
+    period_s: seconds between two readings of the sensor, each a mean over them.
+    """
+
+    idle_w: float
+    dynamic_w: float
+    joules_per_byte: float
+    noise_w: float
+    period_s: float
+
+
+#: 0.5 W for a gigabit link that is full in one direction: an assumption, of the order of a gigabit transceiver.
+JOULES_PER_BYTE = 4e-9
+#: Slower than the real chip, which is read in milliseconds, so that many meters cost one machine little.
+PERIOD_S = 0.1
+
+#: idle_w is what public tegrastats lines of idle boards say (input rail, or the sum of the rails of an AGX), idle_w +
+#: dynamic_w NVIDIA's power budget of the module in its usual mode, noise_w about half a step of the total's sensor.
+MODELS = {
+    # No public figure for the paper's PC (Core i7-2600, GTX 1050, read by an HPM-300A at the wall): an idle desktop of
+    # its age is assumed to draw 35 W; the board power that NVIDIA states for a GTX 1050 is 75 W.
+    "pc": PowerModel(35.0, 75.0, JOULES_PER_BYTE, 0.5, PERIOD_S),
+    # VDD_IN 2.53 to 2.70 W idle (test of DataDog's agent); the data sheet says 6 to 15 W: 10 W.
+    "tx1": PowerModel(2.6, 7.4, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    # VDD_IN 3.02 W idle (onnxruntime issue 3240); Max-P 15 W.
+    "tx2": PowerModel(3.0, 12.0, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    # POM_5V_IN 0.9 to 1.75 W idle (DataDog's agent, a Prometheus collector's test); 10 W mode.
+    "nano": PowerModel(1.6, 8.4, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    # VDD_IN 5.08 W idle (docstring of a Jetson collector); 15 W mode, of which a burn test reaches 13.8 W.
+    "xavier-nx": PowerModel(5.0, 10.0, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    # Sum of the rails 3.11 W idle (DataDog's agent); 30 W mode.
+    "agx-xavier": PowerModel(3.1, 26.9, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    # VDD_IN 4.82 W idle (test of beszel); 15 W mode.
+    "orin-nano": PowerModel(4.8, 10.2, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    # Sum of the rails 7.13 W idle (README of catid); 50 W mode.
+    "agx-orin": PowerModel(7.1, 42.9, JOULES_PER_BYTE, 0.1, PERIOD_S),
+}  # fmt: skip
+
+#: Least and greatest value of each key, and its unit.
+LIMITS = {
+    "idle_w": (0.1, 1e4, "W"),  # no computer runs on nothing, and the product takes 0 W for a broken sensor
+    "dynamic_w": (0.0, 1e4, "W"),
+    "joules_per_byte": (0.0, 1e-3, "J"),
+    "noise_w": (0.0, 1e3, "W"),
+    "period_s": (0.02, 10.0, "s"),
+}
+
+
+def from_table(kind: str, table: Mapping[str, object]) -> PowerModel:
+    """The model of a kind of device with the keys of a table in the place of its own.
+
+    Raises ValueError, naming the key, the value and the remedy, for the first that is wrong.
+    """
+    if kind not in MODELS:
+        raise ValueError(f'kind "{kind}" has no power model and no sensor; choose one of {", ".join(MODELS)}')
+    return MODELS[kind]._replace(**{key: _value(key, value) for key, value in table.items()})
+
+
+def watts(model: PowerModel, utilisation: float, bytes_per_s: float, random: Random) -> float:
+    """Watts of one reading, never below 0. utilisation: 0..1, mean since the reading before; bytes_per_s: sent and
+    received together; random: the source of the noise."""
+    drawn_w = model.idle_w + model.dynamic_w * utilisation + model.joules_per_byte * bytes_per_s
+    return max(0.0, drawn_w + random.gauss(0.0, model.noise_w))
+
+
+def _value(key: str, value: object) -> float:
+    if key not in LIMITS:
+        raise ValueError(f'power has no key "{key}"; its keys are {", ".join(LIMITS)}')
+    least, greatest, unit = LIMITS[key]
+    if isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= greatest:
+        return float(value)
+    raise ValueError(f"{key} is {value!r}; write a number of {least:g} to {greatest:g} ({unit})")

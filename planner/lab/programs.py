@@ -1,0 +1,51 @@
+"""What this machine must offer for a lab: Linux, root, programs, shapers in the kernel."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from planner.errors import LabError
+
+#: Each with the package it comes in, as Debian and Ubuntu call it.
+PACKAGES = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "sshd": "openssh-server",
+    "ssh-keygen": "openssh-client",
+    "iperf3": "iperf3",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "setsid": "util-linux",
+    "mount": "mount",
+}
+
+
+def find_program(name: str) -> str | None:
+    """Where a program is; sshd is often outside of the path."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+
+
+def require_machine() -> None:
+    """Raises LabError with what to install or do."""
+    if sys.platform != "linux":
+        raise LabError(f"a lab needs Linux, this is {sys.platform}; run it in a virtual machine with Linux")
+    if os.geteuid() != 0:
+        raise LabError("a lab needs root for its networks and control groups; run it with sudo")
+    missing = [name for name in PACKAGES if find_program(name) is None]
+    if missing:
+        packages = dict.fromkeys(PACKAGES[name] for name in missing)
+        raise LabError(f"not installed: {', '.join(missing)}; remedy: apt install {' '.join(packages)}")
+    if not _runs("unshare", "--mount", "--net", "true"):
+        raise LabError("root may make no namespaces here; is this a container? start it with --privileged")
+
+
+def require_shaper(kind: str, *options: str) -> None:
+    """Raises LabError where this kernel does not have that queueing discipline."""
+    if not _runs("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", kind, *options):
+        extra = ', or remove "delay" from the spec' if kind == "netem" else ""
+        raise LabError(f"this kernel has no {kind}; load it with `modprobe sch_{kind}`{extra}")
+
+
+def _runs(*command: str) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0

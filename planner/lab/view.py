@@ -1,0 +1,49 @@
+"""A lab's devices as a table and as JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from planner import units
+from planner.lab.lab import Seen
+from planner.views import tables
+
+
+def table(seen: Sequence[Seen]) -> Table:
+    """A row a device."""
+    columns = ("device", "kind", "address", "rate", "cpus", "memory", "state", "sshd", "emulated power")
+    made = tables.table("lab", columns, left=("device", "kind", "state", "sshd"))
+    for device, address, condition in seen:
+        made.add_row(
+            device.name,
+            device.kind,
+            address,
+            units.number(device.rate_bytes_per_s * 8, "bit/s"),
+            f"{device.cpus:g}",
+            units.bytes_text(device.memory_bytes),
+            condition.state,
+            "alive" if condition.sshd else "dead",
+            units.watts(condition.power_w),
+        )
+    return made
+
+
+def to_json(seen: Sequence[Seen]) -> dict[str, Any]:
+    """The same, in units of the names."""
+    return {
+        "devices": {
+            device.name: {
+                "kind": device.kind,
+                "address": address,
+                "rate_bytes_per_s": device.rate_bytes_per_s,
+                "cpus": device.cpus,
+                "memory_bytes": device.memory_bytes,
+                "state": condition.state,
+                "sshd": condition.sshd,
+                "power_w": condition.power_w,
+                "power_source": None if condition.power_w is None else "emulated",
+            }
+            for device, address, condition in seen
+        }
+    }

@@ -1,0 +1,257 @@
+"""A scoreboard as tables within 120 columns, its summary within 80, and everything it holds as JSON."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.audit import paper
+from planner.audit.judged import Judged
+from planner.audit.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
+from planner.audit.selections import Selection
+from planner.audit.tallies import Hits, Spread, Tally
+from planner.clusters import ClusterConfig
+from planner.units import percent, seconds
+from planner.views.tables import EMULATED_NOTE, marked, stack, table
+from planner.wattage import emulated
+
+TIES_NOTE = "ties: the best one, or one that the measurements cannot tell from it (95 %)"
+DRIFT_NOTE = (
+    "drift removed: predicted again from each device's processor time a gradient in that very run; errors are medians "
+    "over repetitions"
+)
+RULES_NOTE = (
+    "rules: those without watts of their own take the watts under load; by FLOPS counts processors alone; "
+    "α and β are fitted to these very measurements, which favours them"
+)
+#: Errors in the summary.
+SUMMED_UP = (("alone", True, ("step", "power")), ("clusters", False, ("time", "power", "energy")))
+#: Where rows of watts stand in for a whole device.
+WATTS = ("power", "energy", "edp")
+
+
+def render(board: Scoreboard, top: int = 10) -> RenderableType:
+    """All tables; of configurations and of misses the ``top`` worst (0: all)."""
+    tables = [
+        _summary(board), _errors(board), _errors_by_group(board), _rules(board), _breakdown(board),
+        _configurations(board, top),
+    ]  # fmt: skip
+    missed = [each for each in board.ours.selections if not each.hit]
+    if missed:
+        tables.append(_missed(board, sorted(missed, key=lambda each: -each.regret), top))
+    return stack(tables, [*_notes(board), Text(DRIFT_NOTE), Text(RULES_NOTE)])
+
+
+def summary(board: Scoreboard) -> RenderableType:
+    """The main figures beside the paper's, within 80 columns."""
+    return stack([_summary(board)], _notes(board))
+
+
+def to_json(board: Scoreboard) -> dict[str, Any]:
+    """{"audits", "emulated", "summary", "rules", "configurations", "paper"}; what is unknown is null."""
+    made: dict[str, Any] = _plain(
+        {
+            "audits": {
+                label: {
+                    "steps": steps,
+                    "fitted": board.tuned[label],
+                    "extrapolations": [{**e._asdict(), "error": e.error} for e in board.extrapolations[label]],
+                    "overheads": [{**each._asdict(), "share": each.share} for each in board.overheads[label]],
+                }
+                for label, steps in board.steps.items()
+            },
+            "emulated": board.emulated,
+            "summary": {
+                "selections": board.ours.tally,
+                "breakdown": {group: board.breakdown(group) for group in GROUPS},
+                "errors": _errors_json(board),
+                "errors_by": {
+                    group: {name: _errors_json(board, **{group: name}) for name in board.names(group)}
+                    for group in ERROR_GROUPS
+                },
+                "worst_run": {"alone": board.worst_run(alone=True), "clusters": board.worst_run(alone=False)},
+                "extrapolation": board.extrapolated(),
+            },
+            "rules": {
+                name: {"summary": rule.tally, "errors": rule.errors, "selections": rule.selections}
+                for name, rule in board.rules.items()
+            },
+            "configurations": board.configurations,
+            "paper": {**paper.REPORTED._asdict(), "by_model": {"best": paper.BEST, "step_error": paper.STEP_ERROR},
+                      "source": paper.SOURCE},
+        }
+    )
+    return made
+
+
+def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
+    return {who: board.errors(alone, **where) for who, alone in (("alone", True), ("clusters", False))}
+
+
+def _summary(board: Scoreboard) -> Table:
+    made = table(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
+    told, ours, mark = paper.REPORTED, board.ours.tally, "*" * board.emulated
+    if ours is not None:
+        made.add_row("best one chosen", _hits(ours.best), percent(told.best, 2))
+        made.add_row("  with ties", _hits(ours.best_tied), "-")
+        made.add_row("best among the first two", _hits(ours.first_two), percent(told.first_two, 2))
+        made.add_row("  with ties", _hits(ours.first_two_tied), "-")
+        regrets = f"{100 * ours.mean_regret:.1f}, {100 * ours.median_regret:.1f}, {percent(ours.worst.regret)}"
+        made.add_row("regret: mean, median, worst", regrets, "-")
+        made.add_row("rank correlation (τ)", _tau(ours.mean_tau), "-")
+    for who, alone, quantities in SUMMED_UP:
+        for quantity, errors in board.errors(alone).items():
+            if quantity in quantities:
+                marks = mark if quantity in WATTS else ""
+                reported = {"step": told.step_error, "power": told.power_error}.get(quantity) if alone else None
+                made.add_row(f"error of {quantity}{marks}, {who}: mean, worst", _error(errors.raw), _range(reported))
+                made.add_row("  drift removed", _error(errors.steady), "-")
+    made.add_row("error of extrapolation: mean, worst", _error(board.extrapolated()), "-")
+    shares = [each.share for found in board.overheads.values() for each in found]
+    made.add_row("profiling, of the training", _range((min(shares), max(shares))), _range(told.overhead))
+    return made
+
+
+def _errors(board: Scoreboard) -> Table:
+    columns = ("errors", "number", "mean", "worst", "median (range)")
+    drifted = ("no drift", "worst", "median (range)")
+    made = table("predicted / measured - 1 of all configurations", (*columns, *drifted), left=("errors",))
+    for who, alone in (("alone", True), ("clusters", False)):
+        for quantity, errors in board.errors(alone).items():
+            if errors.raw and errors.steady:
+                marks = "*" * (board.emulated and quantity in WATTS)
+                cells = (cell for spread in errors if spread for cell in _spread(spread))
+                made.add_row(f"{who}: {quantity}{marks}", str(errors.raw.number), *cells)
+        worst = board.worst_run(alone)
+        made.add_row(f"{who}: time of one run", "", "", percent(worst if worst is None else abs(worst)))
+    return made
+
+
+def _errors_by_group(board: Scoreboard) -> Table:
+    watts = f"power{'*' * board.emulated}, clusters"
+    columns = ("", "step, alone", "no drift", "time, clusters", "no drift", watts, "no drift", "paper: step")
+    made = table("mean and worst errors by model and audit", columns, left=("",))
+    for group in ERROR_GROUPS:
+        for name in board.names(group):
+            alone, clusters = (board.errors(who, **{group: name}) for who in (True, False))
+            cells = (_error(each) for errors in (alone["step"], clusters["time"], clusters["power"]) for each in errors)
+            told = paper.STEP_ERROR.get(name) if group == "model" else None
+            made.add_row(f"{group} {name}", *cells, percent(told, 2))
+    return made
+
+
+def _rules(board: Scoreboard) -> Table:
+    columns = ("rule", "of", *_TALLY, "time", f"power{'*' * board.emulated}")
+    title = "selections by each rule, and its mean and worst error of time and power over clusters"
+    made = table(title, columns, left=("rule",))
+    for name, rule in board.rules.items():
+        if rule.tally is not None:
+            errors = (_error(rule.errors[metric]) for metric in ("time", "power"))
+            made.add_row(name, str(rule.tally.best.of), *_tally(rule.tally), *errors)
+    return made
+
+
+def _breakdown(board: Scoreboard) -> Table:
+    made = table("our selections by model, audit and metric", ("", "of", *_TALLY, "paper: best"), left=("",))
+    for group in GROUPS:
+        for name, found in board.breakdown(group).items():
+            told = paper.BEST.get(name) if group == "model" else None
+            made.add_row(f"{group} {name}", str(found.best.of), *_tally(found), percent(told, 2))
+    return made
+
+
+def _configurations(board: Scoreboard, top: int) -> Table:
+    worst = sorted(board.configurations, key=lambda each: -abs(each.figures["time"].error or 0.0))
+    shown = worst[: top or None]
+    columns = ("configuration", "time", "predicted", "error", "no drift", f"power{'*' * board.emulated}",
+               "farthest off", "cycle", "predicted", "goes to")  # fmt: skip
+    title = f"worst {len(shown)} of {len(worst)} configurations by the error of their time"
+    made = table(title, columns, left=("configuration", "farthest off", "goes to"))
+    for each in shown:
+        time, cycle = each.figures["time"], each.workers[each.off].cycle_s
+        made.add_row(
+            f"{each.audit} {each.model} {_config(each.config, _emulated([each]))}",
+            seconds(time.measured), seconds(time.predicted), percent(time.error), percent(time.steady_error),
+            percent(each.figures["power"].error),
+            each.off, seconds(cycle.measured), seconds(cycle.predicted), each.bottleneck,
+        )  # fmt: skip
+    return made
+
+
+def _missed(board: Scoreboard, missed: list[Selection], top: int) -> Table:
+    shown = missed[: top or None]
+    columns = ("audit", "model", "metric", "repetition", "chosen", "best", "regret", "tie")
+    left = ("audit", "model", "metric", "chosen", "best")
+    made = table(f"worst {len(shown)} of {len(missed)} misses", columns, left)
+    for each in shown:
+        stand_ins = _stand_ins(board, each)
+        made.add_row(
+            each.audit, each.model, each.metric, str(each.repetition),
+            _config(each.chosen, stand_ins), _config(each.best, stand_ins),
+            percent(each.regret), "yes" if each.hit_tied else "no",
+        )  # fmt: skip
+    return made
+
+
+def _notes(board: Scoreboard) -> list[RenderableType]:
+    found = [TIES_NOTE, f"paper: {paper.SOURCE}", *[EMULATED_NOTE] * board.emulated]
+    if board.ours.tally is not None and (worst := board.ours.tally.worst).regret:
+        chosen, best = (_config(each, _stand_ins(board, worst)) for each in (worst.chosen, worst.best))
+        where = f"{worst.audit}, {worst.model} by {worst.metric}, repetition {worst.repetition}"
+        found.append(f"worst regret, {percent(worst.regret)}: {where}: {chosen} chosen, {best} measured best")
+    return [Text(note) for note in found]
+
+
+_TALLY = ("best", "ties", "first 2", "ties", "regret", "median", "worst", "τ")
+
+
+def _tally(of: Tally) -> tuple[str, ...]:
+    hits = (of.best, of.best_tied, of.first_two, of.first_two_tied)
+    regrets = (of.mean_regret, of.median_regret, of.worst.regret)
+    return (*(percent(each and each.share) for each in hits), *(percent(each) for each in regrets), _tau(of.mean_tau))
+
+
+def _hits(of: Hits | None) -> str:
+    return "-" if of is None else f"{of} = {percent(of.share)}"
+
+
+def _error(of: Spread | None) -> str:
+    return "-" if of is None else f"{100 * of.mean_abs:.1f}, {percent(of.worst_abs)}"
+
+
+def _spread(of: Spread) -> tuple[str, str, str]:
+    middle = f"{percent(of.median)} ({100 * of.least:.1f} to {100 * of.greatest:.1f})"
+    return percent(of.mean_abs), percent(of.worst_abs), middle
+
+
+def _range(of: tuple[float, float] | None) -> str:
+    return "-" if of is None else f"{100 * of[0]:.2f} to {percent(of[1], 2)}"
+
+
+def _tau(of: float | None) -> str:
+    return "-" if of is None else f"{of:.2f}"
+
+
+def _config(of: ClusterConfig, stand_ins: set[str]) -> str:
+    names = marked(of.workers, stand_ins, "+")
+    return names if len(of.workers) == 1 else f"{names} at {of.server}"
+
+
+def _emulated(judged: Iterable[Judged]) -> set[str]:
+    return {name for each in judged for name, part in each.workers.items() if emulated(part.source)}
+
+
+def _stand_ins(board: Scoreboard, of: Selection) -> set[str]:
+    return _emulated(each for each in board.configurations if (each.audit, each.model) == (of.audit, of.model))
+
+
+def _plain(value: Any) -> Any:
+    """JSON values of records, null for what is no finite number."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return _plain(value._asdict()) if hasattr(value, "_asdict") else [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

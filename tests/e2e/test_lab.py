@@ -1,0 +1,222 @@
+"""A lab for real: built, measured, hurt, healed and removed. Needs Linux, root and the programs of a lab."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.fleet import load_fleet
+from planner.lab import cgroups, network, programs, state
+from tests.running import Command, run
+
+pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(120)]
+
+#: What tcp carries of a shaped rate.
+PAYLOAD = 0.957
+
+SPEC = """\
+[devices.a]
+cpus = 0.5
+rate = "40mbit"
+
+[devices.b]
+kind = "tx2"
+cpus = 0.4
+rate = "20mbit"
+memory = "500mb"
+
+[devices.c]
+cpus = 0.4
+rate = "20mbit"
+sensors = false
+
+[[links]]
+from = "a"
+to = "c"
+rate = "10mbit"
+one_way = true
+
+[[schedule]]
+at = "0s"
+device = "c"
+cpus = 0.1
+
+[[schedule]]
+at = "10min"
+device = "c"
+cpus = 0.2
+"""
+
+
+def groups() -> cgroups.Cgroups:
+    return cgroups.mounted(Path("/proc/self/mountinfo").read_text())
+
+
+class Bench:
+    """A lab of this test's own, driven by the command line."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name, self.where = folder, name, state.names(name)
+        (folder / "spec.toml").write_text(SPEC)
+
+    def lab(self, *arguments: str) -> Command:
+        command = run(self.folder, "lab", *arguments, "--name", self.name)
+        assert command.popen.returncode == 0, command.errors
+        return command
+
+    def status(self) -> dict[str, Any]:
+        devices: dict[str, Any] = json.loads(self.lab("status", "--json").output)["devices"]
+        return devices
+
+    def over_ssh(self, name: str, *command: str) -> str | None:
+        """What a command prints on a device; None where the device does not answer."""
+        device = load_fleet(self.folder / "fleet.toml").device(name)
+        login = ["ssh", "-F", str(device.ssh_config), "-i", str(device.key), "-oBatchMode=yes", "-oConnectTimeout=1"]
+        try:
+            done = subprocess.run(
+                [*login, f"root@{device.host}", *command], check=False, capture_output=True, text=True, timeout=15
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+    def rate_mbit(self, source: str, target: str) -> float:
+        address = load_fleet(self.folder / "fleet.toml").device(target).host
+        said = self.over_ssh(source, "iperf3", "-J", "-t", "1.5", "-O", "0.5", "-c", str(address))
+        assert said is not None
+        return float(json.loads(said)["end"]["sum_received"]["bits_per_second"]) / 1e6
+
+    def sshd_numbers(self) -> list[str]:
+        return [(self.where.of(name) / "sshd.pid").read_text() for name in "abc"]
+
+    def leftovers(self) -> list[str]:
+        """Whatever of this machine has the lab's name."""
+        mark = str(self.where.folder).encode()
+        lines = {entry.name: _command_line(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+        places = (self.where.folder, Path("/sys/class/net") / self.where.interface)
+        return [
+            *(space for space in network.spaces() if space.startswith(self.where.switch)),
+            *(str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{self.where.switch}")),
+            *(str(path) for path in places if path.exists()),
+            *(f"process {number}" for number, line in lines.items() if mark in line),
+        ]
+
+
+def _command_line(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.fixture(scope="module")
+def bench(lab_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    made = Bench(tmp_path_factory.mktemp("lab"), f"t{os.getpid()}")
+    try:
+        made.lab("up", "spec.toml")
+        yield made
+    finally:
+        run(made.folder, "lab", "down", "--name", made.name)
+
+
+def test_every_device_is_up_and_can_take_part(bench: Bench) -> None:
+    status = bench.status()
+    assert {name: (seen["state"], seen["sshd"]) for name, seen in status.items()} == dict.fromkeys("abc", ("up", True))
+    assert [status[name]["power_source"] for name in "abc"] == ["emulated", "emulated", None]
+    checked = json.loads(run(bench.folder, "check", "--json").output)
+    assert checked["able"] == dict.fromkeys("abc", True)
+
+
+def test_up_again_leaves_alone_what_stands(bench: Bench) -> None:
+    before = bench.sshd_numbers(), (bench.where.of("a") / "host_key").read_text()
+    bench.lab("up", "spec.toml")
+    assert (bench.sshd_numbers(), (bench.where.of("a") / "host_key").read_text()) == before
+
+
+def test_a_device_sees_its_own_network_and_quota(bench: Bench) -> None:
+    root = Path(programs.__file__).parents[2]
+    ask = f"import sys; sys.path.insert(0, '{root}'); from profilers.cores import usable_cores; print(usable_cores())"
+    assert bench.over_ssh("b", sys.executable, "-c", f'"{ask}"') == "0.4\n"
+    assert bench.over_ssh("b", "ls", "/sys/class/net") == "eth0\nlo\n"
+
+
+def test_links_carry_what_was_set_in_both_directions(bench: Bench) -> None:
+    bench.lab("set", "b", "--rate", "5mbit")
+    assert bench.rate_mbit("b", "a") == pytest.approx(PAYLOAD * 5, rel=0.05)
+    assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 5, rel=0.05)
+    bench.lab("up", "spec.toml")
+    assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 20, rel=0.05)
+
+
+def test_a_link_between_two_has_its_own_rate_one_way(bench: Bench) -> None:
+    assert bench.rate_mbit("a", "c") == pytest.approx(PAYLOAD * 10, rel=0.05)
+    assert bench.rate_mbit("c", "a") == pytest.approx(PAYLOAD * 20, rel=0.05)
+
+
+def test_a_processor_gives_what_was_set(bench: Bench) -> None:
+    bench.lab("set", "a", "--cpus", "0.2")
+    busy = "import time; end = time.monotonic() + 2\\nwhile time.monotonic() < end: pass\\nprint(time.process_time())"
+    said = bench.over_ssh("a", sys.executable, "-c", f"$'{busy}'")
+    assert said is not None
+    assert 0.25 < float(said) < 0.48  # of 2 s; less where the machine is busy
+    bench.lab("up", "spec.toml")
+
+
+@pytest.mark.parametrize(("verb", "state"), [("stop", "stopped"), ("kill", "killed"), ("cut", "cut")])
+def test_what_is_broken_is_seen_and_can_be_restored(bench: Bench, verb: str, state: str) -> None:
+    bench.lab(verb, "b")
+    bench.lab(verb, "b")
+    seen = bench.status()["b"]
+    assert (seen["state"], seen["sshd"]) == (state, verb != "kill")
+    assert (seen["power_w"] is None) == (verb == "kill")
+    assert bench.over_ssh("b", "true") is None
+    assert bench.over_ssh("a", "true") == ""
+    bench.lab("restore", "b")
+    assert bench.over_ssh("b", "true") == ""
+    assert bench.status()["b"]["state"] == "up"
+
+
+def test_a_schedule_is_played_until_it_is_interrupted(bench: Bench) -> None:
+    command = Command(bench.folder, "lab", "play", "spec.toml", "--name", bench.name)
+    command.says("0 s: c 0.1 cpus")
+    command.popen.send_signal(signal.SIGINT)
+    assert command.ended() == 130
+    assert "after 1 of 2 changes" in command.errors
+    assert bench.status()["c"]["cpus"] == 0.1
+
+
+def test_another_spec_changes_what_differs(bench: Bench) -> None:
+    before = bench.sshd_numbers()
+    fewer = SPEC.partition("[devices.c]")[0].replace('kind = "tx2"', 'kind = "nano"')
+    (bench.folder / "fewer.toml").write_text(fewer)
+    bench.lab("up", "fewer.toml")
+    status = bench.status()
+    assert {name: seen["kind"] for name, seen in status.items()} == {"a": "pc", "b": "nano"}
+    assert [device.name for device in load_fleet(bench.folder / "fleet.toml").devices] == ["a", "b"]
+    assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 20, rel=0.05)
+    bench.lab("up", "spec.toml")
+    assert bench.sshd_numbers()[:2] == before[:2]
+
+
+def test_after_a_crash_everything_is_found_and_removed(bench: Bench) -> None:
+    shutil.rmtree(bench.where.folder)
+    refused = run(bench.folder, "lab", "status", "--name", bench.name)
+    assert refused.popen.returncode == 1 and "planner lab up" in refused.last_line
+    assert bench.leftovers()
+    assert bench.lab("down").output == "removed\n"
+    assert bench.leftovers() == []
+    assert bench.lab("down").output == "there was nothing to remove\n"
+
+
+def test_a_stranger_s_fleet_file_is_kept(bench: Bench) -> None:
+    (bench.folder / "mine.toml").write_text("[devices.pc]\n")
+    refused = run(bench.folder, "lab", "up", "spec.toml", "--out", "mine.toml", "--name", bench.name)
+    assert refused.popen.returncode == 1 and "no lab has written it" in refused.last_line
+    assert bench.leftovers() == []

@@ -1,0 +1,106 @@
+import io
+import json
+import random
+from pathlib import Path
+
+import pytest
+from rich.console import Console, RenderableType
+
+from planner.audit.measured import Extrapolation, Measured
+from planner.audit.scoreboard import Scoreboard, score
+from planner.errors import AuditError
+from planner.views import audit as view
+from planner.views import auditplot
+from tests.planner import audits
+
+
+def board(source: str = "emulated: module", watts: bool = True) -> Scoreboard:
+    """Two audits of names as long as any, some 15 % off."""
+    shaken = random.Random(1)
+    fleet = audits.fleet(0.1, 0.17, 0.3)
+
+    def shake(run: Measured) -> Measured:
+        changes = {"source": source, **({} if watts else {"watts": None})}
+        workers = {name: each._replace(**changes) for name, each in run.workers.items()}
+        return audits.faster(run._replace(workers=workers), shaken.gauss(1, 0.15))
+
+    foretold = (Extrapolation("net", "a", ("a", "b"), 99.0, 100.0),)
+    labels = ("dlion-hetero-sys-a", "gu-100")
+    return score([audits.audit(fleet, audits.as_predicted(fleet, 2, shake=shake), label, foretold) for label in labels])
+
+
+def text(what: RenderableType, width: int) -> str:
+    console = Console(width=width, file=io.StringIO(), markup=False)
+    console.print(what)
+    printed = console.file
+    assert isinstance(printed, io.StringIO)
+    return printed.getvalue()
+
+
+def test_all_tables_fit_120_columns_and_the_summary_80() -> None:
+    made = board()
+    for what, width in ((view.render(made), 120), (view.summary(made), 80)):
+        narrow, wide = text(what, width), text(what, 300)
+        assert max(map(len, narrow.splitlines())) <= width
+        for sign in "%0123456789":
+            assert narrow.count(sign) == wide.count(sign)  # words may wrap, but no number is cut
+    assert "76.67 %" in narrow and "worst regret" in narrow
+
+
+def test_the_worst_alone_are_shown_unless_all_are_asked_for() -> None:
+    made = board()
+    assert "worst 3 of 24 configurations" in text(view.render(made, top=3), 120)
+    assert "worst 24 of 24 configurations" in text(view.render(made, top=0), 120)
+
+
+def test_emulated_watts_are_marked_everywhere() -> None:
+    shown = text(view.render(board()), 120)
+    assert "* emulated" in shown
+    assert "error of power*, clusters" in shown
+    assert "a*+b* at" in shown
+    real = text(view.render(board("sensor: wall")), 120)
+    assert "*" not in real
+
+
+def test_json_is_complete_and_has_no_nan() -> None:
+    made = board()
+    told = json.loads(json.dumps(view.to_json(made), allow_nan=False))
+    assert told["emulated"] is True
+    assert len(told["configurations"]) == len(made.configurations)
+    first = told["configurations"][0]
+    assert first["emulated"] is True
+    assert first["workers"]["a"]["source"] == "emulated: module"
+    assert set(first["figures"]["time"]) == {"measured", "predicted", "error", "steady_error"}
+    assert set(told["rules"]) == set(made.rules)
+    assert len(told["rules"]["planner"]["selections"]) == 16
+    assert told["summary"]["selections"]["best"]["of"] == 16
+    assert told["summary"]["breakdown"]["audit"]["gu-100"]["best"]["of"] == 8
+    assert set(told["summary"]["errors_by"]["model"]["net"]) == {"alone", "clusters"}
+    assert told["audits"]["gu-100"]["extrapolations"][0]["error"] == pytest.approx(-0.01)
+    assert told["audits"]["gu-100"]["overheads"][0]["share"] > 0
+
+
+def test_unknown_watts_are_null_and_shown_as_unknown() -> None:
+    made = board(watts=False)
+    told = json.loads(json.dumps(view.to_json(made), allow_nan=False))
+    assert told["configurations"][0]["figures"]["power"]["measured"] is None
+    assert {each["metric"] for each in told["rules"]["planner"]["selections"]} == {"time"}
+    assert "-" in text(view.render(made), 120)
+
+
+def test_a_single_configuration_makes_a_table_too() -> None:
+    fleet = audits.fleet(0.1)
+    alone = score([audits.audit(fleet, audits.as_predicted(fleet))])
+    assert "worst 1 of 1 configurations" in text(view.render(alone), 120)
+    json.dumps(view.to_json(alone), allow_nan=False)
+
+
+@pytest.mark.parametrize(("name", "begins"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml"), ("x.PDF", b"%PDF")])
+def test_the_plot_is_written_in_the_format_of_its_name(tmp_path: Path, name: str, begins: bytes) -> None:
+    auditplot.save(board(), tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_other_formats_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(AuditError, match="ends in .png, .svg, .pdf"):
+        auditplot.save(board(), tmp_path / "x.jpg")

@@ -1,0 +1,15 @@
+import pytest
+
+from planner.audit.overhead import overheads
+from tests.planner import profiles
+
+
+def test_what_is_measured_for_all_models_is_divided_among_them() -> None:
+    steps = (profiles.step(0.09, model="small"), profiles.step(0.19, model="large"))
+    device = profiles.device()._replace(steps=steps, took_s={"idle": 4.0, "small": 30.0, "large": 50.0})
+    large, small = overheads(profiles.profile({"a": device}), 1000)
+    assert (small.model, small.workers) == ("small", 1)
+    assert small.profiling_s == pytest.approx(30 + (4 + 5) / 2)
+    assert large.profiling_s == pytest.approx(50 + (4 + 5) / 2)
+    assert small.share == pytest.approx(34.5 / 100)
+    assert large.share == pytest.approx(54.5 / 200)

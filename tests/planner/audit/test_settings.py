@@ -1,0 +1,46 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from planner.audit.settings import Settings, settings
+from planner.errors import AuditError, PlanError
+from planner.profilefile import Profile
+from tests.planner.profiles import device, profile, step
+
+PROFILE = profile({"a": device(step(0.1)), "b": device(step(0.2))}, steps_planned=7_000)
+
+
+def asked(held: Profile = PROFILE, models: tuple[str, ...] = (), **changes: object) -> Settings:
+    return settings(held, "lab", "fleet.toml", models, None, None, None, 15.0, 2, 0, "fastest")._replace(**changes)  # type: ignore[arg-type]
+
+
+def test_what_is_not_asked_for_is_as_profiled() -> None:
+    found = asked()
+    assert (found.models, found.framework, found.batch, found.steps) == (("net",), "torch", 32, 7_000)
+
+
+def test_an_unknown_model_is_named_with_those_there_are() -> None:
+    with pytest.raises(PlanError, match="model: nett is not in the profile; profiled: net"):
+        asked(models=("nett",))
+
+
+def test_a_profile_without_models_is_no_use() -> None:
+    with pytest.raises(AuditError, match="run `planner profile`"):
+        asked(profile({"a": device(step(0.1))._replace(steps=())}))
+
+
+def test_models_and_repetitions_may_be_added_to_an_audit() -> None:
+    more = asked(models=("net",), repetitions=3).added_to(asked(models=("net",))._replace(models=("other",)))
+    assert (more.models, more.repetitions) == (("other", "net"), 3)
+
+
+@given(some.integers(1, 9), some.integers(1, 9))
+def test_an_audit_never_shrinks(before: int, after: int) -> None:
+    assert asked(repetitions=after).added_to(asked(repetitions=before)).repetitions == max(before, after)
+
+
+@pytest.mark.parametrize("change", [{"seconds": 5.0}, {"seed": 1}, {"servers": "every"}, {"batch": 8}])
+def test_an_audit_of_something_else_is_not_gone_on_with(change: dict[str, object]) -> None:
+    (name,) = change
+    with pytest.raises(AuditError, match=f"the audit that is there has {name} .*--out"):
+        asked(**change).added_to(asked())

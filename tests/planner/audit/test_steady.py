@@ -1,0 +1,138 @@
+"""Logs of runs written by hand: every worker's steps cost the same, so that each expectation is plain."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.audit.steady import extrapolation, steady
+from planner.decode import save
+from planner.errors import RecordError
+from planner.planfile import Plan
+from planner.runs import RunFolder
+from profilers.records import PowerReading, Window, encode
+from tests.planner.plans import plan, planned
+from tests.planner.profiles import device, profile, step
+
+PROFILE = profile({"a": device(step(0.1, accelerator="cpu", cpu_s_per_step=0.08)), "b": device(step(0.4))})
+
+
+def report(
+    name: str, t_s: float, steps: int, cycle_s: float, busy: float = 0.5, watts: float | None = 20.0
+) -> dict[str, Any]:
+    """A worker ``t_s`` seconds after the log began: ``steps`` of ``cycle_s``, ``busy`` of them computing."""
+    spent = {
+        "steps": steps, "busy_s": busy * cycle_s * steps, "exchange_s": (1 - busy) * cycle_s * steps,
+        "evaluation_s": 0.0, "exchange_cpu_s": 0.0, "gradient_cpu_s": 0.1 * steps,
+    }  # fmt: skip
+    reading = PowerReading("plug", "emulated", "board", watts, 0.0, 5)
+    return {"t_s": t_s, "from": name, "spent": spent, "window": encode(Window(2.0, {}, (reading,)))}
+
+
+def built(name: str, seconds: float) -> dict[str, Any]:
+    return {"t_s": 0.5, "from": name, "built_s": seconds}
+
+
+def progress(t_s: float, done: int, total: int = 100) -> dict[str, Any]:
+    return {"t_s": t_s, "from": "server", "progress": {"done": done, "total": total}}
+
+
+def account(t_s: float = 31.0, elapsed_s: float = 30.0, cpu_s: float = 3.0) -> dict[str, Any]:
+    told = {"elapsed_s": elapsed_s, "cpu_s": cpu_s, "evaluations": [], "workers": {}}
+    return {"t_s": t_s, "from": "planner", "account": told}
+
+
+def run(path: Path, events: list[dict[str, Any]], planned_as: Plan | None = None) -> RunFolder:
+    folder = RunFolder(path)
+    save(planned_as or plan(planned("a"), planned("b")), folder.plan)
+    folder.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+    return folder
+
+
+#: Worker a makes a step in 0.5 s, b in 2 s; all 100 steps are made after 20 s.
+EVENTS = [
+    built("a", 0.25),
+    built("b", 1.5),
+    *(report("a", t, 2 * t, 0.5) for t in range(2, 24, 2)),
+    *(report("b", t, t // 2, 2.0) for t in range(2, 24, 2)),
+    progress(10.0, 50),
+    progress(20.0, 100),
+    progress(24.0, 100),
+    account(),
+]
+
+
+def test_a_step_takes_its_share_of_the_seconds_between_reports(tmp_path: Path) -> None:
+    measured = steady(run(tmp_path, EVENTS), PROFILE, 3)
+    assert {name: worker.cycle_s for name, worker in measured.workers.items()} == pytest.approx({"a": 0.5, "b": 2.0})
+    assert (measured.model, measured.server, measured.repetition) == ("net", "a", 3)
+    assert measured.workers["b"].build_s == 1.5
+
+
+def test_the_steady_state_begins_when_all_have_made_two_steps_and_ends_with_the_last_step(tmp_path: Path) -> None:
+    crowded = [report("a", t, t // 2, 2.0) for t in (2, 4)]  # slow while b is not there yet, and after the end
+    alone = [report("a", t, 2 * t - 6, 0.5) for t in range(6, 22, 2)]
+    after = [report("a", 24, 100, 9.0)]
+    late = [report("b", t, t - 4, 1.0) for t in range(6, 22, 2)]
+    measured = steady(run(tmp_path, [*crowded, *alone, *after, *late, progress(20.0, 100), account()]), PROFILE, 0)
+    assert measured.workers["a"].cycle_s == pytest.approx(0.5)
+    assert measured.window_s == pytest.approx(20 - 6)
+
+
+def test_a_worker_that_makes_no_step_meanwhile_has_no_rate_and_holds_nobody_up(tmp_path: Path) -> None:
+    idle = [report("b", t, 0, 2.0) for t in range(2, 22, 2)]
+    events = [event for event in EVENTS if event["from"] != "b"]
+    measured = steady(run(tmp_path, [*idle, *events]), PROFILE, 0)
+    assert (measured.workers["a"].cycle_s, measured.workers["b"].steps_per_s) == (pytest.approx(0.5), 0.0)
+
+
+def test_watts_are_what_the_sensors_said_in_the_steady_state(tmp_path: Path) -> None:
+    first = report("a", 2.0, 4, 0.5, watts=90.0)  # its window lies before the steady state
+    events = [first, *(event for event in EVENTS if not (event["from"] == "a" and event["t_s"] == 2))]
+    measured = steady(run(tmp_path, events), PROFILE, 0)
+    assert measured.workers["a"].watts == pytest.approx(20.0)
+    assert measured.workers["a"].source == "emulated: board"
+
+
+def test_without_sensors_watts_follow_from_the_share_of_the_time_that_is_busy(tmp_path: Path) -> None:
+    events = [report("a", t, 2 * t, 0.5, watts=None) for t in range(2, 22, 2)]
+    events += [report("b", t, t // 2, 2.0, watts=None) for t in range(2, 22, 2)]
+    events += [progress(20.0, 100), account(cpu_s=6.0)]
+    measured = steady(run(tmp_path, events), PROFILE, 0)
+    assert measured.workers["b"].watts == pytest.approx(10 + 40 * 0.5)
+    assert measured.workers["a"].watts == pytest.approx(10 + 40 * (0.5 + 6 / 30 / 2))  # and the server's, on 2 cores
+
+
+def test_drift_is_what_gradients_cost_now_over_what_they_cost_when_profiled(tmp_path: Path) -> None:
+    measured = steady(run(tmp_path, EVENTS), PROFILE, 0)
+    assert measured.workers["a"].drift == pytest.approx(0.1 / 0.08)
+    assert measured.workers["b"].drift == 1.0  # its GPU's work is not the processor's
+
+
+def test_the_rates_error_is_that_of_the_mean_between_reports(tmp_path: Path) -> None:
+    assert steady(run(tmp_path, EVENTS), PROFILE, 0).rate_error == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_log_that_ends_early_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"events\.jsonl: the run did not end; remove the folder"):
+        steady(run(tmp_path, EVENTS[:-1]), PROFILE, 0)
+
+
+def test_a_log_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    folder = run(tmp_path, EVENTS)
+    folder.events.write_text(folder.events.read_text()[:-20])
+    with pytest.raises(RecordError, match=r"events\.jsonl: .*remove the folder"):
+        steady(folder, PROFILE, 0)
+
+
+def test_a_run_that_is_too_short_says_so(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="more --seconds"):
+        steady(run(tmp_path, [report("a", 2.0, 1, 0.5), progress(3.0, 100), account()]), PROFILE, 0)
+
+
+def test_the_first_part_of_a_long_run_foretells_its_whole(tmp_path: Path) -> None:
+    found = extrapolation(run(tmp_path, EVENTS))
+    # 2 and 0.5 steps/s from 0.25 and 1.5 s on: 100 = 2 (T - 0.25) + 0.5 (T - 1.5)
+    assert found.predicted_s == pytest.approx((100 + 0.5 + 0.75) / 2.5)
+    assert (found.measured_s, found.workers) == (30.0, ("a", "b"))

@@ -1,0 +1,70 @@
+"""Audits made up for tests: runs that measure exactly what was predicted from a made up profile, or are off."""
+
+from collections.abc import Callable, Iterable
+
+from planner.audit.measured import Audit, Extrapolation, Measured, Steady
+from planner.clusters import enumerate_clusters
+from planner.costs import costs
+from planner.predict import predict
+from planner.profilefile import Profile
+from tests.planner import profiles
+
+STEPS = 100_000
+SOURCE = "sensor: wall"
+
+#: Changes one run of one configuration.
+Shake = Callable[[Measured], Measured]
+
+
+def fleet(*gradients_s: float, **changes: object) -> Profile:
+    """Devices a, b, c… with gradients of these seconds, 10 W idle and 50 W busy."""
+    devices = {
+        name: profiles.device(profiles.step(gradient_s, **changes))
+        for name, gradient_s in zip("abcdef", gradients_s, strict=False)
+    }
+    return profiles.profile(devices)
+
+
+def run(
+    workers: dict[str, float], server: str | None = None, watts: float | None = 50.0, **changes: object
+) -> Measured:
+    """A run at these steps/s, free of noise; the first worker hosts the server."""
+    steady = {name: Steady(rate, 0.0, watts, SOURCE) for name, rate in workers.items()}
+    return Measured("net", server or next(iter(workers)), steady, 1, 10.0, 0.0, 0.0)._replace(**changes)
+
+
+def as_predicted(
+    profile: Profile, repetitions: int = 1, model: str = "net", shake: Shake = lambda run: run
+) -> list[Measured]:
+    """Every configuration with every server, exactly as the planner predicts it, then shaken."""
+    known = costs(profile, model)
+    candidates = enumerate_clusters(known.names, known.reachable())
+    found = predict(known, candidates, STEPS)
+    runs = []
+    for repetition in range(1, repetitions + 1):
+        for index, (mask, host) in enumerate(zip(*candidates, strict=True)):
+            members = [i for i in range(len(known.names)) if mask >> i & 1]
+            workers = {
+                known.names[i]: Steady(
+                    1 / float(found.cycle_s[index, i]), float(known.build_s[i]), float(found.device_w[index, i]), SOURCE
+                )
+                for i in members
+            }
+            runs.append(shake(Measured(model, known.names[host], workers, repetition, 10.0, 0.0, 0.0)))
+    return runs
+
+
+def audit(
+    profile: Profile,
+    measured: Iterable[Measured],
+    label: str = "100",
+    extrapolations: tuple[Extrapolation, ...] = (),
+) -> Audit:
+    """100,000 steps at batch size 32."""
+    return Audit(label, profile, STEPS, 32, tuple(measured), extrapolations)
+
+
+def faster(run: Measured, factor: float) -> Measured:
+    """The same run with all its steps/s times a factor."""
+    workers = {name: each._replace(steps_per_s=factor * each.steps_per_s) for name, each in run.workers.items()}
+    return run._replace(workers=workers)

@@ -1,0 +1,121 @@
+"""Control groups: the files written and read, in folders that look like the kernel's."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from planner.errors import LabError
+from planner.lab.cgroups import V1, V2, mounted
+
+GROUP = "planner-lab-x/tx2"
+V1_MOUNTS = """\
+49 48 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+50 49 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct
+53 49 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+59 49 0:38 / /nowhere rw,relatime - cgroup2 cgroup2 rw
+"""
+
+
+@pytest.fixture
+def v1(tmp_path: Path) -> V1:
+    groups = V1(tmp_path / "cpu", tmp_path / "cpu", tmp_path / "memory")
+    groups.make(GROUP)
+    return groups
+
+
+@pytest.fixture
+def v2(tmp_path: Path) -> V2:
+    groups = V2(tmp_path)
+    groups.make(GROUP)
+    return groups
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "60"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_version_1(v1: V1, tmp_path: Path) -> None:
+    v1.set_cpus(GROUP, 0.25)
+    v1.set_memory(GROUP, 10**9)
+    cpu, memory = tmp_path / "cpu" / GROUP, tmp_path / "memory" / GROUP
+    assert (cpu / "cpu.cfs_period_us").read_text() == "5000"
+    assert (cpu / "cpu.cfs_quota_us").read_text() == "1250"
+    assert (memory / "memory.limit_in_bytes").read_text() == "1000000000"
+    v1.set_memory(GROUP, None)
+    assert (memory / "memory.limit_in_bytes").read_text() == "-1"
+    assert v1.usage(GROUP) == {"path": str(cpu / "cpuacct.usage"), "unit_s": 1e-9}
+    assert v1.entrances(GROUP) == [cpu / "cgroup.procs", memory / "cgroup.procs"]
+
+
+def test_version_2(v2: V2, tmp_path: Path) -> None:
+    folder = tmp_path / GROUP
+    v2.set_cpus(GROUP, 1.5)
+    v2.set_memory(GROUP, 10**9)
+    assert (folder / "cpu.max").read_text() == "7500 5000"
+    assert (folder / "memory.max").read_text() == "1000000000"
+    v2.set_memory(GROUP, None)
+    assert (folder / "memory.max").read_text() == "max"
+    assert v2.usage(GROUP) == {"path": str(folder / "cpu.stat"), "key": "usage_usec", "unit_s": 1e-6}
+    assert v2.memory(GROUP, 5)["usage"] == str(folder / "memory.current")
+
+
+def test_version_2_hands_the_controllers_down_to_the_device(v2: V2, tmp_path: Path) -> None:
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu +memory"
+    assert (tmp_path / "planner-lab-x" / "cgroup.subtree_control").read_text() == "+cpu +memory"
+    assert not (tmp_path / GROUP / "cgroup.subtree_control").exists()
+
+
+def test_processes_of_groups_within_count(v2: V2, tmp_path: Path) -> None:
+    inner = tmp_path / GROUP / "inner"
+    inner.mkdir()
+    (tmp_path / GROUP / "cgroup.procs").write_text("12\n13\n")
+    (inner / "cgroup.procs").write_text("14\n")
+    assert sorted(v2.processes(GROUP)) == [12, 13, 14]
+    assert v2.processes("planner-lab-y") == []
+
+
+def test_a_signal_reaches_every_process(v2: V2, tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    (tmp_path / GROUP / "cgroup.procs").write_text(f"{sleeper.pid}\n")
+    v2.signal(GROUP, signal.SIGSTOP)
+    _, status = os.waitpid(sleeper.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+
+
+def test_a_process_that_does_not_end_is_named(
+    v2: V2, tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.lab.cgroups._PATIENCE_S", 0.1)
+    (tmp_path / GROUP / "cgroup.procs").write_text(f"{sleeper.pid}\n")
+    with pytest.raises(LabError, match=rf"processes \[{sleeper.pid}\] do not end"):
+        v2.end(GROUP)
+    assert sleeper.wait(5) == -signal.SIGKILL
+
+
+def test_a_group_is_removed_with_those_in_it(v1: V1, tmp_path: Path) -> None:
+    v1.remove("planner-lab-x")
+    assert not list(tmp_path.rglob("planner-lab-x"))
+    v1.remove("planner-lab-x")
+
+
+def test_a_file_that_does_not_take_the_value_is_named(tmp_path: Path) -> None:
+    began_s = time.monotonic()
+    with pytest.raises(LabError, match=r"cpu\.max: does not take"):
+        V2(tmp_path).set_cpus("nothing/here", 1.0)
+    assert time.monotonic() - began_s < 1
+
+
+def test_the_mounts_tell_the_version(tmp_path: Path) -> None:
+    assert isinstance(mounted(V1_MOUNTS), V1)
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
+    assert isinstance(mounted(V1_MOUNTS.replace("/nowhere", str(tmp_path))), V2)
+    with pytest.raises(LabError, match="no control groups for cpu, cpuacct, memory"):
+        mounted("")

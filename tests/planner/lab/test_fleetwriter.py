@@ -1,0 +1,64 @@
+"""The fleet file of a lab, as the rest of the product reads it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.errors import LabError
+from planner.fleet import load_fleet
+from planner.lab import state
+from planner.lab.fleetwriter import fleet_text, require_ours
+from planner.lab.spec import parse_spec
+from planner.lab.state import LabState, Names, Standing
+
+SPEC = """\
+[devices.tx1]
+kind = "tx1"
+cpus = 0.25
+rate = "10mbit"
+[devices.pc]
+cpus = 1.0
+rate = "1000mbit"
+idle_watts = 30
+max_watts = 90.5
+sensors = false
+"""
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
+    monkeypatch.setattr(state, "ROOT", tmp_path)
+    found = state.names("x")
+    found.folder.mkdir()
+    for name in ("client", "ssh_config"):
+        (found.folder / name).write_text("")
+    return found
+
+
+def test_it_is_a_fleet_file_that_tells_nothing_of_the_spec(where: Names, tmp_path: Path) -> None:
+    devices = parse_spec(SPEC, Path("spec.toml")).devices
+    stands = LabState(7, tuple(Standing(device, host, {}) for host, device in enumerate(reversed(devices), 1)))
+    path = tmp_path / "fleet.toml"
+    path.write_text(fleet_text(where, stands, devices))
+    tx1, pc = load_fleet(path).devices
+    assert (tx1.name, tx1.user, tx1.host, tx1.kind) == ("tx1", "root", "10.77.7.2", "tx1")
+    assert (pc.name, pc.host, pc.idle_watts, pc.max_watts) == ("pc", "10.77.7.1", 30, 90.5)
+    assert tx1.python == sys.executable
+    assert tx1.key == where.client
+    assert tx1.ssh_config == where.folder / "ssh_config"
+    assert tx1.environment == {
+        "XDG_CACHE_HOME": str(where.of("tx1") / "cache"),
+        "PLANNER_SYSFS_ROOT": str(where.tree("tx1")),
+    }
+    assert "PLANNER_SYSFS_ROOT" not in pc.environment
+    assert all(device.rate_bytes_per_s is None and device.slowdown == 1 for device in (tx1, pc))
+    require_ours(path)
+
+
+def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.toml"
+    require_ours(path)
+    path.write_text("[devices.pc]\n")
+    with pytest.raises(LabError, match="no lab has written it; name another file with --out"):
+        require_ours(path)

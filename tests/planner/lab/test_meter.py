@@ -1,0 +1,224 @@
+"""The meter of an emulated device: a real program beside a real control group, read by the product's own sampler."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.errors import LabError
+from planner.lab.cgroups import mounted
+from planner.lab.meter import Meter, load_config
+from profilers.sampling import Sampler
+from profilers.sensors import discover
+
+ROOT = Path(__file__).resolve().parents[3]
+TOTAL = "sys/bus/i2c/drivers/ina3221x/0-0041/iio:device1/in_power0_input"
+#: Other tests use the loopback, so its bytes cost nothing here.
+POWER = {"idle_w": 4.0, "dynamic_w": 10.0, "joules_per_byte": 0.0, "noise_w": 0.0, "period_s": 0.02}
+
+
+def describe(folder: Path, **changes: Any) -> Path:
+    """CONFIG.json of a TX2, replaced as a whole; its processor time is in a file of the test's unless told."""
+    found = {
+        "tree": str(folder / "tree"), "kind": "tx2", "usage": {"path": str(folder / "usage"), "unit_s": 1e-9},
+        "interface": "lo", "cpus": 0.5, "power": POWER, "seed": 1,
+    } | changes  # fmt: skip
+    (folder / "usage").touch()
+    (folder / "config.new").write_text(json.dumps(found))
+    return (folder / "config.new").replace(folder / "config.json")
+
+
+def use(folder: Path, cpu_s: float) -> None:
+    (folder / "usage").write_text(f"{round(cpu_s * 1e9)}\n")
+
+
+@contextmanager
+def program(config: Path) -> Iterator["subprocess.Popen[str]"]:
+    """The meter as the lab starts it, from when its first reading is there."""
+    command = [sys.executable, "-m", "planner.lab.meter", str(config)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as meter:
+        try:
+            until(lambda: (config.parent / "tree" / TOTAL).exists() or meter.poll() is not None)
+            yield meter
+        finally:
+            meter.kill()
+
+
+def until(true: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 20.0
+    while not true():
+        assert time.monotonic() < end_s, "it never happened"
+        time.sleep(0.01)
+
+
+def milliwatts(folder: Path) -> int:
+    return int((folder / "tree" / TOTAL).read_text())
+
+
+# -- one period after the other --------------------------------------------------------------------
+
+
+def test_a_device_that_does_nothing_idles(tmp_path: Path) -> None:
+    use(tmp_path, 100.0)  # before the meter came
+    meter = Meter(load_config(str(describe(tmp_path))))
+    time.sleep(0.02)
+    meter.tick()
+    assert milliwatts(tmp_path) == pytest.approx(4000, abs=20)
+
+
+def test_watts_follow_the_share_of_the_quota_that_is_used(tmp_path: Path) -> None:
+    use(tmp_path, 0.0)
+    before_s = time.monotonic()
+    meter = Meter(load_config(str(describe(tmp_path))))
+    made_s = time.monotonic()
+    time.sleep(0.1)
+    use(tmp_path, 0.025)
+    asked_s = time.monotonic()
+    meter.tick()
+    least, most = (0.025 / 0.5 / lasted_s for lasted_s in (time.monotonic() - before_s, asked_s - made_s))
+    assert 4000 + 10_000 * least - 20 <= milliwatts(tmp_path) <= 4000 + 10_000 * most + 20
+
+
+def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path) -> None:
+    use(tmp_path, 0.0)
+    meter = Meter(load_config(str(describe(tmp_path))))
+    ticks = []
+    for cpu_s in (0.07, 0.07):  # in 0.1 s half a core is 0.05 s
+        time.sleep(0.1)
+        use(tmp_path, cpu_s)
+        meter.tick()
+        user, idle = ((tmp_path / "tree/proc/stat").read_text().split()[column] for column in (1, 4))
+        ticks.append((int(user), int(idle)))
+    (first_busy, first_idle), (busy, _) = ticks
+    assert first_idle == 0 and first_busy >= 10
+    assert busy == pytest.approx(14, abs=1)
+
+
+def test_limited_memory_is_the_control_group_s(tmp_path: Path) -> None:
+    use(tmp_path, 0.0)
+    (tmp_path / "held").write_text(str(1 << 20))
+    (tmp_path / "stat").write_text("anon 5\n")
+    memory = {"usage": str(tmp_path / "held"), "stat": str(tmp_path / "stat"), "limit_bytes": 4 << 20}
+    meter = Meter(load_config(str(describe(tmp_path, memory=memory))))
+    assert "MemAvailable: 3072 kB" in (tmp_path / "tree/proc/meminfo").read_text()
+    meter.tick()
+    assert "MemAvailable: 3072 kB" in (tmp_path / "tree/proc/meminfo").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "toaster"}, 'kind "toaster" has no power model'),
+        ({"power": {"idle_w": -1}}, "idle_w is -1; write a number"),
+        ({"cpus": "many"}, "could not convert"),
+        ({"seed": []}, "int() argument"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    path = describe(tmp_path, **changes)
+    with pytest.raises(LabError) as raised:
+        load_config(str(path))
+    assert str(raised.value).startswith(f"{path}: ") and message in str(raised.value)
+
+
+def test_a_config_that_misses_a_key_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"tree": "/nowhere"}')
+    with pytest.raises(LabError, match="config.json: has no 'kind'; `planner lab up` writes it anew"):
+        load_config(str(tmp_path / "config.json"))
+
+
+# -- the program -----------------------------------------------------------------------------------
+
+
+def test_it_is_small_and_ends_with_its_config(tmp_path: Path) -> None:
+    use(tmp_path, 0.0)
+    config = describe(tmp_path)
+    with program(config) as meter:
+        status = Path(f"/proc/{meter.pid}/status").read_text()
+        (resident,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
+        assert int(resident) < 20_000
+        config.unlink()
+        assert meter.wait(20) == 0
+    found = discover(str(tmp_path / "tree"))
+    assert found.sensors == (), "a device that is switched off has no reading"
+    assert f"/{TOTAL} does not exist" in dict(found.missing).values()
+
+
+def test_it_ends_when_told_to(tmp_path: Path) -> None:
+    use(tmp_path, 0.0)
+    with program(describe(tmp_path, power=POWER | {"period_s": 10.0})) as meter:
+        meter.terminate()
+        assert meter.wait(20) == 0
+        assert not (tmp_path / "tree" / TOTAL).exists()
+
+
+def test_it_follows_its_config(tmp_path: Path) -> None:
+    use(tmp_path, 0.0)
+    with program(describe(tmp_path)):
+        until(lambda: milliwatts(tmp_path) == pytest.approx(4000, abs=20))
+        describe(tmp_path, cpus=1.5, power=POWER | {"idle_w": 7.0})
+        until(lambda: milliwatts(tmp_path) == pytest.approx(7000, abs=20))
+        assert "cpu1 " in (tmp_path / "tree/proc/stat").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"interface": "eth77"}, "lab meter: eth77: no such interface here"),
+        ({"usage": {"path": "/no/such/usage", "unit_s": 1e-9}}, "lab meter: /no/such/usage: No such file"),
+    ],
+)
+def test_what_it_cannot_read_ends_it_with_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    use(tmp_path, 0.0)
+    with program(describe(tmp_path, **changes)) as meter:
+        _, said = meter.communicate(timeout=20)
+        assert meter.returncode == 1
+    assert said.startswith(message) and said.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes control groups")
+def test_the_product_reads_what_the_model_says_of_a_real_control_group(tmp_path: Path) -> None:
+    groups, group = mounted(Path("/proc/self/mountinfo").read_text()), f"planner-test-meter-{os.getpid()}"
+    groups.make(group)
+    power = POWER | {"period_s": 0.1}  # periods of the quota's length would alias with it
+    try:
+        groups.set_cpus(group, 0.3)
+        usage = groups.usage(group)
+        with program(describe(tmp_path, cpus=0.3, usage=usage, power=power)), busy(groups.entrances(group)):
+            time.sleep(0.3)
+            sampler = Sampler(str(tmp_path / "tree"))
+            began_s, began = time.monotonic(), seconds(usage)
+            sampler.start()
+            time.sleep(1.5)
+            window = sampler.stop()
+            utilisation = (seconds(usage) - began) / (time.monotonic() - began_s) / 0.3
+    finally:
+        groups.remove(group)
+    total = window.power[0]
+    assert (total.sensor, total.source, total.covers) == ("ina3221:VDD_IN", "emulated", "module")
+    assert total.watts == pytest.approx(4.0 + 10.0 * utilisation, rel=0.1)
+    assert window.counters["u_cpu"].mean == pytest.approx(min(1.0, utilisation), abs=0.1)
+
+
+def seconds(usage: dict[str, Any]) -> float:
+    words = Path(usage["path"]).read_text().split()
+    return int(words[words.index(usage["key"]) + 1] if "key" in usage else words[0]) * usage["unit_s"]
+
+
+@contextmanager
+def busy(entrances: list[Path]) -> Iterator[None]:
+    """A process in a control group that computes all the time."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        try:
+            for entrance in entrances:
+                entrance.write_text(str(process.pid))
+            yield
+        finally:
+            process.kill()
