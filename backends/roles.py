@@ -12,7 +12,7 @@ from backends.server import Server, Work
 from profilers import records
 from profilers.sampling import Sampler
 
-METER_S = 2.0
+METER_S = 1.0
 
 
 def serve(job, address, identity, work):

@@ -23,11 +23,11 @@ class Star:
     def __enter__(self) -> "Star":
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # which cleans up, as Ctrl-C does
         with ExitStack() as stack:
-            network.add_switch(self._switch)
             stack.callback(network.remove_space, self._switch)
+            network.add_switch(self._switch)
             for name, rate_mbit in self._rates_mbit.items():
-                network.add_space(self._space(name))
                 stack.callback(network.remove_space, self._space(name))
+                network.add_space(self._space(name))
                 network.plug(self._switch, f"to-{name}", self._space(name), self.address(name))
                 self._shape(name, rate_mbit)
             self._stack = stack.pop_all()

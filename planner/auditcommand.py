@@ -1,5 +1,6 @@
 """``planner audit``: parse, call, render. Like ``cli``, it imports what is heavy only where it is used."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from planner.errors import AuditError
 
 if TYPE_CHECKING:
     from planner.audit.folder import AuditFolder
+    from planner.profilefile import Profile
 
 Folders = Annotated[
     list[Path] | None,
@@ -25,7 +27,7 @@ ProfileToAudit = Annotated[
 AuditBatch = Annotated[int | None, Option("--batch-size", min=1, help="Images a step; the profiled ones if not given.")]
 Seconds = Annotated[float, Option("--seconds", min=5.0, help="Steady state to measure in each run.")]
 Repetitions = Annotated[int, Option("--repetitions", "-r", min=1, help="Runs of each configuration.")]
-Seed = Annotated[int, Option(help="Of the order of the runs, the weights and the images.")]
+Seed = Annotated[int, Option(min=0, help="Of the order of the runs, the weights and the images.")]
 Servers = Annotated[str, Option(help="Parameter server on the fastest member, or on every member in turn.")]
 Sample = Annotated[
     int | None, Option(min=1, help="Only so many configurations of each model, drawn at random by the seed.")
@@ -69,25 +71,40 @@ def audit(
     from planner.views import auditplot
 
     args.known("--servers", servers, SERVERS)
+    if not math.isfinite(seconds):
+        raise AuditError(f"--seconds {seconds:g}: give a finite number")
     if plot is not None:
         auditplot.check(plot)
     failures = {}
     if not folders:
         folder, (shape, classes) = AuditFolder(out), args.shape_of(data)
-        judged = folder.profile(otherwise=profile or runs.newest_profile(Path()))
+        judged = _profile(folder, profile)
         wanted = settings(
             judged, label or out.name, str(fleet), model or (), framework, batch_size, steps, seconds, repetitions,
             seed, servers, sample, shape, classes,
         )  # fmt: skip
         folder.begin(wanted, judged)
         failures = _run(folder, fleet)
-    board = score([AuditFolder(path).load() for path in folders or [out]])
-    if plot is not None:
-        auditplot.save(board, plot)
-    render.show(view.to_json(board) if as_json else view.render(board, top))
+    audits = [AuditFolder(path).load() for path in folders or [out]]
+    if not failures or audits[0].measured:
+        board = score(audits)
+        if plot is not None:
+            auditplot.save(board, plot)
+        render.show(view.to_json(board) if as_json else view.render(board, top))
     if failures:
         what = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
         raise AuditError(f"{len(failures)} runs failed; the same command tries them again: {what}")
+
+
+def _profile(folder: "AuditFolder", given: Path | None) -> "Profile":
+    """What is judged: an audit that is there keeps its profile."""
+    from planner.profilefile import load_profile
+
+    if not folder.begun:
+        return load_profile(given or runs.newest_profile(Path()))
+    if given is not None and load_profile(given) != folder.profile():
+        raise AuditError(f"--profile {given}: {folder.path} judges another; leave it out, or name another --out")
+    return folder.profile()
 
 
 def _run(folder: "AuditFolder", fleet: Path) -> dict[str, str]:

@@ -38,8 +38,9 @@ class Crew:
 
     def open(self, devices: Iterable[Device]) -> None:
         """Reach the devices, all at once; failures go into ``errors``."""
-        self.devices.update({device.name: device for device in devices})
-        in_parallel(self.devices, self._open)
+        wanted = {device.name: device for device in devices}
+        self.devices.update(wanted)
+        in_parallel(wanted, self._open)
 
     def _open(self, name: str) -> None:
         try:

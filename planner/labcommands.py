@@ -10,6 +10,9 @@ from planner import runs
 from planner.arguments import AsJson
 from planner.errors import LabError
 
+#: What an earlier profile holds of the devices is not measured again of its own accord.
+FRESH = "a profile from before no longer holds; profile again with --fresh"
+
 app = typer.Typer(
     help="Build and change a fleet on one machine (Linux, root).",
     epilog="Example: planner lab up examples/lab/gu-100.toml && planner lab status",
@@ -36,10 +39,12 @@ def up(spec: SpecPath, out: Out = Path(runs.FLEET), name: Name = "lab") -> None:
 
     wanted = load_spec(spec)
     with render.status("building the lab") as on_progress:
-        Lab(name).up(wanted, out, on_progress)
+        changed = Lab(name).up(wanted, out, on_progress)
     cpus, cores = sum(device.cpus for device in wanted.devices), usable_cores()
     if cpus > cores:
         typer.echo(f"the devices may use {cpus:g} cores and this machine has {cores:g}: busy together, they are slower")
+    if changed:
+        typer.echo(f"new, or with other rates or cpus: {', '.join(changed)}: {FRESH}")
     typer.echo(f"{len(wanted.devices)} devices are up; wrote {out}: try `planner check --fleet {out}`")
 
 
@@ -76,38 +81,43 @@ def change(device: DeviceName, rate: Rate = None, cpus: Cpus = None, name: Name 
     except ValueError as error:
         raise LabError(str(error)) from error
     Lab(name).set(device, *wanted)
+    typer.echo(f"{device} is changed: {FRESH}")
 
 
 @app.command(epilog="Example: planner lab stop tx2; planner lab restore tx2")
 def stop(device: DeviceName, name: Name = "lab") -> None:
     """Stop all processes of a device where they are (SIGSTOP)."""
+    from planner.lab.board import Board
     from planner.lab.lab import Lab
 
-    Lab(name).board(device).stop()
+    Lab(name).do(device, Board.stop)
 
 
 @app.command(epilog="Example: planner lab kill tx2; planner lab restore tx2")
 def kill(device: DeviceName, name: Name = "lab") -> None:
-    """End all processes of a device, its sshd as well (SIGKILL)."""
+    """Switch a device off: its link is dead, and all of its processes (SIGKILL)."""
+    from planner.lab.board import Board
     from planner.lab.lab import Lab
 
-    Lab(name).board(device).kill()
+    Lab(name).do(device, Board.kill)
 
 
 @app.command(epilog="Example: planner lab cut tx2; planner lab restore tx2")
 def cut(device: DeviceName, name: Name = "lab") -> None:
     """Pull a device's network cable."""
+    from planner.lab.board import Board
     from planner.lab.lab import Lab
 
-    Lab(name).board(device).cut()
+    Lab(name).do(device, Board.cut)
 
 
 @app.command(epilog="Example: planner lab restore tx2")
 def restore(device: DeviceName, name: Name = "lab") -> None:
     """Undo stop, kill or cut."""
+    from planner.lab.board import Board
     from planner.lab.lab import Lab
 
-    Lab(name).restore(device)
+    Lab(name).do(device, Board.start, Board.wait)
 
 
 @app.command(epilog="Example: planner lab play examples/lab/dlion-dynamic-a.toml --speed 10")

@@ -20,11 +20,11 @@ def collect(frameworks, root="/"):
     # type: (Iterable[str], str) -> records.Facts
     """Ask for everything; what cannot be told is None or empty. Imports no framework.
 
-    frameworks: names of modules, such as ``torch``. root: a recorded tree for /proc and /sys. Sensors follow
-    PLANNER_SYSFS_ROOT besides.
+    frameworks: names of modules, such as ``torch``. root: a recorded tree for /proc and /sys. Memory and
+    sensors follow PLANNER_SYSFS_ROOT besides.
     """
     tree = Tree(root)
-    memory_bytes, available_bytes = memory(tree)
+    memory_bytes, available_bytes = memory(tree if tree.emulated else Tree())
     return records.Facts(
         hostname=platform.node(),
         board=board(tree),

@@ -84,7 +84,7 @@ def step_alone_s(known: Costs) -> Floats:
 
 
 def _of_model(audit: Audit, model: str) -> Iterable[Contest]:
-    known = costs(audit.profile, model, batch=audit.batch)
+    known = costs(audit.profile, model, audit.framework, audit.batch)
     runs = [run for run in audit.measured if run.model == model]
     for run in runs:
         _check(audit.label, known, run)

@@ -1,13 +1,18 @@
 """An audit on disk: what was asked for, the profile that it judges, and a run folder for every run."""
 
+import hashlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from planner.audit.measured import Audit
+from backends import models
+from planner.audit.jobs import Job, jobs_of
+from planner.audit.measured import Audit, Extrapolation, Measured
 from planner.audit.settings import Settings
 from planner.audit.steady import extrapolation, steady
 from planner.clusters import ClusterConfig
 from planner.decode import load, save
 from planner.errors import AuditError, RecordError
+from planner.planfile import Plan
 from planner.profilefile import Profile, load_profile
 from planner.runs import RunFolder
 
@@ -22,9 +27,14 @@ class AuditFolder:
         self._profile = path / "profile.json"
         self._settings = path / "audit.json"
 
-    def profile(self, otherwise: Path | None = None) -> Profile:
-        """The profile that the audit here judges, or another where none was begun. Raises RecordError."""
-        return load_profile(self._profile if otherwise is None or self._settings.exists() else otherwise)
+    @property
+    def begun(self) -> bool:
+        """Whether there is an audit here."""
+        return self._settings.exists()
+
+    def profile(self) -> Profile:
+        """The profile that the audit here judges. Raises RecordError."""
+        return load_profile(self._profile)
 
     def begin(self, wanted: Settings, profile: Profile) -> None:
         """Begin here, or go on with what was begun. Raises AuditError where that was something else."""
@@ -32,7 +42,7 @@ class AuditFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise AuditError(f"cannot make audit folder {self.path}: {error.strerror}") from error
-        if self._settings.exists():
+        if self.begun:
             save(wanted.added_to(self.settings()), self._settings)
         else:
             save(profile, self._profile)
@@ -44,10 +54,8 @@ class AuditFolder:
 
     def run(self, model: str, config: ClusterConfig, repetition: int) -> RunFolder:
         """Where the run of one configuration goes."""
-        others = (name for name in config.workers if name != config.server)
-        return RunFolder(
-            self.path / "runs" / RunFolder.label(model) / "+".join([config.server, *others]) / str(repetition)
-        )
+        members = "+".join([config.server, *(name for name in config.workers if name != config.server)])
+        return RunFolder(self.path / "runs" / _label(model) / members / str(repetition))
 
     @property
     def long_run(self) -> RunFolder:
@@ -59,8 +67,36 @@ class AuditFolder:
         settings, profile = self.settings(), self.profile()
         done = sorted(self.path.glob("runs/*/*/*/result.json"))
         runs = tuple(steady(RunFolder(path.parent), profile, _repetition(path.parent)) for path in done)
-        long = (extrapolation(self.long_run),) if self.long_run.result.exists() else ()
-        return Audit(settings.label, profile, settings.steps, settings.batch, runs, long)
+        jobs = jobs_of(settings, profile)
+        return Audit(
+            label=settings.label,
+            profile=profile,
+            framework=settings.framework,
+            steps=settings.steps,
+            batch=settings.batch,
+            measured=runs,
+            extrapolations=tuple(self._long(runs)),
+            missing=tuple((j.model, j.repetition) for j in jobs if not self._of(j).result.exists()),
+        )
+
+    def _of(self, job: Job) -> RunFolder:
+        return self.run(job.model, job.config, job.repetition)
+
+    def _long(self, runs: Iterable[Measured]) -> Iterator[Extrapolation]:
+        """The long run beside the first short one of its configuration, where both were made."""
+        if self.long_run.result.exists():
+            plan = load(Plan, self.long_run.plan, REMEDY)
+            for run in runs:
+                if (run.model, run.server, set(run.workers)) == (plan.model, plan.server, set(plan.names)):
+                    yield extrapolation(self.long_run, run)
+                    return
+
+
+def _label(model: str) -> str:
+    """A folder's name for a model; several may be in one file."""
+    if not models.is_user_model(model):
+        return model
+    return f"{RunFolder.label(model)}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
 
 
 def _repetition(folder: Path) -> int:

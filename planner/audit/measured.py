@@ -73,7 +73,7 @@ class Measured(NamedTuple):
 
 
 class Extrapolation(NamedTuple):
-    """Seconds of a long run: as foretold from its first part, and as it took."""
+    """Seconds of a long run: as a short run of its configuration foretold, and as it took."""
 
     model: str
     server: str
@@ -88,11 +88,16 @@ class Extrapolation(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """One fleet at its link rates. label: its name in tables; steps: S; batch: images a worker takes a step."""
+    """One fleet at its link rates. label: its name in tables; steps: S; batch: images a worker takes a step.
+
+    missing: (model, repetition) of every run that was not made yet.
+    """
 
     label: str
     profile: Profile
+    framework: str
     steps: int
     batch: int
     measured: tuple[Measured, ...]
     extrapolations: tuple[Extrapolation, ...]
+    missing: tuple[tuple[str, int], ...] = ()

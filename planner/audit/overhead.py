@@ -1,5 +1,6 @@
 """What profiling costs, as a share of the training it plans."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from planner import plan
@@ -20,16 +21,18 @@ class Overhead(NamedTuple):
         return self.profiling_s / self.training_s
 
 
-def overheads(profile: Profile, steps: int, batch: int | None = None) -> tuple[Overhead, ...]:
-    """Of each model in a profile: what its own steps took, and its part of the links and the idle power, which are
-    measured once for all."""
+def overheads(
+    profile: Profile, steps: int, framework: str | None = None, batch: int | None = None, models: Sequence[str] = ()
+) -> tuple[Overhead, ...]:
+    """Of each model, or of those in ``models``: what its own steps took, and its part of the links and the idle power,
+    which are measured once for all that were profiled."""
     devices = profile.devices.values()
-    models = sorted({step.model for device in devices for step in device.steps})
+    every = sorted({step.model for device in devices for step in device.steps})
     common_s = max((device.took_s.get("idle", 0.0) for device in devices), default=0.0) + sum(profile.took_s.values())
-    return tuple(_overhead(profile, model, steps, batch, common_s / len(models)) for model in models)
 
+    def of(model: str) -> Overhead:
+        own_s = max(device.took_s.get(model, 0.0) for device in devices)
+        best = plan.recommend(profile, {"time": 1.0}, model, framework, steps, batch).row(1)
+        return Overhead(model, own_s + common_s / len(every), best.prediction.time_s, len(best.config.workers))
 
-def _overhead(profile: Profile, model: str, steps: int, batch: int | None, common_s: float) -> Overhead:
-    own_s = max(device.took_s.get(model, 0.0) for device in profile.devices.values())
-    best = plan.recommend(profile, {"time": 1.0}, model, steps=steps, batch=batch).row(1)
-    return Overhead(model, own_s + common_s, best.prediction.time_s, len(best.config.workers))
+    return tuple(of(model) for model in models or every)

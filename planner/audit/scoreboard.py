@@ -47,7 +47,10 @@ class Errors(NamedTuple):
 
 
 class Scoreboard(NamedTuple):
-    """rules: by name, ours first; tuned, extrapolations, overheads: by audit."""
+    """rules: by name, ours first; tuned, extrapolations, overheads: by audit; missing: how many runs were not made.
+
+    Nothing is chosen in a repetition of which a run is missing: the best one may be the one that is not there.
+    """
 
     steps: dict[str, int]
     configurations: tuple[Judged, ...]
@@ -55,6 +58,7 @@ class Scoreboard(NamedTuple):
     tuned: dict[str, Tuned]
     extrapolations: dict[str, tuple[Extrapolation, ...]]
     overheads: dict[str, tuple[Overhead, ...]]
+    missing: dict[str, int]
 
     @property
     def ours(self) -> Rated:
@@ -105,22 +109,32 @@ def score(audits: Sequence[Audit]) -> Scoreboard:
     everything = [contest for each in held.values() for contest in each]
     tuned = {label: fit(each) for label, each in held.items()}
     noise = measurement_errors(everything)
+    parts = {(audit.label, *each) for audit in audits for each in audit.missing}
+    whole = [(contest.audit, contest.model, contest.repetition) not in parts for contest in everything]
     return Scoreboard(
         steps={audit.label: audit.steps for audit in audits},
         configurations=judge(everything),
-        rules={name: _rated(everything, [RULES[name](c, tuned[c.audit]) for c in everything], noise) for name in RULES},
+        rules={
+            name: _rated(everything, [rule(each, tuned[each.audit]) for each in everything], noise, whole)
+            for name, rule in RULES.items()
+        },
         tuned=tuned,
         extrapolations={audit.label: audit.extrapolations for audit in audits},
-        overheads={audit.label: overheads(audit.profile, audit.steps, audit.batch) for audit in audits},
+        overheads={audit.label: _overheads(audit) for audit in audits},
+        missing={audit.label: len(audit.missing) for audit in audits},
     )
 
 
 def _rated(
-    everything: Sequence[Contest], guesses: Sequence[Guess], noise: Sequence[Mapping[str, np.ndarray]]
+    everything: Sequence[Contest],
+    guesses: Sequence[Guess],
+    noise: Sequence[Mapping[str, np.ndarray]],
+    whole: Sequence[bool],
 ) -> Rated:
     judged = (
         select(contest, guess, metric, errors[metric])
-        for contest, guess, errors in zip(everything, guesses, noise, strict=True)
+        for contest, guess, errors, all_there in zip(everything, guesses, noise, whole, strict=True)
+        if all_there
         for metric in METRICS
     )
     return Rated(
@@ -141,9 +155,15 @@ def _errors(everything: Sequence[Contest], guesses: Sequence[Guess], metric: str
     return (median(each) for each in found.values())
 
 
+def _overheads(audit: Audit) -> tuple[Overhead, ...]:
+    models = sorted({run.model for run in audit.measured})
+    return overheads(audit.profile, audit.steps, audit.framework, audit.batch, models)
+
+
 def _check(audits: Sequence[Audit]) -> None:
-    if not any(audit.measured for audit in audits):
-        raise AuditError("nothing was measured yet; run `planner audit` on a fleet first")
+    for audit in audits:
+        if not audit.measured:
+            raise AuditError(f"{audit.label}: nothing was measured yet; run `planner audit` on its fleet first")
     label, count = Counter(audit.label for audit in audits).most_common(1)[0]
     if count > 1:
         raise AuditError(f"{count} audits are called {label}; give each a name of its own")

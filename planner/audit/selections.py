@@ -1,7 +1,6 @@
 """One choice among the measured configurations, and how good it was."""
 
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -82,8 +81,8 @@ def select(contest: Contest, guess: Guess, metric: str, errors: Floats) -> Selec
 def measurement_errors(contests: Sequence[Contest]) -> list[dict[str, Floats]]:
     """By contest and metric, (C,): the standard error of the logarithm of what was measured.
 
-    What the runs show within themselves, or the standard deviation between repetitions of the configuration where
-    there are several, whichever is larger.
+    The standard deviation between repetitions, of all configurations of a fleet and model together, where there are
+    several; else what the run shows within itself.
     """
     measured = [contest.measured for contest in contests]
     found: list[dict[str, Floats]] = [{} for _ in contests]
@@ -91,8 +90,9 @@ def measurement_errors(contests: Sequence[Contest]) -> list[dict[str, Floats]]:
         logs = [each.log(metric) for each in measured]
         between = _between_repetitions(contests, logs)
         for contest, errors in zip(contests, found, strict=True):
-            repeated = np.array([between.get(key, 0.0) for key in contest.keys])
-            errors[metric] = np.maximum(_within(contest, metric), repeated)
+            repeated = between.get((contest.audit, contest.model))
+            within = _within(contest, metric)
+            errors[metric] = within if repeated is None else np.full_like(within, repeated)
     return found
 
 
@@ -101,30 +101,27 @@ def _within(contest: Contest, metric: str) -> Floats:
     return np.array([math.hypot(time * run.rate_error, power * run.power_error) for run in contest.runs])
 
 
-def _between_repetitions(contests: Sequence[Contest], logs: Sequence[Floats]) -> dict[Key, float]:
-    """The standard deviation of each configuration's values. What a whole repetition is off by counts for nothing: it
-    decides no comparison within one. Taking that mean out takes (C-1)/C of the variance of C configurations."""
-    rows = [
-        {key: value for key, value in zip(contest.keys, of_contest.tolist(), strict=True) if math.isfinite(value)}
-        for contest, of_contest in zip(contests, logs, strict=True)
-    ]
-    means = {key: statistics.fmean(each) for key, each in _collected(rows).items()}
-    apart = [_apart({key: value - means[key] for key, value in row.items()}) for row in rows if len(row) > 1]
-    return {key: statistics.stdev(each) for key, each in _collected(apart).items() if len(each) > 1}
+def _between_repetitions(
+    contests: Sequence[Contest], logs: Sequence[Floats]
+) -> dict[tuple[str, str], float]:
+    """By audit and model. What a whole repetition is off by counts for nothing: it decides no comparison within one.
+
+    The variance of what is left of R repetitions of C configurations has (R - 1) (C - 1) degrees of freedom.
+    """
+    tables: dict[tuple[str, str], list[dict[Key, float]]] = defaultdict(list)
+    for contest, of_contest in zip(contests, logs, strict=True):
+        tables[contest.audit, contest.model].append(dict(zip(contest.keys, of_contest.tolist(), strict=True)))
+    return {of: error for of, rows in tables.items() if (error := _scatter(rows)) is not None}
 
 
-def _apart(off: Mapping[Key, float]) -> dict[Key, float]:
-    common = statistics.fmean(off.values())
-    scale = math.sqrt(len(off) / (len(off) - 1))
-    return {key: scale * (value - common) for key, value in off.items()}
-
-
-def _collected(rows: Sequence[Mapping[Key, float]]) -> dict[Key, list[float]]:
-    values: dict[Key, list[float]] = defaultdict(list)
-    for row in rows:
-        for key, value in row.items():
-            values[key].append(value)
-    return values
+def _scatter(rows: Sequence[Mapping[Key, float]]) -> float | None:
+    """The standard deviation, over configurations that every repetition has; None without two of both."""
+    keys = [key for key in rows[0] if all(math.isfinite(row.get(key, math.nan)) for row in rows)]
+    if len(rows) < 2 or len(keys) < 2:
+        return None
+    table = np.array([[row[key] for key in keys] for row in rows])
+    left = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    return math.sqrt(float((left**2).sum()) / ((len(rows) - 1) * (len(keys) - 1)))
 
 
 def _order(known: NDArray[np.int64], predicted: Floats) -> list[int]:

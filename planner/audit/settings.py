@@ -36,12 +36,12 @@ class Settings(NamedTuple):
     classes: int | None
 
     def added_to(self, before: "Settings") -> "Settings":
-        """Going on with an audit that was begun with ``before``: models and repetitions may be added.
+        """Going on with an audit that was begun with ``before``: models, repetitions and seconds may be added.
 
         Raises AuditError naming what differs otherwise.
         """
         for name, value in self._asdict().items():
-            if name not in ("models", "repetitions", "label") and getattr(before, name) != value:
+            if name not in ("models", "repetitions", "seconds", "label") and getattr(before, name) != value:
                 raise AuditError(
                     f"the audit that is there has {name} {getattr(before, name)}, not {value}; "
                     "repeat it with the same options, or name another folder with --out"
@@ -49,6 +49,7 @@ class Settings(NamedTuple):
         return self._replace(
             models=tuple(dict.fromkeys((*before.models, *self.models))),
             repetitions=max(before.repetitions, self.repetitions),
+            seconds=max(before.seconds, self.seconds),
         )
 
 

@@ -1,8 +1,8 @@
-"""From the folder of a short run to its steady state: what each worker's steps take once all of them work. Pure.
+"""From the folder of a short run to its steady state: what each worker's steps take once all of them work.
 
 A worker tells every few seconds how many steps it has made and what they cost. Between two such reports lie whole
-steps, so that seconds over steps is T_i^C without any rounding. The steady state begins when every worker that gets
-there has made WARM_STEPS steps and ends before the run's last step, when workers begin to run out of work.
+steps, so that seconds over steps is T_i^C without any rounding. The steady state begins when every worker whose share
+of the steps counts has made WARM_STEPS of them, and ends when the first worker finds no step left to make.
 """
 
 import json
@@ -11,23 +11,22 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from backends.worker import Spent
 from planner import outcome
 from planner.audit.measured import Extrapolation, Measured, Steady
 from planner.decode import decode, load
 from planner.errors import RecordError
 from planner.planfile import Plan, PlannedWorker
-from planner.predict import run_time
 from planner.profilefile import Profile
 from planner.runs import RunFolder
 from planner.wattage import window_watts
 from profilers.records import StepProfile, Window
 
 WARM_STEPS = 2
-#: The first part of a long run, from which the time of the whole is foretold.
-FIRST_PART = 1 / 3
+#: A worker that makes a smaller share of all steps need not be waited for.
+SHARE_THAT_COUNTS = 0.02
+#: Events after which a worker's reports begin anew, or end.
+LOSSES = frozenset({"lost", "dropped", "replaced", "given_up"})
 REMEDY = "remove the folder and repeat the audit"
 
 
@@ -40,29 +39,29 @@ class Report(NamedTuple):
 
 
 class Log(NamedTuple):
-    """A run's events: reports and build seconds by worker, when the last step was made, and the server's account."""
+    """A run's events: reports and build seconds by worker, until when there was work for all, the server's account."""
 
     reports: dict[str, list[Report]]
     built_s: dict[str, float]
-    done_s: float
+    end_s: float
     account: dict[str, Any]
 
 
 def steady(folder: RunFolder, profile: Profile, repetition: int) -> Measured:
     """The steady state of a run that has ended. Raises RecordError where its folder does not hold one."""
     plan, log = load(Plan, folder.plan, REMEDY), read(folder)
-    begin_s, parts = _window(folder, log)
+    begin_s, parts = _window(folder, plan, log)
     server_share = float(log.account["cpu_s"]) / float(log.account["elapsed_s"]) if len(plan.workers) > 1 else 0.0
     workers, rate_errors, power_errors = {}, [], []
     for planned in plan.workers:
-        name, part = planned.name, parts.get(planned.name, [])
+        name, part = planned.name, parts[planned.name]
         hosted = server_share / planned.cores if name == plan.server else 0.0
         windows = [each.window for each in part[1:]]  # the first tells of before the steady state
         watts, source = outcome.watts(planned, windows, _busy_share(part, planned) + hosted)
         rate = _rate(part)
         drift = _drift(part, _profiled(profile, plan, name))
         workers[name] = Steady(rate, log.built_s.get(name, planned.build_s), watts, source, drift)
-        rate_errors.append(rate * _rate_error(part))
+        rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
         power_errors.append(_watts_error(part))
     total = math.fsum(worker.steps_per_s for worker in workers.values())
     power = math.fsum(worker.watts or 0.0 for worker in workers.values())
@@ -71,24 +70,21 @@ def steady(folder: RunFolder, profile: Profile, repetition: int) -> Measured:
         server=plan.server,
         workers=workers,
         repetition=repetition,
-        window_s=log.done_s - begin_s,
+        window_s=log.end_s - begin_s,
         rate_error=math.hypot(*rate_errors) / total,
         power_error=math.hypot(*power_errors) / power if power else 0.0,
     )
 
 
-def extrapolation(folder: RunFolder) -> Extrapolation:
-    """What the first part of a run foretells of its whole time, beside what it took. Raises RecordError."""
+def extrapolation(folder: RunFolder, short: Measured) -> Extrapolation:
+    """What a short run foretells of the time of a longer one of its configuration, beside what that took.
+
+    Raises RecordError where the folder does not hold the longer run.
+    """
     plan, log = load(Plan, folder.plan, REMEDY), read(folder)
-    begin_s, _ = _window(folder, log)
-    first = log._replace(done_s=begin_s + FIRST_PART * (log.done_s - begin_s))
-    _, parts = _window(folder, first)
-    rates = np.array([[_rate(parts.get(name, [])) for name in plan.names]])
-    builds_s = np.array([log.built_s.get(worker.name, worker.build_s) for worker in plan.workers])
-    predicted_s = float(run_time(plan.steps, rates, builds_s)[0])
     evaluation_s = math.fsum(each["seconds"] for each in log.account["evaluations"] if each["step"] < plan.steps)
     return Extrapolation(
-        plan.model, plan.server, plan.names, predicted_s, float(log.account["elapsed_s"]) - evaluation_s
+        plan.model, plan.server, plan.names, short.time_s(plan.steps), float(log.account["elapsed_s"]) - evaluation_s
     )
 
 
@@ -96,7 +92,7 @@ def read(folder: RunFolder) -> Log:
     """The events of a run that has ended. Raises RecordError for a log that is cut off or missing."""
     reports: dict[str, list[Report]] = {}
     built_s: dict[str, float] = {}
-    done_s, account = math.inf, None
+    end_s, account = 0.0, None
     try:
         with folder.events.open(encoding="utf-8") as lines:
             for event in map(json.loads, lines):
@@ -105,28 +101,32 @@ def read(folder: RunFolder) -> Log:
                     reports.setdefault(name, []).append(Report(t_s, Spent(**event["spent"]), event["window"]))
                 elif "built_s" in event:
                     built_s[name] = event["built_s"]
-                elif "progress" in event and event["progress"]["done"] == event["progress"]["total"]:
-                    done_s = min(done_s, t_s)
+                elif "progress" in event:
+                    at = event["progress"]
+                    if at["done"] < at["total"] - len(at["workers"]):  # whoever is free still finds a step
+                        end_s = t_s
+                elif LOSSES & event.keys():
+                    raise RecordError(f"{folder.events}: {name} was lost on the way; {REMEDY}")
                 elif "account" in event:
                     account = event["account"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"{folder.events}: {error}; {REMEDY}") from error
     if account is None:
         raise RecordError(f"{folder.events}: the run did not end; {REMEDY}")
-    return Log(reports, built_s, done_s, account)
+    return Log(reports, built_s, end_s, account)
 
 
-def _window(folder: RunFolder, log: Log) -> tuple[float, dict[str, list[Report]]]:
+def _window(folder: RunFolder, plan: Plan, log: Log) -> tuple[float, dict[str, list[Report]]]:
     """When the steady state began, and each worker's reports within it."""
-    warm_s = []
-    for reports in log.reports.values():
-        warm_s += [each.t_s for each in reports if each.spent.steps >= WARM_STEPS and each.t_s < log.done_s][:1]
-    begin_s = max(warm_s, default=math.inf)
-    parts = {
-        name: [each for each in reports if begin_s <= each.t_s <= log.done_s] for name, reports in log.reports.items()
-    }
-    if not any(_rate(part) for part in parts.values()):
-        raise RecordError(f"{folder.path}: no worker made steps in a steady state; audit with more --seconds")
+    before = {name: [each for each in log.reports.get(name, ()) if each.t_s <= log.end_s] for name in plan.names}
+    made = {name: part[-1].spent.steps if part else 0 for name, part in before.items()}
+    least = max(WARM_STEPS, SHARE_THAT_COUNTS * sum(made.values()))
+    warm = [part for name, part in before.items() if made[name] >= least]
+    begin_s = max((next(e.t_s for e in part if e.spent.steps >= WARM_STEPS) for part in warm), default=math.inf)
+    parts = {name: [each for each in part if each.t_s >= begin_s] for name, part in before.items()}
+    short = [name for name, part in parts.items() if len(part) < 2 or (made[name] >= least and not _rate(part))]
+    if short:
+        raise RecordError(f"{folder.path}: too short to see {', '.join(short)} at work; audit with more --seconds")
     return begin_s, parts
 
 

@@ -5,13 +5,14 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import planner
 from planner.errors import LabError
-from planner.lab import confine, network, sshd, state
+from planner.lab import confine, network, sshd, state, tree
 from planner.lab.cgroups import Cgroups
 from planner.lab.programs import find_program
 from planner.lab.spec import DeviceSpec
@@ -20,6 +21,7 @@ from profilers.sensors import ina3221
 from profilers.tree import Tree, Unavailable
 
 START_LIMIT_S = 15.0
+_PAUSE_S = 0.05
 
 
 class Condition(NamedTuple):
@@ -40,19 +42,23 @@ class Board:
         self._group, self._meter_group = where.group(name), where.meter_group(name)
         self._tree, self._config = where.tree(name), self._folder / "meter.json"
 
-    def build(self) -> bool:
-        """Make what is missing of namespace, cable and groups; whether the cable is new and has no rate yet."""
+    def cabled(self) -> bool:
+        """Whether its namespace is there with a whole cable."""
+        return self._space in network.spaces() and network.has_port(self._switch, self._port)
+
+    def build(self) -> None:
+        """Make what is missing of namespace, cable and groups."""
+        cabled = self.cabled()
         if self._space not in network.spaces():
-            self.kill()  # what runs in a namespace that has lost its name
+            self._end()  # what runs in a namespace that has lost its name
+        if not cabled:
             network.unplug(self._switch, self._port)
-            network.add_space(self._space)
+        network.add_space(self._space)
         for group in (self._group, self._meter_group):
             self._groups.make(group)
         self._folder.mkdir(parents=True, exist_ok=True)
-        if network.has_port(self._switch, self._port):
-            return False
-        network.plug(self._switch, self._port, self._space, self.address)
-        return True
+        if not cabled:
+            network.plug(self._switch, self._port, self._space, self.address)
 
     def shape(self, device: DeviceSpec, targets: Mapping[str, float]) -> None:
         """The device's rate, and those to single addresses."""
@@ -62,17 +68,16 @@ class Board:
         """The device's processors and memory; its meter is told."""
         self._groups.set_cpus(self._group, device.cpus)
         self._groups.set_memory(self._group, device.memory_bytes)
-        if device.power is not None:
-            fresh = self._config.with_suffix(".new")
-            fresh.write_text(json.dumps(self._metered(device)))
-            fresh.replace(self._config)
+        fresh = self._config.with_suffix(".new")
+        fresh.write_text(json.dumps(self._metered(device)))
+        fresh.replace(self._config)
 
     def forget_sensors(self) -> None:
-        """Take them out, so that others can be put in."""
+        """Take them out with their meter, so that others can be put in."""
         self._groups.end(self._meter_group)
         shutil.rmtree(self._tree, ignore_errors=True)
 
-    def start(self, sensors: bool) -> None:
+    def start(self) -> None:
         """Undo ``stop``, ``kill`` and ``cut``: processes go on, the cable is in, what is missing is started."""
         self._groups.signal(self._group, signal.SIGCONT)
         network.connect(self._switch, self._port, up=True)
@@ -82,14 +87,15 @@ class Board:
         for program, command in (("sshd", serve), ("iperf3", listen)):
             if not self._runs(program):
                 confine.start(place, program, command)
-        if sensors and not self._groups.processes(self._meter_group):
+        if not self._groups.processes(self._meter_group):
             self._start_meter()
 
     def wait(self) -> None:
-        """Until its sshd answers. Raises LabError with what sshd has said."""
-        if not sshd.wait(self.address, START_LIMIT_S):
-            said = confine.last_words(self._folder, "sshd")
-            raise LabError(f"{self.name}: no sshd answers at {self.address}: {said}")
+        """Until sshd answers, iperf3 runs and the meter has written. Raises LabError with what the other has said."""
+        end_s = time.monotonic() + START_LIMIT_S
+        self._await("sshd", lambda: sshd.answers(self.address, START_LIMIT_S), end_s)
+        self._await("iperf3", lambda: self._runs("iperf3"), end_s)
+        self._await("meter", self._metering, end_s)
 
     def known_host(self) -> str:
         """Its line of a known_hosts file."""
@@ -100,9 +106,10 @@ class Board:
         self._groups.signal(self._group, signal.SIGSTOP)
 
     def kill(self) -> None:
-        """SIGKILL to every process of the device; its sensors have no readings then."""
-        self._groups.end(self._group)
-        self._groups.end(self._meter_group, gently=True)
+        """Switch it off: its cable is dead, then SIGKILL to every process; its sensors have no readings then."""
+        if self.cabled():
+            self.cut()  # first, or the kernel would tell the others that its connections are closed
+        self._end()
 
     def cut(self) -> None:
         """Pull the cable."""
@@ -113,8 +120,7 @@ class Board:
         for group in (self._group, self._meter_group):
             self._groups.remove(group)
         network.unplug(self._switch, self._port)
-        if self._space in network.spaces():
-            network.remove_space(self._space)
+        network.remove_space(self._space)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def condition(self) -> Condition:
@@ -122,7 +128,9 @@ class Board:
         if self._space not in network.spaces():
             return Condition("missing", False, None)
         processes = self._groups.processes(self._group)
-        faults = ["killed"] if not processes else ["stopped"] if all(map(_stopped, processes)) else []
+        if not processes:
+            return Condition("killed", False, self._power_w())
+        faults = ["stopped"] if all(map(_stopped, processes)) else []
         faults += [] if self._port in network.connected(self._switch) else ["cut"]
         return Condition(", ".join(faults) or "up", self._runs("sshd"), self._power_w())
 
@@ -141,7 +149,20 @@ class Board:
             **memory,
         }
 
+    def _await(self, program: str, done: Callable[[], bool], end_s: float) -> None:
+        while not done():
+            if time.monotonic() > end_s:
+                said = confine.last_words(self._folder, program)
+                raise LabError(f"{self.name}: its {program} does not run at {self.address}: {said}")
+            time.sleep(_PAUSE_S)
+
+    def _end(self) -> None:
+        self._groups.end(self._group)
+        self._groups.end(self._meter_group, gently=True)
+        tree.hide(str(self._tree))  # which a meter that had to be killed has not done
+
     def _start_meter(self) -> None:
+        tree.hide(str(self._tree))
         place = confine.Place(self._space, self._groups.entrances(self._meter_group), self._folder)
         code = {**os.environ, "PYTHONPATH": str(Path(planner.__file__).parents[1])}
         confine.start(place, "meter", [sys.executable, "-m", "planner.lab.meter", str(self._config)], code)
@@ -155,8 +176,13 @@ class Board:
     def _pid_file(self, program: str) -> Path:
         return self._folder / f"{program}.pid"
 
+    def _metering(self) -> bool:
+        return bool(self._groups.processes(self._meter_group)) and (self._tree / "proc/stat").exists()
+
     def _power_w(self) -> float | None:
         """What the product would read of it."""
+        if not self._metering():
+            return None
         try:
             totals = ina3221.discover(Tree(str(self._tree))).sensors
             return totals[0].read() if totals else None

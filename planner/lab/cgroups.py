@@ -1,5 +1,6 @@
 """What a device may use and which processes it has: control groups, version 1 and 2 behind one interface."""
 
+import errno
 import os
 import signal
 import time
@@ -56,6 +57,10 @@ class Cgroups(ABC):
                 (root / group).mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise LabError(f"{root}: no control group can be made ({error.strerror}); is it mounted rw?") from error
+
+    def exists(self, group: str) -> bool:
+        """Whether any of the group is there."""
+        return any((root / group).exists() for root in self._roots)
 
     def entrances(self, group: str) -> list[Path]:
         """The files into which a process writes its number to join."""
@@ -130,7 +135,7 @@ class V2(Cgroups):
     def make(self, group: str) -> None:
         super().make(group)
         for parent in reversed(Path(group).parents):
-            _write(self._root / parent / "cgroup.subtree_control", "+cpu +memory")
+            _hand_down(self._root / parent / "cgroup.subtree_control")
 
     def set_cpus(self, group: str, cpus: float) -> None:
         period_us = quota_period_us(cpus)
@@ -157,14 +162,20 @@ def mounted(mountinfo: str) -> Cgroups:
     Raises LabError where there are none.
     """
     points: dict[str, Path] = {}
+    halves = []
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         point, (kind, _, options) = Path(left.split()[4]), right.split(" ", 2)
-        if kind == "cgroup2" and "cpu" in _words(point / "cgroup.controllers"):
-            return V2(point)
+        if kind == "cgroup2" and "cpu" in (controllers := _words(point / "cgroup.controllers")):
+            if "memory" in controllers:
+                return V2(point)
+            halves.append(point)
         if kind == "cgroup":
             points.update({name: point for name in options.split(",") if name in _CONTROLLERS})
     if missing := [name for name in _CONTROLLERS if name not in points]:
+        if halves:
+            remedy = "boot with cgroup_enable=memory; in a container, delegate it from outside"
+            raise LabError(f"{halves[0]}: these control groups have no memory controller; {remedy}")
         raise LabError(f"no control groups for {', '.join(missing)}; mount cgroup2 at /sys/fs/cgroup")
     return V1(points["cpu"], points["cpuacct"], points["memory"])
 
@@ -181,6 +192,17 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text)
     except OSError as error:
         raise LabError(f"{file}: does not take {text} ({error.strerror})") from error
+
+
+def _hand_down(file: Path) -> None:
+    """Let the groups within use the controllers that a lab needs."""
+    try:
+        file.write_text("+cpu +memory")
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise LabError(f"{file}: does not take +cpu +memory ({error.strerror})") from error
+        remedy = "move them into a group below it (cgroup.procs), or build the lab outside of the container"
+        raise LabError(f"{file.parent}: this control group holds processes, as a container's does; {remedy}") from None
 
 
 def _removed(folder: Path) -> bool:

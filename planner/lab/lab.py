@@ -2,20 +2,21 @@
 
 import ipaddress
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import LabError
-from planner.lab import cgroups, fleetwriter, network, programs, sshd, state
+from planner.lab import cgroups, fleetwriter, network, programs, shaping, sshd, state
 from planner.lab.board import Board, Condition
 from planner.lab.spec import DeviceSpec, Spec
 from planner.lab.state import LabState, Standing
+from profilers.cores import usable_cores
 
 OnProgress = Callable[[str, str, float | None], None]
 
 #: 10.77.N.0/24 for a lab's N.
 NETWORKS = tuple(ipaddress.IPv4Network(f"10.77.{subnet}.0/24") for subnet in range(1, 255))
-
 
 CONTROLLER_PORT = "controller"
 
@@ -36,16 +37,22 @@ class Lab:
         self._where = state.names(name)
         self._groups = cgroups.mounted(Path("/proc/self/mountinfo").read_text())
 
-    def up(self, spec: Spec, fleet: Path, on_progress: OnProgress) -> None:
-        """Build what is missing, change what differs, remove what the spec does not have, write the fleet file."""
-        fleetwriter.require_ours(fleet)
-        programs.require_shaper("tbf", "rate", "1mbit", "burst", "3200", "latency", "20ms")
-        if any(device.delay_s for device in spec.devices):
-            programs.require_shaper("netem", "delay", "1ms")
+    def up(self, spec: Spec, fleet: Path, on_progress: OnProgress) -> list[str]:
+        """Build what is missing, change what differs, remove what the spec does not have, write the fleet file.
+
+        Names of the devices that are new or have other rates or processors than before.
+        """
+        fleetwriter.require_ours(fleet, self._where)
+        for device in spec.devices:
+            require_cores(device.name, device.cpus)
+        _require_shapers(spec)
         with state.locked():
-            stands = self._without_others(state.load(self._where) or self._founded(), spec)
+            stands = state.load(self._where) or self._founded()
             self._ensure_switch(stands)
-            for wanted in _wanted(stands, spec):
+            stands = self._without_others(stands, spec)
+            all_wanted = _wanted(stands, spec)
+            changed = [each.device.name for each in all_wanted if differs(stands.find(each.device.name), each)]
+            for wanted in all_wanted:
                 on_progress(wanted.device.name, "is built", None)
                 stands = self._built(stands, wanted)
             for board in self._boards(stands):
@@ -53,6 +60,7 @@ class Lab:
                 board.wait()
             sshd.write_client(self._where.folder, map(Board.known_host, self._boards(stands)))
             fleet.write_text(fleetwriter.fleet_text(self._where, stands, spec.devices), encoding="utf-8")
+        return changed
 
     def down(self) -> bool:
         """Remove all of it, found by its name; whether there was anything."""
@@ -66,7 +74,9 @@ class Lab:
         return [Seen(standing.device, board.address, board.condition()) for standing, board in pairs]
 
     def set(self, name: str, rate_bytes_per_s: float | None, cpus: float | None) -> None:
-        """Change a device while it runs; None leaves as it is."""
+        """Change a device while it runs; None leaves as it is. Raises LabError for more cores than there are."""
+        if cpus is not None:
+            require_cores(name, cpus)
         with state.locked():
             stands = self._stands()
             old = stands.of(name)
@@ -77,15 +87,16 @@ class Lab:
             self._applied(stands, old._replace(device=device))
 
     def board(self, name: str) -> Board:
-        """A device, to stop, kill or cut it."""
+        """A device. Raises LabError where there is none of that name."""
         stands = self._stands()
         return self._board(stands, stands.of(name))
 
-    def restore(self, name: str) -> None:
-        """Undo what was done to a device, and wait until it answers."""
-        board = self.board(name)
-        board.start(self._stands().of(name).device.sensors)
-        board.wait()
+    def do(self, name: str, *verbs: Callable[[Board], None]) -> None:
+        """Stop, kill or cut a device, or restore it: verbs are methods of ``Board``."""
+        with state.locked():
+            board = self.board(name)
+            for verb in verbs:
+                verb(board)
 
     def _stands(self) -> LabState:
         stands = state.load(self._where)
@@ -102,8 +113,7 @@ class Lab:
         return self._kept(LabState(subnet, ()))
 
     def _ensure_switch(self, stands: LabState) -> None:
-        if self._where.switch not in network.spaces():
-            network.add_switch(self._where.switch)
+        network.add_switch(self._where.switch)
         if not network.has_port(self._where.switch, CONTROLLER_PORT):
             network.unplug_here(self._where.interface)
             address = stands.address(state.CONTROLLER)
@@ -121,30 +131,35 @@ class Lab:
         board = self._board(stands, wanted)
         if old and _sensors(old.device) != _sensors(wanted.device):
             board.forget_sensors()
-        new_cable = board.build()
-        stands = self._applied(stands, wanted, new_cable)
-        board.start(wanted.device.sensors)
+        if old is None or not board.cabled():
+            stands = self._kept(stands.with_device((old or wanted)._replace(shaped=False)))
+        board.build()
+        stands = self._applied(stands, wanted)
+        board.start()
         return stands
 
-    def _applied(self, stands: LabState, wanted: Standing, new_cable: bool = False) -> LabState:
+    def _applied(self, stands: LabState, wanted: Standing) -> LabState:
         """What a device may use, with a cable left alone whose rates are right."""
-        old = stands.find(wanted.device.name)
+        old = stands.of(wanted.device.name)
         board = self._board(stands, wanted)
         board.limit(wanted.device)
-        if new_cable or old is None or _rates(old) != _rates(wanted):
+        if not old.shaped or old.rates != wanted.rates:
+            stands = self._kept(stands.with_device(wanted._replace(shaped=False)))
             board.shape(wanted.device, wanted.rates_to)
-        return self._kept(stands.with_device(wanted))
+        return self._kept(stands.with_device(wanted._replace(shaped=True)))
 
     def _swept(self) -> bool:
         """Remove whatever has the lab's name; whether there was anything."""
         switch = self._where.switch
         spaces = [space for space in network.spaces() if space == switch or space.startswith(f"{switch}-")]
-        found = bool(spaces) or self._where.folder.exists()
-        self._groups.remove(switch)
-        network.unplug_here(self._where.interface)
-        for space in spaces:
-            network.remove_space(space)
-        state.remove(self._where)
+        found = bool(spaces) or self._where.folder.exists() or self._groups.exists(switch)
+        found = found or network.has_interface(self._where.interface)
+        with ExitStack() as removals:  # the last first, and each of them whatever becomes of the others
+            removals.callback(state.remove, self._where)
+            for space in spaces:
+                removals.callback(network.remove_space, space)
+            removals.callback(network.unplug_here, self._where.interface)
+            removals.callback(self._groups.remove, switch)
         return found
 
     def _boards(self, stands: LabState) -> list[Board]:
@@ -159,6 +174,27 @@ class Lab:
         return stands
 
 
+def require_cores(name: str, cpus: float) -> None:
+    """Raises LabError where a device is to have more cores than this machine."""
+    cores = usable_cores()
+    if cpus > cores:
+        raise LabError(f"{name}: {cpus:g} cpus are more than this machine has; write {cores:g} or less")
+
+
+def differs(old: Standing | None, wanted: Standing) -> bool:
+    """Whether what was measured of a device before no longer holds."""
+    return old is None or not old.shaped or (old.device.cpus, old.rates) != (wanted.device.cpus, wanted.rates)
+
+
+def _require_shapers(spec: Spec) -> None:
+    programs.require_shaper(["sch_tbf"], shaping.one_rate("lo", 1e6))
+    if any(device.delay_s for device in spec.devices):
+        remedy = ', or remove "delay" from the spec'
+        programs.require_shaper(["sch_tbf", "sch_netem"], shaping.one_rate("lo", 1e6, delay_s=0.01), remedy)
+    if spec.links:
+        programs.require_shaper(["sch_htb", "cls_u32"], shaping.rates_by_target("lo", 1e6, {"127.0.0.2": 1e5}))
+
+
 def _wanted(stands: LabState, spec: Spec) -> list[Standing]:
     """The devices of a spec, each at the host number it has or a free one."""
     hosts = {each.device.name: each.host for each in stands.devices}
@@ -171,9 +207,6 @@ def _wanted(stands: LabState, spec: Spec) -> list[Standing]:
     return [Standing(device, hosts[device.name], rates[device.name]) for device in spec.devices]
 
 
-def _sensors(device: DeviceSpec) -> tuple[str, bool]:
-    return device.kind, device.sensors
-
-
-def _rates(standing: Standing) -> tuple[float, float, dict[str, float]]:
-    return standing.device.rate_bytes_per_s, standing.device.delay_s, standing.rates_to
+def _sensors(device: DeviceSpec) -> tuple[str, bool, bool]:
+    """What a running meter cannot change: which files it writes, and which it reads."""
+    return device.kind, device.sensors, device.memory_bytes is None

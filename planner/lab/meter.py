@@ -10,7 +10,7 @@ CONFIG.json, which is read again whenever it is replaced (as a whole: write besi
     usage      CPU time of the control group: {"path", "unit_s", "key"}; key: line of a version 2 cpu.stat, or absent
     interface  network interface whose bytes count, such as "eth0"
     cpus       processors that the device may use, its quota
-    power      values in the place of the kind's own, see planner.lab.power.from_table; may be empty
+    power      values in the place of the kind's own, see planner.lab.power.from_table; null: no sensors, only /proc
     seed       of the noise
     memory     {"usage", "stat", "limit_bytes"}: the group's memory controller's files, its limit; absent without one
 """
@@ -40,7 +40,7 @@ class Config(NamedTuple):
     usage: Mapping[str, Any]
     interface: str
     cpus: float
-    model: power.PowerModel
+    model: power.PowerModel | None
     seed: int
     memory: Mapping[str, Any] | None
 
@@ -52,7 +52,8 @@ def load_config(path: str) -> Config:
             found = json.load(file)
         return Config(
             found["tree"], found["kind"], found["usage"], found["interface"], float(found["cpus"]),
-            power.from_table(found["kind"], found["power"]), int(found["seed"]), found.get("memory"),
+            None if found["power"] is None else power.from_table(found["kind"], found["power"]),
+            int(found["seed"]), found.get("memory"),
         )  # fmt: skip
     except KeyError as error:
         raise LabError(f"{path}: has no {error}; `planner lab up` writes it anew") from None
@@ -64,14 +65,14 @@ class Meter:
     """Turns counts into files, one period after the other."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config
+        self.config = config  # another may differ in processors and power, not in what is read
         self._random = Random(config.seed)
         self._sources = Sources(config.usage, config.interface, config.memory)
         self._before = self._sources.counts()
         self._busy_s = self._owed_s = self._lasted_s = 0.0
         self._memory_due_s = self._before.at_s
         self._memory: dict[str, str] = {}
-        tree.plant(config.tree, config.kind)
+        tree.plant(config.tree, config.kind if config.model else None)
         if config.memory is None:
             tree.show_own(config.tree, "proc/meminfo")
         texts = self._texts(0.0, 0.0)
@@ -84,31 +85,42 @@ class Meter:
         lasted_s = self._before.at_s - before.at_s
         utilisation = max(0.0, self._before.cpu_s - before.cpu_s) / lasted_s / self.config.cpus
         bytes_per_s = max(0, self._before.network_bytes - before.network_bytes) / lasted_s
-        self._load(utilisation, lasted_s)
-        self._files.write(self._texts(utilisation, bytes_per_s))
+        self._files.write(self._texts(self._load(utilisation, lasted_s), bytes_per_s))
+
+    @property
+    def period_s(self) -> float:
+        """How long from one tick to the next."""
+        return self.config.model.period_s if self.config.model else power.PERIOD_S
 
     def close(self) -> None:
         """Take the readings away: a device that is switched off has none."""
         self._files.close()
 
-    def _load(self, utilisation: float, lasted_s: float) -> None:
-        """A quota is granted in lumps, so that a period may hold more than its share: the rest counts in the next."""
+    def _load(self, utilisation: float, lasted_s: float) -> float:
+        """How busy the device was, 0..1. A quota is granted in lumps, so that a period may hold more than its share:
+        the rest counts in the next."""
         due_s = self._owed_s + utilisation * lasted_s
         busy_s = min(due_s, lasted_s)
         self._owed_s = min(due_s - busy_s, lasted_s)
         self._busy_s += busy_s
         self._lasted_s += lasted_s
+        return busy_s / lasted_s
 
     def _texts(self, utilisation: float, bytes_per_s: float) -> dict[str, str]:
         config = self.config
-        total_w = power.watts(config.model, utilisation, bytes_per_s, self._random)
-        dynamic_w = min(total_w, config.model.dynamic_w * utilisation)
         if config.memory and self._before.at_s >= self._memory_due_s:
             self._memory_due_s = self._before.at_s + MEMORY_PERIOD_S
             text = tree.meminfo(config.memory["limit_bytes"], self._sources.memory_bytes())
             self._memory = {"proc/meminfo": text}
         load = {"proc/stat": tree.stat(config.cpus, self._busy_s, self._lasted_s)}
-        return monitors.readings(config.kind, total_w, dynamic_w) | load | self._memory
+        return self._power(utilisation, bytes_per_s) | load | self._memory
+
+    def _power(self, utilisation: float, bytes_per_s: float) -> dict[str, str]:
+        model = self.config.model
+        if model is None:
+            return {}
+        total_w = power.watts(model, utilisation, bytes_per_s, self._random)
+        return monitors.readings(self.config.kind, total_w, min(total_w, model.dynamic_w * utilisation))
 
 
 def run(path: str) -> None:
@@ -117,7 +129,7 @@ def run(path: str) -> None:
     try:
         due_s = time.monotonic()
         while True:
-            due_s = max(due_s + meter.config.model.period_s, time.monotonic())
+            due_s = max(due_s + meter.period_s, time.monotonic())
             time.sleep(max(0.0, due_s - time.monotonic()))
             stamp_now = _stamp(path)
             if stamp_now != stamp:

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.errors import LabError
 from planner.lab import shaping
+from planner.lab.programs import find_program
 
 BRIDGE = "bridge"
 #: The device's own name for its one port.
@@ -21,14 +22,16 @@ _BUFFER_BYTES = 65536
 
 
 def add_space(space: str) -> None:
-    """A new namespace, in which only the loopback is up."""
-    ip("netns", "add", space)
+    """A namespace whose loopback is up; where it is there, it stays."""
+    if space not in spaces():
+        ip("netns", "add", space)
     ip("-n", space, "link", "set", "lo", "up")
 
 
 def remove_space(space: str) -> None:
-    """Its interfaces go with it."""
-    ip("netns", "del", space)
+    """Remove a namespace where it is there; its interfaces go with it."""
+    if space in spaces():
+        ip("netns", "del", space)
 
 
 def spaces() -> list[str]:
@@ -37,39 +40,43 @@ def spaces() -> list[str]:
 
 
 def add_switch(space: str) -> None:
-    """A new namespace with a bridge in it."""
+    """A namespace with a bridge in it; what is there of it stays."""
     add_space(space)
-    ip("-n", space, "link", "add", BRIDGE, "type", "bridge")
+    if BRIDGE not in _links("-n", space):
+        ip("-n", space, "link", "add", BRIDGE, "type", "bridge")
     ip("-n", space, "link", "set", BRIDGE, "up")
 
 
 def plug(switch: str, port: str, space: str, address: str) -> None:
     """A cable from a new port of the switch to the device's ``eth0``."""
-    _cable(("-n", space), PORT, switch, port)
-    _address(("-n", space), PORT, address)
+    _cable(("-n", space), PORT, address, switch, port)
 
 
 def plug_here(switch: str, port: str, interface: str, address: str) -> None:
     """A cable from a new port of the switch to this machine itself."""
-    _cable((), interface, switch, port)
-    _address((), interface, address)
+    _cable((), interface, address, switch, port)
 
 
 def unplug_here(interface: str) -> None:
     """Take the cable to this machine away, where there is one."""
-    if any(link["ifname"] == interface for link in _json("link", "show")):
+    if has_interface(interface):
         ip("link", "del", interface)
 
 
 def unplug(switch: str, port: str) -> None:
-    """Take a device's cable away, where there is one."""
-    if has_port(switch, port):
+    """Take a device's cable away, where there is one or a part of it."""
+    if port in _links("-n", switch):
         ip("-n", switch, "link", "del", port)
 
 
 def has_port(switch: str, port: str) -> bool:
-    """Whether the switch has that port, connected or not."""
-    return any(link["ifname"] == port for link in _json("-n", switch, "link", "show"))
+    """Whether the switch has that port with a whole cable, in or pulled: its last part is to join the bridge."""
+    return _links("-n", switch).get(port, {}).get("master") == BRIDGE
+
+
+def has_interface(interface: str) -> bool:
+    """Whether this machine itself has an interface of that name."""
+    return interface in _links()
 
 
 def connect(switch: str, port: str, up: bool) -> None:
@@ -79,7 +86,7 @@ def connect(switch: str, port: str, up: bool) -> None:
 
 def connected(switch: str) -> set[str]:
     """Ports of the switch whose cable is in."""
-    return {link["ifname"] for link in _json("-n", switch, "link", "show") if "UP" in link["flags"]}
+    return {port for port, link in _links("-n", switch).items() if "UP" in link["flags"]}
 
 
 def shape(
@@ -113,8 +120,9 @@ def ip(*arguments: str) -> None:
     _run("ip", *arguments)
 
 
-def _cable(where: tuple[str, ...], interface: str, switch: str, port: str) -> None:
+def _cable(where: tuple[str, ...], interface: str, address: str, switch: str, port: str) -> None:
     ip(*where, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", switch)
+    _address(where, interface, address)
     ip("-n", switch, "link", "set", port, "master", BRIDGE, "up")
 
 
@@ -134,14 +142,19 @@ def _tc(space: str, commands: Iterable[shaping.Command]) -> None:
         _run("tc", "-n", space, *command)
 
 
+def _links(*where: str) -> dict[str, dict[str, Any]]:
+    """What ip(8) says of every interface, by its name."""
+    return {link["ifname"]: link for link in _json(*where, "link", "show")}
+
+
 def _json(*arguments: str) -> list[Any]:
     found: list[Any] = json.loads(_run("ip", "-j", *arguments) or "[]")
     return [entry for entry in found if entry]
 
 
-def _run(*command: str) -> str:
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+def _run(program: str, *arguments: str) -> str:
+    done = subprocess.run([find_program(program) or program, *arguments], check=False, capture_output=True, text=True)
     if done.returncode:
         said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise LabError(f"`{' '.join(command)}` failed: {said}")
+        raise LabError(f"`{' '.join((program, *arguments))}` failed: {said}")
     return done.stdout

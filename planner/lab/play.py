@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
-from planner.lab.lab import Lab
+from planner.lab.lab import Lab, require_cores
 from planner.lab.spec import Change
 from planner.units import number
 
@@ -11,10 +11,11 @@ from planner.units import number
 def play(lab: Lab, schedule: Sequence[Change], speed: float, say: Callable[[str], None]) -> None:
     """Make every change, the schedule's seconds passing ``speed`` times as fast. Says each; Ctrl-C says where it ends.
 
-    Raises LabError before the first change where the lab lacks a device.
+    Raises LabError before the first change where the lab lacks a device, or this machine the cores.
     """
     for change in schedule:
         lab.board(change.device)
+        require_cores(change.device, change.cpus or 0.0)
     began_s = time.monotonic()
     made = 0
     try:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
 
 from planner.errors import LabError
 
@@ -40,12 +41,16 @@ def require_machine() -> None:
         raise LabError("root may make no namespaces here; is this a container? start it with --privileged")
 
 
-def require_shaper(kind: str, *options: str) -> None:
-    """Raises LabError where this kernel does not have that queueing discipline."""
-    if not _runs("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", kind, *options):
-        extra = ', or remove "delay" from the spec' if kind == "netem" else ""
-        raise LabError(f"this kernel has no {kind}; load it with `modprobe sch_{kind}`{extra}")
+def require_shaper(modules: Sequence[str], commands: Iterable[Sequence[str]], otherwise: str = "") -> None:
+    """Raises LabError where this kernel lacks what these commands of tc need, and names modules that have it.
+
+    commands: for the interface lo, as ``planner.lab.shaping`` makes them; otherwise: what else would help.
+    """
+    lines = "\n".join(" ".join(command) for command in commands)
+    if not _runs("unshare", "--net", str(find_program("tc")), "-batch", "-", said=lines):
+        remedy = f"load them with `modprobe -a {' '.join(modules)}`{otherwise}"
+        raise LabError(f"this kernel does not shape with {', '.join(modules)}; {remedy}")
 
 
-def _runs(*command: str) -> bool:
-    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+def _runs(*command: str, said: str = "") -> bool:
+    return subprocess.run(command, check=False, capture_output=True, text=True, input=said).returncode == 0

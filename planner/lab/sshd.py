@@ -2,10 +2,10 @@
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from planner.errors import LabError
 from planner.lab.programs import find_program
 
 PORT = 22
@@ -22,13 +22,17 @@ UseDNS no
 PasswordAuthentication no
 PermitRootLogin prohibit-password
 """
-_PAUSE_S = 0.05
 
 
 def ensure_key(path: Path) -> None:
-    """Make a pair of keys where there is none."""
-    if not path.exists():
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    """Make a pair of keys where there is none, or half of one. Raises LabError."""
+    if path.exists() and Path(f"{path}.pub").exists():
+        return
+    path.unlink(missing_ok=True)
+    make = [str(find_program("ssh-keygen")), "-q", "-t", "ed25519", "-N", "", "-f", str(path)]
+    done = subprocess.run(make, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise LabError(f"{path}: ssh-keygen makes no key: {' '.join((done.stderr or done.stdout).split())}")
 
 
 def configure(folder: Path, client: Path, address: str) -> list[str]:
@@ -46,17 +50,13 @@ def known_host(folder: Path, address: str) -> str:
     return f"{address} {kind} {key}\n"
 
 
-def wait(address: str, limit_s: float) -> bool:
-    """Whether an sshd answers there within that time."""
-    end_s = time.monotonic() + limit_s
-    while time.monotonic() < end_s:
-        try:
-            with socket.create_connection((address, PORT), timeout=limit_s) as link:
-                if link.recv(4) == b"SSH-":
-                    return True
-        except OSError:
-            time.sleep(_PAUSE_S)
-    return False
+def answers(address: str, limit_s: float) -> bool:
+    """Whether an sshd greets there within that time."""
+    try:
+        with socket.create_connection((address, PORT), timeout=limit_s) as link:
+            return link.recv(4) == b"SSH-"
+    except OSError:
+        return False
 
 
 def config_of(lab: Path) -> Path:

@@ -23,11 +23,20 @@ _NAME = re.compile(r"[a-z0-9]{1,10}")
 
 
 class Standing(NamedTuple):
-    """A device as it was built or last changed. rates_to: bytes/s to single addresses."""
+    """A device as it was built or last changed.
+
+    rates_to: bytes/s to single addresses; shaped: whether its cable has these rates, or a command ended before.
+    """
 
     device: DeviceSpec
     host: int
     rates_to: dict[str, float]
+    shaped: bool = True
+
+    @property
+    def rates(self) -> tuple[float, float, dict[str, float]]:
+        """All that shapes its cable."""
+        return self.device.rate_bytes_per_s, self.device.delay_s, self.rates_to
 
 
 class LabState(NamedTuple):

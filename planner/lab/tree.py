@@ -31,13 +31,13 @@ def meminfo(limit_bytes: int, used_bytes: int) -> str:
     return f"MemTotal: {limit_bytes // KIB} kB\nMemAvailable: {free_bytes // KIB} kB\n"
 
 
-def plant(root: str, kind: str) -> None:
-    """Write what never changes: the labels of this kind, none of another that was there before, and the machine's own
-    /proc/cpuinfo, because a quota slows a processor down and leaves it what it is."""
+def plant(root: str, kind: str | None) -> None:
+    """Write what never changes: the labels of this kind (None: no monitors), none of another that was there before, and
+    the machine's own /proc/cpuinfo, because a quota slows a processor down and leaves it what it is."""
     for other in MONITORS:
         for name in labels(other):
             _unlink(os.path.join(root, name))
-    for name, text in labels(kind).items():
+    for name, text in (labels(kind) if kind else {}).items():
         os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
         with open(os.path.join(root, name), "w", encoding="ascii") as file:
             file.write(text + "\n")
@@ -49,6 +49,11 @@ def show_own(root: str, name: str) -> None:
     _show(os.path.join(root, name), f"/{name}")
 
 
+def hide(root: str) -> None:
+    """Take the files away, all at once, that a ``Files`` has written below a root."""
+    _unlink(_shown(root))
+
+
 class Files:
     """Text files below a root that all change at the same moment, so that no reader sees half of one.
 
@@ -57,8 +62,8 @@ class Files:
     """
 
     def __init__(self, root: str, names: Iterable[str]) -> None:
-        folder = os.path.join(os.path.abspath(root), "now")
-        self._shown = os.path.join(folder, "shown")
+        self._root, self._shown = root, _shown(root)
+        folder = os.path.dirname(self._shown)
         self._next = 0
         self.close()  # what a meter that was killed left
         self._sides: tuple[dict[str, _Slot], dict[str, _Slot]] = ({}, {})
@@ -77,7 +82,7 @@ class Files:
 
     def close(self) -> None:
         """Take the files away, all at once."""
-        _unlink(self._shown)
+        hide(self._root)
 
 
 class _Slot:
@@ -90,6 +95,11 @@ class _Slot:
     def write(self, text: str) -> None:
         self._length = max(self._length, len(text) + 1)
         os.pwrite(self._file, f"{text}\n".ljust(self._length).encode("ascii"), 0)
+
+
+def _shown(root: str) -> str:
+    """The link that every file goes through."""
+    return os.path.join(os.path.abspath(root), "now", "shown")
 
 
 def _show(path: str, target: str) -> None:

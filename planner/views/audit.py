@@ -58,6 +58,7 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
                 label: {
                     "steps": steps,
                     "fitted": board.tuned[label],
+                    "missing_runs": board.missing[label],
                     "extrapolations": [{**e._asdict(), "error": e.error} for e in board.extrapolations[label]],
                     "overheads": [{**each._asdict(), "share": each.share} for each in board.overheads[label]],
                 }
@@ -121,7 +122,7 @@ def _errors(board: Scoreboard) -> Table:
     made = table("predicted / measured - 1 of all configurations", (*columns, *drifted), left=("errors",))
     for who, alone in (("alone", True), ("clusters", False)):
         for quantity, errors in board.errors(alone).items():
-            if errors.raw and errors.steady:
+            if errors.raw:
                 marks = "*" * (board.emulated and quantity in WATTS)
                 cells = (cell for spread in errors if spread for cell in _spread(spread))
                 made.add_row(f"{who}: {quantity}{marks}", str(errors.raw.number), *cells)
@@ -137,7 +138,8 @@ def _errors_by_group(board: Scoreboard) -> Table:
     for group in ERROR_GROUPS:
         for name in board.names(group):
             alone, clusters = (board.errors(who, **{group: name}) for who in (True, False))
-            cells = (_error(each) for errors in (alone["step"], clusters["time"], clusters["power"]) for each in errors)
+            found = (*alone["step"], *clusters["time"], *clusters["power"])
+            cells = (_error(each) for each in found)
             told = paper.STEP_ERROR.get(name) if group == "model" else None
             made.add_row(f"{group} {name}", *cells, percent(told, 2))
     return made
@@ -198,6 +200,10 @@ def _missed(board: Scoreboard, missed: list[Selection], top: int) -> Table:
 
 def _notes(board: Scoreboard) -> list[RenderableType]:
     found = [TIES_NOTE, f"paper: {paper.SOURCE}", *[EMULATED_NOTE] * board.emulated]
+    found += [
+        f"{label}: {count} runs are missing; of their repetitions no choice is counted"
+        for label, count in board.missing.items() if count
+    ]  # fmt: skip
     if board.ours.tally is not None and (worst := board.ours.tally.worst).regret:
         chosen, best = (_config(each, _stand_ins(board, worst)) for each in (worst.chosen, worst.best))
         where = f"{worst.audit}, {worst.model} by {worst.metric}, repetition {worst.repetition}"

@@ -61,7 +61,7 @@ def audit(
     extrapolations: tuple[Extrapolation, ...] = (),
 ) -> Audit:
     """100,000 steps at batch size 32."""
-    return Audit(label, profile, STEPS, 32, tuple(measured), extrapolations)
+    return Audit(label, profile, "torch", STEPS, 32, tuple(measured), extrapolations)
 
 
 def faster(run: Measured, factor: float) -> Measured:

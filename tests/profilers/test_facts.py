@@ -59,6 +59,11 @@ def test_a_jetson(plant, tx2):
     assert found.system.startswith("unknown distribution, ")
 
 
+def test_an_emulated_device_has_its_own_memory(plant, tx2, monkeypatch):
+    monkeypatch.setenv("PLANNER_SYSFS_ROOT", plant(tx2).root)
+    assert facts.collect(()).memory_bytes == 8000000 * 1024
+
+
 def test_an_empty_tree_still_gives_facts(tmp_path):
     found = facts.collect(FLEET, str(tmp_path))
     assert (found.board, found.processor, found.gpus, found.sensors) == (None, None, (), ())

@@ -133,3 +133,12 @@ def test_nothing_measured_and_labels_used_twice_are_refused() -> None:
 def test_scores_are_finite() -> None:
     for rule in noisy(3).rules.values():
         assert all(math.isfinite(each.regret) for each in rule.selections)
+
+
+def test_of_a_repetition_with_a_missing_run_no_choice_is_counted() -> None:
+    fleet = audits.fleet(0.1, 0.2)
+    whole = audits.audit(fleet, audits.as_predicted(fleet, 2))
+    board = score([whole._replace(missing=(("net", 2),))])
+    assert {each.repetition for each in board.ours.selections} == {1}
+    assert board.missing == {whole.label: 1}
+    assert len(board.configurations) == len(score([whole]).configurations)

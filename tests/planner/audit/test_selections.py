@@ -93,7 +93,7 @@ def test_errors_are_those_within_a_run_or_those_between_repetitions() -> None:
     fleet = audits.fleet(0.1, 0.2)
     runs = [run for run in audits.as_predicted(fleet, 2, shake=repeat) if len(run.workers) == 1]
     for each in measurement_errors(contests(audits.audit(fleet, runs))):
-        # The difference of the two varies by 0.1, half of its variance each.
+        # Their difference is 0 and then 0.1, whose standard deviation is shared by two.
         assert np.hypot(*each["time"]) == pytest.approx(0.1 / math.sqrt(2), rel=1e-3)
         assert each["power"] == pytest.approx([0.0, 0.0], abs=1e-12)
         assert np.hypot(*each["edp"]) == pytest.approx(0.2 / math.sqrt(2), rel=1e-3)

@@ -29,9 +29,9 @@ def test_a_profile_without_models_is_no_use() -> None:
         asked(profile({"a": device(step(0.1))._replace(steps=())}))
 
 
-def test_models_and_repetitions_may_be_added_to_an_audit() -> None:
-    more = asked(models=("net",), repetitions=3).added_to(asked(models=("net",))._replace(models=("other",)))
-    assert (more.models, more.repetitions) == (("other", "net"), 3)
+def test_models_repetitions_and_seconds_may_be_added_to_an_audit() -> None:
+    more = asked(repetitions=3, seconds=20.0).added_to(asked()._replace(models=("other",)))
+    assert (more.models, more.repetitions, more.seconds) == (("other", "net"), 3, 20.0)
 
 
 @given(some.integers(1, 9), some.integers(1, 9))
@@ -39,7 +39,7 @@ def test_an_audit_never_shrinks(before: int, after: int) -> None:
     assert asked(repetitions=after).added_to(asked(repetitions=before)).repetitions == max(before, after)
 
 
-@pytest.mark.parametrize("change", [{"seconds": 5.0}, {"seed": 1}, {"servers": "every"}, {"batch": 8}])
+@pytest.mark.parametrize("change", [{"steps": 5}, {"seed": 1}, {"servers": "every"}, {"batch": 8}])
 def test_an_audit_of_something_else_is_not_gone_on_with(change: dict[str, object]) -> None:
     (name,) = change
     with pytest.raises(AuditError, match=f"the audit that is there has {name} .*--out"):

@@ -34,8 +34,8 @@ def built(name: str, seconds: float) -> dict[str, Any]:
     return {"t_s": 0.5, "from": name, "built_s": seconds}
 
 
-def progress(t_s: float, done: int, total: int = 100) -> dict[str, Any]:
-    return {"t_s": t_s, "from": "server", "progress": {"done": done, "total": total}}
+def progress(t_s: float, done: int) -> dict[str, Any]:
+    return {"t_s": t_s, "from": "server", "progress": {"done": done, "total": 100, "workers": {"a": {}, "b": {}}}}
 
 
 def account(t_s: float = 31.0, elapsed_s: float = 30.0, cpu_s: float = 3.0) -> dict[str, Any]:
@@ -50,15 +50,16 @@ def run(path: Path, events: list[dict[str, Any]], planned_as: Plan | None = None
     return folder
 
 
-#: Worker a makes a step in 0.5 s, b in 2 s; all 100 steps are made after 20 s.
+#: With 97 of 100 steps made there is work for both workers, with 98 there may be none for the first that is free.
+ENDS = [progress(10.0, 50), progress(20.0, 97), progress(20.5, 98), progress(24.0, 100)]
+
+#: Worker a makes a step in 0.5 s, b in 2 s.
 EVENTS = [
     built("a", 0.25),
     built("b", 1.5),
     *(report("a", t, 2 * t, 0.5) for t in range(2, 24, 2)),
     *(report("b", t, t // 2, 2.0) for t in range(2, 24, 2)),
-    progress(10.0, 50),
-    progress(20.0, 100),
-    progress(24.0, 100),
+    *ENDS,
     account(),
 ]
 
@@ -70,12 +71,12 @@ def test_a_step_takes_its_share_of_the_seconds_between_reports(tmp_path: Path) -
     assert measured.workers["b"].build_s == 1.5
 
 
-def test_the_steady_state_begins_when_all_have_made_two_steps_and_ends_with_the_last_step(tmp_path: Path) -> None:
+def test_the_steady_state_begins_when_all_have_made_two_steps_and_ends_when_work_runs_out(tmp_path: Path) -> None:
     crowded = [report("a", t, t // 2, 2.0) for t in (2, 4)]  # slow while b is not there yet, and after the end
     alone = [report("a", t, 2 * t - 6, 0.5) for t in range(6, 22, 2)]
-    after = [report("a", 24, 100, 9.0)]
+    after = [report("a", 22, 100, 9.0)]
     late = [report("b", t, t - 4, 1.0) for t in range(6, 22, 2)]
-    measured = steady(run(tmp_path, [*crowded, *alone, *after, *late, progress(20.0, 100), account()]), PROFILE, 0)
+    measured = steady(run(tmp_path, [*crowded, *alone, *after, *late, *ENDS, account()]), PROFILE, 0)
     assert measured.workers["a"].cycle_s == pytest.approx(0.5)
     assert measured.window_s == pytest.approx(20 - 6)
 
@@ -85,6 +86,13 @@ def test_a_worker_that_makes_no_step_meanwhile_has_no_rate_and_holds_nobody_up(t
     events = [event for event in EVENTS if event["from"] != "b"]
     measured = steady(run(tmp_path, [*idle, *events]), PROFILE, 0)
     assert (measured.workers["a"].cycle_s, measured.workers["b"].steps_per_s) == (pytest.approx(0.5), 0.0)
+    assert measured.rate_error == pytest.approx(1 / measured.window_s / 2)  # one step in the window it may have missed
+
+
+def test_a_worker_whose_share_does_not_count_is_not_waited_for(tmp_path: Path) -> None:
+    quick = [report("a", t, 20 * t, 0.05) for t in range(2, 22, 2)]
+    late = [report("b", t, t // 8, 8.0) for t in range(2, 22, 2)]  # its second step comes after 16 s of 20
+    assert steady(run(tmp_path, [*quick, *late, *ENDS, account()]), PROFILE, 0).window_s == pytest.approx(20 - 2)
 
 
 def test_watts_are_what_the_sensors_said_in_the_steady_state(tmp_path: Path) -> None:
@@ -98,7 +106,7 @@ def test_watts_are_what_the_sensors_said_in_the_steady_state(tmp_path: Path) -> 
 def test_without_sensors_watts_follow_from_the_share_of_the_time_that_is_busy(tmp_path: Path) -> None:
     events = [report("a", t, 2 * t, 0.5, watts=None) for t in range(2, 22, 2)]
     events += [report("b", t, t // 2, 2.0, watts=None) for t in range(2, 22, 2)]
-    events += [progress(20.0, 100), account(cpu_s=6.0)]
+    events += [*ENDS, account(cpu_s=6.0)]
     measured = steady(run(tmp_path, events), PROFILE, 0)
     assert measured.workers["b"].watts == pytest.approx(10 + 40 * 0.5)
     assert measured.workers["a"].watts == pytest.approx(10 + 40 * (0.5 + 6 / 30 / 2))  # and the server's, on 2 cores
@@ -127,12 +135,22 @@ def test_a_log_that_is_cut_off_is_named(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_too_short_says_so(tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match="more --seconds"):
-        steady(run(tmp_path, [report("a", 2.0, 1, 0.5), progress(3.0, 100), account()]), PROFILE, 0)
+    with pytest.raises(RecordError, match="too short to see a, b at work; audit with more --seconds"):
+        steady(run(tmp_path, [report("a", 2.0, 1, 0.5), *ENDS, account()]), PROFILE, 0)
 
 
-def test_the_first_part_of_a_long_run_foretells_its_whole(tmp_path: Path) -> None:
-    found = extrapolation(run(tmp_path, EVENTS))
-    # 2 and 0.5 steps/s from 0.25 and 1.5 s on: 100 = 2 (T - 0.25) + 0.5 (T - 1.5)
-    assert found.predicted_s == pytest.approx((100 + 0.5 + 0.75) / 2.5)
-    assert (found.measured_s, found.workers) == (30.0, ("a", "b"))
+def test_a_run_in_which_a_worker_was_lost_is_no_steady_state(tmp_path: Path) -> None:
+    lost = {"t_s": 12.0, "from": "b", "lost": "the agent ended"}
+    with pytest.raises(RecordError, match="b was lost on the way; remove the folder"):
+        steady(run(tmp_path, [*EVENTS[:-1], lost, EVENTS[-1]]), PROFILE, 0)
+
+
+def test_a_short_run_foretells_a_longer_one(tmp_path: Path) -> None:
+    (tmp_path / "short").mkdir()
+    (tmp_path / "long").mkdir()
+    short = steady(run(tmp_path / "short", EVENTS), PROFILE, 0)
+    longer = plan(planned("a"), planned("b"), steps=1000)
+    found = extrapolation(run(tmp_path / "long", [account(elapsed_s=420.0)], longer), short)
+    # 2 and 0.5 steps/s from 0.25 and 1.5 s on: 1000 = 2 (T - 0.25) + 0.5 (T - 1.5)
+    assert found.predicted_s == pytest.approx((1000 + 0.5 + 0.75) / 2.5)
+    assert (found.measured_s, found.workers) == (420.0, ("a", "b"))

@@ -1,5 +1,6 @@
 """Control groups: the files written and read, in folders that look like the kernel's."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -101,7 +102,9 @@ def test_a_process_that_does_not_end_is_named(
 
 
 def test_a_group_is_removed_with_those_in_it(v1: V1, tmp_path: Path) -> None:
+    assert v1.exists("planner-lab-x")
     v1.remove("planner-lab-x")
+    assert not v1.exists("planner-lab-x")
     assert not list(tmp_path.rglob("planner-lab-x"))
     v1.remove("planner-lab-x")
 
@@ -111,6 +114,23 @@ def test_a_file_that_does_not_take_the_value_is_named(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"cpu\.max: does not take"):
         V2(tmp_path).set_cpus("nothing/here", 1.0)
     assert time.monotonic() - began_s < 1
+
+
+def test_groups_that_hold_processes_themselves_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: Path, text: str) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(file))
+
+    monkeypatch.setattr(Path, "write_text", refuse)  # as the kernel does, which no folder of a test can
+    with pytest.raises(LabError, match=f"{tmp_path}: this control group holds processes, as a container's does; mo"):
+        V2(tmp_path).make(GROUP)
+
+
+def test_version_2_needs_both_controllers(tmp_path: Path) -> None:
+    mounts = V1_MOUNTS.replace("/nowhere", str(tmp_path))
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io\n")
+    assert isinstance(mounted(mounts), V1)
+    with pytest.raises(LabError, match=f"{tmp_path}: these control groups have no memory controller; boot with"):
+        mounted(mounts.splitlines()[-1])
 
 
 def test_the_mounts_tell_the_version(tmp_path: Path) -> None:

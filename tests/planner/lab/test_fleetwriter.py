@@ -28,6 +28,7 @@ sensors = false
 
 @pytest.fixture
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
+    """The lab "x"."""
     monkeypatch.setattr(state, "ROOT", tmp_path)
     found = state.names("x")
     found.folder.mkdir()
@@ -50,15 +51,30 @@ def test_it_is_a_fleet_file_that_tells_nothing_of_the_spec(where: Names, tmp_pat
     assert tx1.environment == {
         "XDG_CACHE_HOME": str(where.of("tx1") / "cache"),
         "PLANNER_SYSFS_ROOT": str(where.tree("tx1")),
+        "CUDA_VISIBLE_DEVICES": "",
     }
-    assert "PLANNER_SYSFS_ROOT" not in pc.environment
     assert all(device.rate_bytes_per_s is None and device.slowdown == 1 for device in (tx1, pc))
-    require_ours(path)
+    require_ours(path, where)
+    with pytest.raises(LabError, match="is another lab's; name another file with --out"):
+        require_ours(path, state.names("y"))
 
 
-def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+def test_what_has_no_sensors_does_not_read_the_machine_s(where: Names) -> None:
+    devices = parse_spec(SPEC, Path("spec.toml")).devices
+    text = fleet_text(where, LabState(7, (Standing(devices[1], 1, {}),)), devices[1:])
+    assert f'PLANNER_SYSFS_ROOT = "{where.tree("pc")}"' in text
+
+
+def test_a_file_of_somebody_else_is_not_overwritten(where: Names, tmp_path: Path) -> None:
     path = tmp_path / "fleet.toml"
-    require_ours(path)
+    require_ours(path, where)
     path.write_text("[devices.pc]\n")
     with pytest.raises(LabError, match="no lab has written it; name another file with --out"):
-        require_ours(path)
+        require_ours(path, where)
+
+
+def test_a_place_where_no_file_can_be_is_named_before_anything_is_built(where: Names, tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"there is no folder .*/missing; make it"):
+        require_ours(tmp_path / "missing" / "fleet.toml", where)
+    with pytest.raises(LabError, match="cannot be read"):
+        require_ours(tmp_path, where)

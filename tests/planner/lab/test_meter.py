@@ -101,6 +101,31 @@ def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path) 
     assert busy == pytest.approx(14, abs=1)
 
 
+def test_watts_never_exceed_those_of_full_use(tmp_path: Path) -> None:
+    use(tmp_path, 0.0)
+    meter = Meter(load_config(str(describe(tmp_path, cpus=0.3))))
+    meter.config = load_config(str(describe(tmp_path, cpus=0.075)))  # the old quota was used a moment ago
+    shares = []
+    for cpu_s in (0.3 * 0.05, 0.3 * 0.05, 0.3 * 0.05):
+        time.sleep(0.05)
+        use(tmp_path, cpu_s)
+        meter.tick()
+        shares.append((milliwatts(tmp_path) - 4000) / 10_000)
+    assert max(shares) <= 1.01
+    assert shares[1] > 0.8, "what the first had too much of"
+    assert shares[2] < 0.2
+
+
+def test_a_device_without_sensors_has_its_own_load_and_memory(tmp_path: Path) -> None:
+    use(tmp_path, 0.0)
+    meter = Meter(load_config(str(describe(tmp_path, kind="toaster", power=None))))
+    meter.tick()
+    assert discover(str(tmp_path / "tree")).sensors == ()
+    assert "cpu0 " in (tmp_path / "tree/proc/stat").read_text()
+    assert "MemTotal" in (tmp_path / "tree/proc/meminfo").read_text()
+    assert meter.period_s == 0.1
+
+
 def test_limited_memory_is_the_control_group_s(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
     (tmp_path / "held").write_text(str(1 << 20))

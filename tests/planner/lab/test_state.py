@@ -33,6 +33,9 @@ def test_what_is_saved_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     where.folder.mkdir(parents=True)
     state.save(where, standing())
     assert state.load(where) == standing()
+    unshaped = standing().with_device(standing().of("a")._replace(shaped=False))
+    state.save(where, unshaped)
+    assert state.load(where) == unshaped
     where.state.write_text("{")
     with pytest.raises(LabError, match="damaged"):
         state.load(where)

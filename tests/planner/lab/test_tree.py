@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.lab.monitors import labels
-from planner.lab.tree import Files, meminfo, plant, show_own, stat
+from planner.lab.tree import Files, hide, meminfo, plant, show_own, stat
 from profilers import procfs
 from profilers.counters import UNITS, Counters
 from profilers.tree import Tree, Unavailable
@@ -56,6 +56,8 @@ def test_a_device_that_becomes_another_kind_keeps_no_rail_of_the_old(tmp_path: P
     plant(str(tmp_path), "tx2")
     plant(str(tmp_path), "nano")
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("sys/**/rail_name_*")} == set(labels("nano"))
+    plant(str(tmp_path), None)
+    assert not list(tmp_path.glob("sys/**/rail_name_*"))
 
 
 def test_files_change_and_go_together(tmp_path: Path) -> None:
@@ -72,6 +74,10 @@ def test_files_change_and_go_together(tmp_path: Path) -> None:
 
 def test_what_a_killed_meter_left_is_no_reading_and_no_hindrance(tmp_path: Path) -> None:
     Files(str(tmp_path), ["a"]).write({"a": "1"})
+    hide(str(tmp_path))
+    hide(str(tmp_path))
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "now/shown").symlink_to("0")
     (tmp_path / "now/shown.new").symlink_to("0")
     files = Files(str(tmp_path), ["a"])
     assert not (tmp_path / "a").exists()

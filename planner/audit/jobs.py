@@ -1,0 +1,104 @@
+"""Which runs an audit consists of."""
+
+import math
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from backends import data, models
+from planner.audit.settings import EVERY, Settings
+from planner.audit.steady import SHARE_THAT_COUNTS, WARM_STEPS
+from planner.clusters import ClusterConfig
+from planner.errors import AuditError
+from planner.plan import Recommendation, make_plan, recommend
+from planner.planfile import Plan
+from planner.profilefile import Profile
+from planner.rank import one_metric
+
+#: Steps of every worker that counts, besides those that warm it up.
+FEWEST_STEPS = 5
+#: Seconds at both ends of a run that its steady state leaves out.
+ENDS_S = 2.5
+#: How much longer than the others the run is that measures the extrapolation's own error.
+LONG = 3.0
+#: Nothing but the time of steps counts, so the evaluation at the end is as small as can be.
+IMAGES, TEST_IMAGES = 512, 8
+
+
+class Job(NamedTuple):
+    """A run to be made."""
+
+    model: str
+    config: ClusterConfig
+    repetition: int
+    plan: Plan
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        workers = " ".join(self.config.workers)
+        return f"{self.model}, {workers}, server {self.config.server}, repetition {self.repetition + 1}"
+
+
+def jobs_of(settings: Settings, profile: Profile) -> Iterator[Job]:
+    """All runs, a repetition after the other, each in a seeded order: what drifts does not favour one configuration."""
+    configured: list[tuple[Recommendation, int]] = []
+    for model in settings.models:
+        ranked = recommended(settings, profile, model)
+        admissible = places(ranked, settings.servers)
+        if settings.sample is not None and settings.sample < len(admissible):
+            admissible = random.Random(f"{settings.seed}-{model}").sample(admissible, settings.sample)
+        configured += [(ranked, place) for place in admissible]
+    for repetition in range(settings.repetitions):
+        order = list(configured)
+        random.Random(f"{settings.seed}-{repetition}").shuffle(order)
+        for ranked, place in order:
+            plan = short(make_plan(ranked, settings.fleet, place), settings.seconds)
+            yield Job(ranked.costs.model, ranked.row(place).config, repetition, plan)
+
+
+def long_plan(jobs: list[Job], seconds: float) -> Plan:
+    """The largest cluster of the first model, for longer than in its short run."""
+    first = [job for job in jobs if job.model == jobs[0].model]
+    return short(max(first, key=lambda job: len(job.config.workers)).plan, LONG * seconds)
+
+
+def recommended(settings: Settings, profile: Profile, model: str) -> Recommendation:
+    """All configurations of a model. Raises PlanError where the profile does not hold it."""
+    return recommend(profile, one_metric("time"), model, settings.framework, settings.steps, settings.batch)
+
+
+def places(ranked: Recommendation, servers: str) -> list[int]:
+    """The audited places of the ranking: all, or of each set of workers that with the server on the fastest."""
+    every = range(1, len(ranked) + 1)
+    if servers == EVERY:
+        return list(every)
+    return [place for place in every if (config := ranked.row(place).config).server == fastest(ranked, config)]
+
+
+def fastest(ranked: Recommendation, config: ClusterConfig) -> str:
+    """The member with the highest throughput, whose CPU hosts the server (Gu et al., section III)."""
+    gradient_s = dict(zip(ranked.costs.names, ranked.costs.gradient_s.tolist(), strict=True))
+    return min(config.workers, key=lambda name: gradient_s[name])
+
+
+def short(plan: Plan, seconds: float) -> Plan:
+    """The plan for a run of about so many seconds of steady state, as it is predicted; longer where a worker that
+    counts would make too few steps."""
+    total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
+    slowest_s = max(each.cycle_s for each in plan.workers if 1.0 / each.cycle_s >= SHARE_THAT_COUNTS * total)
+    begun_s = max(worker.build_s for worker in plan.workers) + WARM_STEPS * slowest_s
+    ended_s = begun_s + ENDS_S + max(seconds, FEWEST_STEPS * slowest_s)
+    return plan.for_steps(math.ceil(math.fsum((ended_s - each.build_s) / each.cycle_s for each in plan.workers)))
+
+
+def noise(settings: Settings, model: str) -> data.Dataset:
+    """Images of noise, of the shape that the model was profiled with. Raises AuditError where that is unknown."""
+    shape, classes = settings.input_shape, settings.classes
+    if not models.is_user_model(model):
+        description = models.model(model, shape, classes)
+        shape, classes = description.input_shape, description.classes
+    if shape is None or classes is None:
+        raise AuditError(f"{model}: what images it takes is not known here; name a directory of them with --data")
+    images = data.synthetic(shape, classes, IMAGES, settings.seed)
+    return images._replace(test_images=images.test_images[:TEST_IMAGES], test_labels=images.test_labels[:TEST_IMAGES])

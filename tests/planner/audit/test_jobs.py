@@ -1,0 +1,75 @@
+"""Which runs an audit makes, of a fleet of three."""
+
+import pytest
+
+from planner.audit.jobs import jobs_of, long_plan, noise, places, recommended, short
+from planner.audit.settings import Settings, settings
+from planner.errors import AuditError
+from planner.profilefile import Profile
+from tests.planner.plans import plan, planned
+from tests.planner.profiles import device, profile, step
+
+THREE = profile({"slow": device(step(0.4)), "fast": device(step(0.1)), "middle": device(step(0.2))})
+
+
+def asked(held: Profile = THREE, servers: str = "fastest", repetitions: int = 1, seed: int = 0) -> Settings:
+    return settings(held, "lab", "fleet.toml", (), None, None, 1000, 10.0, repetitions, seed, servers)
+
+
+def test_the_papers_seven_configurations_of_three_devices_have_their_servers_on_the_fastest() -> None:
+    ranked = recommended(asked(), THREE, "net")
+    found = {(row.server, frozenset(row.workers)) for p in places(ranked, "fastest") for row in [ranked.row(p).config]}
+    assert found == {
+        ("slow", frozenset({"slow"})), ("fast", frozenset({"fast"})), ("middle", frozenset({"middle"})),
+        ("fast", frozenset({"fast", "slow"})), ("fast", frozenset({"fast", "middle"})),
+        ("middle", frozenset({"middle", "slow"})), ("fast", frozenset({"fast", "middle", "slow"})),
+    }  # fmt: skip
+
+
+def test_with_every_server_there_are_twelve() -> None:
+    assert len(places(recommended(asked(), THREE, "net"), "every")) == 12
+
+
+def test_each_repetition_has_all_of_them_in_an_order_that_the_seed_decides() -> None:
+    def names(seed: int) -> list[str]:
+        return [job.name for job in jobs_of(asked(repetitions=2, seed=seed), THREE)]
+
+    first, second = names(0)[:7], names(0)[7:]
+    assert sorted(first) == sorted(name.replace("repetition 2", "repetition 1") for name in second)
+    assert names(0) == names(0) != names(1)
+
+
+def test_a_sample_is_the_same_for_the_same_seed_and_whole_where_it_exceeds_what_there_is() -> None:
+    def names(sample: int, seed: int = 0) -> set[str]:
+        wanted = asked(servers="every", seed=seed)._replace(sample=sample)
+        return {job.name for job in jobs_of(wanted, THREE)}
+
+    assert len(names(5)) == 5 and names(5) == names(5) != names(5, seed=1)
+    assert len(names(99)) == 12
+
+
+def test_the_long_run_is_a_longer_one_of_a_short_run() -> None:
+    jobs = list(jobs_of(asked(), THREE))
+    longer = long_plan(jobs, 10.0)
+    (same,) = (job.plan for job in jobs if (job.plan.server, job.plan.names) == (longer.server, longer.names))
+    assert len(longer.workers) == 3 and longer.steps > 2 * same.steps
+
+
+def test_a_run_lasts_until_the_slowest_worker_that_counts_has_made_enough_steps() -> None:
+    fast, slow = planned("a")._replace(cycle_s=0.1), planned("b")._replace(cycle_s=4.0)
+    assert short(plan(fast), 10.0).prediction.time_s < 20
+    assert short(plan(fast, slow), 10.0).prediction.time_s > 5 * 4.0
+    hopeless = planned("b")._replace(cycle_s=400.0)  # one step in 4,000: its absence changes nothing
+    assert short(plan(fast, hopeless), 10.0).prediction.time_s < 20
+
+
+def test_the_images_are_of_the_models_own_shape_or_the_data_sets() -> None:
+    own = noise(asked()._replace(models=("cifar10",)), "cifar10")
+    assert own.train_images.shape[1:] == (32, 32, 3) and own.classes == 10
+    given = noise(asked()._replace(input_shape=(28, 28, 1), classes=7), "cipher")
+    assert given.train_images.shape[1:] == (28, 28, 1) and given.classes == 7
+
+
+def test_a_models_file_does_not_say_what_images_it_takes() -> None:
+    with pytest.raises(AuditError, match=r"mine.py:net: what images it takes is not known here; .*--data"):
+        noise(asked(), "mine.py:net")

@@ -1,0 +1,46 @@
+"""What of a running device a new spec changes."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.errors import LabError
+from planner.lab import lab
+from planner.lab.lab import differs, require_cores
+from planner.lab.spec import DeviceSpec, parse_spec
+from planner.lab.state import Standing
+from profilers.cores import usable_cores
+
+
+def device(more: str = "", rate: str = "1mbit", cpus: float = 0.5) -> DeviceSpec:
+    text = f'[devices.a]\ncpus = {cpus}\nrate = "{rate}"\n{more}\n'
+    return parse_spec(text, Path("spec.toml")).devices[0]
+
+
+@pytest.mark.parametrize("more", ['memory = "1gb"', 'kind = "tx2"', "sensors = false"])
+def test_a_meter_that_reads_or_writes_other_files_is_started_again(more: str) -> None:
+    assert lab._sensors(device(more)) != lab._sensors(device())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("", "power = { idle_w = 5 }"), ('memory = "1gb"', 'memory = "2gb"'), ("", 'delay = "1ms"')]
+)
+def test_a_meter_takes_numbers_while_it_runs(one: str, other: str) -> None:
+    assert lab._sensors(device(one)) == lab._sensors(device(other))
+
+
+def test_a_profile_holds_while_rates_and_processors_stay() -> None:
+    stands = Standing(device(), 1, {})
+    assert not differs(stands, Standing(device('memory = "1gb"'), 1, {}))
+    assert differs(None, stands)
+    assert differs(stands._replace(shaped=False), stands)
+    for changed in (device(rate="2mbit"), device(cpus=0.4), device('delay = "1ms"')):
+        assert differs(stands, Standing(changed, 1, {}))
+    assert differs(stands, Standing(device(), 1, {"10.77.1.2": 1e3}))
+
+
+def test_a_device_has_no_more_cores_than_the_machine() -> None:
+    cores = usable_cores()
+    require_cores("a", cores)
+    with pytest.raises(LabError, match=f"a: {cores + 0.5:g} cpus are more than this machine has; write {cores:g} or"):
+        require_cores("a", cores + 0.5)
