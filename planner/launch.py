@@ -1,5 +1,6 @@
 """Running a plan (Gu et al., step 6): bring the data, start server and workers, and give the word to begin."""
 
+import math
 import queue
 import threading
 import time
@@ -52,8 +53,8 @@ class Launch:
         self._keepers: dict[str, Keeper] = {}
         self.telemetry = Telemetry(plan.names)
 
-    def run(self, resume: Path | None = None) -> dict[str, Any]:
-        """Train to the last step; returns the server's account.
+    def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
+        """Train to the last step, or for so long; returns the server's account.
 
         Raises RunError where the run cannot start or ends early, InterruptedRunError on Ctrl-C; both leave the newest
         checkpoint in the run folder and name it.
@@ -66,7 +67,7 @@ class Launch:
                 self._reach()
                 server = self._start(resume)
                 supervisor = Supervisor(server, self._keepers, courier, self.telemetry, self._journal, self._signals)
-                return supervisor.run()
+                return supervisor.run(lasting_s)
         finally:
             self._signals.over.set()
             self._journal.close()

@@ -1,5 +1,6 @@
 """From a request to a trained model: plan if asked to, check that plan and data fit, launch, account."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,12 +68,12 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     return carry_out(launch, before.checkpoint if before else None), folder
 
 
-def carry_out(launch: Launch, resume: Path | None = None) -> dict[str, Any]:
-    """Run what is planned and account for it: the run's folder then holds all of it. Raises RunError."""
+def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
+    """Run what is planned, or so long of it, and account for it: the run's folder then holds all. Raises RunError."""
     plan, folder, told = launch.plan, launch.folder, launch.telemetry
     save(plan, folder.plan)
     save(launch.options, folder.options)
-    account = launch.run(resume)
+    account = launch.run(resume, lasting_s)
     parts = outcome.workers(plan, account, told.windows, told.spent)
     result = outcome.result(plan, account, parts, told.built_s)
     save(result, folder.result)

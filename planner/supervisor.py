@@ -1,5 +1,6 @@
 """What watches over a run that has begun, until its server's account is here and the result is home."""
 
+import math
 import queue
 import threading
 import time
@@ -8,6 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from backends import wire
+from backends.work import STOPPED
 from planner.agents import TICK_S, Agent, Call, Event
 from planner.courier import Courier
 from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
@@ -49,13 +51,21 @@ class Supervisor:
         self._signals = signals
         self._account: dict[str, Any] | None = None
         self._error: PlannerError | None = None
+        self._lasted = False
 
-    def run(self) -> dict[str, Any]:
-        """Watch until the last step; returns the server's account. Raises RunError, InterruptedRunError on Ctrl-C."""
+    def run(self, lasting_s: float = math.inf) -> dict[str, Any]:
+        """Watch until the last step, or for so long; returns the server's account.
+
+        Raises RunError, InterruptedRunError on Ctrl-C.
+        """
         threading.Thread(target=self._listen, daemon=True).start()
+        end_s = time.monotonic() + lasting_s
         stop_by: float | None = None
         while True:
             try:
+                if time.monotonic() > end_s:
+                    end_s = math.inf
+                    self._enough()
                 if stop_by is not None and time.monotonic() > stop_by:
                     raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
                 account = self._next()
@@ -73,6 +83,12 @@ class Supervisor:
                 stop_by = time.monotonic() + STOP_S
                 with suppress(DeviceLostError):  # a server that is gone is reported as such
                     self._server.call.stop()
+
+    def _enough(self) -> None:
+        self._lasted = True
+        self._journal.note("planner", {"enough": True})
+        with suppress(DeviceLostError):  # a server that is gone is reported as such
+            self._server.call.stop()
 
     def _listen(self) -> None:
         """What the server comes to is kept, not queued: Ctrl-C may lose what was just taken from the queue."""
@@ -136,7 +152,8 @@ class Supervisor:
         self._drain()
         self._journal.note("planner", {"account": account})
         self._tidy()
-        if self._is_home(account):
+        lasted = self._lasted and not interrupted and account["reason"] == STOPPED
+        if self._is_home(account) or lasted:
             return account
         where = f"after step {account['done']} of {account['total']}"
         if account["finished"]:

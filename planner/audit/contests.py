@@ -67,11 +67,6 @@ class Contest(NamedTuple):
         """(C, N): who is a member."""
         return self.candidates.members(len(self.costs.names))
 
-    @property
-    def besides_w(self) -> Floats:
-        """(C,) watts that are no member's, given and not predicted."""
-        return np.array([run.besides_w for run in self.runs])
-
 
 def contests(audit: Audit) -> tuple[Contest, ...]:
     """By model and repetition. Raises AuditError or PlanError where a run has no counterpart in the profile."""

@@ -26,12 +26,13 @@ IMAGES, TEST_IMAGES = 512, 8
 
 
 class Job(NamedTuple):
-    """A run to be made."""
+    """A run to be made; it ends after ``seconds``, long before the plan's last step."""
 
     model: str
     config: ClusterConfig
     repetition: int
     plan: Plan
+    seconds: float
 
     @property
     def name(self) -> str:
@@ -53,14 +54,17 @@ def jobs_of(settings: Settings, profile: Profile) -> Iterator[Job]:
         order = list(configured)
         random.Random(f"{settings.seed}-{repetition}").shuffle(order)
         for ranked, place in order:
-            plan = short(make_plan(ranked, settings.fleet, place), settings.seconds)
-            yield Job(ranked.costs.model, ranked.row(place).config, repetition, plan)
+            plan = make_plan(ranked, settings.fleet, place)
+            yield Job(
+                ranked.costs.model, ranked.row(place).config, repetition, plan, lasting_s(plan, settings.seconds)
+            )
 
 
-def long_plan(jobs: list[Job], seconds: float) -> Plan:
+def long_job(jobs: list[Job], seconds: float) -> Job:
     """The largest cluster of the first model, for longer than in its short run."""
     first = [job for job in jobs if job.model == jobs[0].model]
-    return short(max(first, key=lambda job: len(job.config.workers)).plan, LONG * seconds)
+    largest = max(first, key=lambda job: len(job.config.workers))
+    return largest._replace(seconds=lasting_s(largest.plan, LONG * seconds))
 
 
 def recommended(settings: Settings, profile: Profile, model: str) -> Recommendation:
@@ -82,14 +86,13 @@ def fastest(ranked: Recommendation, config: ClusterConfig) -> str:
     return min(config.workers, key=lambda name: gradient_s[name])
 
 
-def short(plan: Plan, seconds: float) -> Plan:
-    """The plan for a run of about so many seconds of steady state, as it is predicted; longer where a worker that
-    counts would make too few steps."""
+def lasting_s(plan: Plan, seconds: float) -> float:
+    """How long a run with so many seconds of steady state lasts, as it is predicted; longer where a worker that counts
+    would make too few steps."""
     total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
     slowest_s = max(each.cycle_s for each in plan.workers if 1.0 / each.cycle_s >= SHARE_THAT_COUNTS * total)
     begun_s = max(worker.build_s for worker in plan.workers) + WARM_STEPS * slowest_s
-    ended_s = begun_s + ENDS_S + max(seconds, FEWEST_STEPS * slowest_s)
-    return plan.for_steps(math.ceil(math.fsum((ended_s - each.build_s) / each.cycle_s for each in plan.workers)))
+    return begun_s + ENDS_S + max(seconds, FEWEST_STEPS * slowest_s)
 
 
 def noise(settings: Settings, model: str) -> data.Dataset:

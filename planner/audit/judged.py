@@ -119,16 +119,14 @@ def _figures(contest: Contest, index: int, predictions: Predictions, steady: Pre
     run = contest.runs[index]
     values = [
         _quantities(1 / run.steps_per_s, run.at(contest.steps)),
-        _quantities(*_predicted(predictions, index, run.besides_w)),
-        _quantities(*_predicted(steady, 0, run.besides_w)),
+        _quantities(*_predicted(predictions, index)),
+        _quantities(*_predicted(steady, 0)),
     ]
     return {quantity: _beside(*(each[quantity] for each in values)) for quantity in QUANTITIES}
 
 
-def _predicted(predictions: Predictions, index: int, besides_w: float) -> tuple[float, Prediction]:
-    one = predictions.one(index)
-    power_w = None if one.power_w is None else one.power_w + besides_w
-    return 1 / float((1 / predictions.cycle_s[index]).sum()), one._replace(power_w=power_w)
+def _predicted(predictions: Predictions, index: int) -> tuple[float, Prediction]:
+    return 1 / float((1 / predictions.cycle_s[index]).sum()), predictions.one(index)
 
 
 def _quantities(step_s: float, of: Prediction) -> dict[str, float | None]:

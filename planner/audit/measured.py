@@ -33,7 +33,7 @@ class Measured(NamedTuple):
     """One short run of one configuration.
 
     window_s: length of the steady state that was measured; rate_error, power_error: relative standard errors of the
-    workers' total steps/s and watts within the run; besides_w: watts on the bill that are no member's.
+    workers' total steps/s and watts within the run.
     """
 
     model: str
@@ -43,7 +43,6 @@ class Measured(NamedTuple):
     window_s: float
     rate_error: float
     power_error: float
-    besides_w: float = 0.0
 
     @property
     def steps_per_s(self) -> float:
@@ -52,9 +51,9 @@ class Measured(NamedTuple):
 
     @property
     def power_w(self) -> float | None:
-        """P_j (Eq. 5) and ``besides_w``; None where a member's watts are unknown."""
+        """P_j (Eq. 5); None where a member's watts are unknown."""
         known = [worker.watts for worker in self.workers.values() if worker.watts is not None]
-        return math.fsum([*known, self.besides_w]) if len(known) == len(self.workers) else None
+        return math.fsum(known) if len(known) == len(self.workers) else None
 
     @property
     def emulated(self) -> bool:

@@ -26,7 +26,7 @@ Rule = Callable[[Contest, Tuned], Guess]
 def planner(contest: Contest, _: Tuned) -> Estimates:
     """What ``planner recommend`` predicts."""
     found = predict(contest.costs, contest.candidates, contest.steps)
-    return Estimates(found.time_s, found.power_w + contest.besides_w)
+    return Estimates(found.time_s, found.power_w)
 
 
 def all_devices(contest: Contest, _: Tuned) -> int:

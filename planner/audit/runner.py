@@ -4,14 +4,13 @@ import shutil
 from collections.abc import Callable
 
 from planner.audit.folder import AuditFolder
-from planner.audit.jobs import jobs_of, long_plan, noise
+from planner.audit.jobs import Job, jobs_of, long_job, noise
 from planner.audit.steady import read, steady
 from planner.crew import Crew
 from planner.errors import InterruptedRunError, PlannerError, RecordError
 from planner.fleet import Fleet
 from planner.journal import OnEvent
 from planner.launch import Launch
-from planner.planfile import Plan
 from planner.run import carry_out
 from planner.runs import RunFolder
 from planner.training import Options
@@ -39,17 +38,17 @@ class Runner:
     def run(self) -> dict[str, str]:
         """Make every run; the reasons of those that failed, by run. Raises InterruptedRunError on Ctrl-C."""
         jobs = list(jobs_of(self._settings, self._profile))
-        runs = {job.name: (job.plan, self._folder.run(job.model, job.config, job.repetition)) for job in jobs}
-        longer = long_plan(jobs, self._settings.seconds)
+        runs = {job.name: (job, self._folder.run(job.model, job.config, job.repetition)) for job in jobs}
+        longer = long_job(jobs, self._settings.seconds)
         runs["the long run that tests the extrapolation"] = (longer, self._folder.long_run)
         failures = {}
         try:
-            for done, (name, (plan, folder)) in enumerate(runs.items()):
+            for done, (name, (job, folder)) in enumerate(runs.items()):
                 self._on_run(name, done, len(runs))
                 if folder.result.exists():
                     continue
                 try:
-                    self._make(plan, folder)
+                    self._make(job, folder)
                 except InterruptedRunError as error:
                     raise InterruptedRunError(f"stopped in {name}; the same command goes on there") from error
                 except PlannerError as error:
@@ -60,16 +59,17 @@ class Runner:
             self._crew.close()
         return failures
 
-    def _make(self, plan: Plan, folder: RunFolder) -> None:
+    def _make(self, job: Job, folder: RunFolder) -> None:
         """One run, in an empty folder: what an earlier one left there before its end is no use."""
         shutil.rmtree(folder.path, ignore_errors=True)
         folder.path.mkdir(parents=True)
         options = Options(
-            data="", rate=RATE, seed=self._settings.seed, evaluate_every=plan.steps,
+            data="", rate=RATE, seed=self._settings.seed, evaluate_every=job.plan.steps,
             heartbeat_s=HEARTBEAT_S, keep_weights=False,
         )  # fmt: skip
-        dataset = noise(self._settings, plan.model)
-        carry_out(Launch(plan, self._fleet, dataset, options, folder, self._on_event, self._crew))
+        dataset = noise(self._settings, job.model)
+        launch = Launch(job.plan, self._fleet, dataset, options, folder, self._on_event, self._crew)
+        carry_out(launch, lasting_s=job.seconds)
         try:
             if folder.path == self._folder.long_run.path:
                 read(folder)

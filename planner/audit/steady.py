@@ -2,7 +2,8 @@
 
 A worker tells every few seconds how many steps it has made and what they cost. Between two such reports lie whole
 steps, so that seconds over steps is T_i^C without any rounding. The steady state begins when every worker whose share
-of the steps counts has made WARM_STEPS of them, and ends when the first worker finds no step left to make.
+of the steps counts has made WARM_STEPS of them, and ends when the first worker finds no step left to make, or the run
+is told that it is enough.
 """
 
 import json
@@ -83,8 +84,9 @@ def extrapolation(folder: RunFolder, short: Measured) -> Extrapolation:
     """
     plan, log = load(Plan, folder.plan, REMEDY), read(folder)
     evaluation_s = math.fsum(each["seconds"] for each in log.account["evaluations"] if each["step"] < plan.steps)
+    foretold_s = short.time_s(int(log.account["done"]))
     return Extrapolation(
-        plan.model, plan.server, plan.names, short.time_s(plan.steps), float(log.account["elapsed_s"]) - evaluation_s
+        plan.model, plan.server, plan.names, foretold_s, float(log.account["elapsed_s"]) - evaluation_s
     )
 
 
@@ -92,7 +94,7 @@ def read(folder: RunFolder) -> Log:
     """The events of a run that has ended. Raises RecordError for a log that is cut off or missing."""
     reports: dict[str, list[Report]] = {}
     built_s: dict[str, float] = {}
-    end_s, account = 0.0, None
+    end_s, enough, account = 0.0, False, None
     try:
         with folder.events.open(encoding="utf-8") as lines:
             for event in map(json.loads, lines):
@@ -103,8 +105,10 @@ def read(folder: RunFolder) -> Log:
                     built_s[name] = event["built_s"]
                 elif "progress" in event:
                     at = event["progress"]
-                    if at["done"] < at["total"] - len(at["workers"]):  # whoever is free still finds a step
+                    if not enough and at["done"] < at["total"] - len(at["workers"]):  # whoever is free finds a step
                         end_s = t_s
+                elif "enough" in event:
+                    enough = True
                 elif LOSSES & event.keys():
                     raise RecordError(f"{folder.events}: {name} was lost on the way; {REMEDY}")
                 elif "account" in event:

@@ -29,7 +29,7 @@ def estimate(contest: Contest, tuned: Tuned) -> Estimates:
     """T_j by Eq. 4 and P_j by Eq. 5 from T_i alpha beta and P_i alpha beta, P_i the busy watts."""
     return Estimates(
         _times(contest, tuned.alpha_time, tuned.beta_time),
-        _watts(contest, tuned.alpha_power, tuned.beta_power) + contest.besides_w,
+        _watts(contest, tuned.alpha_power, tuned.beta_power),
     )
 
 
@@ -41,7 +41,7 @@ def fit(contests: Sequence[Contest]) -> Tuned:
         return _residuals(contests, [_times(each, alpha, beta) for each in contests], [m.time_s for m in measured])
 
     def watts(alpha: float, beta: float) -> Floats:
-        predicted = [_watts(each, alpha, beta) + each.besides_w for each in contests]
+        predicted = [_watts(each, alpha, beta) for each in contests]
         return _residuals(contests, predicted, [m.power_w for m in measured])
 
     return Tuned(*_least_squares(times), *_least_squares(watts))

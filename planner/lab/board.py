@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ import planner
 from planner.errors import LabError
 from planner.lab import confine, network, sshd, state, tree
 from planner.lab.cgroups import Cgroups
+from planner.lab.cores import pin
 from planner.lab.programs import find_program
 from planner.lab.spec import DeviceSpec
 from planner.lab.state import Names
@@ -96,6 +97,11 @@ class Board:
         self._await("sshd", lambda: sshd.answers(self.address, START_LIMIT_S), end_s)
         self._await("iperf3", lambda: self._runs("iperf3"), end_s)
         self._await("meter", self._metering, end_s)
+
+    def pin(self, cores: Collection[int]) -> None:
+        """Have it compute on these cores of the machine only."""
+        for process in self._groups.processes(self._group):
+            pin(process, cores)
 
     def known_host(self) -> str:
         """Its line of a known_hosts file."""

@@ -1,13 +1,14 @@
 """A lab as a whole: build it, look at it, change it, remove it."""
 
 import ipaddress
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import LabError
-from planner.lab import cgroups, fleetwriter, network, programs, shaping, sshd, state
+from planner.lab import cgroups, cores, fleetwriter, network, programs, shaping, sshd, state
 from planner.lab.board import Board, Condition
 from planner.lab.spec import DeviceSpec, Spec
 from planner.lab.state import LabState, Standing
@@ -58,6 +59,7 @@ class Lab:
             for board in self._boards(stands):
                 on_progress(board.name, "starts", None)
                 board.wait()
+            self._pin(stands)
             sshd.write_client(self._where.folder, map(Board.known_host, self._boards(stands)))
             fleet.write_text(fleetwriter.fleet_text(self._where, stands, spec.devices), encoding="utf-8")
         return changed
@@ -84,7 +86,7 @@ class Lab:
                 rate_bytes_per_s=old.device.rate_bytes_per_s if rate_bytes_per_s is None else rate_bytes_per_s,
                 cpus=old.device.cpus if cpus is None else cpus,
             )
-            self._applied(stands, old._replace(device=device))
+            self._pin(self._applied(stands, old._replace(device=device)))
 
     def board(self, name: str) -> Board:
         """A device. Raises LabError where there is none of that name."""
@@ -97,6 +99,7 @@ class Lab:
             board = self.board(name)
             for verb in verbs:
                 verb(board)
+            self._pin(self._stands())
 
     def _stands(self) -> LabState:
         stands = state.load(self._where)
@@ -169,6 +172,13 @@ class Lab:
         address = stands.address(standing.host)
         return Board(self._where, self._groups, standing.device.name, standing.host, address)
 
+    def _pin(self, stands: LabState) -> None:
+        """Every device to its core, or all of them to any."""
+        machine = os.sched_getaffinity(0)
+        place = cores.packed({each.device.name: each.device.cpus for each in stands.devices}, sorted(machine))
+        for board in self._boards(stands):
+            board.pin({place[board.name]} if place else machine)
+
     def _kept(self, stands: LabState) -> LabState:
         state.save(self._where, stands)
         return stands
@@ -176,9 +186,9 @@ class Lab:
 
 def require_cores(name: str, cpus: float) -> None:
     """Raises LabError where a device is to have more cores than this machine."""
-    cores = usable_cores()
-    if cpus > cores:
-        raise LabError(f"{name}: {cpus:g} cpus are more than this machine has; write {cores:g} or less")
+    most = usable_cores()
+    if cpus > most:
+        raise LabError(f"{name}: {cpus:g} cpus are more than this machine has; write {most:g} or less")
 
 
 def differs(old: Standing | None, wanted: Standing) -> bool:

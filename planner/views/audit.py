@@ -45,11 +45,6 @@ def render(board: Scoreboard, top: int = 10) -> RenderableType:
     return stack(tables, [*_notes(board), Text(DRIFT_NOTE), Text(RULES_NOTE)])
 
 
-def summary(board: Scoreboard) -> RenderableType:
-    """The main figures beside the paper's, within 80 columns."""
-    return stack([_summary(board)], _notes(board))
-
-
 def to_json(board: Scoreboard) -> dict[str, Any]:
     """{"audits", "emulated", "summary", "rules", "configurations", "paper"}; what is unknown is null."""
     made: dict[str, Any] = _plain(

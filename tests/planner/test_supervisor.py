@@ -168,3 +168,21 @@ def test_whatever_ends_the_listening_ends_the_run(tmp_path: Path) -> None:
 
 def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_run_for_so_long_ends_with_the_account_of_what_it_made(tmp_path: Path) -> None:
+    run = Run(tmp_path, ServersCall({**STOPPED, "done": 12}, waits=True))
+    assert run.supervisor.run(lasting_s=0.1)["done"] == 12
+    assert '"enough": true' in run.folder.events.read_text()
+
+
+def test_one_that_diverges_meanwhile_has_failed(tmp_path: Path) -> None:
+    run = Run(tmp_path, ServersCall({**STOPPED, "reason": "training diverged"}, waits=True))
+    with pytest.raises(RunError, match="training diverged"):
+        run.supervisor.run(lasting_s=0.1)
+
+
+def test_ctrl_c_is_heard_after_it_was_told_that_it_is_enough(tmp_path: Path) -> None:
+    run = Run(tmp_path, ServersCall(STOPPED, waits=True), Interrupted())
+    with pytest.raises(InterruptedRunError, match="stopped"):
+        run.supervisor.run(lasting_s=0.0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.audit.jobs import jobs_of, long_plan, noise, places, recommended, short
+from planner.audit.jobs import jobs_of, lasting_s, long_job, noise, places, recommended
 from planner.audit.settings import Settings, settings
 from planner.errors import AuditError
 from planner.profilefile import Profile
@@ -50,17 +50,17 @@ def test_a_sample_is_the_same_for_the_same_seed_and_whole_where_it_exceeds_what_
 
 def test_the_long_run_is_a_longer_one_of_a_short_run() -> None:
     jobs = list(jobs_of(asked(), THREE))
-    longer = long_plan(jobs, 10.0)
-    (same,) = (job.plan for job in jobs if (job.plan.server, job.plan.names) == (longer.server, longer.names))
-    assert len(longer.workers) == 3 and longer.steps > 2 * same.steps
+    longer = long_job(jobs, 10.0)
+    (same,) = (job for job in jobs if job.config == longer.config)
+    assert len(longer.config.workers) == 3 and longer.seconds > same.seconds + 15
 
 
 def test_a_run_lasts_until_the_slowest_worker_that_counts_has_made_enough_steps() -> None:
     fast, slow = planned("a")._replace(cycle_s=0.1), planned("b")._replace(cycle_s=4.0)
-    assert short(plan(fast), 10.0).prediction.time_s < 20
-    assert short(plan(fast, slow), 10.0).prediction.time_s > 5 * 4.0
+    assert lasting_s(plan(fast), 10.0) < 20
+    assert lasting_s(plan(fast, slow), 10.0) > 5 * 4.0
     hopeless = planned("b")._replace(cycle_s=400.0)  # one step in 4,000: its absence changes nothing
-    assert short(plan(fast, hopeless), 10.0).prediction.time_s < 20
+    assert lasting_s(plan(fast, hopeless), 10.0) < 20
 
 
 def test_the_images_are_of_the_models_own_shape_or_the_data_sets() -> None:

@@ -35,9 +35,8 @@ def with_facts(fleet: Profile, clocks_hz: dict[str, float | None], **changes: di
     return fleet._replace(devices=devices)
 
 
-def test_ours_is_what_was_predicted_and_what_is_besides() -> None:
-    fleet = audits.fleet(0.1, 0.2)
-    of = contest(fleet, [run._replace(besides_w=3.0) for run in audits.as_predicted(fleet)])
+def test_ours_is_what_was_predicted() -> None:
+    of = contest(audits.fleet(0.1, 0.2))
     assert estimates(OURS, of).time_s == pytest.approx(of.measured.time_s)
     assert estimates(OURS, of).power_w == pytest.approx(of.measured.power_w)
     assert OURS == "planner"
@@ -98,7 +97,7 @@ def test_a_fit_finds_the_alpha_and_beta_that_made_the_measurements() -> None:
             power = true.alpha_power**several * true.beta_power**remote
             step_s = profiles.step().update_s.values[0] + fleet.devices[name].steps[0].gradient_s.values[0]
             workers[name] = Steady(1 / (step_s * time), 0.0, 50 * power, "sensor")
-        return run._replace(workers=workers, besides_w=4.0)
+        return run._replace(workers=workers)
 
     of = contest(fleet, audits.as_predicted(fleet, shake=obey))
     assert fit([of]) == pytest.approx(true, rel=1e-4)

@@ -39,7 +39,7 @@ def progress(t_s: float, done: int) -> dict[str, Any]:
 
 
 def account(t_s: float = 31.0, elapsed_s: float = 30.0, cpu_s: float = 3.0) -> dict[str, Any]:
-    told = {"elapsed_s": elapsed_s, "cpu_s": cpu_s, "evaluations": [], "workers": {}}
+    told = {"elapsed_s": elapsed_s, "cpu_s": cpu_s, "evaluations": [], "workers": {}, "done": 100}
     return {"t_s": t_s, "from": "planner", "account": told}
 
 
@@ -79,6 +79,12 @@ def test_the_steady_state_begins_when_all_have_made_two_steps_and_ends_when_work
     measured = steady(run(tmp_path, [*crowded, *alone, *after, *late, *ENDS, account()]), PROFILE, 0)
     assert measured.workers["a"].cycle_s == pytest.approx(0.5)
     assert measured.window_s == pytest.approx(20 - 6)
+
+
+def test_it_ends_when_the_run_is_told_that_it_is_enough(tmp_path: Path) -> None:
+    enough = {"t_s": 12.5, "from": "planner", "enough": True}
+    ends = [progress(12.0, 20), enough, progress(20.0, 20), account()]
+    assert steady(run(tmp_path, [*EVENTS[:-5], *ends]), PROFILE, 0).window_s == pytest.approx(12 - 4)
 
 
 def test_a_worker_that_makes_no_step_meanwhile_has_no_rate_and_holds_nobody_up(tmp_path: Path) -> None:
@@ -149,8 +155,7 @@ def test_a_short_run_foretells_a_longer_one(tmp_path: Path) -> None:
     (tmp_path / "short").mkdir()
     (tmp_path / "long").mkdir()
     short = steady(run(tmp_path / "short", EVENTS), PROFILE, 0)
-    longer = plan(planned("a"), planned("b"), steps=1000)
-    found = extrapolation(run(tmp_path / "long", [account(elapsed_s=420.0)], longer), short)
-    # 2 and 0.5 steps/s from 0.25 and 1.5 s on: 1000 = 2 (T - 0.25) + 0.5 (T - 1.5)
-    assert found.predicted_s == pytest.approx((1000 + 0.5 + 0.75) / 2.5)
-    assert (found.measured_s, found.workers) == (420.0, ("a", "b"))
+    found = extrapolation(run(tmp_path / "long", [account(elapsed_s=42.0)]), short)
+    # 2 and 0.5 steps/s from 0.25 and 1.5 s on: 100 = 2 (T - 0.25) + 0.5 (T - 1.5)
+    assert found.predicted_s == pytest.approx((100 + 0.5 + 0.75) / 2.5)
+    assert (found.measured_s, found.workers) == (42.0, ("a", "b"))
