@@ -69,6 +69,7 @@ class Keeper:
                 return
             except PlannerError as error:
                 if over.is_set():
+                    self.joined = False  # it has nothing more to say
                     return
                 if not self._signals.go.is_set():
                     self.failure = str(error)

@@ -86,6 +86,7 @@ class Supervisor:
 
     def _enough(self) -> None:
         self._lasted = True
+        self._signals.over.set()  # who is cut off in the middle of something is not started again
         self._journal.note("planner", {"enough": True})
         with suppress(DeviceLostError):  # a server that is gone is reported as such
             self._server.call.stop()

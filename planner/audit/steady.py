@@ -109,7 +109,7 @@ def read(folder: RunFolder) -> Log:
                         end_s = t_s
                 elif "enough" in event:
                     enough = True
-                elif LOSSES & event.keys():
+                elif LOSSES & event.keys() and not enough:  # then the server cuts off who is in the middle of something
                     raise RecordError(f"{folder.events}: {name} was lost on the way; {REMEDY}")
                 elif "account" in event:
                     account = event["account"]

@@ -83,7 +83,8 @@ def test_the_steady_state_begins_when_all_have_made_two_steps_and_ends_when_work
 
 def test_it_ends_when_the_run_is_told_that_it_is_enough(tmp_path: Path) -> None:
     enough = {"t_s": 12.5, "from": "planner", "enough": True}
-    ends = [progress(12.0, 20), enough, progress(20.0, 20), account()]
+    cut_off = {"t_s": 13.0, "from": "b", "lost": "the server closed the connection"}  # in the middle of a step
+    ends = [progress(12.0, 20), enough, cut_off, progress(20.0, 20), account()]
     assert steady(run(tmp_path, [*EVENTS[:-5], *ends]), PROFILE, 0).window_s == pytest.approx(12 - 4)
 
 
