@@ -117,4 +117,4 @@ def _run(folder: "AuditFolder", fleet: Path) -> dict[str, str]:
         def on_run(name: str, done: int, total: int) -> None:
             on_progress("audit", f"{done + 1}/{total}: {name}", done / total)
 
-        return Runner(load_fleet(fleet), folder, on_run, lambda source, event: None).run()
+        return Runner(load_fleet(fleet), folder, on_run).run()

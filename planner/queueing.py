@@ -28,13 +28,14 @@ are distributed, and without a lock the result is exact: in the mean of so many 
 in all the ways they can. Against event-driven simulation of 8 workers with constant demands
 (tests/planner/simulate.py) the total rate was within 0.2 % where links were busiest, 1 to 2 % with the lock
 used for 40 % of the time, and 5 % too low with it saturated: 18 % without the correction. A few cycles show
-little: over 15 the total rate was up to 35 % off the predicted one, by how the workers happened to begin.
+little but how the workers happened to begin.
 
-That TCP shares a link equally was measured at a shaped port: a flow that joined another got 0.33 to 0.55 of
-it, median 0.47. In 16 runs of 2 to 8 real workers around such a port, their gradients varying by 3 to 30 %,
-the predicted total rate was 3.6 % off on average and 11 % at worst. The known limit: workers whose cycles
-differ by less than a tenth of a transfer and whose gradients hardly vary can take turns on the link for good,
-because who comes first keeps a little more than half of it. They were predicted up to 22 % too slow.
+That TCP shares a link equally was measured at a shaped port, by scripts that were not kept: a flow that
+joined another got 0.33 to 0.55 of it, median 0.47. In 16 such runs of 2 to 8 real workers, their gradients
+varying by 3 to 30 %, the predicted total rate was 3.6 % off on average and 11 % at worst. The known limit:
+workers whose cycles differ by less than a tenth of a transfer and whose gradients hardly vary can take turns
+on the link for good, because who comes first keeps a little more than half of it. They were predicted up to
+22 % too slow.
 """
 
 from typing import NamedTuple

@@ -9,7 +9,6 @@ from planner.audit.steady import read, steady
 from planner.crew import Crew
 from planner.errors import InterruptedRunError, PlannerError, RecordError
 from planner.fleet import Fleet
-from planner.journal import OnEvent
 from planner.launch import Launch
 from planner.run import carry_out
 from planner.runs import RunFolder
@@ -26,13 +25,12 @@ OnRun = Callable[[str, int, int], None]
 class Runner:
     """Makes the runs of an audit that are not in its folder yet."""
 
-    def __init__(self, fleet: Fleet, folder: AuditFolder, on_run: OnRun, on_event: OnEvent) -> None:
+    def __init__(self, fleet: Fleet, folder: AuditFolder, on_run: OnRun) -> None:
         self._fleet = fleet
         self._folder = folder
         self._settings = folder.settings()
         self._profile = folder.profile()
         self._on_run = on_run
-        self._on_event = on_event
         self._crew = Crew()
 
     def run(self) -> dict[str, str]:
@@ -68,7 +66,7 @@ class Runner:
             heartbeat_s=HEARTBEAT_S, keep_weights=False,
         )  # fmt: skip
         dataset = noise(self._settings, job.model)
-        launch = Launch(job.plan, self._fleet, dataset, options, folder, self._on_event, self._crew)
+        launch = Launch(job.plan, self._fleet, dataset, options, folder, lambda *_: None, self._crew)
         carry_out(launch, lasting_s=job.seconds)
         try:
             if folder.path == self._folder.long_run.path:

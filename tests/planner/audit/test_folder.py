@@ -4,7 +4,7 @@ import pytest
 
 from planner.audit.folder import AuditFolder
 from planner.audit.jobs import jobs_of
-from planner.audit.settings import settings
+from planner.audit.settings import Settings, settings
 from planner.clusters import ClusterConfig
 from planner.errors import AuditError, RecordError
 from tests.planner.profiles import device, profile, step
@@ -12,7 +12,7 @@ from tests.planner.profiles import device, profile, step
 THREE = profile({"a": device(step(0.1)), "b": device(step(0.2)), "c": device(step(0.4))})
 
 
-def asked(seed: int = 0):  # type: ignore[no-untyped-def]
+def asked(seed: int = 0) -> Settings:
     return settings(THREE, "lab", "fleet.toml", (), None, None, 1000, 10.0, 2, seed, "every")
 
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -10,8 +12,8 @@ from tests.planner.profiles import device, profile, step
 PROFILE = profile({"a": device(step(0.1)), "b": device(step(0.2))}, steps_planned=7_000)
 
 
-def asked(held: Profile = PROFILE, models: tuple[str, ...] = (), **changes: object) -> Settings:
-    return settings(held, "lab", "fleet.toml", models, None, None, None, 15.0, 2, 0, "fastest")._replace(**changes)  # type: ignore[arg-type]
+def asked(held: Profile = PROFILE, models: tuple[str, ...] = (), **changes: Any) -> Settings:
+    return settings(held, "lab", "fleet.toml", models, None, None, None, 15.0, 2, 0, "fastest")._replace(**changes)
 
 
 def test_what_is_not_asked_for_is_as_profiled() -> None:
