@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Sequence
 
 from backends import iperf3, wire
+from backends.neighbour import REST_S, Neighbour, taken_share
 from profilers import links
 from profilers.links import PATIENCE_S, LinkError
 
@@ -24,6 +25,7 @@ MESSAGE_LIMIT = 1 << 30
 ROUND_TRIPS = 20
 _FEWEST = 3  # messages of a size: one to warm up and two to compare
 _ENOUGH_S = 0.15  # a size that has taken as long is not repeated for more than the fewest
+_BESIDE_S = 1.0  # of transfers beside a computation
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 
 
@@ -85,7 +87,34 @@ def curve_serve(job, address, identity):
             spent_s = _cpu_s() - before_s
             if meta["last"]:
                 return
-            connection.send({"cpu_s": spent_s})
+            if meta.get("beside"):
+                _serve_beside(job, connection, room)
+            else:
+                connection.send({"cpu_s": spent_s})
+
+
+def _serve_beside(job, connection, room):
+    # type: (Any, wire.Connection, _Room) -> None
+    """Acknowledge messages while this device computes; the answer to an empty one tells what they took from that."""
+    with contextlib.closing(Neighbour()) as neighbour:
+        time.sleep(REST_S)
+        connection.send({})
+        began_s, count = time.monotonic(), 0
+        while not job.stopping.is_set():
+            received = connection.receive(room).meta["bytes"]
+            if not received:
+                break
+            count += received
+            connection.send({})
+        ended_s = time.monotonic()
+        time.sleep(REST_S)
+        connection.send({"taken_s": _taken_s(neighbour, began_s, ended_s) / max(1, count)})
+
+
+def _taken_s(neighbour, began_s, ended_s):
+    # type: (Neighbour, float, float) -> float
+    """Processor seconds that were missing from a computation between two times."""
+    return taken_share(neighbour.stop(), began_s, ended_s) * neighbour.cores * (ended_s - began_s)
 
 
 def ladder(sizes):
@@ -99,15 +128,16 @@ def ladder(sizes):
     return sorted(steps + far)
 
 
-def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2):
-    # type: (Any, str, int, Sequence[str], Sequence[int], int, float) -> Dict[str, Any]
+def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, beside=False):
+    # type: (Any, str, int, Sequence[str], Sequence[int], int, float, bool) -> Dict[str, Any]
     """One-way times of messages through the encrypted data plane, smallest first.
 
     A message takes until its acknowledgement is back, less half a round trip of an empty one. A size is
     left out, and all above it, when not even three messages of it are expected to pass in ``limit_s``.
 
     Returns {"latency_s": half round trips, "points": [{"message_bytes", "seconds", "warmup"}], and of the
-    largest size "send_cpu_s" and "receive_cpu_s", processor seconds per byte}.
+    largest size "send_cpu_s" and "receive_cpu_s", processor seconds per byte; with ``beside`` "send_taken_s"
+    and "receive_taken_s", those that a computation on all processors lacks meanwhile}.
     """
     tls = wire.context(wire.Identity(*identity), server_side=False)
     with contextlib.closing(wire.connect(address, port, tls, PATIENCE_S)) as connection:
@@ -122,14 +152,33 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2):
             message = memoryview(bytearray(b"\x55") * size)
             exchanges = [_exchange(connection, message) for _ in range(count)]
             points.append(_point(size, exchanges, latency_s))
+        taken = _send_beside(connection, message) if beside else {}
         connection.send({"bytes": 0, "last": True})
     _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
-    return {
-        "latency_s": trips,
-        "points": points,
-        "send_cpu_s": send_cpu_s / len(message),
-        "receive_cpu_s": receive_cpu_s / len(message),
-    }
+    return dict(
+        taken,
+        latency_s=trips,
+        points=points,
+        send_cpu_s=send_cpu_s / len(message),
+        receive_cpu_s=receive_cpu_s / len(message),
+    )
+
+
+def _send_beside(connection, message):
+    # type: (wire.Connection, memoryview) -> Dict[str, float]
+    """Send for a while between two devices that both compute; what that takes from them, processor seconds per byte."""
+    with contextlib.closing(Neighbour()) as neighbour:
+        connection.send({"bytes": 0, "last": False, "beside": True})
+        connection.receive()  # both have computed for a while
+        began_s, count = time.monotonic(), 0
+        while time.monotonic() - began_s < _BESIDE_S:
+            connection.send({"bytes": len(message), "last": False}, (message,))
+            connection.receive()
+            count += len(message)
+        ended_s = time.monotonic()
+        connection.send({"bytes": 0, "last": False})
+        received_taken_s = float(connection.receive().meta["taken_s"])
+        return {"send_taken_s": _taken_s(neighbour, began_s, ended_s) / count, "receive_taken_s": received_taken_s}
 
 
 def _expected_s(points, size, latency_s):

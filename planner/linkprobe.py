@@ -114,7 +114,7 @@ class _Probe:
         self._authority = Authority()
 
     def pair(self, source: str, target: str) -> LinkProfile:
-        """One directed link: throughput, then the curve of message sizes. Raises RemoteError."""
+        """One directed link: throughput, then the curve of message sizes and what they take. Raises RemoteError."""
         alone = source == target
         tool = PYTHON if alone else self._tool([(source, target)])
         (rates,) = self._throughput([(source, target)], tool, LOOPBACK_SECONDS if alone else SECONDS)
@@ -129,6 +129,8 @@ class _Probe:
             tuple(_point(point) for point in curve["points"]),
             curve["send_cpu_s"],
             curve["receive_cpu_s"],
+            send_taken_s=curve.get("send_taken_s"),
+            receive_taken_s=curve.get("receive_taken_s"),
         )
 
     def fan(self, host: str, direction: str, flows: Sequence[Flow]) -> FanProfile:
@@ -195,6 +197,7 @@ class _Probe:
                 port=ready["port"],
                 identity=list(self._authority.identity(source)),
                 sizes=self._sizes,
+                beside=source != target,
             )
         return curve
 
