@@ -5,15 +5,16 @@ Each is a pair of orders: one serves and tells its ports as an event, the other 
 
 import binascii
 import contextlib
+import math
 import os
 import socket
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
 from backends import iperf3, wire
-from backends.neighbour import REST_S, Neighbour, taken_share
+from backends.neighbour import REST_S, Neighbour, taken_s
 from profilers import links
 from profilers.links import PATIENCE_S, LinkError
 
@@ -24,8 +25,8 @@ SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
 MESSAGE_LIMIT = 1 << 30
 ROUND_TRIPS = 20
 _FEWEST = 3  # messages of a size: one to warm up and two to compare
-_ENOUGH_S = 0.15  # a size that has taken as long is not repeated for more than the fewest
-_BESIDE_S = 1.0  # of transfers beside a computation
+_ENOUGH_S = 0.4  # a size that has taken as long is not repeated for more than the fewest
+_BESIDE_S = 1.0  # of transfers beside a computation, at either end
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 
 
@@ -96,25 +97,31 @@ def curve_serve(job, address, identity):
 def _serve_beside(job, connection, room):
     # type: (Any, wire.Connection, _Room) -> None
     """Acknowledge messages while this device computes; the answer to an empty one tells what they took from that."""
+    with _beside() as taken:
+        connection.send({})
+        while not job.stopping.is_set() and connection.receive(room).meta["bytes"]:
+            connection.send({})
+    connection.send({"taken_s": taken.seconds})
+
+
+class _Taken:
+    """What a transfer took of this device's processors, seconds; known when it is over."""
+
+    seconds = math.nan
+
+
+@contextlib.contextmanager
+def _beside():
+    # type: () -> Iterator[_Taken]
+    """A transfer by this thread while the device computes, which it also does for a while before and after."""
+    taken = _Taken()
     with contextlib.closing(Neighbour()) as neighbour:
         time.sleep(REST_S)
-        connection.send({})
-        began_s, count = time.monotonic(), 0
-        while not job.stopping.is_set():
-            received = connection.receive(room).meta["bytes"]
-            if not received:
-                break
-            count += received
-            connection.send({})
-        ended_s = time.monotonic()
+        began_s, before_s = time.monotonic(), _cpu_s()
+        yield taken
+        ended_s, spent_s = time.monotonic(), _cpu_s() - before_s
         time.sleep(REST_S)
-        connection.send({"taken_s": _taken_s(neighbour, began_s, ended_s) / max(1, count)})
-
-
-def _taken_s(neighbour, began_s, ended_s):
-    # type: (Neighbour, float, float) -> float
-    """Processor seconds that were missing from a computation between two times."""
-    return taken_share(neighbour.stop(), began_s, ended_s) * neighbour.cores * (ended_s - began_s)
+        taken.seconds = taken_s(neighbour, began_s, ended_s, spent_s)
 
 
 def ladder(sizes):
@@ -166,19 +173,29 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
 
 def _send_beside(connection, message):
     # type: (wire.Connection, memoryview) -> Dict[str, float]
-    """Send for a while between two devices that both compute; what that takes from them, processor seconds per byte."""
-    with contextlib.closing(Neighbour()) as neighbour:
-        connection.send({"bytes": 0, "last": False, "beside": True})
-        connection.receive()  # both have computed for a while
-        began_s, count = time.monotonic(), 0
-        while time.monotonic() - began_s < _BESIDE_S:
-            connection.send({"bytes": len(message), "last": False}, (message,))
-            connection.receive()
-            count += len(message)
-        ended_s = time.monotonic()
-        connection.send({"bytes": 0, "last": False})
-        received_taken_s = float(connection.receive().meta["taken_s"])
-        return {"send_taken_s": _taken_s(neighbour, began_s, ended_s) / count, "receive_taken_s": received_taken_s}
+    """Send for a while to a device that computes, then from one that does: what it takes there, seconds per byte.
+
+    Not both at once: in training whoever exchanges with a computing host is not computing itself.
+    """
+    connection.send({"bytes": 0, "last": False, "beside": True})
+    connection.receive()  # it has computed for a while
+    received = _send_for(connection, message, _BESIDE_S)
+    connection.send({"bytes": 0, "last": False})
+    received_s = float(connection.receive().meta["taken_s"])
+    with _beside() as taken:
+        sent = _send_for(connection, message, _BESIDE_S)
+    return {"send_taken_s": taken.seconds / sent, "receive_taken_s": received_s / received}
+
+
+def _send_for(connection, message, lasting_s):
+    # type: (wire.Connection, memoryview, float) -> int
+    """Messages, each acknowledged, for so long; their bytes."""
+    count, began_s = 0, time.monotonic()
+    while time.monotonic() - began_s < lasting_s:
+        connection.send({"bytes": len(message), "last": False}, (message,))
+        connection.receive()
+        count += len(message)
+    return count
 
 
 def _expected_s(points, size, latency_s):

@@ -79,15 +79,16 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     """Uncontended cycles (host, worker), demands (host, worker, station) and what the queueing model calls taken."""
     remote = ~np.eye(len(costs.names), dtype=bool)
     held_s = update_cpu_s(costs)
-    uncontended_s = (costs.gradient_s + costs.copy_s + costs.up_s.T + costs.down_s.T) + costs.service_s[
-        :, None
-    ]
+    handled_s = costs.host_taken_s / costs.cores
+    exchange_s = costs.up_s.T + costs.down_s.T
+    # A few local messages can be over before a quota bites; cycle after cycle they take what they cost.
+    np.fill_diagonal(exchange_s, np.maximum(np.diagonal(exchange_s), np.diagonal(handled_s)))
+    uncontended_s = costs.gradient_s + costs.copy_s + exchange_s + costs.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(queueing.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.in_bytes_per_s, costs.down_bytes / costs.out_bytes_per_s
     demand_s[..., queueing.LINK_IN] = np.minimum(sent_s[:, None], costs.up_s.T) * remote
     demand_s[..., queueing.LINK_OUT] = np.minimum(received_s[:, None], costs.down_s.T) * remote
     waiting = _waiting(costs)
-    handled_s = costs.host_taken_s / costs.cores
     demand_s[..., queueing.PROCESSOR] = (handled_s * waiting).T + held_s[:, None]
     demand_s[..., queueing.PROCESSOR] += np.diag(_local_compute_s(costs))
     demand_s[..., queueing.LOCK] = (costs.service_s - held_s)[:, None]

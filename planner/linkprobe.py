@@ -16,6 +16,9 @@ from profilers.records import CurvePoint, FanProfile, LinkProfile, Samples
 #: Seconds of one throughput probe; the network is not what limits the one from a device to itself.
 SECONDS = 1.0
 LOOPBACK_SECONDS = 0.3
+#: Messages of each size; from a device to itself they are short, and a quota or a cold cache shows in many only.
+REPEATS = 5
+LOCAL_REPEATS = 40
 LIMIT_S = 60.0
 READY_S = 20.0
 
@@ -197,6 +200,7 @@ class _Probe:
                 port=ready["port"],
                 identity=list(self._authority.identity(source)),
                 sizes=self._sizes,
+                repeats=LOCAL_REPEATS if source == target else REPEATS,
                 beside=source != target,
             )
         return curve
