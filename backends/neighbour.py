@@ -2,21 +2,22 @@
 
 A transfer costs a computing host more than the processor time of the thread that carries it out: the kernel handles
 packets at the expense of whoever runs just then, and every wake-up leaves caches cold. So a process for each
-processor computes all the time, and what it gets done while a transfer goes on is held against what it gets done
-before and after.
+processor computes all the time, and a transfer comes in turns with rests between them: what is computed in a turn
+is held against what is computed just before and after, so that a machine whose speed drifts does not pass for a loss.
 """
 
 import array
 import math
+import statistics
 import subprocess
 import sys
 from bisect import bisect_left, bisect_right
-from typing import List, NamedTuple, Sequence
+from typing import List, NamedTuple, Sequence, Tuple
 
 from profilers.cores import affinity, usable_cores
 
-#: Seconds before a transfer and after it, from which it is known how fast the computation is undisturbed.
-REST_S = 0.4
+#: Seconds before each turn of a transfer and after it, from which it is known how fast the computation is undisturbed.
+REST_S = 0.15
 #: It ends by itself after so many seconds, should nobody end it.
 _LIMIT_S = 60
 
@@ -42,6 +43,15 @@ class Rounds(NamedTuple):
 
     ended_s: Sequence[float]
     cpu_s: Sequence[float]
+
+
+class Turn(NamedTuple):
+    """One of several stretches of a transfer, between rests: on the clock all processes share, and what its thread
+    used, seconds."""
+
+    begin_s: float
+    end_s: float
+    cpu_s: float
 
 
 class Neighbour:
@@ -75,34 +85,43 @@ class Neighbour:
             process.stdout.close()
 
 
-def taken_s(neighbour, begin_s, end_s, transfer_cpu_s):
-    # type: (Neighbour, float, float, float) -> float
-    """Processor seconds that a transfer between two times has taken from ``neighbour``, which ends.
+def taken_s(neighbour, turns):
+    # type: (Neighbour, Sequence[Turn]) -> float
+    """Processor seconds that the turns of a transfer have taken from ``neighbour``, which ends.
 
-    transfer_cpu_s: what the transfer's own thread used. A device with a quota gets its time in bursts, so that the
-    clock on the wall tells little of a second: there it is what the thread used, and how much dearer rounds became.
-    Elsewhere it is what is missing, which also holds what the kernel charges to nobody.
+    A device with a quota gets its time in bursts, so that the clock on the wall tells little of a fraction of a
+    second: there it is what the transfer's thread used, and how much dearer rounds became. Elsewhere it is what is
+    missing, which also holds what the kernel charges to nobody. Turns are alike, and what disturbs one of them is
+    not of the transfer: the median turn stands for all of them. Raises ValueError where too little was computed.
     """
     rounds = neighbour.stop()
-    if neighbour.throttled:
-        return transfer_cpu_s + sum(excess_s(each, each.cpu_s, begin_s, end_s) for each in rounds)
-    return sum(excess_s(each, each.ended_s, begin_s, end_s) for each in rounds)
+    throttled = neighbour.throttled
+    excesses = [sum(excess_s(each, each.cpu_s if throttled else each.ended_s, turn) for each in rounds)
+                for turn in turns]
+    lost_s = max(0.0, statistics.median(excesses)) * len(turns)
+    return lost_s + (sum(turn.cpu_s for turn in turns) if throttled else 0.0)
 
 
-def excess_s(rounds, clock, begin_s, end_s):
-    # type: (Rounds, Sequence[float], float, float) -> float
-    """Seconds by which the rounds between two times took longer than as many before and after.
+def excess_s(rounds, clock, turn):
+    # type: (Rounds, Sequence[float], Turn) -> float
+    """Seconds by which the rounds of a turn took longer than as many just before and after; less is negative.
 
-    clock: one of the two of ``rounds``, which the seconds are of. Raises ValueError where there was no round before
-    and after to compare with.
+    clock: one of the two of ``rounds``, which the seconds are of. Raises ValueError where there are no two rounds
+    before, within or after to compare.
     """
+    before_s, _ = _cost(rounds, clock, turn.begin_s - REST_S, turn.begin_s)
+    within_s, count = _cost(rounds, clock, turn.begin_s, turn.end_s)
+    after_s, _ = _cost(rounds, clock, turn.end_s, turn.end_s + REST_S)
+    return count * (within_s - (before_s + after_s) / 2)
+
+
+def _cost(rounds, clock, begin_s, end_s):
+    # type: (Rounds, Sequence[float], float, float) -> Tuple[float, int]
+    """Seconds of one round between two times, and how many there were."""
     first, last = bisect_left(rounds.ended_s, begin_s), bisect_right(rounds.ended_s, end_s) - 1
-    around = len(clock) - 1 - (last - first)
-    if first > last or around < 1 or first == 0 or last == len(clock) - 1:
-        raise ValueError("nothing was computed before and after the transfer to compare with")
-    within_s = clock[last] - clock[first]
-    around_s = clock[-1] - clock[0] - within_s
-    return max(0.0, within_s - (last - first) * around_s / around)
+    if first >= last:
+        raise ValueError("too little was computed beside the transfer to tell what it took")
+    return (clock[last] - clock[first]) / (last - first), last - first
 
 
 def _rounds(data):

@@ -11,10 +11,10 @@ import socket
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Sequence
 
 from backends import iperf3, wire
-from backends.neighbour import REST_S, Neighbour, taken_s
+from backends.neighbour import REST_S, Neighbour, Turn, taken_s
 from profilers import links
 from profilers.links import PATIENCE_S, LinkError
 
@@ -26,7 +26,8 @@ MESSAGE_LIMIT = 1 << 30
 ROUND_TRIPS = 20
 _FEWEST = 3  # messages of a size: one to warm up and two to compare
 _ENOUGH_S = 0.4  # a size that has taken as long is not repeated for more than the fewest
-_BESIDE_S = 1.0  # of transfers beside a computation, at either end
+_TURNS, _TURN_S = 6, 0.15  # of transfers beside a computation at either end; a turn is one message at least
+_COLD_S = 0.1  # until a computation that has just begun is as fast as ever
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 
 
@@ -96,32 +97,45 @@ def curve_serve(job, address, identity):
 
 def _serve_beside(job, connection, room):
     # type: (Any, wire.Connection, _Room) -> None
-    """Acknowledge messages while this device computes; the answer to an empty one tells what they took from that."""
-    with _beside() as taken:
+    """Acknowledge messages while this device computes, in turns between two empty ones, until one asks what they
+    have taken from the computation."""
+    with _beside() as beside:
         connection.send({})
-        while not job.stopping.is_set() and connection.receive(room).meta["bytes"]:
+        while not job.stopping.is_set() and not connection.receive().meta.get("done"):
             connection.send({})
-    connection.send({"taken_s": taken.seconds})
+            with beside.turn():
+                while connection.receive(room).meta["bytes"]:
+                    connection.send({})
+            connection.send({})
+    connection.send({"taken_s": beside.taken_s})
 
 
-class _Taken:
-    """What a transfer took of this device's processors, seconds; known when it is over."""
+class _Beside:
+    """The turns of a transfer beside a computation, and when it is over what they took of the processors, seconds."""
 
-    seconds = math.nan
+    def __init__(self):
+        # type: () -> None
+        self.turns = []  # type: List[Turn]
+        self.taken_s = math.nan
+
+    @contextlib.contextmanager
+    def turn(self):
+        # type: () -> Iterator[None]
+        """A turn of this thread."""
+        began_s, before_s = time.monotonic(), _cpu_s()
+        yield
+        self.turns.append(Turn(began_s, time.monotonic(), _cpu_s() - before_s))
 
 
 @contextlib.contextmanager
 def _beside():
-    # type: () -> Iterator[_Taken]
-    """A transfer by this thread while the device computes, which it also does for a while before and after."""
-    taken = _Taken()
+    # type: () -> Iterator[_Beside]
+    """A transfer by this thread, in turns, while the device computes."""
+    beside = _Beside()
     with contextlib.closing(Neighbour()) as neighbour:
-        time.sleep(REST_S)
-        began_s, before_s = time.monotonic(), _cpu_s()
-        yield taken
-        ended_s, spent_s = time.monotonic(), _cpu_s() - before_s
-        time.sleep(REST_S)
-        taken.seconds = taken_s(neighbour, began_s, ended_s, spent_s)
+        time.sleep(_COLD_S + REST_S)
+        yield beside
+        beside.taken_s = taken_s(neighbour, beside.turns)
 
 
 def ladder(sizes):
@@ -170,14 +184,25 @@ def _send_beside(connection, message):
 
     Not both at once: in training whoever exchanges with a computing host is not computing itself.
     """
-    connection.send({"bytes": 0, "last": False, "beside": True})
-    connection.receive()  # it has computed for a while
-    received = _send_for(connection, message, _BESIDE_S)
-    connection.send({"bytes": 0, "last": False})
-    received_s = float(connection.receive().meta["taken_s"])
-    with _beside() as taken:
-        sent = _send_for(connection, message, _BESIDE_S)
-    return {"send_taken_s": taken.seconds / sent, "receive_taken_s": received_s / received}
+    _tell(connection, beside=True)  # it has computed for a while
+    received = _send_turns(connection, message, contextlib.ExitStack)
+    received_s = float(_tell(connection, done=True)["taken_s"])
+    with _beside() as beside:
+        sent = _send_turns(connection, message, beside.turn)
+    return {"send_taken_s": beside.taken_s / sent, "receive_taken_s": received_s / received}
+
+
+def _send_turns(connection, message, turn):
+    # type: (wire.Connection, memoryview, Callable[[], ContextManager[None]]) -> int
+    """Messages, each acknowledged, in turns with a rest after each; their bytes."""
+    count = 0
+    for _ in range(_TURNS):
+        _tell(connection)
+        with turn():
+            count += _send_for(connection, message, _TURN_S)
+        _tell(connection)
+        time.sleep(REST_S)
+    return count
 
 
 def _send_for(connection, message, lasting_s):
@@ -189,6 +214,13 @@ def _send_for(connection, message, lasting_s):
         connection.receive()
         count += len(message)
     return count
+
+
+def _tell(connection, **what):
+    # type: (wire.Connection, bool) -> Dict[str, Any]
+    """An empty message; the answer."""
+    connection.send(dict(what, bytes=0, last=False))
+    return connection.receive().meta
 
 
 def _expected_s(points, size, latency_s):

@@ -16,9 +16,10 @@ from profilers.records import CurvePoint, FanProfile, LinkProfile, Samples
 #: Seconds of one throughput probe; the network is not what limits the one from a device to itself.
 SECONDS = 1.0
 LOOPBACK_SECONDS = 0.3
-#: Messages of each size; from a device to itself they are short, and a quota or a cold cache shows in many only.
-REPEATS = 5
-LOCAL_REPEATS = 40
+#: Messages of each size from a device to itself: they are short, and a quota or a cold cache shows in many only. They
+#: come over several connections, for one may have its two ends on processors that hinder each other all the while.
+LOCAL_REPEATS = 15
+LOCAL_CONNECTIONS = 3
 LIMIT_S = 60.0
 READY_S = 20.0
 
@@ -121,7 +122,7 @@ class _Probe:
         alone = source == target
         tool = PYTHON if alone else self._tool([(source, target)])
         (rates,) = self._throughput([(source, target)], tool, LOOPBACK_SECONDS if alone else SECONDS)
-        curve = self._curve(source, target)
+        curve = _merged([self._curve(source, target) for _ in range(LOCAL_CONNECTIONS if alone else 1)])
         largest = curve["points"][-1]
         ramp = len(rates) // 5
         return LinkProfile(
@@ -193,6 +194,7 @@ class _Probe:
     def _curve(self, source: str, target: str) -> dict[str, Any]:
         address = self._addresses[target]
         identity = list(self._authority.identity(wire.SERVER))
+        how = {"repeats": LOCAL_REPEATS} if source == target else {"beside": True}
         with _serving(self._agents[target], "curve_serve", address=address, identity=identity) as ready:
             curve: dict[str, Any] = self._agents[source].call(
                 "curve_send",
@@ -201,10 +203,20 @@ class _Probe:
                 port=ready["port"],
                 identity=list(self._authority.identity(source)),
                 sizes=self._sizes,
-                repeats=LOCAL_REPEATS if source == target else REPEATS,
-                beside=source != target,
+                **how,
             )
         return curve
+
+
+def _merged(curves: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Curves of one link as one: all times of the sizes that each has, and the middle one's processor seconds."""
+    points = []
+    for same in zip(*(curve["points"] for curve in curves), strict=False):
+        middle = {key: statistics.median(point[key] for point in same) for key in ("send_cpu_s", "receive_cpu_s")}
+        times = {key: [value for point in same for value in point[key]] for key in ("seconds", "warmup")}
+        points.append({**same[0], **middle, **times})
+    latency_s = [value for curve in curves for value in curve["latency_s"]]
+    return {**curves[0], "latency_s": latency_s, "points": points}
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def test_processor_seconds_of_both_ends_are_those_of_encryption(authority):
 
 
 def test_what_a_transfer_takes_from_a_computation_is_told_of_both_ends(authority, monkeypatch):
-    monkeypatch.setattr(probe, "_BESIDE_S", 0.3)
+    monkeypatch.setattr(probe, "_TURNS", 2)
     result = curve(authority, sizes=[1 << 20], limit_s=0.3, beside=True)
     assert 0 <= result["send_taken_s"] < 1e-6
     assert 0 <= result["receive_taken_s"] < 1e-6
