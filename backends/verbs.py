@@ -3,7 +3,7 @@
 import time
 from typing import Any, Callable, Dict, Sequence
 
-from backends import files, pretrain, probe, roles
+from backends import files, pretrain, probe, roles, throughput
 from backends.base import FRAMEWORKS, framework
 from profilers import addresses, reach
 from profilers import facts as device_facts
@@ -66,7 +66,7 @@ VERBS = {
     "steps": steps,
     "store": files.store,
     "stored": files.stored,
-    "throughput_send": probe.throughput_send,
-    "throughput_serve": probe.throughput_serve,
+    "throughput_send": throughput.send,
+    "throughput_serve": throughput.serve,
     "work": roles.work,
 }  # type: Dict[str, Callable[..., Any]]

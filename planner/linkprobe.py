@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
 from backends import wire
-from backends.probe import IPERF3, PYTHON
+from backends.throughput import IPERF3, PYTHON
 from planner.agents import Agent, Call, Event
 from planner.certificates import Authority
 from planner.errors import AgentError, DeviceLostError, RemoteError

@@ -1,6 +1,5 @@
 """Seconds a message takes over a measured link."""
 
-import itertools
 import math
 from typing import NamedTuple
 
@@ -72,12 +71,11 @@ def _on_curve(link: LinkProfile, message_bytes: int, latency_s: float) -> float:
     )
     if not points:
         return latency_s + message_bytes / _median(link.bytes_per_s)
-    start = (0, min(latency_s, points[0][1]))
-    for (low, low_s), (high, high_s) in itertools.pairwise([start, *points]):
-        if message_bytes <= high:
-            return low_s + (high_s - low_s) * (message_bytes - low) / (high - low)
     last, last_s = points[-1]
-    return last_s + (message_bytes - last) * _tail_s_per_byte(points, link)
+    if message_bytes > last:
+        return last_s + (message_bytes - last) * _tail_s_per_byte(points, link)
+    sizes, seconds = zip((0, min(latency_s, points[0][1])), *points, strict=True)
+    return float(np.interp(message_bytes, sizes, seconds))
 
 
 def _tail_s_per_byte(points: list[tuple[int, float]], link: LinkProfile) -> float:

@@ -1,10 +1,9 @@
 """An SSH server inside the test process: real commands, real forwarding, and faults on request."""
 
-import select
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,8 @@ import paramiko
 from paramiko.common import cMSG_CHANNEL_SUCCESS
 
 CHUNK_BYTES = 1 << 15
+Receive = Callable[[int], bytes]
+Send = Callable[[bytes], None]
 GONE = (paramiko.SSHException, EOFError, OSError)
 
 
@@ -214,14 +215,19 @@ def _pump(stream: object, send: object) -> None:
 
 
 def _forward(transport: paramiko.Transport, link: socket.socket) -> None:
+    """Both directions until one ends. Without select: the pipe behind a channel's fileno is written to even after the
+    channel was closed here, which ends the whole transport."""
     channel = transport.accept(5)
-    with suppress(*GONE), link:
-        while True:
-            ready, _, _ = select.select([link, channel], [], [])
-            for source, sink in ((link, channel), (channel, link)):
-                if source in ready:
-                    data = source.recv(CHUNK_BYTES)
-                    if not data:
-                        channel.close()
-                        return
-                    sink.sendall(data)
+    with link:
+        back = threading.Thread(target=_pour, args=(link.recv, channel.sendall, channel.close), daemon=True)
+        back.start()
+        _pour(channel.recv, link.sendall, lambda: link.shutdown(socket.SHUT_RDWR))
+        back.join()
+
+
+def _pour(receive: Receive, send: Send, end: Callable[[], None]) -> None:
+    with suppress(*GONE):
+        while data := receive(CHUNK_BYTES):
+            send(data)
+    with suppress(*GONE):
+        end()

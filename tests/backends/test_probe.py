@@ -1,54 +1,17 @@
-"""The probes of a link, both ends in this process, over loopback."""
+"""Messages over a link, both ends in this process, over loopback."""
 
-import os
-import queue
-import shutil
-import socket
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends import iperf3, probe, wire
-from backends.agent import Job
+from backends import probe, wire
 from planner.certificates import Authority
 from profilers.links import LinkError
-
-LOOPBACK = "127.0.0.1"
-needs_iperf3 = pytest.mark.skipif(
-    shutil.which("iperf3") is None and "CI" not in os.environ, reason="no iperf3 on this machine"
-)
-
-
-class Serving:
-    """A serving verb in a thread of its own, from its first event on."""
-
-    def __init__(self, verb, **args):
-        events = queue.Queue()
-        self.job = Job(events.put)
-        self._pool = ThreadPoolExecutor(1)
-        self.result = self._pool.submit(verb, self.job, **args)
-        self.result.add_done_callback(lambda _: events.put(None))
-        self.ready = events.get(timeout=10)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.job.stopping.set()
-        self._pool.shutdown()
-
-
-def serving_iperf3(**args):
-    return Serving(probe.throughput_serve, address=LOOPBACK, tool=probe.IPERF3, **args)
-
-
-def quiet():
-    return Job(lambda event: None)
+from tests.serving import LOOPBACK, Serving, quiet
 
 
 @pytest.fixture(scope="module")
@@ -58,64 +21,7 @@ def authority():
 
 @pytest.fixture
 def patience(monkeypatch):
-    for module in (probe, iperf3):
-        monkeypatch.setattr(module, "PATIENCE_S", 0.5)
-
-
-# -- throughput ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("tool", [probe.PYTHON, pytest.param(probe.IPERF3, marks=needs_iperf3)])
-def test_throughput_of_several_senders_at_once(tool):
-    seconds = {probe.PYTHON: 0.3, probe.IPERF3: 1.0}[tool]
-    with Serving(probe.throughput_serve, address=LOOPBACK, tool=tool, count=2, seconds=seconds) as serving:
-        assert len(set(serving.ready["ports"])) == 2
-        with ThreadPoolExecutor(2) as pool:
-            token = serving.ready["token"]
-            sent = [
-                pool.submit(probe.throughput_send, quiet(), LOOPBACK, port, tool, seconds, token)
-                for port in serving.ready["ports"]
-            ]
-        serving.result.result(timeout=5)
-    for result in (one.result() for one in sent):
-        assert result["tool"] == tool
-        assert len(result["bytes_per_s"]) >= 2
-        assert np.median(result["bytes_per_s"]) > 1e6
-
-
-@needs_iperf3
-def test_iperf3_says_why_it_failed():
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        port = listener.getsockname()[1]
-    with pytest.raises(LinkError, match=f"{LOOPBACK}:{port}.*refused"):
-        probe.throughput_send(quiet(), LOOPBACK, port, probe.IPERF3, 1.0, "")
-
-
-@needs_iperf3
-def test_iperf3_servers_end_with_their_job():
-    with serving_iperf3(count=2, seconds=1.0) as serving:
-        ports = serving.ready["ports"]
-    serving.result.result(timeout=2)
-    for port in ports:
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection((LOOPBACK, port))
-
-
-@needs_iperf3
-def test_iperf3_servers_do_not_wait_for_ever(patience):
-    with serving_iperf3(count=1, seconds=0.1) as serving, pytest.raises(LinkError, match="never began"):
-        serving.result.result(timeout=5)
-
-
-def test_a_device_without_iperf3_says_so(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LinkError, match="cannot start iperf3"):
-        probe.throughput_serve(quiet(), LOOPBACK, probe.IPERF3, 1, 1.0)
-    with pytest.raises(LinkError, match="cannot start iperf3"):
-        probe.throughput_send(quiet(), LOOPBACK, 5201, probe.IPERF3, 1.0, "")
-
-
-# -- curve -----------------------------------------------------------------------------------------
+    monkeypatch.setattr(probe, "PATIENCE_S", 0.5)
 
 
 def curve(authority, **options):

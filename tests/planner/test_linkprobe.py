@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from backends import probe
+from backends import throughput
 from planner import linkprobe
 from planner.agents import Agent
 from planner.decode import decode
@@ -116,15 +116,17 @@ def test_three_devices_without_iperf3(fleet: Fleet, short: None) -> None:
     assert fleet.errors == {}
     assert set(fleet.links) == {(source, target) for source in "abc" for target in "abc"}
     for link in fleet.links.values():
-        assert link.tool == probe.PYTHON
+        assert link.tool == throughput.PYTHON
         assert statistics.median(link.bytes_per_s.values) > 1e6
         assert 0 < statistics.median(link.latency_s.values) < 0.1
         assert 100_000 in [point.message_bytes for point in link.curve]
         assert min(link.send_cpu_s, link.receive_cpu_s) > 0
+        connections = linkprobe.LOCAL_CONNECTIONS if link.source == link.target else 1
+        assert {len(point.seconds.warmup) for point in link.curve} == {connections}
         assert decode(LinkProfile, json.loads(json.dumps(encode(link))), "link") == link
     assert set(fleet.fans) == {(host, direction) for host in "abc" for direction in ("in", "out")}
     for (host, _), fan in fleet.fans.items():
-        assert fan.tool == probe.PYTHON
+        assert fan.tool == throughput.PYTHON
         assert set(fan.bytes_per_s) == set("abc") - {host}
         assert min(fan.bytes_per_s.values()) > 1e6
     shares = [share for _, share in fleet.progress if share is not None]

@@ -1,0 +1,31 @@
+"""The serving end of a probe, in a thread of this process."""
+
+import queue
+from concurrent.futures import ThreadPoolExecutor
+
+from backends.agent import Job
+
+LOOPBACK = "127.0.0.1"
+
+
+class Serving:
+    """A serving verb in a thread of its own, from its first event on."""
+
+    def __init__(self, verb, **args):
+        events = queue.Queue()
+        self.job = Job(events.put)
+        self._pool = ThreadPoolExecutor(1)
+        self.result = self._pool.submit(verb, self.job, **args)
+        self.result.add_done_callback(lambda _: events.put(None))
+        self.ready = events.get(timeout=10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.job.stopping.set()
+        self._pool.shutdown()
+
+
+def quiet():
+    return Job(lambda event: None)
