@@ -113,14 +113,14 @@ def ladder(sizes):
     return sorted(steps + far)
 
 
-def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, beside=False):
-    # type: (Any, str, int, Sequence[str], Sequence[int], int, float, bool) -> Dict[str, Any]
+def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, beside=False, cold=False):
+    # type: (Any, str, int, Sequence[str], Sequence[int], int, float, bool, bool) -> Dict[str, Any]
     """One-way times of messages through the encrypted data plane, smallest first.
 
-    A message takes until its acknowledgement is back, less half a round trip of an empty one. It finds the caches as
-    a training step leaves them: one of 7 MB within a device costs the processor 12 to 15 % more than right after
-    another one, one of 0.26 MB nearly twice as much (docs/results.md). A size is
-    left out, and all above it, when not even three messages of it are expected to pass in ``limit_s``.
+    A message takes until its acknowledgement is back, less half a round trip of an empty one. A size is left out, and
+    all above it, when not even three messages of it are expected to pass in ``limit_s``. With ``cold`` messages find
+    the caches as a training step leaves them: within a device one of 7 MB then costs the processor 12 to 15 % more
+    than right after another one, and one of 0.26 MB nearly twice as much.
 
     Returns {"latency_s": half round trips, "points": [{"message_bytes", "seconds", "warmup", "send_cpu_s",
     "receive_cpu_s": processor seconds of a message}], and with ``beside`` "send_taken_s" and "receive_taken_s",
@@ -130,7 +130,7 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
     with contextlib.closing(wire.connect(address, port, tls, PATIENCE_S)) as connection:
         trips = [_exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
-        memory = np.ones(_MEMORY_BYTES, np.uint8)
+        memory = np.ones(_MEMORY_BYTES if cold else 0, np.uint8)
         points = []  # type: List[Dict[str, Any]]
         for size in ladder(sizes):
             expected_s = _expected_s(points, size, latency_s)
@@ -138,7 +138,7 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
                 break
             count = max(_FEWEST, min(1 + repeats, int(_ENOUGH_S / expected_s)))
             message = memoryview(bytearray(b"\x55") * size)
-            exchanges = [_cold_exchange(connection, message, memory) for _ in range(count)]
+            exchanges = [_exchange_after(connection, message, memory) for _ in range(count)]
             points.append(_point(size, exchanges, latency_s))
         taken = _send_beside(connection, message) if beside else {}
         connection.send({"bytes": 0, "last": True})
@@ -209,10 +209,10 @@ def _point(size, exchanges, latency_s):
             "send_cpu_s": send_cpu_s, "receive_cpu_s": receive_cpu_s}
 
 
-def _cold_exchange(connection, message, memory):
+def _exchange_after(connection, message, memory):
     # type: (wire.Connection, memoryview, Any) -> _Exchange
-    """As after a training step, of which the caches are full: each line of ``memory`` is read before."""
-    memory[::_CACHE_LINE_BYTES].max()
+    """After all of ``memory`` went through the caches."""
+    memory[::_CACHE_LINE_BYTES].sum()
     return _exchange(connection, message)
 
 

@@ -194,7 +194,7 @@ class _Probe:
     def _curve(self, source: str, target: str) -> dict[str, Any]:
         address = self._addresses[target]
         identity = list(self._authority.identity(wire.SERVER))
-        how = {"repeats": LOCAL_REPEATS} if source == target else {"beside": True}
+        how = {"repeats": LOCAL_REPEATS, "cold": True} if source == target else {"beside": True}
         with _serving(self._agents[target], "curve_serve", address=address, identity=identity) as ready:
             curve: dict[str, Any] = self._agents[source].call(
                 "curve_send",
