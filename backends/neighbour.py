@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 from bisect import bisect_left, bisect_right
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from profilers.cores import affinity, usable_cores
 
@@ -86,19 +86,22 @@ class Neighbour:
 
 
 def taken_s(neighbour, turns):
-    # type: (Neighbour, Sequence[Turn]) -> float
+    # type: (Neighbour, Sequence[Turn]) -> Optional[float]
     """Processor seconds that the turns of a transfer have taken from ``neighbour``, which ends.
 
     A device with a quota gets its time in bursts, so that the clock on the wall tells little of a fraction of a
     second: there it is what the transfer's thread used, and how much dearer rounds became. Elsewhere it is what is
     missing, which also holds what the kernel charges to nobody. Turns are alike, and what disturbs one of them is
-    not of the transfer: the median turn stands for all of them. Raises ValueError where too little was computed.
+    not of the transfer: the median turn stands for all of them. None where other work left no turn to compare.
     """
     rounds = neighbour.stop()
     throttled = neighbour.throttled
     excesses = [sum(excess_s(each, each.cpu_s if throttled else each.ended_s, turn) for each in rounds)
                 for turn in turns]
-    lost_s = max(0.0, statistics.median(excesses)) * len(turns)
+    known = [excess for excess in excesses if not math.isnan(excess)]
+    if not known:
+        return None
+    lost_s = max(0.0, statistics.median(known)) * len(turns)
     return lost_s + (sum(turn.cpu_s for turn in turns) if throttled else 0.0)
 
 
@@ -106,8 +109,8 @@ def excess_s(rounds, clock, turn):
     # type: (Rounds, Sequence[float], Turn) -> float
     """Seconds by which the rounds of a turn took longer than as many just before and after; less is negative.
 
-    clock: one of the two of ``rounds``, which the seconds are of. Raises ValueError where there are no two rounds
-    before, within or after to compare.
+    clock: one of the two of ``rounds``, which the seconds are of. NaN where there are no two rounds before, within or
+    after to compare.
     """
     before_s, _ = _cost(rounds, clock, turn.begin_s - REST_S, turn.begin_s)
     within_s, count = _cost(rounds, clock, turn.begin_s, turn.end_s)
@@ -117,10 +120,10 @@ def excess_s(rounds, clock, turn):
 
 def _cost(rounds, clock, begin_s, end_s):
     # type: (Rounds, Sequence[float], float, float) -> Tuple[float, int]
-    """Seconds of one round between two times, and how many there were."""
+    """Seconds of one round between two times, NaN where none is whole, and how many there were."""
     first, last = bisect_left(rounds.ended_s, begin_s), bisect_right(rounds.ended_s, end_s) - 1
     if first >= last:
-        raise ValueError("too little was computed beside the transfer to tell what it took")
+        return math.nan, 0
     return (clock[last] - clock[first]) / (last - first), last - first
 
 

@@ -5,11 +5,10 @@ result.
 """
 
 import contextlib
-import math
 import socket
 import statistics
 import time
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -75,12 +74,13 @@ def _serve_beside(job, connection, room):
 
 
 class _Beside:
-    """The turns of a transfer beside a computation, and when it is over what they took of the processors, seconds."""
+    """The turns of a transfer beside a computation, and when it is over what they took of the processors, seconds, if
+    that can be told."""
 
     def __init__(self):
         # type: () -> None
         self.turns = []  # type: List[Turn]
-        self.taken_s = math.nan
+        self.taken_s = None  # type: Optional[float]
 
     @contextlib.contextmanager
     def turn(self):
@@ -124,7 +124,7 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
 
     Returns {"latency_s": half round trips, "points": [{"message_bytes", "seconds", "warmup", "send_cpu_s",
     "receive_cpu_s": processor seconds of a message}], and with ``beside`` "send_taken_s" and "receive_taken_s",
-    processor seconds per byte that a computation on all processors lacks meanwhile}.
+    processor seconds per byte that a computation on all processors lacks meanwhile, None where other work hid it}.
     """
     tls = wire.context(wire.Identity(*identity), server_side=False)
     with contextlib.closing(wire.connect(address, port, tls, PATIENCE_S)) as connection:
@@ -146,17 +146,18 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
 
 
 def _send_beside(connection, message):
-    # type: (wire.Connection, memoryview) -> Dict[str, float]
+    # type: (wire.Connection, memoryview) -> Dict[str, Optional[float]]
     """Send for a while to a device that computes, then from one that does: what it takes there, seconds per byte.
 
     Not both at once: in training whoever exchanges with a computing host is not computing itself.
     """
     _tell(connection, beside=True)  # it has computed for a while
     received = _send_turns(connection, message, contextlib.ExitStack)
-    received_s = float(_tell(connection, done=True)["taken_s"])
+    received_s = _tell(connection, done=True)["taken_s"]
     with _beside() as beside:
         sent = _send_turns(connection, message, beside.turn)
-    return {"send_taken_s": beside.taken_s / sent, "receive_taken_s": received_s / received}
+    taken = {"send_taken_s": (beside.taken_s, sent), "receive_taken_s": (received_s, received)}
+    return {key: None if seconds is None else seconds / count for key, (seconds, count) in taken.items()}
 
 
 def _send_turns(connection, message, turn):

@@ -124,7 +124,7 @@ class LinkProfile(NamedTuple):
 
     bytes_per_s: goodput per interval; latency_s: half round trips of a small message;
     send_cpu_s and receive_cpu_s: processor seconds per byte of the largest message; send_taken_s and
-    receive_taken_s: those that a computation beside it lacks, None from a device to itself;
+    receive_taken_s: those that a computation beside it lacks, None from a device to itself or where other work hid it;
     measured_s: when, in seconds since the epoch by the operator's clock.
     """
 

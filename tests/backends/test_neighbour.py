@@ -44,8 +44,7 @@ def test_a_machine_that_becomes_slower_all_the_while_has_lost_nothing_by_a_turn(
 @pytest.mark.parametrize("part", [(1.2, 1.8, 0.1), (0.0, 1.9, 0.1), (1.2, 3.0, 0.1), (0.0, 0.9, 0.1), (2.1, 3.0, 0.1)])
 def test_nothing_before_or_after_or_within_is_nothing_to_compare_with(part):
     each = rounds(part)
-    with pytest.raises(ValueError):
-        excess_s(each, each.ended_s, turn())
+    assert math.isnan(excess_s(each, each.ended_s, turn()))
 
 
 @given(some.floats(0.0, 0.95), some.floats(0.2, 3.0))
@@ -84,6 +83,12 @@ def test_under_a_quota_its_pauses_are_not_the_transfer_s():
 
 def test_what_slows_two_of_five_turns_is_not_the_transfer():
     assert taken_s(Finished(throttled=False, slow=(2.0, 3.0)), TURNS) == pytest.approx(0.0, abs=0.05)
+
+
+def test_turns_with_nothing_to_compare_are_left_out_and_without_any_nothing_is_known():
+    elsewhere = [turn(10.0, 10.5), turn(11.0, 11.5)]
+    assert taken_s(Finished(throttled=False), TURNS + elsewhere) == pytest.approx(7 * 0.375, abs=0.07)
+    assert taken_s(Finished(throttled=False), elsewhere) is None
 
 
 def test_nothing_is_given_by_a_transfer():
