@@ -9,6 +9,7 @@ from profilers import addresses, reach
 from profilers import facts as device_facts
 from profilers.records import encode
 from profilers.sampling import Sampler
+from profilers.sensors import character
 
 KNOWN = tuple(sorted(FRAMEWORKS))
 
@@ -17,6 +18,12 @@ def facts(job, frameworks=KNOWN):
     # type: (Any, Sequence[str]) -> Any
     """What this device is."""
     return encode(device_facts.collect(frameworks))
+
+
+def sensors(job):
+    # type: (Any) -> Any
+    """Power sensors, each watched for two seconds."""
+    return encode(character.survey())
 
 
 def start_framework(job, name):
@@ -61,6 +68,7 @@ VERBS = {
     "knock": reach.knock,
     "listen": reach.listen,
     "remove": files.remove,
+    "sensors": sensors,
     "serve": roles.serve,
     "start_framework": start_framework,
     "steps": steps,

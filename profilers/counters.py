@@ -12,7 +12,7 @@ What cannot be read is null with a reason, never 0.
 import functools
 from typing import Callable, Dict, List, Tuple
 
-from profilers import procfs, tegra
+from profilers import procfs, tegra, tegrastats
 from profilers.sensors import nvml
 from profilers.tree import Tree, Unavailable
 
@@ -30,7 +30,7 @@ class Counters:
 
     def __init__(self, tree):
         # type: (Tree) -> None
-        self._tegrastats = tegra.Tegrastats(tree)
+        self._tegrastats = tegrastats.shared(tree)
         self.readers = {}  # type: Dict[str, Reader]
         self.reasons = {}  # type: Dict[str, str]
         self._choose(procfs.candidates(tree) + tegra.candidates(tree) + nvml.candidates(tree))

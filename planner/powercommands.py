@@ -1,0 +1,155 @@
+"""`planner power …`: parse, call, render. Heavy imports wait inside the commands."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from planner.arguments import AsJson
+from planner.errors import PowerError
+
+if TYPE_CHECKING:
+    from power_models.columns import Choice
+    from power_models.table import Ints, Table
+
+AUTO = "auto"
+MODEL_FILE = "power-model.json"
+
+app = typer.Typer(
+    help="Watts from what else is known of a run: fit, judge and list models.",
+    epilog="Example: planner power fit runs.csv --target average_power --group network",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Data = Annotated[Path, Argument(metavar="DATA.csv", help="Measurements: a header, then one run a line.")]
+Target = Annotated[str, Option("--target", help="The column to predict.")]
+Features = Annotated[str | None, Option("--features", help="Columns to predict from: a,b,c; see above if not given.")]
+Group = Annotated[str | None, Option("--group", help="Rows that agree in these columns (a,b) are held out together.")]
+Kind = Annotated[str, Option("--model", help="auto (the one that errs least), or a name from `planner power models`.")]
+Folds = Annotated[int | None, Option("--folds", min=2, help="As many as groups, 10 at most, if not given.")]
+Out = Annotated[Path, Option("--out", "-o", help="Where to save the chosen model.")]
+ModelPath = Annotated[Path, Argument(metavar="MODEL.json", help="A saved model.")]
+Saved = Annotated[list[Path] | None, Argument(metavar="[MODEL.json]...", help="Saved models to describe instead.")]
+
+
+@app.command(epilog="Example: planner power fit runs.csv --target average_power --group network,batch_size --json")
+def fit(
+    data: Data,
+    target: Target,
+    features: Features = None,
+    group: Group = None,
+    model: Kind = AUTO,
+    folds: Folds = None,
+    out: Out = Path(MODEL_FILE),
+    as_json: AsJson = False,
+) -> None:
+    """Fit models to a table, compare them on rows they have not seen, and save the best.
+
+    Without --features every other column is used, but for those that never change, columns of words that hardly occur in
+    more than one group, and those whose names say that they came out of the run as well: times, watts and joules. Group
+    columns are used by the same rules. The features used are listed with the result.
+    """
+    import numpy as np
+
+    from planner import render
+    from planner.views.power import Fit
+    from power_models import evaluate, modelfile
+    from power_models.base import Target as Wanted
+    from power_models.table import read_csv
+
+    kinds = _kinds(model)
+    with _errors(), render.status("fitting") as on_progress:
+        file = read_csv(data)
+        wanted, table = Wanted(target, file.positive(target)), file.table()
+        by = _names(group)
+        groups = table.keys(by) if by else np.arange(table.rows)
+        choice = _choice(table, target, groups, _names(features))
+        held = evaluate.folds(groups, folds)
+        used = table.only(choice.features)
+        compared = evaluate.cross_validate(used, wanted, held, kinds, on_progress)
+        best = compared.best()
+        scores = [each.scores() for each in compared.held_out.values()]
+        about = {"groups": list(by), "folds": len(held), "scores": compared.held_out[best].scores()._asdict()}
+        fitted = evaluate.final(used, wanted, compared.held_out[best], about)
+    modelfile.save(fitted, out)
+    found = Fit(scores, compared.unsuitable, choice, by, len(held), fitted, out)
+    render.show(found.to_json() if as_json else found.render())
+
+
+@app.command(epilog=f"Example: planner power evaluate {MODEL_FILE} other.csv")
+def evaluate(model: ModelPath, data: Data, as_json: AsJson = False) -> None:
+    """Hold a saved model against other measurements."""
+    import numpy as np
+
+    from planner import render
+    from planner.views.power import Evaluation
+    from power_models import modelfile
+    from power_models.table import read_csv
+
+    with _errors():
+        loaded, file = modelfile.load(model), read_csv(data)
+        actual, found = file.positive(loaded.target), loaded.predict(file.table())
+    error = found.values - actual
+    inside = np.mean((found.low <= actual) & (actual <= found.high))
+    outside = {line: names for line, names in zip(file.lines, found.extrapolated, strict=True) if names}
+    seen = Evaluation(
+        loaded,
+        len(actual),
+        float(100 * np.abs(error / actual).mean()),
+        float(np.sqrt((error**2).mean())),
+        None if np.isnan(loaded.width) else float(inside),
+        outside,
+    )
+    render.show(seen.to_json() if as_json else seen.render())
+
+
+@app.command("models", epilog=f"Example: planner power models && planner power models {MODEL_FILE}")
+def models(files: Saved = None, as_json: AsJson = False) -> None:
+    """List the kinds of models, or describe saved ones."""
+    from planner import render
+    from planner.views import power as view
+    from power_models import modelfile
+    from power_models.registry import MODELS
+
+    summaries = {name: kind.summary for name, kind in MODELS.items()}
+    with _errors():
+        saved = {str(path): modelfile.load(path) for path in files or ()}
+    render.show(view.kinds_json(summaries, saved) if as_json else view.kinds(summaries, saved))
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """What is wrong with a table or a model, as a message to the operator."""
+    try:
+        yield
+    except ValueError as error:
+        raise PowerError(str(error)) from error
+
+
+def _kinds(model: str) -> tuple[str, ...]:
+    """The kinds to compare; none named stands for all."""
+    from power_models.registry import MODELS
+
+    if model != AUTO and model not in MODELS:
+        raise PowerError(f"--model {model}: known are {AUTO}, {', '.join(MODELS)}")
+    return () if model == AUTO else (model,)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def _choice(table: "Table", target: str, groups: "Ints", named: tuple[str, ...]) -> "Choice":
+    """The features named, or the default ones. Raises ValueError where there are none."""
+    from power_models.columns import Choice, choose
+
+    if target in named:
+        raise PowerError(f"--features {target}: is the target itself")
+    found = Choice(table.only(named).names, {}) if named else choose(table, target, groups)
+    if not found.features:
+        raise PowerError("there is no column to predict from; name some with --features")
+    return found

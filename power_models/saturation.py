@@ -1,0 +1,113 @@
+"""Work under a power limit: each configuration has a demand, and the limit lets only so much of it through.
+
+Three parts: the ``curve`` of a limit, shared by all; a demand for each configuration (every feature but the limit), by a
+Gaussian process for one that was never seen; and a Gaussian process of what the curve leaves over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from power_models import columns
+from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.curve import Corner, Curve
+from power_models.encoding import Encoder
+from power_models.gaussian import Process
+from power_models.gp import lengths_of
+from power_models.table import Floats, Ints, Table
+
+#: Rows that each configuration needs on average, at different limits.
+FEWEST_ROWS = 2.5
+#: Logarithms of watts over their usual standard deviation, as the Gaussian process expects its inputs.
+STRETCH = 4.0
+
+
+@dataclass(frozen=True)
+class Saturation(Regressor):
+    """exp(curve(demand(configuration), limit) + rest(configuration, limit))."""
+
+    name: ClassVar[str] = "saturation"
+    summary: ClassVar[str] = "watts under a power limit: min(demand, limit) with a soft corner"
+
+    limit: str
+    encoder: Encoder
+    curve: Curve
+    known: Floats
+    demands: Floats
+    demand: Process
+    rest: Process
+
+    @classmethod
+    def fit(cls, table: Table, target: Target) -> Self:
+        limit = _limit(table, target)
+        others = table.only(name for name in table.names if name != limit)
+        encoder = Encoder.fit(others, logs=True, needed=False)
+        matrix = encoder.matrix(table)
+        known, series = np.unique(matrix, axis=0, return_inverse=True)
+        series = series.reshape(-1)
+        if table.rows < FEWEST_ROWS * len(known):
+            raise Unsuitable("too few configurations were run at several limits")
+        limits = np.log(table.numbers(limit))
+        curve = Curve.fit(limits, target.logs, series)
+        demands = curve.demands(limits, target.logs, series)
+        demand = Process.fit(known, demands, lengths_of(encoder))
+        left = target.logs - curve.watts(demands[series], limits)
+        rest = Process.fit(_inputs(matrix, demands[series], limits, curve), left, _owners(encoder))
+        return cls(limit, encoder, curve, known, demands, demand, rest)
+
+    def predict(self, table: Table) -> Guess:
+        matrix = self.encoder.matrix(table)
+        watts = table.numbers(self.limit)
+        limits = np.where(watts > 0, np.log(np.where(watts > 0, watts, 1.0)), self.curve.corner.middle)
+        demands, unsure = self._demands(matrix)
+        rest = self.rest.predict(_inputs(matrix, demands, limits, self.curve))
+        felt = (self.curve.watts(demands + 0.01, limits) - self.curve.watts(demands - 0.01, limits)) / 0.02
+        return Guess(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, unsure * felt))
+
+    def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
+        """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""
+        mean, stdev = self.demand.predict(matrix)
+        same = (np.abs(matrix[:, None, :] - self.known[None, :, :]) < 1e-9).all(axis=2)
+        seen = same.any(axis=1)
+        return np.where(seen, self.demands[same.argmax(axis=1)], mean), np.where(seen, 0.0, stdev)
+
+    def describe(self) -> str:
+        share, slope, sharpness, middle = self.curve.corner
+        middle_w = np.exp(middle)
+        cap = f"cap {np.exp(share):.3f} · {middle_w:.0f} · ({self.limit} / {middle_w:.0f})^{slope:.2f}"
+        return f"{cap}, corner k = {np.exp(sharpness):.1f}, {len(self.known)} configurations"
+
+    def to_json(self) -> dict[str, Any]:
+        data = {"limit": self.limit, "encoder": self.encoder.to_json(), "corner": self.curve.corner._asdict()}
+        known = {"known": self.known.tolist(), "demands": self.demands.tolist()}
+        return {**data, **known, "demand": self.demand.to_json(), "rest": self.rest.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        demands = np.array(data["demands"], dtype=np.float64)
+        known = np.array(data["known"], dtype=np.float64).reshape(len(demands), -1)
+        demand, rest = (Process.from_json(data[key]) for key in ("demand", "rest"))
+        encoder, curve = Encoder.from_json(data["encoder"]), Curve(Corner(**data["corner"]))
+        return cls(data["limit"], encoder, curve, known, demands, demand, rest)
+
+
+def _limit(table: Table, target: Target) -> str:
+    """The column of power limits."""
+    if target.log:
+        raise Unsuitable(f"{target.name} is no power")
+    for name in table.names:
+        values = table.numbers(name)
+        if columns.is_limit(name) and np.all(values > 0) and values.min() < values.max():
+            return name
+    raise Unsuitable("there is no column of power limits (named power limit or power cap) that changes")
+
+
+def _inputs(matrix: Floats, demands: Floats, limits: Floats, curve: Curve) -> Floats:
+    """What the rest depends on: how far the demand is from the limit, the limit, and the configuration."""
+    return np.column_stack([STRETCH * (demands - limits), STRETCH * (limits - curve.corner.middle), matrix])
+
+
+def _owners(encoder: Encoder) -> Ints:
+    return np.concatenate([[0, 1], lengths_of(encoder) + 2]).astype(np.intp)

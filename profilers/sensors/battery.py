@@ -1,0 +1,62 @@
+"""A laptop's batteries while it runs on them: what they give is what the whole machine takes, its display included.
+
+/sys/class/power_supply/*/ with type Battery: power_now in uW, or current_now in uA times voltage_now in uV; some
+drivers count current out of the battery as negative. Most firmware renews these every few seconds only.
+"""
+
+from typing import Sequence
+
+from profilers.sensors.base import Found, Sensor, proven
+from profilers.tree import Tree, Unavailable
+
+ON_MAINS = "it runs on mains power"
+
+
+class Batteries(Sensor):
+    """The watts of all batteries that discharge."""
+
+    name = "battery"
+    covers = "board"
+
+    def __init__(self, tree, folders):
+        # type: (Tree, Sequence[str]) -> None
+        self.emulated = tree.emulated
+        self._tree = tree
+        self._folders = tuple(folders)
+
+    def read(self):
+        # type: () -> float
+        discharging = [folder for folder in self._folders if self._tree.text(folder + "/status") == "Discharging"]
+        if not discharging:
+            raise Unavailable(ON_MAINS)
+        return sum(watts(self._tree, folder) for folder in discharging)
+
+
+def watts(tree, folder):
+    # type: (Tree, str) -> float
+    """What a battery gives. Raises Unavailable."""
+    try:
+        return abs(tree.number(folder + "/power_now")) / 1e6
+    except Unavailable:
+        return abs(tree.number(folder + "/current_now")) * tree.number(folder + "/voltage_now") / 1e12
+
+
+def discover(tree):
+    # type: (Tree) -> Found
+    """One sensor for all batteries of the machine; nothing where it has none."""
+    folders = [folder for folder in tree.glob("sys/class/power_supply/*") if _feeds_machine(tree, folder)]
+    return proven([Batteries(tree, folders)] if folders else [])
+
+
+def _feeds_machine(tree, folder):
+    # type: (Tree, str) -> bool
+    """Whether this is a battery, and not that of a mouse or a pen."""
+    return _text(tree, folder + "/type") == "Battery" and _text(tree, folder + "/scope") != "Device"
+
+
+def _text(tree, name):
+    # type: (Tree, str) -> str
+    try:
+        return tree.text(name)
+    except Unavailable:
+        return ""
