@@ -1,7 +1,7 @@
 """What sampling counters and power sensors takes of one core, at ten times a second.
 
-On this machine as it is, and on trees with this machine's own /proc and processors and the power monitors that the lab gives a
-device of each kind. The sampler slows down where it would take more than its bound.
+On this machine as it is, and on trees with this machine's own /proc and processors and the power monitors that the lab
+gives a device of each kind. The sampler slows down where it would take more than its bound.
 """
 
 import tempfile

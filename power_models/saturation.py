@@ -1,7 +1,8 @@
 """Work under a power limit: each configuration has a demand, and the limit lets only so much of it through.
 
-Three parts: the ``curve`` of a limit, shared by all; a demand for each configuration (every feature but the limit), by a
-Gaussian process for one that was never seen; and a Gaussian process of what the curve leaves over.
+Three parts: the ``curve`` of a limit, shared by all; a demand for each configuration (every feature but the limit), for one
+that was never seen the mean of a Gaussian process and of extra-trees, which err on different sides at the ends of what was
+seen; and a Gaussian process of what the curve leaves over.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from power_models import columns
 from power_models.base import Guess, Regressor, Target, Unsuitable
 from power_models.curve import Corner, Curve
 from power_models.encoding import Encoder
+from power_models.forest import Forest
 from power_models.gaussian import Process
 from power_models.gp import lengths_of
 from power_models.table import Floats, Ints, Table
@@ -22,6 +24,7 @@ from power_models.table import Floats, Ints, Table
 FEWEST_ROWS = 2.5
 #: Logarithms of watts over their usual standard deviation, as the Gaussian process expects its inputs.
 STRETCH = 4.0
+OPTIONS = {"n_estimators": 100, "max_features": 0.6, "random_state": 0}
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,13 @@ class Saturation(Regressor):
     known: Floats
     demands: Floats
     demand: Process
+    forest: Forest
     rest: Process
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
+        from sklearn.ensemble import ExtraTreesRegressor
+
         limit = _limit(table, target)
         others = table.only(name for name in table.names if name != limit)
         encoder = Encoder.fit(others, logs=True, needed=False)
@@ -53,9 +59,10 @@ class Saturation(Regressor):
         curve = Curve.fit(limits, target.logs, series)
         demands = curve.demands(limits, target.logs, series)
         demand = Process.fit(known, demands, lengths_of(encoder))
+        forest = Forest.of(ExtraTreesRegressor(**OPTIONS).fit(known, demands).estimators_)
         left = target.logs - curve.watts(demands[series], limits)
         rest = Process.fit(_inputs(matrix, demands[series], limits, curve), left, _owners(encoder))
-        return cls(limit, encoder, curve, known, demands, demand, rest)
+        return cls(limit, encoder, curve, known, demands, demand, forest, rest)
 
     def predict(self, table: Table) -> Guess:
         matrix = self.encoder.matrix(table)
@@ -69,6 +76,7 @@ class Saturation(Regressor):
     def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
         """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""
         mean, stdev = self.demand.predict(matrix)
+        mean = (mean + self.forest.leaves(matrix).mean(axis=0)) / 2
         same = (np.abs(matrix[:, None, :] - self.known[None, :, :]) < 1e-9).all(axis=2)
         seen = same.any(axis=1)
         return np.where(seen, self.demands[same.argmax(axis=1)], mean), np.where(seen, 0.0, stdev)
@@ -82,7 +90,7 @@ class Saturation(Regressor):
     def to_json(self) -> dict[str, Any]:
         data = {"limit": self.limit, "encoder": self.encoder.to_json(), "corner": self.curve.corner._asdict()}
         known = {"known": self.known.tolist(), "demands": self.demands.tolist()}
-        return {**data, **known, "demand": self.demand.to_json(), "rest": self.rest.to_json()}
+        return {**data, **known, "demand": self.demand.to_json(), "forest": self.forest.to_json(), "rest": self.rest.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -90,7 +98,8 @@ class Saturation(Regressor):
         known = np.array(data["known"], dtype=np.float64).reshape(len(demands), -1)
         demand, rest = (Process.from_json(data[key]) for key in ("demand", "rest"))
         encoder, curve = Encoder.from_json(data["encoder"]), Curve(Corner(**data["corner"]))
-        return cls(data["limit"], encoder, curve, known, demands, demand, rest)
+        forest = Forest.from_json(data["forest"])
+        return cls(data["limit"], encoder, curve, known, demands, demand, forest, rest)
 
 
 def _limit(table: Table, target: Target) -> str:

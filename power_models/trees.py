@@ -12,7 +12,7 @@ from power_models.forest import Forest
 from power_models.table import Table
 
 TREES = 200
-OPTIONS = {"n_estimators": TREES, "min_samples_leaf": 2, "max_features": 0.6, "random_state": 0}
+OPTIONS = {"n_estimators": TREES, "max_features": 0.6, "random_state": 0}
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,8 @@ def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
         assert found.row(place).config == never.row(place).config
         for one, other in zip(found.workers(place), never.workers(place), strict=True):
             assert one.power_source == other.power_source
-            assert one._replace(power_source=None)._asdict() == pytest.approx(other._replace(power_source=None)._asdict())
+            numbers, others = (each._replace(power_source=None)._asdict() for each in (one, other))
+            assert numbers == pytest.approx(others)
     for one, other in zip(found.ranking, never.ranking, strict=True):
         assert one == pytest.approx(other)
     for field in ("time_s", "power_w", "network_bytes", "shares"):

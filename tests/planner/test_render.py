@@ -85,7 +85,7 @@ def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
     )
     sensed = profiles.profile({"a": profiles.device(profiles.step(window=busy))._replace(idle=idle)})
     watts = shown(profile.render(sensed, PATH)).partition("watts")[2].partition("links")[0]
-    assert row(watts, "a").split()[2:] == "10.0 W 2.0 % 50.0 W 2.0 % integrated sensor of the wall plug".split()
+    assert " ".join(row(watts, "a").split()[2:]) == "10.0 W 2.0 % 50.0 W 2.0 % integrated sensor of the wall plug"
     told = profile.to_json(sensed, PATH)["devices"]["a"]["models"]["net"]
     assert told["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
     assert told["busy_uncertainty"] == pytest.approx(0.0196, rel=1e-3)

@@ -30,7 +30,7 @@ def held(values, times):
 
 @pytest.mark.parametrize("value", [4.217, 0.35, 61.5])
 def test_one_value_again_and_again_is_no_measurement(value):
-    assert judged([value] * 40).startswith("it repeats one value: %g W in each of 40 reads over 3.9 s" % value)
+    assert judged([value] * 40).startswith(f"it repeats one value: {value:g} W in each of 40 reads over 3.9 s")
 
 
 def test_one_value_is_none_if_it_is_seldom_read_or_for_a_short_time_only():
