@@ -5,14 +5,16 @@ Each is a pair of orders: one serves and tells its ports as an event, the other 
 
 import binascii
 import contextlib
+import math
 import os
 import socket
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
 from backends import iperf3, wire
+from backends.neighbour import REST_S, Neighbour, taken_s
 from profilers import links
 from profilers.links import PATIENCE_S, LinkError
 
@@ -23,7 +25,8 @@ SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
 MESSAGE_LIMIT = 1 << 30
 ROUND_TRIPS = 20
 _FEWEST = 3  # messages of a size: one to warm up and two to compare
-_ENOUGH_S = 0.15  # a size that has taken as long is not repeated for more than the fewest
+_ENOUGH_S = 0.4  # a size that has taken as long is not repeated for more than the fewest
+_BESIDE_S = 1.0  # of transfers beside a computation, at either end
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 
 
@@ -85,7 +88,40 @@ def curve_serve(job, address, identity):
             spent_s = _cpu_s() - before_s
             if meta["last"]:
                 return
-            connection.send({"cpu_s": spent_s})
+            if meta.get("beside"):
+                _serve_beside(job, connection, room)
+            else:
+                connection.send({"cpu_s": spent_s})
+
+
+def _serve_beside(job, connection, room):
+    # type: (Any, wire.Connection, _Room) -> None
+    """Acknowledge messages while this device computes; the answer to an empty one tells what they took from that."""
+    with _beside() as taken:
+        connection.send({})
+        while not job.stopping.is_set() and connection.receive(room).meta["bytes"]:
+            connection.send({})
+    connection.send({"taken_s": taken.seconds})
+
+
+class _Taken:
+    """What a transfer took of this device's processors, seconds; known when it is over."""
+
+    seconds = math.nan
+
+
+@contextlib.contextmanager
+def _beside():
+    # type: () -> Iterator[_Taken]
+    """A transfer by this thread while the device computes, which it also does for a while before and after."""
+    taken = _Taken()
+    with contextlib.closing(Neighbour()) as neighbour:
+        time.sleep(REST_S)
+        began_s, before_s = time.monotonic(), _cpu_s()
+        yield taken
+        ended_s, spent_s = time.monotonic(), _cpu_s() - before_s
+        time.sleep(REST_S)
+        taken.seconds = taken_s(neighbour, began_s, ended_s, spent_s)
 
 
 def ladder(sizes):
@@ -99,15 +135,16 @@ def ladder(sizes):
     return sorted(steps + far)
 
 
-def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2):
-    # type: (Any, str, int, Sequence[str], Sequence[int], int, float) -> Dict[str, Any]
+def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, beside=False):
+    # type: (Any, str, int, Sequence[str], Sequence[int], int, float, bool) -> Dict[str, Any]
     """One-way times of messages through the encrypted data plane, smallest first.
 
     A message takes until its acknowledgement is back, less half a round trip of an empty one. A size is
     left out, and all above it, when not even three messages of it are expected to pass in ``limit_s``.
 
     Returns {"latency_s": half round trips, "points": [{"message_bytes", "seconds", "warmup"}], and of the
-    largest size "send_cpu_s" and "receive_cpu_s", processor seconds per byte}.
+    largest size "send_cpu_s" and "receive_cpu_s", processor seconds per byte; with ``beside`` "send_taken_s"
+    and "receive_taken_s", those that a computation on all processors lacks meanwhile}.
     """
     tls = wire.context(wire.Identity(*identity), server_side=False)
     with contextlib.closing(wire.connect(address, port, tls, PATIENCE_S)) as connection:
@@ -122,14 +159,43 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2):
             message = memoryview(bytearray(b"\x55") * size)
             exchanges = [_exchange(connection, message) for _ in range(count)]
             points.append(_point(size, exchanges, latency_s))
+        taken = _send_beside(connection, message) if beside else {}
         connection.send({"bytes": 0, "last": True})
     _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
-    return {
-        "latency_s": trips,
-        "points": points,
-        "send_cpu_s": send_cpu_s / len(message),
-        "receive_cpu_s": receive_cpu_s / len(message),
-    }
+    return dict(
+        taken,
+        latency_s=trips,
+        points=points,
+        send_cpu_s=send_cpu_s / len(message),
+        receive_cpu_s=receive_cpu_s / len(message),
+    )
+
+
+def _send_beside(connection, message):
+    # type: (wire.Connection, memoryview) -> Dict[str, float]
+    """Send for a while to a device that computes, then from one that does: what it takes there, seconds per byte.
+
+    Not both at once: in training whoever exchanges with a computing host is not computing itself.
+    """
+    connection.send({"bytes": 0, "last": False, "beside": True})
+    connection.receive()  # it has computed for a while
+    received = _send_for(connection, message, _BESIDE_S)
+    connection.send({"bytes": 0, "last": False})
+    received_s = float(connection.receive().meta["taken_s"])
+    with _beside() as taken:
+        sent = _send_for(connection, message, _BESIDE_S)
+    return {"send_taken_s": taken.seconds / sent, "receive_taken_s": received_s / received}
+
+
+def _send_for(connection, message, lasting_s):
+    # type: (wire.Connection, memoryview, float) -> int
+    """Messages, each acknowledged, for so long; their bytes."""
+    count, began_s = 0, time.monotonic()
+    while time.monotonic() - began_s < lasting_s:
+        connection.send({"bytes": len(message), "last": False}, (message,))
+        connection.receive()
+        count += len(message)
+    return count
 
 
 def _expected_s(points, size, latency_s):

@@ -17,6 +17,11 @@ _HEADER = struct.Struct("!4sIQ")
 _MAGIC = b"plnr"
 _META_LIMIT = 1 << 20
 _WRITE_BYTES = 1 << 20
+#: A reader of a long payload is woken for so much of it and not for every packet, which saves both ends most of their
+#: processor time and whatever else computes there most of its disturbance. Old kernels would wait for ever for more
+#: than fits their first window.
+_WAKE_BYTES = 1 << 15
+_RECORD_BYTES = 1 << 15  # more than a TLS record, which the library may have taken from the socket in part
 #: The server's name in its certificate; no device can be called so.
 SERVER = "parameter server"
 
@@ -72,6 +77,7 @@ class Connection:
         self.sent_bytes = 0
         self.received_bytes = 0
         self.aborted = False
+        self._wakes_at = 1
 
     def send(self, meta, payload=()):
         # type: (Dict[str, Any], Sequence[memoryview]) -> None
@@ -113,6 +119,7 @@ class Connection:
         start = 0
         try:
             while start < len(view):
+                self._wake_at(_WAKE_BYTES if len(view) - start >= _WAKE_BYTES + _RECORD_BYTES else 1)
                 count = self._sock.recv_into(view[start:])
                 if not count:
                     raise WireError("%s closed the connection" % self.peer)
@@ -121,6 +128,13 @@ class Connection:
             raise
         except (OSError, ValueError) as error:
             raise _lost(self.peer, error) from error
+
+    def _wake_at(self, count):
+        # type: (int) -> None
+        """Let the next read sleep until so many bytes are there."""
+        if count != self._wakes_at:
+            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
+            self._wakes_at = count
 
     def settimeout(self, timeout_s):
         # type: (Optional[float]) -> None

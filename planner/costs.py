@@ -26,8 +26,9 @@ class Costs(NamedTuple):
     step_cpu_s processor seconds of one gradient that compete with a server on the same host (0 where another
     accelerator computes), cores, in_bytes_per_s and out_bytes_per_s of a host's link with all peers at once
     (infinite where no contention shows), idle_w and busy_w (NaN unknown). (N, N), [worker, host]: up_s
-    and down_s of one exchange (infinite unmeasured), worker_cpu_s and host_cpu_s processor seconds of it; on
-    the diagonal, a co-located worker, all of them are the host's. error_*: relative standard errors of means.
+    and down_s of one exchange (infinite unmeasured), worker_cpu_s and host_cpu_s processor seconds of it,
+    host_taken_s those that a computation on the host lacks meanwhile; on the diagonal, a co-located worker, all
+    of them are the host's. error_*: relative standard errors of means.
     """
 
     names: tuple[str, ...]
@@ -50,6 +51,7 @@ class Costs(NamedTuple):
     down_s: Floats
     worker_cpu_s: Floats
     host_cpu_s: Floats
+    host_taken_s: Floats
     idle_w: Floats
     busy_w: Floats
     power_sources: tuple[Provenance, ...]
@@ -135,6 +137,7 @@ def _assemble(
         in_bytes_per_s=capacities["in"],
         out_bytes_per_s=capacities["out"],
         up_s=pairs[0], down_s=pairs[1], worker_cpu_s=pairs[2], host_cpu_s=pairs[3], error_link=pairs[4],
+        host_taken_s=pairs[5],
         idle_w=_array(each.idle_w for each in watts), busy_w=_array(each.busy_w for each in watts),
         power_sources=tuple(each.provenance for each in watts),
         error_gradient=error_gradient,

@@ -36,9 +36,9 @@ def solve(costs: Costs, candidates: Candidates) -> Cycles:
     """Cycles of all candidates; a device alone computes and updates by itself and uses no network."""
     members = candidates.members(len(costs.names))
     alone = members.sum(axis=1) == 1
-    uncontended_s, demand_s = _stations(costs)
+    uncontended_s, demand_s, taken_s = _stations(costs)
     demand_s, delay_s = queueing.split_cycle(uncontended_s, demand_s)
-    cycle_s, queue = _steady(demand_s, delay_s, members, candidates.hosts)
+    cycle_s, queue = _steady(demand_s, delay_s, taken_s, members, candidates.hosts)
     cycle_s[alone] = np.where(members[alone], costs.gradient_s + costs.update_s, np.inf)
     rate = 1 / cycle_s
     shares = _shares(costs, candidates.hosts, rate, demand_s, queue)
@@ -56,6 +56,7 @@ def without_network(costs: Costs) -> Costs:
     return costs._replace(
         up_s=exchange_s,
         down_s=np.zeros_like(exchange_s),
+        host_taken_s=costs.host_cpu_s,
         in_bytes_per_s=unlimited,
         out_bytes_per_s=unlimited,
     )
@@ -65,7 +66,7 @@ def loads(costs: Costs) -> tuple[Floats, Floats]:
     """(N, N) [host, worker]: seconds at full load that a cycle brings the worker, computing and its part of the
     exchange, and that it brings the host, its part and the update."""
     exchange_s = (costs.worker_cpu_s / costs.cores[:, None]).T
-    served_s = (costs.host_cpu_s / costs.cores).T + update_cpu_s(costs)[:, None]
+    served_s = (costs.host_taken_s / costs.cores).T + update_cpu_s(costs)[:, None]
     return costs.gradient_s + costs.copy_s + exchange_s, served_s
 
 
@@ -74,33 +75,54 @@ def update_cpu_s(costs: Costs) -> Floats:
     return costs.service_s / np.maximum(1.0, costs.cores)
 
 
-def _stations(costs: Costs) -> tuple[Floats, Floats]:
-    """Uncontended cycles (host, worker) and demands (host, worker, station) of the queueing model."""
+def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
+    """Uncontended cycles (host, worker), demands (host, worker, station) and what the queueing model calls taken."""
     remote = ~np.eye(len(costs.names), dtype=bool)
     held_s = update_cpu_s(costs)
-    uncontended_s = (costs.gradient_s + costs.copy_s + costs.up_s.T + costs.down_s.T) + costs.service_s[
-        :, None
-    ]
+    handled_s = costs.host_taken_s / costs.cores
+    exchange_s = costs.up_s.T + costs.down_s.T
+    # A few local messages can be over before a quota bites; cycle after cycle they take what they cost.
+    np.fill_diagonal(exchange_s, np.maximum(np.diagonal(exchange_s), np.diagonal(handled_s)))
+    uncontended_s = costs.gradient_s + costs.copy_s + exchange_s + costs.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(queueing.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.in_bytes_per_s, costs.down_bytes / costs.out_bytes_per_s
     demand_s[..., queueing.LINK_IN] = np.minimum(sent_s[:, None], costs.up_s.T) * remote
     demand_s[..., queueing.LINK_OUT] = np.minimum(received_s[:, None], costs.down_s.T) * remote
-    demand_s[..., queueing.PROCESSOR] = (costs.host_cpu_s / costs.cores).T + held_s[:, None]
+    waiting = _waiting(costs)
+    demand_s[..., queueing.PROCESSOR] = (handled_s * waiting).T + held_s[:, None]
     demand_s[..., queueing.PROCESSOR] += np.diag(_local_compute_s(costs))
     demand_s[..., queueing.LOCK] = (costs.service_s - held_s)[:, None]
     demand_s[~np.isfinite(uncontended_s)] = 0.0
-    return uncontended_s, demand_s
+    return uncontended_s, demand_s, (handled_s * (1 - waiting)).T
+
+
+def _waiting(costs: Costs) -> Floats:
+    """(N, N) [worker, host]: the part of an exchange's processor time that waits for a computation on the host.
+
+    A scheduler that is fair lets a thread that sleeps more than its share run whenever it wakes, so that a transfer
+    over a slow link is not held up, only the computation is. One that keeps a core busy shares it like any other:
+    beside a computation on c cores it is due c / (c + 1) of one. Between the two the excess waits. A co-located
+    worker does not compute during its exchange.
+    """
+    due = np.maximum(1.0, costs.cores) / (np.maximum(1.0, costs.cores) + 1)
+    one_core_s = costs.host_taken_s / np.minimum(1.0, costs.cores)
+    excess = np.divide(
+        costs.up_s + costs.down_s, one_core_s, out=np.full_like(one_core_s, np.inf), where=one_core_s > 0
+    )
+    waiting: Floats = np.clip((1 / due - excess) / (1 / due - 1), 0.0, 1.0)
+    np.fill_diagonal(waiting, 1.0)
+    return waiting
 
 
 def _steady(
-    demand_s: Floats, delay_s: Floats, members: NDArray[np.bool_], hosts: NDArray[np.int64]
+    demand_s: Floats, delay_s: Floats, taken_s: Floats, members: NDArray[np.bool_], hosts: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
     """(C, N) cycles and (C, stations) queues. The lattice doubles with every worker, so that only devices and
     hosts of some candidate are in it."""
     used = np.flatnonzero(members.any(axis=0))
     served, host = np.unique(hosts, return_inverse=True)
     around = np.ix_(served, used)
-    lattice = queueing.solve(demand_s[around], delay_s[around])
+    lattice = queueing.solve(demand_s[around], delay_s[around], taken_s[around])
     at = host, members[:, used] @ (1 << np.arange(used.size))
     cycle_s = np.full(members.shape, np.inf)
     cycle_s[:, used] = lattice.cycle_s[at]

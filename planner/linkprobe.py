@@ -16,6 +16,9 @@ from profilers.records import CurvePoint, FanProfile, LinkProfile, Samples
 #: Seconds of one throughput probe; the network is not what limits the one from a device to itself.
 SECONDS = 1.0
 LOOPBACK_SECONDS = 0.3
+#: Messages of each size; from a device to itself they are short, and a quota or a cold cache shows in many only.
+REPEATS = 5
+LOCAL_REPEATS = 40
 LIMIT_S = 60.0
 READY_S = 20.0
 
@@ -114,7 +117,7 @@ class _Probe:
         self._authority = Authority()
 
     def pair(self, source: str, target: str) -> LinkProfile:
-        """One directed link: throughput, then the curve of message sizes. Raises RemoteError."""
+        """One directed link: throughput, then the curve of message sizes and what they take. Raises RemoteError."""
         alone = source == target
         tool = PYTHON if alone else self._tool([(source, target)])
         (rates,) = self._throughput([(source, target)], tool, LOOPBACK_SECONDS if alone else SECONDS)
@@ -129,6 +132,8 @@ class _Probe:
             tuple(_point(point) for point in curve["points"]),
             curve["send_cpu_s"],
             curve["receive_cpu_s"],
+            send_taken_s=curve.get("send_taken_s"),
+            receive_taken_s=curve.get("receive_taken_s"),
         )
 
     def fan(self, host: str, direction: str, flows: Sequence[Flow]) -> FanProfile:
@@ -195,6 +200,8 @@ class _Probe:
                 port=ready["port"],
                 identity=list(self._authority.identity(source)),
                 sizes=self._sizes,
+                repeats=LOCAL_REPEATS if source == target else REPEATS,
+                beside=source != target,
             )
         return curve
 

@@ -35,12 +35,12 @@ def cap_bytes_per_s(device: DeviceProfile, what_if: float | None) -> float:
 def exchanges(
     names: Sequence[str], links: Links, caps: Mapping[str, float], up_bytes: int, down_bytes: int
 ) -> Floats:
-    """(5, N, N) [worker, host]: up_s, down_s, worker_cpu_s, host_cpu_s, relative error of up and down.
+    """(6, N, N) [worker, host]: up_s, down_s, worker_cpu_s, host_cpu_s, relative error of up and down, host_taken_s.
 
     links: as ``measured``; caps: bytes/s by device. Infinite seconds where a link was not measured; on the
     diagonal all processor seconds are the host's.
     """
-    found = np.full((5, len(names), len(names)), np.inf)
+    found = np.full((6, len(names), len(names)), np.inf)
     found[2:] = 0.0
     for i, worker in enumerate(names):
         for k, host in enumerate(names):
@@ -49,17 +49,25 @@ def exchanges(
                 cap = math.inf if i == k else min(caps[worker], caps[host])
                 found[:, i, k] = _exchange(up, down, cap, up_bytes, down_bytes)
         found[2:4, i, i] = 0.0, found[2:4, i, i].sum()
+        found[5, i, i] = found[3, i, i]
     return found
 
 
 def _exchange(
     up: LinkProfile, down: LinkProfile, cap: float, up_bytes: int, down_bytes: int
-) -> tuple[float, float, float, float, float]:
+) -> tuple[float, float, float, float, float, float]:
     up_s, down_s = transfer_s(up, up_bytes, cap), transfer_s(down, down_bytes, cap)
     worker_cpu_s = up.send_cpu_s * up_bytes + down.receive_cpu_s * down_bytes
     host_cpu_s = up.receive_cpu_s * up_bytes + down.send_cpu_s * down_bytes
     error = math.hypot(relative_error(up, up_bytes) * up_s, relative_error(down, down_bytes) * down_s)
-    return up_s, down_s, worker_cpu_s, host_cpu_s, error / (up_s + down_s)
+    received_s = _taken(up.receive_cpu_s, up.receive_taken_s) * up_bytes
+    taken_s = received_s + _taken(down.send_cpu_s, down.send_taken_s) * down_bytes
+    return up_s, down_s, worker_cpu_s, host_cpu_s, error / (up_s + down_s), taken_s
+
+
+def _taken(cpu_s: float, taken_s: float | None) -> float:
+    """Processor seconds a byte costs a computing host: at least those of the transfer's own thread."""
+    return cpu_s if taken_s is None else max(cpu_s, taken_s)
 
 
 def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_per_s: float) -> float:

@@ -26,7 +26,7 @@ __all__ = ["Profiler", "Wanted", "place_model"]
 
 IDLE_S = 2.0
 #: About what probing one link takes: less on fast ones, more on slow ones.
-PROBE_S = 1.2
+PROBE_S = 4.0
 
 #: Called with a device (or "links"), what it does now, and how far that is from 0 to 1 (None: unknown).
 OnProgress = Callable[[str, str, float | None], None]

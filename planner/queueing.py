@@ -22,6 +22,10 @@ finds the stations as they are on average without it,
     cycle_i(M) = Z_i + sum_s R_is(M)
     Q_s(M) = sum_i R_is(M) / cycle_i(M).
 
+Transfers that need little of the processor have it whenever they want it. They are no customers there: what
+they take, T_i a cycle, makes all that queue for it slower, R_is(M) = D_is (1 + Q_s(M - i)) / (1 - sum_j T_j /
+cycle_j(M - i)) over the other workers j (the shadow processor of Sevcik, 1977).
+
 At the lock an update in progress is half done on average, so that half of what others use it is taken off
 the queue found there (Reiser, 1979). The other three stations and the delay do not care how their demands
 are distributed, and without a lock the result is exact: in the mean of so many cycles that workers have met
@@ -47,6 +51,8 @@ Floats = NDArray[np.float64]
 
 STATIONS = ("link in", "link out", "processor", "lock")
 LINK_IN, LINK_OUT, PROCESSOR, LOCK = range(4)
+#: No more of a processor than this goes to those who do not queue for it: something always gets through.
+MOST_TAKEN = 0.9
 
 
 class Lattice(NamedTuple):
@@ -71,10 +77,11 @@ def split_cycle(cycle_s: Floats, demand_s: Floats) -> tuple[Floats, Floats]:
     return demand_s * fits[..., None], cycle_s - total_s * fits
 
 
-def solve(demand_s: Floats, delay_s: Floats) -> Lattice:
+def solve(demand_s: Floats, delay_s: Floats, taken_s: Floats | None = None) -> Lattice:
     """Mean value analysis of every subset of workers around every host.
 
-    demand_s: (h, n, stations); delay_s: (h, n), infinite for a worker that cannot reach the host.
+    demand_s: (h, n, stations); delay_s: (h, n), infinite for a worker that cannot reach the host; taken_s: (h, n),
+    seconds of a cycle for which it has the processor at once and without a queue, none if left out.
     """
     hosts, workers, stations = demand_s.shape
     subsets = np.arange(1 << workers)
@@ -82,8 +89,10 @@ def solve(demand_s: Floats, delay_s: Floats) -> Lattice:
     cycle_s = np.full((1 << workers, workers, hosts), np.inf)
     queue = np.zeros((1 << workers, stations, hosts))
     used = np.zeros((1 << workers, hosts))
+    taken = np.zeros((1 << workers, hosts))
     demand = np.ascontiguousarray(demand_s.transpose(1, 2, 0))
     delay = np.ascontiguousarray(delay_s.T)
+    at_once = np.zeros_like(delay) if taken_s is None else np.ascontiguousarray(taken_s.T)
     for size in range(1, workers + 1):
         level = subsets[sizes == size]
         for worker in range(workers):
@@ -92,8 +101,10 @@ def solve(demand_s: Floats, delay_s: Floats) -> Lattice:
             ahead = queue[others]
             ahead[:, LOCK] -= used[others] / 2
             response = demand[worker] * (1 + ahead)
+            response[:, PROCESSOR] /= 1 - np.minimum(taken[others], MOST_TAKEN)
             cycle = delay[worker] + response.sum(axis=1)
             cycle_s[inside, worker] = cycle
             queue[inside] += response / cycle[:, None]
             used[inside] += demand[worker, LOCK] / cycle
+            taken[inside] += at_once[worker] / cycle
     return Lattice(cycle_s.transpose(2, 0, 1), queue.transpose(2, 0, 1))

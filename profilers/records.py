@@ -150,7 +150,8 @@ class LinkProfile(NamedTuple):
     """A directed link. ``tool`` is ``iperf3`` or ``python`` (the labelled fallback).
 
     bytes_per_s: goodput per interval; latency_s: half round trips of a small message;
-    send_cpu_s and receive_cpu_s: processor seconds per byte in the encrypted data plane;
+    send_cpu_s and receive_cpu_s: processor seconds per byte in the encrypted data plane; send_taken_s and
+    receive_taken_s: those that a computation beside it lacks, None from a device to itself;
     measured_s: when, in seconds since the epoch by the operator's clock.
     """
 
@@ -163,6 +164,8 @@ class LinkProfile(NamedTuple):
     send_cpu_s: float
     receive_cpu_s: float
     measured_s: float = 0.0
+    send_taken_s: Optional[float] = None
+    receive_taken_s: Optional[float] = None
 
 
 class FanProfile(NamedTuple):

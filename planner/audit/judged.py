@@ -108,9 +108,18 @@ def _runs(contest: Contest) -> Iterator[_Run]:
 
 
 def _without_drift(contest: Contest, index: int) -> Predictions:
-    """One configuration, predicted for devices as fast as they were while it ran."""
-    known, workers = contest.costs, contest.runs[index].workers
-    drift = np.array([workers[name].drift if name in workers else 1.0 for name in known.names])
+    """One configuration, predicted for devices as fast as they were while it ran.
+
+    A worker beside the server spends processor time on what passes through its host, which is what is to be predicted:
+    how fast its device was is taken from its run alone in the same repetition, and unknown without one.
+    """
+    known, config = contest.costs, contest.configs[index]
+    alone = {config.workers: run for config, run in zip(contest.configs, contest.runs, strict=True)}
+    drift = np.ones(len(known.names))
+    for name in config.workers:
+        run = alone.get((name,)) if name == config.server else contest.runs[index]
+        if run is not None:
+            drift[known.names.index(name)] = run.workers[name].drift
     drifted = known._replace(gradient_s=known.gradient_s * drift, step_cpu_s=known.step_cpu_s * drift)
     masks, hosts = contest.candidates
     return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), contest.steps)

@@ -17,8 +17,6 @@ PORT = "eth0"
 PREFIX_BITS = 24
 #: Routes wider than this are shadowed by a lab's network, not taken by it.
 _WIDE_BITS = 16
-#: The largest buffer that the kernel hands to a port in one piece, unless told otherwise.
-_BUFFER_BYTES = 65536
 
 
 def add_space(space: str) -> None:
@@ -94,8 +92,9 @@ def shape(
 ) -> None:
     """Give a device's cable its rate in both directions, and slower ones to the addresses in ``targets``."""
     _tc(switch, shaping.one_rate(port, rate_bytes_per_s, delay_s))
-    # A class sends whole buffers at once; tbf cuts them to its bucket by itself.
-    ip("-n", space, "link", "set", PORT, "gso_max_size", str(shaping.BUCKET_BYTES if targets else _BUFFER_BYTES))
+    # A class of any rate sends whole buffers at once.
+    buffer = shaping.BUCKET_BYTES if targets else shaping.buffer_bytes(rate_bytes_per_s)
+    ip("-n", space, "link", "set", PORT, "gso_max_size", str(buffer))
     if not targets:
         _tc(space, shaping.one_rate(PORT, rate_bytes_per_s))
         return

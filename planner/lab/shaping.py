@@ -12,11 +12,25 @@ BUCKET_BYTES = 3200
 #: The longest that a packet waits in a port before it is dropped.
 QUEUE_S = 0.02
 _PACKET_BYTES = 1500
+#: On the wire, and of it the data of TCP; what the kernel keeps of a buffer for headers, rounded up.
+_FRAME_BYTES, _SEGMENT_BYTES, _HEADER_BYTES = 1514, 1448, 400
+#: The largest buffer that the kernel hands to a port in one piece.
+_MOST_BYTES = 65536
 
 
 def bucket_bytes(rate_bytes_per_s: float) -> int:
     """What a shaper of that rate lets through at once after a pause."""
     return max(BUCKET_BYTES, round(rate_bytes_per_s * BUCKET_S))
+
+
+def buffer_bytes(rate_bytes_per_s: float) -> int:
+    """The largest buffer that a host may hand to its port of that rate: one that the bucket holds whole.
+
+    A larger one tbf cuts into packets, each with a timer and a way through the kernel of its own, at the expense of
+    what the device computes just then (docs/lab.md has figures). Network cards cut by themselves.
+    """
+    segments = bucket_bytes(rate_bytes_per_s) // _FRAME_BYTES
+    return min(_MOST_BYTES, segments * _SEGMENT_BYTES + _HEADER_BYTES)
 
 
 def one_rate(interface: str, rate_bytes_per_s: float, delay_s: float = 0.0) -> list[Command]:

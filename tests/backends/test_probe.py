@@ -157,6 +157,14 @@ def test_processor_seconds_of_both_ends_are_those_of_encryption(authority):
     assert 1e-12 < result["receive_cpu_s"] < 1e-7
 
 
+def test_what_a_transfer_takes_from_a_computation_is_told_of_both_ends(authority, monkeypatch):
+    monkeypatch.setattr(probe, "_BESIDE_S", 0.3)
+    result = curve(authority, sizes=[1 << 20], limit_s=0.3, beside=True)
+    assert 0 <= result["send_taken_s"] < 1e-6
+    assert 0 <= result["receive_taken_s"] < 1e-6
+    assert "send_taken_s" not in curve(authority, limit_s=0.01)
+
+
 def test_sizes_that_would_take_too_long_are_left_out(authority):
     result = curve(authority, sizes=[1 << 29], limit_s=0.5)
     largest = result["points"][-1]

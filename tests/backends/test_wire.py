@@ -1,6 +1,7 @@
 """Frames arrive whole, from members of the run only."""
 
 import json
+import os
 import socket
 import ssl
 import struct
@@ -62,6 +63,28 @@ def pair():
         near.close()
 
 
+def test_who_reads_a_long_payload_is_not_woken_for_every_packet(pair, monkeypatch):
+    near, far = pair
+    content = os.urandom(400_000)
+    buffer, reads = bytearray(len(content)), []
+    receive = ssl.SSLSocket.recv_into
+    monkeypatch.setattr(ssl.SSLSocket, "recv_into", lambda *args: reads.append(time.monotonic()) or receive(*args))
+
+    def trickle():
+        near._sock.sendall(HEADER.pack(b"plnr", 2, len(content)) + b"{}")
+        for start in range(0, len(content), 1000):
+            near._sock.sendall(content[start : start + 1000])
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    far.receive(lambda meta: (memoryview(buffer),))
+    thread.join()
+    assert bytes(buffer) == content
+    assert (np.diff(reads) > 0.005).sum() >= 5, "it slept for many packets at a time"
+    assert far._sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1, "a short frame wakes it at once"
+
+
 def test_each_end_knows_the_other_by_its_certificate(pair):
     near, far = pair
     assert (near.peer, far.peer) == (wire.SERVER, "nano")
@@ -70,7 +93,7 @@ def test_each_end_knows_the_other_by_its_certificate(pair):
 @settings(max_examples=25, deadline=None)
 @given(
     meta=some.dictionaries(some.text(max_size=5), some.integers() | some.text(max_size=9), max_size=4),
-    sizes=some.lists(some.sampled_from([0, 1, 5, 70_000]), max_size=3),
+    sizes=some.lists(some.sampled_from([0, 1, 5, 8191, 16_384, 17_000, 70_000]), max_size=3),
 )
 def test_a_frame_arrives_whole_in_the_buffers_it_is_meant_for(meta, sizes):
     arrays = [np.random.default_rng(0).normal(size=size).astype(np.float32) for size in sizes]

@@ -42,6 +42,15 @@ def test_processor_seconds_of_a_co_located_exchange_are_all_the_host_s() -> None
     assert found.host_cpu_s == pytest.approx(np.array([[0.006, 0.003], [0.003, 0.006]]))
 
 
+def test_what_a_computation_lacks_is_at_least_what_the_transfer_itself_used() -> None:
+    names = {"a": profiles.device(), "b": profiles.device()}
+    taken = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9, send_taken_s=5e-10, receive_taken_s=7e-9)
+    found = costs(profiles.profile(names, links=taken))
+    assert found.host_taken_s == pytest.approx(np.array([[0.006, 0.008], [0.008, 0.006]]))
+    untold = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)
+    assert costs(profiles.profile(names, links=untold)).host_taken_s[0, 1] == pytest.approx(0.003)
+
+
 def test_only_a_gradient_on_the_processor_competes_with_the_server() -> None:
     devices = {
         "gpu": profiles.device(),

@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
-    """A folder with a fleet of two devices, the second of which takes its time, and a model."""
+    """A folder with a fleet of two devices, the second of which takes its time whatever else runs, and a model."""
     fleet_file(tmp_path, {"desktop": {}, "tx2": {"slowdown": 30}})
-    tiny_model(tmp_path, 0.0)
+    tiny_model(tmp_path, 0.005)
     return tmp_path
 
 

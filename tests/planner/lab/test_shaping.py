@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.lab.shaping import Command, bucket_bytes, one_rate, rates_by_target
+from planner.lab.shaping import Command, bucket_bytes, buffer_bytes, one_rate, rates_by_target
 
 RATES = st.floats(1e4, 1e9)
 
@@ -36,6 +36,13 @@ def test_a_delay_goes_with_the_shaper_above_it() -> None:
 def test_a_bucket_holds_two_packets_and_no_more_than_its_share_of_a_second(rate: float) -> None:
     assert bucket_bytes(rate) >= 3200
     assert bucket_bytes(rate) == 3200 or abs(bucket_bytes(rate) / rate - 0.56e-3) < 1 / rate
+
+
+@given(RATES)
+def test_a_bucket_holds_the_largest_buffer_with_its_headers(rate: float) -> None:
+    segments = (buffer_bytes(rate) - 400) // 1448
+    assert 2 <= segments <= bucket_bytes(rate) // 1514
+    assert buffer_bytes(rate) <= 65536
 
 
 @given(RATES, st.lists(RATES, min_size=1, max_size=8))
