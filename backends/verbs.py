@@ -3,7 +3,7 @@
 import time
 from typing import Any, Callable, Dict, Sequence
 
-from backends import files, pretrain, probe, roles
+from backends import command, files, pretrain, probe, roles
 from backends.base import FRAMEWORKS, framework
 from profilers import addresses, reach
 from profilers import facts as device_facts
@@ -67,6 +67,7 @@ VERBS = {
     "interface_address": addresses.interface_address,
     "knock": reach.knock,
     "listen": reach.listen,
+    "measure": command.measure,
     "remove": files.remove,
     "sensors": sensors,
     "serve": roles.serve,

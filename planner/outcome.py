@@ -9,10 +9,10 @@ import numpy as np
 from planner.decode import decode
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Prediction
-from planner.provenance import AT_BUSY_SHARE, COUNTER, MODEL, SENSOR, Provenance
+from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from planner.wattage import Reading, average, disagreements, parts_watts, uncertainty, whole_watts
 from power_models import nameplate
-from profilers.records import UNAVAILABLE, Window, encode
+from profilers.records import MODEL, UNAVAILABLE, Window, encode
 
 
 class Worker(NamedTuple):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from planner.arguments import AsJson
+from planner.arguments import AsJson, FleetPath
 from planner.errors import PowerError
+from planner.runs import FLEET
 
 if TYPE_CHECKING:
     from power_models.columns import Choice
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 MODEL_FILE = "power-model.json"
+#: Shells add this to the number of the signal that ended a command.
+SIGNALLED = 128
 
 app = typer.Typer(
-    help="Watts from what else is known of a run: fit, judge and list models.",
+    help="The energy of any command, and models of watts: fit, judge and list them.",
     epilog="Example: planner power fit runs.csv --target average_power --group network",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -33,6 +36,9 @@ Kind = Annotated[str, Option("--model", help="auto (the one that errs least), or
 Folds = Annotated[int | None, Option("--folds", min=2, help="As many as groups, 10 at most, if not given.")]
 Out = Annotated[Path, Option("--out", "-o", help="Where to save the chosen model.")]
 ModelPath = Annotated[Path, Argument(metavar="MODEL.json", help="A saved model.")]
+DeviceName = Annotated[str, Argument(metavar="DEVICE", help="A device of the fleet.")]
+Command = Annotated[list[str], Argument(metavar="-- COMMAND...", help="What to run there, without a shell.")]
+ModelToUse = Annotated[Path | None, Option("--model", help="A saved model; the fleet file's if not given.")]
 Saved = Annotated[list[Path] | None, Argument(metavar="[MODEL.json]...", help="Saved models to describe instead.")]
 
 
@@ -119,6 +125,36 @@ def models(files: Saved = None, as_json: AsJson = False) -> None:
     with _errors():
         saved = {str(path): modelfile.load(path) for path in files or ()}
     render.show(view.kinds_json(summaries, saved) if as_json else view.kinds(summaries, saved))
+
+
+@app.command(epilog="Example: planner power measure tx2 -- python3 bench.py --epochs 2")
+def measure(
+    device: DeviceName,
+    command: Command,
+    fleet: FleetPath = Path(FLEET),
+    model: ModelToUse = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a command on a device and tell the energy it took.
+
+    Its output goes to standard error as it comes; the exit code is the command's. Watts come from a sensor, else from a
+    power model, else from the fleet file's watts and how busy the device was; the result says which.
+    """
+    from planner import render
+    from planner.fleet import load_fleet
+    from planner.measure import measure as measured_on
+    from planner.views.measure import render as view
+    from planner.views.measure import to_json
+    from power_models import modelfile
+
+    chosen = load_fleet(fleet).device(device)
+    path = model or chosen.power_model
+    with _errors():
+        loaded = modelfile.load(path) if path else None
+    found = measured_on(chosen, command, loaded, lambda _, text: typer.echo(text, nl=False, err=True))
+    render.show(to_json(found) if as_json else view(found))
+    if found.returncode:
+        raise typer.Exit(found.returncode if found.returncode > 0 else SIGNALLED - found.returncode)
 
 
 @contextmanager

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from profilers.records import UNAVAILABLE
+from profilers.records import EMULATED_MODEL, MODEL, UNAVAILABLE
 
-COUNTER, SENSOR, MODEL, NAMEPLATE = "counter", "sensor", "model", "nameplate"
+COUNTER, SENSOR, NAMEPLATE = "counter", "sensor", "nameplate"
 #: Joules that a sensor counted, watts that it said, watts estimated from counters, watts that somebody wrote down.
 #: The most trusted first.
 KINDS = (COUNTER, SENSOR, MODEL, NAMEPLATE, UNAVAILABLE)
@@ -65,8 +65,9 @@ class Provenance(NamedTuple):
     def of_sensors(cls, sources: Iterable[str], covers: Iterable[str]) -> "Provenance":
         """sources: as in ``profilers.records.PowerReading``; an emulated sensor counts as what it imitates."""
         known = set(sources)
-        kind = COUNTER if known == {COUNTER} else SENSOR
-        return cls(kind, tuple(covers), "emulated" in known)
+        estimated = not known.isdisjoint({MODEL, EMULATED_MODEL})
+        kind = MODEL if estimated else COUNTER if known == {COUNTER} else SENSOR
+        return cls(kind, tuple(covers), not known.isdisjoint({"emulated", EMULATED_MODEL}))
 
     @classmethod
     def from_text(cls, text: str) -> "Provenance":

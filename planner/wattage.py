@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from planner.profilefile import DeviceProfile
 from planner.provenance import NAMEPLATE, PARTS, WHOLE, Provenance
-from profilers.records import UNAVAILABLE, PowerReading, StepProfile, Window
+from profilers.records import EMULATED_MODEL, MODEL, UNAVAILABLE, PowerReading, StepProfile, Window
 from profilers.stats import effective_count, stdev
 
 #: By how much two sensors may differ that should agree, or a part may exceed what contains it, as a share.
@@ -37,7 +37,7 @@ class Reading(NamedTuple):
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
     """From a sensor of the whole device in both windows, else the fleet file, else sensors of its parts."""
-    unknown = Wattage(idle_watts(device), math.nan, 0.0, 0.0, Provenance(UNAVAILABLE, detail=_reasons(step.window)))
+    unknown = Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
     found = (
         _from_whole(device.idle, step.window)
         or _from_nameplate(device)
@@ -70,9 +70,23 @@ def whole_watts(window: Window) -> Reading | None:
     return _reading(_from_whole(window, window))
 
 
+def whole_reading(window: Window | None) -> PowerReading | None:
+    """The sensor that ``whole_watts`` goes by, and no power model."""
+    works = [reading for reading in window.power if _works(reading)] if window else []
+    sensors = [reading for reading in works if reading.source not in (MODEL, EMULATED_MODEL)]
+    return next((reading for covers in WHOLE for reading in sensors if reading.covers == covers), None)
+
+
 def parts_watts(window: Window) -> Reading | None:
     """What sensors of its parts say of a window."""
     return _reading(_from_parts(window, window))
+
+
+def unavailable(window: Window) -> Provenance:
+    """Of watts that nothing tells, with the reasons."""
+    told = "; ".join(f"{reading.sensor}: {reading.reason}" for reading in window.power if reading.reason)
+    why = f"no idle_watts and max_watts in the fleet file, and no sensor that works ({told or 'none was found'})"
+    return Provenance(UNAVAILABLE, detail=why)
 
 
 def average(windows: Sequence[Window]) -> Window:
@@ -189,12 +203,6 @@ def _from_nameplate(device: DeviceProfile) -> Wattage | None:
     if idle_w is None or max_w is None:
         return None
     return Wattage(float(idle_w), float(max_w), 0.0, 0.0, Provenance(NAMEPLATE, ("board",), detail="fleet file"))
-
-
-def _reasons(window: Window) -> str:
-    """Why no watts are known."""
-    told = "; ".join(f"{reading.sensor}: {reading.reason}" for reading in window.power if reading.reason)
-    return f"no idle_watts and max_watts in the fleet file, and no sensor that works ({told or 'none was found'})"
 
 
 def _twice(works: Sequence[PowerReading]) -> Iterator[str]:

@@ -9,6 +9,8 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 SCHEMA = 1
 
 UNAVAILABLE = "unavailable"
+#: Watts that a power model estimates from counters, and those of one that learned from emulated watts.
+MODEL, EMULATED_MODEL = "model", "emulated model"
 
 
 class Samples(NamedTuple):
@@ -32,8 +34,8 @@ class Reading(NamedTuple):
 class PowerReading(NamedTuple):
     """Watts of one sensor over a window, with where they come from and what they cover.
 
-    source: ``counter`` (the sensor counts joules), ``sensor`` (watts, sampled), ``emulated``
-    or ``unavailable``; covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
+    source: ``counter`` (the sensor counts joules), ``sensor`` (watts, sampled), ``emulated``, ``model``, ``emulated
+    model`` or ``unavailable``; covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
 
     gap_s: seconds of the window in which nothing was sampled; period_s: median seconds between two samples that
     say something new, None where fewer than two did; relative_error: standard error of the mean as a share

@@ -56,7 +56,7 @@ def write(path: str, **changes: object) -> None:
     Path(path).write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("command", ["fit", "evaluate", "models"])
+@pytest.mark.parametrize("command", ["fit", "evaluate", "models", "measure"])
 def test_every_command_has_help_with_an_example(planner: Planner, command: str) -> None:
     shown = planner(command, "--help")
     assert (shown.code, shown.err) == (0, "")
@@ -172,3 +172,42 @@ def test_a_model_and_data_without_its_features(planner: Planner) -> None:
     planner("fit", "data.csv", "--target", "average_power", *FEWEST)
     Path("other.csv").write_text("busy,average_power\n1,2\n")
     assert "there is no column core_frequency, program" in planner("evaluate", "power-model.json", "other.csv").problem()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """One device, this machine, in whose tree there is nothing to read; 10 to 30 W by its nameplate."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    path = tmp_path / "fleet.toml"
+    environment = f'{{ PLANNER_SYSFS_ROOT = "{tree}", XDG_CACHE_HOME = "{tmp_path / "cache"}" }}'
+    path.write_text(f'[devices.here]\naddress = "local"\nenvironment = {environment}\n')
+    return path
+
+
+def test_a_command_is_measured_and_says_from_where_its_watts_come(planner: Planner, fleet: Path) -> None:
+    found = planner("measure", "here", "--json", "--", sys.executable, "-c", "print('hello')")
+    assert found.err == "hello\n"
+    measured = found.data()
+    assert measured["command"] == [sys.executable, "-c", "print('hello')"]
+    assert measured["duration_s"] > 0
+    assert (measured["energy_j"], measured["provenance"]["kind"]) == (None, "unavailable")
+
+
+def test_what_is_unavailable_has_its_reason_and_no_zero(planner: Planner, fleet: Path) -> None:
+    found = planner("measure", "here", "--", "true")
+    assert found.code == 0
+    assert "watts: unavailable" in found.out
+    assert "no sensor that works" in found.out
+    assert " 0 J" not in found.out
+
+
+def test_the_code_of_the_command_is_that_of_measure(planner: Planner, fleet: Path) -> None:
+    assert planner("measure", "here", "--", "sh", "-c", "exit 7").code == 7
+    assert planner("measure", "here", "--", "sh", "-c", "kill -9 $$").code == 137
+
+
+def test_an_unknown_device_or_model_is_named(planner: Planner, fleet: Path) -> None:
+    assert 'no device "there"' in planner("measure", "there", "--", "true").problem()
+    (fleet.parent / "bad.json").write_text("{}")
+    assert "bad.json: no power model" in planner("measure", "here", "--model", "bad.json", "--", "true").problem()

@@ -45,6 +45,11 @@ def test_sensors_of_an_emulated_device_count_as_what_they_imitate() -> None:
     assert Provenance.of_sensors(["counter", "sensor"], ["gpu", "cpu"]).kind == "sensor"
 
 
+def test_estimates_of_a_model_are_no_sensor_s() -> None:
+    assert Provenance.of_sensors(["model"], ["board"]).text == "power model of the board"
+    assert Provenance.of_sensors(["emulated model"], ["module"]).text == "power model of the module, emulated"
+
+
 def test_a_sum_is_as_good_as_its_weakest_part() -> None:
     parts = [
         Provenance("counter", ("gpu",)),
