@@ -4,6 +4,7 @@ import codecs
 import os
 import subprocess
 import threading
+import time
 from typing import IO, Any, Dict, Sequence
 
 from profilers.records import encode
@@ -39,8 +40,9 @@ def measure(job, command, idle_s):
     returncode = process.wait()
     busy = sampler.stop()
     ended.set()
+    until_s = time.monotonic() + _LEFT_S
     for thread in printing:
-        thread.join(_LEFT_S)
+        thread.join(max(0.0, until_s - time.monotonic()))
     return {"idle": encode(idle), "busy": encode(busy), "returncode": returncode}
 
 

@@ -60,5 +60,3 @@ def report(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
     """Print the rows, if there are any."""
     if rows:
         show(title, rows, as_json)
-
-

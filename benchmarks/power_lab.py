@@ -34,7 +34,7 @@ def main() -> None:
 def _left_out(name: str, device: DeviceProfile) -> list[dict[str, Any]]:
     rows = []
     for step in device.steps:
-        rest = device._replace(steps=tuple(other for other in device.steps if other is not step))
+        rest = device._replace(steps=tuple(other for other in device.steps if other.model != step.model))
         measured, model = whole_reading(step.window), learn.learn(rest)
         said = None if model is None else learn.estimate(model, step.window)
         if measured is None or measured.watts is None or model is None or said is None or said.watts is None:

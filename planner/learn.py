@@ -4,6 +4,7 @@ Gu et al. fit one model for each kind of device (Eq. 1). What was sampled second
 while it trained is its data; a device of the same hardware without a sensor has its watts estimated from its counters.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -46,26 +47,27 @@ def learn(device: DeviceProfile) -> PowerModel | None:
     target = Target(WATTS, found.watts)
     try:
         compared = evaluate.cross_validate(found.counters, target, list(_held_out(found.window)), KINDS)
+        best = compared.held_out[compared.best()]
+        about = {
+            "sensor": sensor.sensor, "covers": sensor.covers, "emulated": sensor.source.startswith("emulated"),
+            "workloads": sorted(set(found.window) - {IDLE}), "scores": best.scores()._asdict(),
+        }  # fmt: skip
+        return evaluate.final(found.counters, target, best, about)
     except ValueError:  # counters that never change tell nothing
         return None
-    best = compared.held_out[compared.best()]
-    about = {
-        "sensor": sensor.sensor, "covers": sensor.covers, "emulated": sensor.source.startswith("emulated"),
-        "workloads": sorted(set(found.window) - {IDLE}), "scores": best.scores()._asdict(),
-    }  # fmt: skip
-    return evaluate.final(found.counters, target, best, about)
 
 
 def estimate(model: PowerModel, window: Window) -> PowerReading | None:
     """What a model says of a window; None where it asks for a counter that this device does not have.
 
-    The error is that of the model at unseen workloads, which no number of seconds makes smaller.
+    The error is that of the model at what was held out when it was fitted, which no number of seconds makes smaller.
     """
     counters = _counters(window)
     if not set(model.features) <= counters.keys():
         return None
     found = model.predict(Table({name: counters[name] for name in model.features}))
     outside = sorted({name for names in found.extrapolated for name in names})
+    error = float(np.log(found.high / found.values).mean()) / Z90
     return PowerReading(
         sensor=f"power model ({model.regressor.name})",
         source=EMULATED_MODEL if model.about.get("emulated") else MODEL,
@@ -74,7 +76,7 @@ def estimate(model: PowerModel, window: Window) -> PowerReading | None:
         stdev=float(found.values.std()),
         count=len(found.values),
         reason=f"beyond what its model was fitted on: {', '.join(outside)}" if outside else None,
-        relative_error=model.width / Z90 if model.width == model.width else None,
+        relative_error=error if math.isfinite(error) else None,
     )
 
 

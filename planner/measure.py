@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from planner import learn
+from planner.agents import Event
 from planner.crew import Crew
 from planner.decode import decode
 from planner.fleet import Device
@@ -55,12 +56,17 @@ def measure(device: Device, command: Sequence[str], model: PowerModel | None, on
 
     model: of the device's watts, used where no sensor of the whole tells.
     """
+
+    def passed_on(event: Event) -> None:
+        for name, text in event.items():
+            on_output(name, text)
+
     with Crew() as crew:
         crew.open([device])
         for error in crew.errors.values():
             raise error
         call = crew.agents[device.name].start("measure", command=list(command), idle_s=IDLE_S)
-        answer = call.result(None, lambda event: [on_output(*said) for said in event.items()])
+        answer = call.result(None, passed_on)
     idle, busy = (decode(Window, answer[name], f"{device.name}.{name}") for name in ("idle", "busy"))
     if model is not None and whole_reading(busy) is None:
         idle, busy = learn.estimated(idle, model), learn.estimated(busy, model)

@@ -55,9 +55,9 @@ def fit(
 ) -> None:
     """Fit models to a table, compare them on rows they have not seen, and save the best.
 
-    Without --features every other column is used, but for those that never change, columns of words that hardly occur in
-    more than one group, and those whose names say that they came out of the run as well: times, watts and joules. Group
-    columns are used by the same rules. The features used are listed with the result.
+    Without --features every other column is used, but for those that never change, columns of words that hardly occur
+    in more than one group, and those whose names say that they came out of the run as well: times, watts and joules.
+    Group columns are used by the same rules. The features used are listed with the result.
     """
     import numpy as np
 
@@ -81,7 +81,7 @@ def fit(
         scores = [each.scores() for each in compared.held_out.values()]
         about = {"groups": list(by), "folds": len(held), "scores": compared.held_out[best].scores()._asdict()}
         fitted = evaluate.final(used, wanted, compared.held_out[best], about)
-    modelfile.save(fitted, out)
+        modelfile.save(fitted, out)
     found = Fit(scores, compared.unsuitable, choice, by, len(held), fitted, out)
     render.show(found.to_json() if as_json else found.render())
 
@@ -145,12 +145,11 @@ def measure(
     from planner.measure import measure as measured_on
     from planner.views.measure import render as view
     from planner.views.measure import to_json
-    from power_models import modelfile
+    from planner.watts import read
 
     chosen = load_fleet(fleet).device(device)
     path = model or chosen.power_model
-    with _errors():
-        loaded = modelfile.load(path) if path else None
+    loaded = read(path) if path else None
     found = measured_on(chosen, command, loaded, lambda _, text: typer.echo(text, nl=False, err=True))
     render.show(to_json(found) if as_json else view(found))
     if found.returncode:

@@ -17,7 +17,7 @@ class Watts:
 
     def __init__(self, fleet: Fleet, folder: Path) -> None:
         self._folder = folder
-        self._named = {device.name: _read(device.power_model) for device in fleet.devices if device.power_model}
+        self._named = {device.name: read(device.power_model) for device in fleet.devices if device.power_model}
 
     def told(self, devices: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
         """Devices without a working sensor of the whole, with what a model says of their windows.
@@ -36,8 +36,12 @@ class Watts:
         return found
 
 
-def _read(path: Path) -> PowerModel:
+def read(path: Path) -> PowerModel:
+    """A saved model of watts. Raises PowerError for what is none, and OSError."""
     try:
-        return modelfile.load(path)
+        model = modelfile.load(path)
     except ValueError as error:
         raise PowerError(str(error)) from error
+    if model.unit != "W":
+        raise PowerError(f"{path}: a model of {model.target}, not of watts; fit one to a column named power or watts")
+    return model

@@ -39,7 +39,7 @@ class Blend(Regressor):
         for kind in MEMBERS:
             try:
                 members.append(there.get(kind) or kind.fit(table, target))
-            except Unsuitable:
+            except (Unsuitable, np.linalg.LinAlgError):
                 continue
         if not members:
             raise Unsuitable("no member suits the table")

@@ -8,19 +8,19 @@ import numpy as np
 
 from power_models.table import Column, Floats, Ints, Table, is_numeric
 
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+WORD = re.compile(r"[mk](?:Wh|W|J)(?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 CLOCK = frozenset({"frequency", "freq", "clock", "clk", "hz", "khz", "mhz", "ghz", "f"})
 MEMORY = frozenset({"mem", "memory", "emc", "dram", "drama", "ddr", "vram"})
 LIMIT = frozenset({"limit", "cap", "budget"})
 WATTS = frozenset({"power", "watt", "watts", "w"})
-SECONDS = frozenset({"time", "duration", "elapsed", "latency", "runtime"})
+SECONDS = frozenset({"time", "duration", "elapsed", "latency", "runtime", "seconds", "secs"})
 JOULES = frozenset({"energy", "joule", "joules", "j", "wh"})
 #: What a run is found to take, besides its watts, joules and seconds.
 OUTCOME = WATTS | SECONDS | JOULES | {"timestamp", "date", "edp"}
 #: What says that a column with such a name was set before the run.
 SETTING = LIMIT | {"tdp", "mode", "state", "idle"}
 #: Units, where they are the last word of a name.
-UNITS = frozenset({"mw", "kw", "mj", "kj", "s", "ms", "us", "ns"})
+UNITS = frozenset({"mw", "kw", "mj", "kj", "wh", "mwh", "kwh", "s", "ms", "us", "ns"})
 #: Columns of more categories than this are taken for identifiers.
 MOST_CATEGORIES = 64
 
@@ -47,7 +47,8 @@ def is_memory(name: str) -> bool:
 
 def is_limit(name: str) -> bool:
     """Whether a column holds a limit that was set on the watts."""
-    return not LIMIT.isdisjoint(words(name)) and not WATTS.isdisjoint(words(name))
+    found = words(name)
+    return not LIMIT.isdisjoint(found) and not (WATTS | {"mw", "kw"}).isdisjoint(found)
 
 
 def is_outcome(name: str) -> bool:
@@ -57,7 +58,7 @@ def is_outcome(name: str) -> bool:
 
 
 def unit(name: str) -> str:
-    """W, J or s, with a prefix where the name ends in one; empty where the name does not tell."""
+    """W, J, Wh or s, with a prefix where the name ends in one; empty where the name does not tell."""
     found = words(name)
     last = found[-1] if found else ""
     if last in UNITS:

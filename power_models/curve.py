@@ -48,7 +48,8 @@ class Curve:
         start = np.array([-0.03, 0.95, 1.8])
         options = {"maxiter": 150, "xatol": 0.005, "fatol": 1e-5}
         found = minimize(loss, start, method="Nelder-Mead", options=options)
-        return cls(Corner(*(float(value) for value in found.x), middle))
+        share, slope, sharpness = (float(value) for value in found.x)
+        return cls(Corner(share, slope, sharpness, middle))
 
     def watts(self, demands: Floats, limits: Floats) -> Floats:
         """Logarithm of watts; all broadcast."""
@@ -65,7 +66,8 @@ class Curve:
         left, at, right = (losses[rows, best + shift] for shift in (-1, 0, 1))
         bend = np.maximum(left - 2 * at + right, 1e-12)
         shift = np.clip((left - right) / (2 * bend), -0.5, 0.5)
-        return greatest(watts, series) + STEPS[best] + shift * (STEPS[1] - STEPS[0])
+        made = greatest(watts, series) + STEPS[best] + shift * (STEPS[1] - STEPS[0])
+        return np.asarray(made, dtype=np.float64)
 
     def _losses(self, limits: Floats, watts: Floats, series: Ints) -> Floats:
         """(series, steps): squared errors with each demand tried."""

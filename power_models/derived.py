@@ -3,7 +3,7 @@
 import numpy as np
 
 from power_models.columns import words
-from power_models.table import Floats, Table
+from power_models.table import Floats, Table, is_numeric
 
 #: Instructions executed and instructions a cycle, as NVIDIA's profilers name them.
 INSTRUCTIONS = ("inst_executed",)
@@ -23,8 +23,8 @@ def per_cycle(table: Table) -> Table:
         return table
     cycles = table.numbers(instructions) / _above_zero(table.numbers(rate))
     columns = dict(table.columns)
-    for name in table.names:
-        if _is_count(name):
+    for name, column in table.columns.items():
+        if _is_count(name) and is_numeric(column):
             columns[name] = table.numbers(name) / _above_zero(cycles)
     return Table(columns)
 

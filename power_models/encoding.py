@@ -48,8 +48,8 @@ class Encoder:
     def fit(cls, table: Table, logs: bool, needed: bool = True) -> "Encoder":
         """Learn from a table. Columns that never change, or repeat another, are dropped.
 
-        logs: take the logarithm of columns that span orders of magnitude. Raises Unsuitable where no column is left and one
-        is needed.
+        logs: take the logarithm of columns that span orders of magnitude. Raises Unsuitable where no column is left
+        and one is needed.
         """
         ready = per_cycle(table)
         numeric: list[Numeric] = []

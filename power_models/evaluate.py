@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from power_models.base import LEVEL, PowerModel, Regressor, Target, Unsuitable
+from power_models.base import LEVEL, Guess, PowerModel, Regressor, Target, Unsuitable
 from power_models.blend import Blend
 from power_models.registry import MODELS
 from power_models.table import Floats, Ints, Table
@@ -112,7 +112,7 @@ def cross_validate(
 
     Raises ValueError where no kind suits the table.
     """
-    parts: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in kinds or MODELS}
+    parts: dict[str, list[Guess]] = {name: [] for name in kinds or MODELS}
     unsuitable: dict[str, str] = {}
     for number, rows in enumerate(held):
         if on_fold is not None:
@@ -123,14 +123,14 @@ def cross_validate(
         for name in [name for name in parts if name not in unsuitable]:
             try:
                 model = _fitted(MODELS[name], table.take(rest), training, fitted)
-            except Unsuitable as error:
+            except (Unsuitable, np.linalg.LinAlgError) as error:
                 unsuitable[name] = str(error)
                 continue
             fitted.append(model.regressor)
             parts[name].append(model.guess(table.take(rows)))
     order, fold = np.concatenate(held), np.repeat(np.arange(len(held)), [len(rows) for rows in held])
     found = {
-        name: HeldOut(name, target.values[order], *(np.concatenate(each) for each in zip(*guesses, strict=True)), fold)
+        name: HeldOut(name, target.values[order], *_joined(guesses), fold)
         for name, guesses in parts.items()
         if name not in unsuitable
     }
@@ -149,3 +149,8 @@ def _fitted(kind: type[Regressor], table: Table, target: Target, before: Sequenc
     if kind is Blend:
         return PowerModel.of(Blend.completed(table, target, before), table, target)
     return PowerModel.fit(kind, table, target)
+
+
+def _joined(guesses: Sequence[Guess]) -> tuple[Floats, Floats]:
+    """Values and spreads, fold after fold."""
+    return np.concatenate([each.values for each in guesses]), np.concatenate([each.spread for each in guesses])

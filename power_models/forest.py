@@ -56,8 +56,12 @@ class Forest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Forest":
+        """Raises ValueError for nodes that do not come before their children: no row would ever reach a leaf."""
         roots, feature, left, right = (
             np.array(data[key], dtype=np.intp) for key in ("roots", "feature", "left", "right")
         )
         threshold, value = (np.array(data[key], dtype=np.float64) for key in ("threshold", "value"))
+        inner = np.flatnonzero(feature != LEAF)
+        if (np.minimum(left, right)[inner] <= inner).any():
+            raise ValueError("a tree that runs in circles")
         return cls(roots, feature, threshold, left, right, value)

@@ -145,4 +145,5 @@ def _likelihood(theta: Floats, squares: list[Floats], gram: Floats, outputs: Flo
 def _squares(columns: Floats) -> Floats:
     """(rows, rows): squared distances between rows."""
     lengths = (columns**2).sum(axis=1)
-    return np.maximum(lengths[:, None] + lengths[None, :] - 2 * columns @ columns.T, 0.0)
+    squares = lengths[:, None] + lengths[None, :] - 2 * columns @ columns.T
+    return np.asarray(np.maximum(squares, 0.0), dtype=np.float64)

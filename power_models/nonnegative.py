@@ -10,6 +10,9 @@ from power_models.base import Guess, Regressor, Target, Unsuitable
 from power_models.encoding import Encoder
 from power_models.table import Floats, Table
 
+#: Steps of the search for weights, for each of them.
+STEPS = 30
+
 
 @dataclass(frozen=True)
 class NonNegative(Regressor):
@@ -25,15 +28,13 @@ class NonNegative(Regressor):
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
-        from scipy.optimize import nnls
-
         if target.log:
             raise Unsuitable(f"{target.name} is no power: it is no sum of parts")
         encoder = Encoder.fit(table, logs=False)
         matrix = encoder.matrix(table)
         floor = matrix.min(axis=0, initial=0.0)
         terms = np.column_stack([np.ones(table.rows), matrix - floor])
-        weights = nnls(terms / target.values[:, None], np.ones(table.rows))[0]
+        weights = solved(terms / target.values[:, None], np.ones(table.rows))
         return cls(encoder, floor, weights[1:], float(weights[0]))
 
     def predict(self, table: Table) -> Guess:
@@ -51,3 +52,14 @@ class NonNegative(Regressor):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         floor, weights = (np.array(data[key], dtype=np.float64) for key in ("floor", "weights"))
         return cls(Encoder.from_json(data["encoder"]), floor, weights, data["idle"])
+
+
+def solved(terms: Floats, wanted: Floats) -> Floats:
+    """Weights ≥ 0 whose sum of terms is nearest to what is wanted. Raises Unsuitable where they are not found."""
+    from scipy.optimize import nnls
+
+    try:
+        weights = nnls(terms, wanted, maxiter=STEPS * terms.shape[1])[0]
+    except RuntimeError:
+        raise Unsuitable("its non-negative least squares do not end") from None
+    return np.asarray(weights, dtype=np.float64)

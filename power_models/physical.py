@@ -16,6 +16,7 @@ import numpy as np
 from power_models import columns
 from power_models.base import Guess, Regressor, Target, Unsuitable
 from power_models.encoding import Encoder
+from power_models.nonnegative import solved
 from power_models.table import Floats, Table, is_numeric
 
 #: Parts of a device whose clock and utilisation belong together.
@@ -39,8 +40,6 @@ class Physical(Regressor):
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
-        from scipy.optimize import nnls
-
         if target.log:
             raise Unsuitable(f"{target.name} is no power: it is no sum of parts")
         clocks = _clocks(table)
@@ -54,7 +53,7 @@ class Physical(Regressor):
         penalty = np.sqrt(PENALTY) * np.eye(terms.shape[1])
         rows = np.vstack([terms * mean_w / target.values[:, None], penalty])
         wanted = np.concatenate([np.ones(table.rows), np.zeros(terms.shape[1])])
-        weights = mean_w * nnls(rows, wanted, maxiter=30 * terms.shape[1])[0]
+        weights = mean_w * solved(rows, wanted)
         return cls(clocks, encoder, floor, span, weights)
 
     def terms(self, table: Table) -> Floats:

@@ -1,8 +1,8 @@
 """Work under a power limit: each configuration has a demand, and the limit lets only so much of it through.
 
-Three parts: the ``curve`` of a limit, shared by all; a demand for each configuration (every feature but the limit), for one
-that was never seen the mean of a Gaussian process and of extra-trees, which err on different sides at the ends of what was
-seen; and a Gaussian process of what the curve leaves over.
+Three parts: the ``curve`` of a limit, shared by all; a demand for each configuration (every feature but the limit), for
+one that was never seen the mean of a Gaussian process and of extra-trees, which err on different sides at the ends of
+what was seen; and a Gaussian process of what the curve leaves over.
 """
 
 from collections.abc import Mapping
@@ -50,6 +50,8 @@ class Saturation(Regressor):
         limit = _limit(table, target)
         others = table.only(name for name in table.names if name != limit)
         encoder = Encoder.fit(others, logs=True, needed=False)
+        if not encoder.names:
+            raise Unsuitable("nothing but the power limit changes")
         matrix = encoder.matrix(table)
         known, series = np.unique(matrix, axis=0, return_inverse=True)
         series = series.reshape(-1)
@@ -77,7 +79,7 @@ class Saturation(Regressor):
         """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""
         mean, stdev = self.demand.predict(matrix)
         mean = (mean + self.forest.leaves(matrix).mean(axis=0)) / 2
-        same = (np.abs(matrix[:, None, :] - self.known[None, :, :]) < 1e-9).all(axis=2)
+        same = np.all(np.abs(matrix[:, None, :] - self.known[None, :, :]) < 1e-9, axis=2)
         seen = same.any(axis=1)
         return np.where(seen, self.demands[same.argmax(axis=1)], mean), np.where(seen, 0.0, stdev)
 
@@ -90,7 +92,8 @@ class Saturation(Regressor):
     def to_json(self) -> dict[str, Any]:
         data = {"limit": self.limit, "encoder": self.encoder.to_json(), "corner": self.curve.corner._asdict()}
         known = {"known": self.known.tolist(), "demands": self.demands.tolist()}
-        return {**data, **known, "demand": self.demand.to_json(), "forest": self.forest.to_json(), "rest": self.rest.to_json()}
+        processes = {"demand": self.demand.to_json(), "rest": self.rest.to_json()}
+        return {**data, **known, **processes, "forest": self.forest.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -104,12 +104,12 @@ def read_csv(path: Path) -> CsvFile:
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise ValueError(f"{path}: line {reader.line_num}: not a CSV file: {error}") from None
+    if len(rows) < 2:
+        raise ValueError(f"{path}: there is no row below the header")
     header = _unique([name.strip() for name in rows[0][1]])
     for line, row in rows[1:]:
         if len(row) != len(header):
             raise ValueError(f"{path}: line {line} has {len(row)} of {len(header)} columns; is the file cut off?")
-    if len(rows) < 2:
-        raise ValueError(f"{path}: there is no row below the header")
     cells = {name: [row[i] for _, row in rows[1:]] for i, name in enumerate(header)}
     return CsvFile(str(path), cells, [line for line, _ in rows[1:]])
 
@@ -143,6 +143,9 @@ def _unique(header: Sequence[str]) -> list[str]:
     """Names without repetition: the second "x" is "x.1"."""
     names: list[str] = []
     for name in header:
-        count = sum(1 for other in header[: len(names)] if other == name)
-        names.append(f"{name}.{count}" if count else name)
+        count, made = 0, name
+        while made in names:
+            count += 1
+            made = f"{name}.{count}"
+        names.append(made)
     return names

@@ -1,7 +1,7 @@
 """Transfer to a workload, or a device, that was measured once: predict the ratio to that reference run.
 
-What changes with a setting is alike for all workloads once the reference is known, so the model learns from every pair of
-runs of the same known job. log(wanted / reference) is a sum of three parts:
+What changes with a setting is alike for all workloads once the reference is known, so the model learns from every pair
+of runs of the same known job. log(wanted / reference) is a sum of three parts:
 
 1. of watts, the step along the ``curve`` of the power limit: the reference's watts tell the job's demand;
 2. a linear part: times grow as watts are cut, by d and d² with d = log(demand / watts); other settings count by the
@@ -104,10 +104,12 @@ class Ratio(NamedTuple):
 
         steps = Steps.fit(runs, jobs, of_watts)
         first, second = pairs(jobs)
+        if not len(first):
+            raise ValueError("no two runs are of one job: there is nothing to learn a transfer from")
         known, linear, inputs = steps.between(runs.take(first), runs.take(second))
         left = logs[second] - logs[first] - known
         gram = linear.T @ linear + PENALTY * len(first) * np.eye(linear.shape[1])
-        weights = np.linalg.solve(gram, linear.T @ left)
+        weights = np.asarray(np.linalg.solve(gram, linear.T @ left), dtype=np.float64)
         trees = ExtraTreesRegressor(**OPTIONS).fit(inputs, left - linear @ weights)
         return cls(steps, weights, Forest.of(trees.estimators_))
 
@@ -139,8 +141,9 @@ class Transfer:
     ) -> "Transfer":
         """Learn from pairs of runs that agree in the ``job`` columns.
 
-        workload: columns that tell workloads apart. The interval is as wide as the errors with workloads held out, one
-        after another. Raises ValueError for columns that are missing or not above zero, and for less than two workloads.
+        workload: columns that tell workloads apart. The interval is as wide as the errors with workloads held out.
+        Raises ValueError for columns that are missing or not above zero, for less than two workloads, and where no two
+        runs are of one job.
         """
         runs, jobs, of_watts = Runs.of(table, names), table.keys(job), target.name == names.watts
         misses = []
@@ -156,8 +159,11 @@ class Transfer:
     def predict(self, reference: Table, wanted: Table) -> Interval:
         """What wanted runs take, each from the reference run in the same row (or all from the one that there is).
 
-        reference: settings, limit, watts and the target, as measured; wanted: settings and limit. Raises ValueError.
+        reference: settings, limit, watts and the target, as measured; wanted: settings and limit. Raises ValueError for
+        columns that are missing or not above zero, and for another number of references.
         """
+        if reference.rows not in (1, wanted.rows):
+            raise ValueError(f"{reference.rows} reference runs for {wanted.rows} wanted; give one, or one for each")
         rows = np.arange(wanted.rows) if reference.rows == wanted.rows else np.zeros(wanted.rows, dtype=np.intp)
         before = reference.take(rows)
         unknown = Table({**wanted.columns, self.names.watts: np.ones(wanted.rows)})

@@ -4,7 +4,7 @@ Clocks in Hz: f_cpu, mean over the main cluster's online cores; f_gpu; f_emc, th
 a PC the memory clock of the GPU, the only one that can be read); f_cp, the co-processor. Shares 0..1:
 u_cpu, u_gpu, u_cp busy time; u_mem, main memory in use. Bytes in use: m_gpu, m_swap. Cores: c_cp, the
 co-processor's active cores. The co-processor is a second cluster of cores of another design, Denver
-on a TX2; other machines have none. Of several GPUs the first (as NVML orders them) is meant.
+on a TX2; other machines have none. Of several GPUs the first that CUDA_VISIBLE_DEVICES leaves is meant.
 
 What cannot be read is null with a reason, never 0.
 """

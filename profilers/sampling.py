@@ -160,8 +160,10 @@ class Sampler:
 
 def listen(sensor, series, span):
     # type: (Sensor, Series, Span) -> Series
-    """What a sensor said in a window: its own log of it where it keeps one, else what was read."""
-    logged = sensor.history(span.begin_s - LOG_S, span.end_s)
+    """What a sensor said in a window: its own log of it where it keeps one and did not mostly fail, else what was
+    read.
+    """
+    logged = sensor.history(span.begin_s - LOG_S, span.end_s) if series.usable else None
     if logged is None:
         return series
     samples = energy.from_begin(span.begin_s, logged[0], logged[1])
@@ -197,8 +199,7 @@ def _mean_watts(series, patience_s):
     """Or None and the reason why there are none."""
     if not series.usable:
         return None, series.reason
-    times_s, values = series.remembered()
-    found = flaw(times_s, values, series.counts_joules, patience_s)
+    found = _flaw(series, patience_s)
     if found is not None:
         return None, found + "; flagged and not used"
     lasted_s = series.times_s[-1] - series.times_s[0]
@@ -206,6 +207,14 @@ def _mean_watts(series, patience_s):
         return None, series.reason or TOO_SHORT
     mean_w = float(energy.joules(series.times_s, series.values, series.counts_joules)[-1]) / lasted_s
     return (mean_w, None) if mean_w > 0.0 else (None, series.reason or STANDS_STILL)
+
+
+def _flaw(series, patience_s):
+    # type: (Series, float) -> Optional[str]
+    """Of the window by itself, for a sensor may get stuck that moved before, else of all that is remembered."""
+    found = flaw(series.times_s, series.values, series.counts_joules, patience_s)
+    times_s, values = series.remembered()
+    return found or flaw(times_s, values, series.counts_joules, patience_s)
 
 
 def _remark(reason, gap_s, duration_s):

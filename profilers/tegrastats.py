@@ -163,7 +163,7 @@ class Tegrastats:
         command = [self._program, "--interval", str(INTERVAL_MS)]
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL, universal_newlines=True)
+                                       stderr=subprocess.DEVNULL, universal_newlines=True, errors="replace")
         except OSError as error:
             raise Unavailable("tegrastats cannot be run: %s" % error.strerror) from None
         threading.Thread(target=self._follow, args=(process, process.stdout), daemon=True).start()

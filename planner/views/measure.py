@@ -5,9 +5,10 @@ from typing import Any
 from rich.console import RenderableType
 
 from planner.measure import Measured
+from planner.provenance import Provenance
 from planner.units import joules, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, stack, table
-from profilers.records import encode
+from profilers.records import UNAVAILABLE, encode
 
 
 def to_json(measured: Measured) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def to_json(measured: Measured) -> dict[str, Any]:
 
 def render(measured: Measured) -> RenderableType:
     """A line of figures, then where the watts come from and what is to be known of them."""
-    emulated = measured.busy.provenance.emulated
+    emulated = measured.busy.provenance.emulated or measured.idle.provenance.emulated
     made = table(
         f"{measured.device}{'*' * emulated}: {' '.join(measured.command)}",
         ("time", "energy", "±", "above idle", "power", "idle"),
@@ -46,9 +47,12 @@ def render(measured: Measured) -> RenderableType:
         watts(measured.busy.watts),
         watts(measured.idle.watts),
     )
-    notes = [f"watts: {measured.busy.provenance.text}"]
+    notes = [f"watts: {_source(measured.busy.provenance)}"]
     if measured.idle.provenance != measured.busy.provenance:
-        notes.append(f"idle watts: {measured.idle.provenance.text}")
-    if measured.busy.watts is None:
-        notes.append(measured.busy.provenance.detail)
+        notes.append(f"idle watts: {_source(measured.idle.provenance)}")
     return stack([made], [*notes, *measured.notes, *([EMULATED_NOTE] * emulated)])
+
+
+def _source(of: Provenance) -> str:
+    """Where watts come from, or why there are none."""
+    return f"{of.text}: {of.detail}" if of.kind == UNAVAILABLE else of.text

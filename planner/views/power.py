@@ -51,7 +51,8 @@ class Fit(NamedTuple):
         chosen = self.model.regressor.name
         held = f"by {', '.join(self.groups)}" if self.groups else "row by row"
         title = f"{self.model.target}, {self.model.rows} rows, {self.folds} folds {held}"
-        made = table(title, ("model", "MAPE %", "±", f"RMSE {self.model.unit}".strip(), "±", "in 90 %"), left=("model",))
+        columns = ("model", "MAPE %", "±", f"RMSE {self.model.unit}".strip(), "±", "in 90 %")
+        made = table(title, columns, left=("model",))
         for each in self.scores:
             name = f"{each.name} (chosen)" if each.name == chosen else each.name
             numbers = (each.mape, each.mape_stdev, each.rmse, each.rmse_stdev)

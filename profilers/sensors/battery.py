@@ -1,7 +1,8 @@
 """A laptop's batteries while it runs on them: what they give is what the whole machine takes, its display included.
 
 /sys/class/power_supply/*/ with type Battery: power_now in uW, or current_now in uA times voltage_now in uV; some
-drivers count current out of the battery as negative. Most firmware renews these every few seconds only.
+drivers count current out of the battery as negative. Most firmware renews these every few seconds only. A battery may
+help out a weak supply of type Mains: its watts are then not those of the machine.
 """
 
 from typing import Sequence
@@ -13,21 +14,22 @@ ON_MAINS = "it runs on mains power"
 
 
 class Batteries(Sensor):
-    """The watts of all batteries that discharge."""
+    """The watts of all batteries that discharge, while none of the ``mains`` supplies is online."""
 
     name = "battery"
     covers = "board"
 
-    def __init__(self, tree, folders):
-        # type: (Tree, Sequence[str]) -> None
+    def __init__(self, tree, folders, mains):
+        # type: (Tree, Sequence[str], Sequence[str]) -> None
         self.emulated = tree.emulated
         self._tree = tree
         self._folders = tuple(folders)
+        self._mains = tuple(mains)
 
     def read(self):
         # type: () -> float
         discharging = [folder for folder in self._folders if self._tree.text(folder + "/status") == "Discharging"]
-        if not discharging:
+        if not discharging or any(_text(self._tree, folder + "/online") == "1" for folder in self._mains):
             raise Unavailable(ON_MAINS)
         return sum(watts(self._tree, folder) for folder in discharging)
 
@@ -44,8 +46,10 @@ def watts(tree, folder):
 def discover(tree):
     # type: (Tree) -> Found
     """One sensor for all batteries of the machine; nothing where it has none."""
-    folders = [folder for folder in tree.glob("sys/class/power_supply/*") if _feeds_machine(tree, folder)]
-    return proven([Batteries(tree, folders)] if folders else [])
+    supplies = tree.glob("sys/class/power_supply/*")
+    folders = [folder for folder in supplies if _feeds_machine(tree, folder)]
+    mains = [folder for folder in supplies if _text(tree, folder + "/type") == "Mains"]
+    return proven([Batteries(tree, folders, mains)] if folders else [])
 
 
 def _feeds_machine(tree, folder):

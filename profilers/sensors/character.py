@@ -63,9 +63,11 @@ def character(times_s, values, counts_joules):
 
 def watch(sensors, seconds=WATCH_S):
     # type: (Sequence[Sensor], float) -> List[Watched]
-    """Read all sensors in turn, again and again, for that long; not at all where there are none."""
+    """Read all sensors in turn, again and again, for that long after the first round, in which some only start; not at
+    all where there are none.
+    """
     watched = [Watched([], [], []) for _ in sensors]
-    until_s = time.monotonic() + seconds
+    until_s = math.inf
     while sensors and time.monotonic() < until_s:
         for sensor, seen in zip(sensors, watched):
             try:
@@ -75,6 +77,7 @@ def watch(sensors, seconds=WATCH_S):
             else:
                 seen.times_s.append(time.monotonic())
                 seen.values.append(value)
+        until_s = min(until_s, time.monotonic() + seconds)
         time.sleep(POLL_S)
     for sensor in sensors:
         sensor.close()

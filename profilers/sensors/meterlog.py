@@ -88,12 +88,27 @@ class MeterLog(Sensor):
         A program that writes its log late leaves out the end.
         """
         try:
-            times_s, watts = parse(tail(self._path, WINDOW_BYTES), self._column)
+            shift_s = time.monotonic() - time.time() - self._offset_s
+            times_s, watts = self._since(begin_s - shift_s)
         except Unavailable:
             return [], []
-        shift_s = time.monotonic() - time.time() - self._offset_s
         inside = [(at_s + shift_s, value) for at_s, value in zip(times_s, watts) if begin_s <= at_s + shift_s <= end_s]
         return [at_s for at_s, _ in inside], [value for _, value in inside]
+
+    def _since(self, begin_s):
+        # type: (float) -> Samples
+        """The rows from a time of the meter's clock on, and some before it. Raises Unavailable.
+
+        Of a long log no more is read than that takes: this happens at the end of every window.
+        """
+        size_bytes, _ = version(self._path)
+        limit_bytes = min(ROW_BYTES, WINDOW_BYTES)
+        while True:
+            times_s, watts = parse(tail(self._path, limit_bytes), self._column)
+            begins = len(times_s) > 1 and times_s[1] <= begin_s  # the first may be the file's, far from the others
+            if begins or limit_bytes >= min(size_bytes, WINDOW_BYTES):
+                return times_s, watts
+            limit_bytes = min(4 * limit_bytes, WINDOW_BYTES)
 
     def _newest(self):
         # type: () -> Tuple[float, float]
@@ -112,8 +127,8 @@ def version(path):
     """What differs when a file has changed. Raises Unavailable."""
     try:
         state = os.stat(path)
-    except OSError as error:
-        raise Unavailable("%s cannot be read: %s" % (path, error.strerror)) from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
     return state.st_size, state.st_mtime_ns
 
 
@@ -128,8 +143,14 @@ def tail(path, limit_bytes):
                 file.seek(skipped)
                 file.readline(ROW_BYTES)
             return (first + file.read(limit_bytes)).decode("utf-8", "replace")
-    except OSError as error:
-        raise Unavailable("%s cannot be read: %s" % (path, error.strerror)) from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path, error):
+    # type: (str, Exception) -> Unavailable
+    """A name that this device's file system cannot have is a ValueError."""
+    return Unavailable("%s cannot be read: %s" % (path, getattr(error, "strerror", None) or error))
 
 
 def _index(names, column):

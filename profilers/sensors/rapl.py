@@ -15,7 +15,10 @@ ZONES = "sys/class/powercap/intel-rapl:[0-9]*"
 
 
 class Zone:
-    """One energy counter, unwrapped: joules since it was made, at most one wrap between two calls."""
+    """One energy counter, unwrapped: joules since it was made.
+
+    A fall by more than half of its range is a wrap; a smaller one is told as it is, for it is a flaw.
+    """
 
     def __init__(self, tree, folder):
         # type: (Tree, str) -> None
@@ -29,7 +32,7 @@ class Zone:
         # type: () -> float
         now_uj = self._tree.number(self._folder + "/energy_uj")
         step_uj = now_uj - self._last_uj
-        self._sum_uj += step_uj if step_uj >= 0 else step_uj + self._range_uj
+        self._sum_uj += step_uj if step_uj >= -self._range_uj / 2.0 else step_uj + self._range_uj
         self._last_uj = now_uj
         return self._sum_uj / 1e6
 

@@ -126,6 +126,7 @@ class TestMeaning:
         assert [device.name for device in fleet(tmp_path, example()).devices] == ["here"]
         (tmp_path / "ssh_config").touch()
         (tmp_path / "id").touch()
+        (tmp_path / "power-here.json").touch()
         lines = [
             line.removeprefix("# ") if " = " in line or "[" in line else line
             for line in example().splitlines()

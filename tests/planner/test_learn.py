@@ -8,6 +8,9 @@ import pytest
 from planner import learn
 from planner.profilefile import DeviceProfile
 from planner.wattage import wattage, whole_reading
+from power_models.base import PowerModel, Target
+from power_models.gp import GaussianProcess
+from power_models.table import Table
 from profilers.records import EMULATED_MODEL, MODEL, PowerReading, Reading, Window
 from tests.planner import profiles
 
@@ -151,3 +154,13 @@ def test_the_error_is_that_of_the_model_at_unseen_workloads() -> None:
     assert said is not None and said.relative_error is not None
     assert said.relative_error == pytest.approx(model.width / 1.644854)
     assert math.isfinite(said.relative_error)
+
+
+def test_the_error_of_a_model_that_knows_its_own_is_that_of_its_interval() -> None:
+    loads = Table.of({"u_cpu": [0.0, 0.25, 0.5, 0.75, 1.0]})
+    model = PowerModel.fit(GaussianProcess, loads, Target("power", 5 + 10 * loads.numbers("u_cpu")), width=2.0)
+    said = learn.estimate(model, window([0.5], sensor=False))
+    found = model.predict(Table.of({"u_cpu": [0.5]}))
+    assert said is not None and said.relative_error is not None
+    assert said.relative_error == pytest.approx(math.log(found.high[0] / found.values[0]) / 1.644854)
+    assert said.relative_error < 0.5

@@ -1,14 +1,18 @@
 """The energy of a command, with where it comes from. Real agents on this machine; sensors in a tree of files."""
 
+import io
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from planner.errors import AgentError
 from planner.fleet import Device
 from planner.measure import Measured, measure
 from planner.provenance import Provenance
+from planner.views.measure import render
+from planner.views.tables import EMULATED_NOTE
 from planner.wattage import Reading
 from power_models.base import PowerModel, Target
 from power_models.linear import Linear
@@ -79,3 +83,22 @@ def test_joules_above_idle_need_the_same_parts_of_the_device() -> None:
     assert (found.energy_j, found.above_idle_j) == (300.0, 200.0)
     assert found.uncertainty == pytest.approx(0.0196, rel=0.01)
     assert found._replace(idle=Reading(10.0, None, part)).above_idle_j is None
+
+
+def test_why_idle_watts_are_unknown_is_shown_and_either_s_emulation() -> None:
+    busy = Reading(30.0, 0.01, Provenance("sensor", ("board",)))
+    found = Measured("a", ("x",), 0, 10.0, busy, Reading(None, None, Provenance("unavailable", detail="asleep")), ())
+    text = shown(found)
+    assert "watts: integrated sensor of the board" in text
+    assert "idle watts: unavailable: asleep" in text
+    assert EMULATED_NOTE not in text
+    emulated = busy._replace(provenance=busy.provenance._replace(emulated=True))
+    assert EMULATED_NOTE in shown(found._replace(idle=emulated))
+    assert EMULATED_NOTE in shown(found._replace(busy=emulated))
+
+
+def shown(found: Measured) -> str:
+    console = Console(file=io.StringIO(), width=160, markup=False, emoji=False, highlight=False)
+    console.print(render(found))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()

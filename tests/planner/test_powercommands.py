@@ -104,6 +104,16 @@ def test_a_limit_is_known_by_its_name(planner: Planner) -> None:
     assert found["models"][0]["mape"] < 4
 
 
+def test_a_limit_alone_is_fitted_by_what_it_suits(planner: Planner) -> None:
+    table, _ = limited()
+    lines = [",".join(table.names), *(",".join(map(str, row)) for row in zip(*table.columns.values(), strict=True))]
+    Path("runs.csv").write_text("\n".join(lines) + "\n")
+    arguments = ("--target", "average_power", "--features", "power_limit", "--folds", "2", "--json")
+    found = planner("fit", "runs.csv", *arguments).data()
+    assert found["unsuitable"]["saturation"] == "nothing but the power limit changes"
+    assert "linear" in {each["name"] for each in found["models"]}
+
+
 def test_evaluate_holds_a_model_against_other_rows(planner: Planner) -> None:
     write("data.csv")
     planner("fit", "data.csv", "--target", "average_power", "--model", "physical")
@@ -171,12 +181,13 @@ def test_a_model_and_data_without_its_features(planner: Planner) -> None:
     write("data.csv")
     planner("fit", "data.csv", "--target", "average_power", *FEWEST)
     Path("other.csv").write_text("busy,average_power\n1,2\n")
-    assert "there is no column core_frequency, program" in planner("evaluate", "power-model.json", "other.csv").problem()
+    problem = planner("evaluate", "power-model.json", "other.csv").problem()
+    assert "there is no column core_frequency, program" in problem
 
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
-    """One device, this machine, in whose tree there is nothing to read; 10 to 30 W by its nameplate."""
+    """One device, this machine, in whose tree there is nothing to read."""
     tree = tmp_path / "tree"
     tree.mkdir()
     path = tmp_path / "fleet.toml"

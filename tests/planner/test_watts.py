@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from planner.errors import PowerError
 from planner.fleet import Device, Fleet
 from planner.watts import Watts
 from power_models import modelfile
+from power_models.base import PowerModel, Target
+from power_models.linear import Linear
+from power_models.table import Table
 from tests.planner.test_learn import with_sensor, without_sensor
 
 
@@ -49,3 +53,11 @@ def test_a_model_that_cannot_be_read_is_named_before_anything_is_measured(tmp_pa
     broken.write_text("{")
     with pytest.raises(PowerError, match="broken.json: no power model, or cut off"):
         Watts(fleet(tmp_path, a=broken), tmp_path)
+
+
+def test_a_model_of_something_else_than_watts_is_refused(tmp_path: Path) -> None:
+    loads = Table.of({"u_cpu": [0.0, 0.5, 1.0]})
+    path = tmp_path / "model.json"
+    modelfile.save(PowerModel.fit(Linear, loads, Target("rail_mW", np.array([1000.0, 2000.0, 3000.0]))), path)
+    with pytest.raises(PowerError, match="a model of rail_mW, not of watts"):
+        Watts(fleet(tmp_path, a=path), tmp_path)

@@ -12,7 +12,10 @@ def test_words_of_any_style(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "is_one"),
-    [("core_frequency", True), ("coreF", True), ("F_cpu", True), ("gpu_hz", True), ("FP32A", False), ("inst_fp_32", False)],
+    [
+        ("core_frequency", True), ("coreF", True), ("F_cpu", True), ("gpu_hz", True), ("FP32A", False),
+        ("inst_fp_32", False),
+    ],
 )
 def test_clocks(name: str, is_one: bool) -> None:
     assert is_clock(name) is is_one
@@ -20,14 +23,16 @@ def test_clocks(name: str, is_one: bool) -> None:
 
 def test_memory_and_limits() -> None:
     assert is_memory("memF") and is_memory("DRAMA") and is_memory("F_emc") and not is_memory("coreF")
-    assert is_limit("power_limit") and is_limit("cap_w") and not is_limit("average_power") and not is_limit("time_limit")
+    assert is_limit("power_limit") and is_limit("cap_w") and is_limit("limit_mW")
+    assert not is_limit("average_power") and not is_limit("time_limit")
 
 
 @pytest.mark.parametrize(
     ("name", "is_one"),
     [
         ("time_per_epoch", True), ("time/ms", True), ("average_power", True), ("energy_j", True), ("step_s", True),
-        ("power_limit", False), ("power_mode", False), ("idle_watts", False), ("gld_throughput", False), ("U_cpu", False),
+        ("run_seconds", True), ("used_kWh", True), ("power_limit", False), ("power_mode", False),
+        ("idle_watts", False), ("gld_throughput", False), ("U_cpu", False),
     ],
 )  # fmt: skip
 def test_outcomes_of_a_run(name: str, is_one: bool) -> None:
@@ -36,7 +41,11 @@ def test_outcomes_of_a_run(name: str, is_one: bool) -> None:
 
 @pytest.mark.parametrize(
     ("name", "is_one"),
-    [("average_power", "W"), ("power/W", "W"), ("rail_mw", "mW"), ("time/ms", "ms"), ("time_per_epoch", "s"), ("energy_kj", "kJ"), ("loss", "")],
+    [
+        ("average_power", "W"), ("power/W", "W"), ("rail_mw", "mW"), ("rail_mW", "mW"), ("time/ms", "ms"),
+        ("time_per_epoch", "s"), ("run_seconds", "s"), ("energy_kj", "kJ"), ("nodes_energy_kJ", "kJ"),
+        ("energy_kWh", "kWh"), ("systemW", "W"), ("loss", ""),
+    ],
 )
 def test_units(name: str, is_one: str) -> None:
     assert unit(name) == is_one

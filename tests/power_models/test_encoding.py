@@ -58,8 +58,10 @@ def test_a_table_where_nothing_changes_is_unsuitable() -> None:
 
 
 def test_counts_become_counts_a_cycle() -> None:
-    table = Table.of({"inst_executed": [100, 200], "executed_ipc": [2, 1], "gld_transactions": [50, 20], "occupancy": [1, 1]})
+    counts = {"inst_executed": [100, 200], "executed_ipc": [2, 1], "gld_transactions": [50, 20]}
+    table = Table.of({**counts, "occupancy": [1, 1], "inst_set": ["sm60", "sm70"]})
     made = per_cycle(table)
     assert made.numbers("gld_transactions").tolist() == [1, 0.1]
     assert made.numbers("occupancy").tolist() == [1, 1]
+    assert list(made.columns["inst_set"]) == ["sm60", "sm70"], "words are no counts"
     assert per_cycle(table.only(["gld_transactions"])).numbers("gld_transactions").tolist() == [50, 20]

@@ -77,3 +77,25 @@ def test_where_nothing_suits_the_reasons_are_told() -> None:
     table, target = counters()
     with pytest.raises(ValueError, match="saturation: there is no column of power limits"):
         cross_validate(table, target, folds(np.arange(60)), ("saturation",))
+
+
+def test_a_kind_whose_weights_are_not_found_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*args: object, **options: object) -> None:
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.nnls", endless)
+    table, target = counters()
+    found = cross_validate(table, target, folds(np.arange(60), 2), ("linear", "nonnegative", "physical"))
+    assert set(found.held_out) == {"linear"}
+    assert found.unsuitable["physical"] == "its non-negative least squares do not end"
+
+
+def test_a_matrix_that_cannot_be_factorised_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def singular(*args: object, **options: object) -> None:
+        raise np.linalg.LinAlgError("not positive definite")
+
+    monkeypatch.setattr("scipy.linalg.cho_factor", singular)
+    table, target = counters()
+    found = cross_validate(table, target, folds(np.arange(60), 2), ("linear", "gp", "blend"))
+    assert found.unsuitable == {"gp": "not positive definite"}
+    assert set(found.held_out) == {"linear", "blend"}

@@ -164,6 +164,9 @@ def test_models_say_what_they_need() -> None:
     table, target = counters()
     with pytest.raises(Unsuitable, match="no column of power limits"):
         Saturation.fit(table, target)
+    runs, watts = limited()
+    with pytest.raises(Unsuitable, match="nothing but the power limit changes"):
+        Saturation.fit(runs.only(["power_limit", "batch_size"]), watts)
     with pytest.raises(Unsuitable, match="no column of clocks"):
         Physical.fit(table.only(["busy"]), target)
     with pytest.raises(Unsuitable, match="is no power"):
@@ -191,6 +194,11 @@ def test_a_model_file_is_json_and_says_what_it_holds(tmp_path: Path) -> None:
         (lambda text: text.replace('"schema": 1', '"schema": 9'), "a model of schema 9, this program reads 1"),
         (lambda text: text.replace('"linear"', '"unknown"'), "damaged"),
         (lambda text: text.replace('"weights"', '"height"'), "damaged"),
+        (lambda text: text.replace('"features": [{', '"features": ["x", {'), "damaged"),
+        (lambda text: text.replace('"intercept": ', '"intercept": "x", "was": '), "damaged"),
+        (lambda text: text.replace('"weights": [', '"weights": [1.0, '), "damaged"),
+        (lambda text: text.replace('"width": 0.1', '"width": NaN'), "NaN is no number"),
+        (lambda text: "[" * 100_000, "no power model"),
     ],
 )
 def test_a_file_that_is_no_model_is_refused(tmp_path: Path, change: object, said: str) -> None:
@@ -201,3 +209,21 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, change: object, said
     with pytest.raises(ValueError, match="model.json") as refused:
         load(path)
     assert said in str(refused.value)
+
+
+def test_a_tree_that_runs_in_circles_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    save(fitted("trees")[0], path)
+    data = json.loads(path.read_text())
+    data["fitted"]["forest"]["left"][0] = 0
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match="runs in circles"):
+        load(path)
+
+
+def test_what_is_no_number_is_not_saved(tmp_path: Path) -> None:
+    table, target = counters()
+    model = PowerModel.fit(Linear, table, target, about={"scores": {"rmse": float("inf")}})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        save(model, tmp_path / "model.json")
+    assert list(tmp_path.iterdir()) == []

@@ -36,6 +36,7 @@ def test_a_byte_order_mark_semicolons_quotes_and_empty_lines_do_no_harm(tmp_path
 
 def test_a_name_that_is_there_twice_gets_a_number(tmp_path: Path) -> None:
     assert read_csv(written(tmp_path, "a,a,b\n1,2,3\n")).table().names == ("a", "a.1", "b")
+    assert read_csv(written(tmp_path, "a,a.1,a\n1,2,3\n")).table().names == ("a", "a.1", "a.2")
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,7 @@ def test_a_name_that_is_there_twice_gets_a_number(tmp_path: Path) -> None:
         (b"\xff\xfe\x00a,b", "its bytes are no text"),
         ("a,b\0\n1,2\n", "not a CSV file"),
         ("a,b\n", "no row below the header"),
+        (",\n", "no row below the header"),
         ("a,b,c\n1,2,3\n1,2", "line 3 has 2 of 3 columns; is the file cut off?"),
         ('a,b\n1,"2\n', "not a CSV file"),
     ],

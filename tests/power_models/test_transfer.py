@@ -44,3 +44,16 @@ def test_settings_above_zero_are_needed() -> None:
     table, target = limited()
     with pytest.raises(ValueError, match="network: a transfer needs numbers above zero"):
         Transfer.fit(table, target, ["network"], ["network"], Columns("power_limit", "average_power", ("network",)))
+
+
+def test_references_are_one_or_one_for_each_wanted_run() -> None:
+    table, target = limited()
+    model = Transfer.fit(table, target, ["network"], ["network"], NAMES)
+    with pytest.raises(ValueError, match="2 reference runs for 6 wanted"):
+        model.predict(table.take(np.arange(2)), table.take(np.arange(6)))
+
+
+def test_runs_that_are_all_of_another_job_teach_nothing() -> None:
+    table, target = limited()
+    with pytest.raises(ValueError, match="no two runs are of one job"):
+        Transfer.fit(table, target, ["network", "power_limit"], ["network"], NAMES)

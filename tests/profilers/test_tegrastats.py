@@ -153,6 +153,16 @@ def test_a_program_that_falls_silent_is_not_believed(tmp_path, monkeypatch):
     live.close()
 
 
+def test_bytes_that_are_no_text_do_not_end_it(tmp_path):
+    path, said = tmp_path / "tegrastats", b"\xff " + LINE.encode() + b"\n"
+    path.write_text(f"#!{sys.executable}\nimport sys, time\n"
+                    f"sys.stdout.buffer.write({said!r})\nsys.stdout.flush()\ntime.sleep(60)\n")
+    path.chmod(0o755)
+    live = tegrastats.Tegrastats(Tree("/"), str(path))
+    assert live.newest().rails["VDD_IN"].now_w == 3.177
+    live.close()
+
+
 def test_its_absence_and_an_emulated_device_are_reasons(tmp_path):
     with pytest.raises(Unavailable, match="cannot be run: No such file"):
         tegrastats.Tegrastats(Tree("/"), str(tmp_path / "none")).read("f_emc")

@@ -48,6 +48,11 @@ def test_mains_that_come_back_end_the_readings(plant):
         sensor.read()
 
 
+def test_a_battery_that_helps_out_a_weak_supply_is_not_the_whole(plant):
+    found = battery.discover(plant({**PACK, **supply("AC", type="Mains", online=1)}))
+    assert found == ((), (("battery", "it runs on mains power"),))
+
+
 def test_the_battery_of_a_mouse_is_none_of_the_machine(plant):
     mouse = supply("hidpp_battery_0", type="Battery", scope="Device", status="Discharging", power_now=1000)
     assert battery.discover(plant({**MAINS, **mouse})) == ((), ())

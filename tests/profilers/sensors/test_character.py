@@ -99,6 +99,13 @@ def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
     assert fast.closed and failing.closed
 
 
+def test_one_that_is_slow_to_start_does_not_take_the_time_of_the_others(monkeypatch):
+    slow, fast, waits_s = Meter(1.0), Meter(1.0, 2.0), iter([0.2])
+    monkeypatch.setattr(slow, "read", lambda: time.sleep(next(waits_s, 0.0)) or 1.0)
+    _, seen = character.watch([slow, fast], 0.1)
+    assert len(seen.values) > 2
+
+
 def test_facts_of_every_sensor_and_the_reasons_of_others():
     useful = Meter(*[3.0, 4.0] * 500)
     counter = Meter(*[0.1 * number for number in range(2000)], counts_joules=True)

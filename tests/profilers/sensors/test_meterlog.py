@@ -159,3 +159,25 @@ def test_of_a_long_log_only_the_header_and_the_end_are_read(log, monkeypatch):
     _, watts = log.sensor(column="watts").history(now_s - 1e4, now_s)
     assert watts == [float(number) for number in range(int(watts[0]), 5000)]
     assert 30 < len(watts) < 60
+
+
+@pytest.mark.parametrize("column", [None, "watts"])
+def test_of_a_long_log_no_more_is_read_than_the_window_takes(log, monkeypatch, column):
+    log.append(*((second - 5000, second) for second in range(5001)))
+    asked, now_s = [], time.monotonic()
+    tail = meterlog.tail
+
+    def counted(path, limit_bytes):
+        asked.append(limit_bytes)
+        return tail(path, limit_bytes)
+    monkeypatch.setattr(meterlog, "tail", counted)
+    assert log.sensor(column=column).history(now_s - 3.5, now_s - 0.5)[1] == [4997.0, 4998.0, 4999.0]
+    assert asked == [meterlog.ROW_BYTES]
+    _, watts = log.sensor(column=column).history(now_s - 1000.5, now_s - 0.5)
+    assert watts == [float(second) for second in range(4000, 5000)]
+    assert max(asked) == 16 * meterlog.ROW_BYTES
+
+
+def test_a_name_that_no_file_can_have_is_a_reason():
+    with pytest.raises(Unavailable, match="cannot be read: .*embedded null"):
+        MeterLog("/a\0b.csv", None, 0.0, False).read()
