@@ -22,7 +22,7 @@ MODEL_FILE = "power-model.json"
 SIGNALLED = 128
 
 app = typer.Typer(
-    help="The energy of any command, and models of watts: fit, judge and list them.",
+    help="Energy of any command, and models of watts.",
     epilog="Example: planner power fit runs.csv --target average_power --group network",
     no_args_is_help=True,
     rich_markup_mode=None,

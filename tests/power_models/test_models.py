@@ -22,11 +22,18 @@ from power_models.registry import MODELS
 from power_models.saturation import Saturation
 from power_models.table import Table
 from power_models.trees import Trees
-from tests.power_models.made import counters, limited
+from tests.power_models.made import added, counters, limited
+
+#: Kinds that are straight lines in every counter.
+STRAIGHT = ("linear", "ridge", "nonnegative")
 
 
 def example(name: str) -> tuple[Table, Target]:
-    return limited() if name == "saturation" else counters()
+    """What a kind is made for."""
+    if name == "saturation":
+        table, target = limited()
+        return table.only(["network", "power_limit"]), target
+    return added() if name in STRAIGHT else counters()
 
 
 def fitted(name: str, width: float = 0.1) -> tuple[PowerModel, Table, Target]:
@@ -38,7 +45,7 @@ def fitted(name: str, width: float = 0.1) -> tuple[PowerModel, Table, Target]:
 def test_it_follows_what_it_was_fitted_on(name: str) -> None:
     model, table, target = fitted(name)
     errors = np.abs(model.predict(table).values / target.values - 1)
-    assert errors.mean() < 0.08
+    assert errors.mean() < (0.005 if name in STRAIGHT else 0.08)
     assert MODELS[name].name == name
     assert name in model.describe() and "average_power [W]" in model.describe()
 
@@ -89,8 +96,8 @@ def test_linear_is_ordinary_least_squares() -> None:
 
 
 def test_a_time_is_fitted_as_its_logarithm() -> None:
-    table = Table.of({"x": [1.0, 2, 3, 4]})
-    times = Target("time_s", np.exp(np.array([1.0, 2, 3, 4])))
+    table = Table.of({"x": [1.0, 2, 3]})
+    times = Target("time_s", np.exp(np.array([1.0, 2, 3])))
     assert Linear.fit(table, times).predict(table).values == pytest.approx(times.values)
 
 
