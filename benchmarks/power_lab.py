@@ -40,7 +40,7 @@ def _left_out(name: str, device: DeviceProfile) -> list[dict[str, Any]]:
         if measured is None or measured.watts is None or model is None or said is None or said.watts is None:
             continue
         rows.append({
-            "device": name, "left out": step.model, "model": model.regressor.name, "measured W": measured.watts,
+            "device": name, "left out": step.model, "model": model.name, "measured W": measured.watts,
             "source": measured.source, "estimated W": said.watts, "error %": 100 * (said.watts / measured.watts - 1),
         })  # fmt: skip
     return rows

@@ -16,7 +16,7 @@ from reporting import parser
 
 from power_models.base import Target
 from power_models.table import CsvFile, Floats, Ints
-from power_models.transfer import Columns, Transfer, pairs
+from power_models.transfer import Columns, Transfer, held_out
 
 POWER, TIME, LIMIT, BATCH = "average_power", "time_per_epoch", "power_limit", "batch_size"
 WORKLOAD = ("dataset", "network")
@@ -35,15 +35,15 @@ def main() -> None:
 
 
 def _new_workload(name: str, file: CsvFile, target: str, wanted: str) -> list[dict[str, Any]]:
-    each, one = (*WORKLOAD, "optimizer", BATCH), (*WORKLOAD, "optimizer")
+    one = (*WORKLOAD, "optimizer")
     table = file.table()
     limits = table.numbers(LIMIT)
     made = []
-    near = list(_errors(file, target, each, Columns(LIMIT, POWER)))
+    near = list(_errors(file, target, Columns(LIMIT, POWER, (*one, BATCH), WORKLOAD)))
     greatest = [found.where(limits[found.reference] == limits.max()) for found in near]
     made.append(_row(name, "one run each batch size, at the greatest limit", greatest, wanted))
     made.append(_row(name, "one run each batch size, at any limit", near, "reported"))
-    far = list(_errors(file, target, one, Columns(LIMIT, POWER, (BATCH,))))
+    far = list(_errors(file, target, Columns(LIMIT, POWER, one, WORKLOAD, (BATCH,))))
     middle = [found.where(_middle(file, one, found.reference)) for found in far]
     made.append(_row(name, "one run, middle batch size, greatest limit", middle, "reported"))
     made.append(_row(name, "one run, any", far, "reported"))
@@ -60,14 +60,15 @@ class Found:
         return Found(self.reference[mask], self.errors[mask], self.inside[mask])
 
 
-def _errors(file: CsvFile, target: str, job: tuple[str, ...], names: Columns) -> Iterator[Found]:
+def _errors(file: CsvFile, target: str, names: Columns) -> Iterator[Found]:
     """Every pair of runs of each workload, predicted by a model of the other workloads."""
     table, values = file.table(), file.positive(target)
-    workloads, jobs = table.keys(WORKLOAD), table.keys(job)
+    workloads = table.keys(WORKLOAD)
     for workload in np.unique(workloads):
         known, new = np.flatnonzero(workloads != workload), np.flatnonzero(workloads == workload)
-        model = Transfer.fit(table.take(known), Target(target, values[known]), job, WORKLOAD, names)
-        first, second = (new[side] for side in pairs(jobs[new], most=1_000_000))
+        seen, wanted = table.take(known), Target(target, values[known])
+        model = Transfer.fit(seen, wanted, names, held_out(seen, wanted, names))
+        first, second = (new[side] for side in model.pairs(table.take(new)))
         found = model.predict(table.take(first), table.take(second))
         actual = values[second]
         inside = (found.low <= actual) & (actual <= found.high)

@@ -20,7 +20,7 @@ from profilers.records import EMULATED_MODEL, MODEL, PowerReading, Window
 #: Least seconds with watts that a model is learned from.
 FEWEST_ROWS = 8
 #: What so few workloads can tell apart: trees and Gaussian processes need more.
-KINDS = ("linear", "ridge", "nonnegative", "physical")
+KINDS = ("nameplate", "linear", "ridge", "nonnegative", "physical")
 IDLE = "idle"
 WATTS = "power"
 #: Half a 90 % interval, in standard deviations.
@@ -69,7 +69,7 @@ def estimate(model: PowerModel, window: Window) -> PowerReading | None:
     outside = sorted({name for names in found.extrapolated for name in names})
     error = float(np.log(found.high / found.values).mean()) / Z90
     return PowerReading(
-        sensor=f"power model ({model.regressor.name})",
+        sensor=f"power model ({model.name})",
         source=EMULATED_MODEL if model.about.get("emulated") else MODEL,
         covers=str(model.about.get("covers", "board")),
         watts=float(found.values.mean()),

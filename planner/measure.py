@@ -11,6 +11,8 @@ from planner.fleet import Device
 from planner.provenance import NAMEPLATE, Provenance
 from planner.wattage import Reading, disagreements, flagged, unavailable, uncertainty, whole_reading, window_watts
 from power_models.base import PowerModel
+from power_models.nameplate import Nameplate
+from power_models.table import Table
 from profilers.records import Window
 
 IDLE_S = 2.0
@@ -39,9 +41,10 @@ class Measured(NamedTuple):
 
     @property
     def above_idle_j(self) -> float | None:
-        """Joules beyond what the device would have drawn idle; None where unknown, or of other parts of it."""
+        """Joules beyond what the device would have drawn idle; None where that is unknown, or from another source."""
         busy, idle = self.busy, self.idle
-        if busy.watts is None or idle.watts is None or busy.provenance.covers != idle.provenance.covers:
+        alike = busy.provenance.kind == idle.provenance.kind and busy.provenance.covers == idle.provenance.covers
+        if busy.watts is None or idle.watts is None or not alike:
             return None
         return (busy.watts - idle.watts) * self.duration_s
 
@@ -91,6 +94,7 @@ def _nameplate(device: Device, window: Window) -> Reading | None:
     if device.idle_watts is None or device.max_watts is None or not loads:
         return None
     name = max(loads, key=lambda each: loads[each])
-    share = min(1.0, loads[name])
-    watts = device.idle_watts + (device.max_watts - device.idle_watts) * share
-    return Reading(watts, None, Provenance(NAMEPLATE, ("board",), detail=f"at {name} = {share:.2f}"))
+    now = Table.of({name: [loads[name]]})
+    plate = Nameplate(device.idle_watts, device.max_watts, {name: 1.0})
+    detail = f"at {name} = {plate.busy(now)[0]:.2f}"
+    return Reading(float(plate.predict(now).values[0]), None, Provenance(NAMEPLATE, ("board",), detail=detail))

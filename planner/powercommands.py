@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -11,10 +11,6 @@ from typer import Argument, Option
 from planner.arguments import AsJson, FleetPath
 from planner.errors import PowerError
 from planner.runs import FLEET
-
-if TYPE_CHECKING:
-    from power_models.columns import Choice
-    from power_models.table import Ints, Table
 
 AUTO = "auto"
 MODEL_FILE = "power-model.json"
@@ -32,6 +28,7 @@ Data = Annotated[Path, Argument(metavar="DATA.csv", help="Measurements: a header
 Target = Annotated[str, Option("--target", help="The column to predict.")]
 Features = Annotated[str | None, Option("--features", help="Columns to predict from: a,b,c; see above if not given.")]
 Group = Annotated[str | None, Option("--group", help="Rows that agree in these columns (a,b) are held out together.")]
+Reference = Annotated[str | None, Option("--reference", help="Columns (a,b): instead fit a transfer, see above.")]
 Kind = Annotated[str, Option("--model", help="auto (the one that errs least), or a name from `planner power models`.")]
 Folds = Annotated[int | None, Option("--folds", min=2, help="As many as groups, 10 at most, if not given.")]
 Out = Annotated[Path, Option("--out", "-o", help="Where to save the chosen model.")]
@@ -48,6 +45,7 @@ def fit(
     target: Target,
     features: Features = None,
     group: Group = None,
+    reference: Reference = None,
     model: Kind = AUTO,
     folds: Folds = None,
     out: Out = Path(MODEL_FILE),
@@ -58,58 +56,36 @@ def fit(
     Without --features every other column is used, but for those that never change, columns of words that hardly occur
     in more than one group, and those whose names say that they came out of the run as well: times, watts and joules.
     Group columns are used by the same rules. The features used are listed with the result.
-    """
-    import numpy as np
 
-    from planner import render
-    from planner.views.power import Fit
-    from power_models import evaluate, modelfile
-    from power_models.base import Target as Wanted
+    With --reference a transfer is fitted: what a run takes, from another run that agrees with it in the columns of
+    --group and --reference but has another power limit. The groups are the workloads that are held out together.
+    """
+    from planner import powerfit, render
+    from power_models import modelfile
     from power_models.table import read_csv
 
-    kinds = _kinds(model)
+    kinds, by, job = _kinds(model), _names(group), _names(reference)
+    if job and (features or kinds or folds or not by):
+        raise PowerError("--reference needs --group, and goes with no --features, --model or --folds")
     with _errors(), render.status("fitting") as on_progress:
         file = read_csv(data)
-        wanted, table = Wanted(target, file.positive(target)), file.table()
-        by = _names(group)
-        groups = table.keys(by) if by else np.arange(table.rows)
-        choice = _choice(table, target, groups, _names(features))
-        held = evaluate.folds(groups, folds)
-        used = table.only(choice.features)
-        compared = evaluate.cross_validate(used, wanted, held, kinds, on_progress)
-        best = compared.best()
-        scores = [each.scores() for each in compared.held_out.values()]
-        about = {"groups": list(by), "folds": len(held), "scores": compared.held_out[best].scores()._asdict()}
-        fitted = evaluate.final(used, wanted, compared.held_out[best], about)
-        modelfile.save(fitted, out)
-    found = Fit(scores, compared.unsuitable, choice, by, len(held), fitted, out)
+        if job:
+            found = powerfit.transferred(file, target, by, job, out)
+        else:
+            found = powerfit.compared(file, target, _names(features), by, kinds, folds, out, on_progress)
+        modelfile.save(found.model, out)
     render.show(found.to_json() if as_json else found.render())
 
 
 @app.command(epilog=f"Example: planner power evaluate {MODEL_FILE} other.csv")
 def evaluate(model: ModelPath, data: Data, as_json: AsJson = False) -> None:
-    """Hold a saved model against other measurements."""
-    import numpy as np
-
-    from planner import render
-    from planner.views.power import Evaluation
+    """Hold a saved model against other measurements; a transfer against every two runs of the same job."""
+    from planner import powerfit, render
     from power_models import modelfile
     from power_models.table import read_csv
 
     with _errors():
-        loaded, file = modelfile.load(model), read_csv(data)
-        actual, found = file.positive(loaded.target), loaded.predict(file.table())
-    error = found.values - actual
-    inside = np.mean((found.low <= actual) & (actual <= found.high))
-    outside = {line: names for line, names in zip(file.lines, found.extrapolated, strict=True) if names}
-    seen = Evaluation(
-        loaded,
-        len(actual),
-        float(100 * np.abs(error / actual).mean()),
-        float(np.sqrt((error**2).mean())),
-        None if np.isnan(loaded.width) else float(inside),
-        outside,
-    )
+        seen = powerfit.evaluated(modelfile.load(model), read_csv(data))
     render.show(seen.to_json() if as_json else seen.render())
 
 
@@ -120,8 +96,9 @@ def models(files: Saved = None, as_json: AsJson = False) -> None:
     from planner.views import power as view
     from power_models import modelfile
     from power_models.registry import MODELS
+    from power_models.transfer import Transfer
 
-    summaries = {name: kind.summary for name, kind in MODELS.items()}
+    summaries = {name: kind.summary for name, kind in MODELS.items()} | {Transfer.name: Transfer.summary}
     with _errors():
         saved = {str(path): modelfile.load(path) for path in files or ()}
     render.show(view.kinds_json(summaries, saved) if as_json else view.kinds(summaries, saved))
@@ -150,7 +127,8 @@ def measure(
     chosen = load_fleet(fleet).device(device)
     path = model or chosen.power_model
     loaded = read(path) if path else None
-    found = measured_on(chosen, command, loaded, lambda _, text: typer.echo(text, nl=False, err=True))
+    with render.status(f"measuring on {device}"):
+        found = measured_on(chosen, command, loaded, lambda _, text: typer.echo(text, nl=False, err=True))
     render.show(to_json(found) if as_json else view(found))
     if found.returncode:
         raise typer.Exit(found.returncode if found.returncode > 0 else SIGNALLED - found.returncode)
@@ -170,21 +148,9 @@ def _kinds(model: str) -> tuple[str, ...]:
     from power_models.registry import MODELS
 
     if model != AUTO and model not in MODELS:
-        raise PowerError(f"--model {model}: known are {AUTO}, {', '.join(MODELS)}")
+        raise PowerError(f"--model {model}: known are {AUTO}, {', '.join(MODELS)}; a transfer is fitted by --reference")
     return () if model == AUTO else (model,)
 
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
-
-
-def _choice(table: "Table", target: str, groups: "Ints", named: tuple[str, ...]) -> "Choice":
-    """The features named, or the default ones. Raises ValueError where there are none."""
-    from power_models.columns import Choice, choose
-
-    if target in named:
-        raise PowerError(f"--features {target}: is the target itself")
-    found = Choice(table.only(named).names, {}) if named else choose(table, target, groups)
-    if not found.features:
-        raise PowerError("there is no column to predict from; name some with --features")
-    return found

@@ -155,6 +155,11 @@ class PowerModel:
         return cls(fitted, target.name, least, greatest, ranges, table.rows, width, about or {})
 
     @property
+    def name(self) -> str:
+        """Of its kind."""
+        return self.regressor.name
+
+    @property
     def features(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.ranges)
 
@@ -181,4 +186,4 @@ class PowerModel:
     def describe(self) -> str:
         """The model in a line: its kind, what it learned, and from how many rows."""
         of = f"{self.target} [{self.unit}]" if self.unit else self.target
-        return f"{of} by {self.regressor.name}, {self.rows} rows: {self.regressor.describe()}"
+        return f"{of} by {self.name}, {self.rows} rows: {self.regressor.describe()}"

@@ -11,6 +11,7 @@ from power_models.table import Column, Floats, Ints, Table, is_numeric
 WORD = re.compile(r"[mk](?:Wh|W|J)(?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 CLOCK = frozenset({"frequency", "freq", "clock", "clk", "hz", "khz", "mhz", "ghz", "f"})
 MEMORY = frozenset({"mem", "memory", "emc", "dram", "drama", "ddr", "vram"})
+LOAD = frozenset({"u", "util", "utilisation", "utilization", "usage", "busy"})
 LIMIT = frozenset({"limit", "cap", "budget"})
 WATTS = frozenset({"power", "watt", "watts", "w"})
 SECONDS = frozenset({"time", "duration", "elapsed", "latency", "runtime", "seconds", "secs"})
@@ -43,6 +44,11 @@ def is_clock(name: str) -> bool:
 
 def is_memory(name: str) -> bool:
     return not MEMORY.isdisjoint(words(name))
+
+
+def is_load(name: str) -> bool:
+    """Whether a column holds how busy a part of the device was; memory in use is no such part."""
+    return not LOAD.isdisjoint(words(name)) and not is_memory(name)
 
 
 def is_limit(name: str) -> bool:

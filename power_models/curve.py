@@ -53,10 +53,14 @@ class Curve:
 
     def watts(self, demands: Floats, limits: Floats) -> Floats:
         """Logarithm of watts; all broadcast."""
-        share, slope, sharpness, middle = self.corner
-        k = np.exp(np.clip(sharpness, 0.0, 4.0))
+        share, slope, _, middle = self.corner
+        k = self._sharpness
         cap = share + middle + slope * (limits - middle)
         return np.asarray(-np.logaddexp(-k * demands, -k * cap) / k, dtype=np.float64)
+
+    def slope(self, demands: Floats, limits: Floats) -> Floats:
+        """By what share of a step in the demand the watts change: 1 far below the limit, 0 far above; all broadcast."""
+        return np.asarray(np.exp(self._sharpness * (self.watts(demands, limits) - demands)), dtype=np.float64)
 
     def demands(self, limits: Floats, watts: Floats, series: Ints) -> Floats:
         """Logarithm of each series' demand, from its rows."""
@@ -68,6 +72,11 @@ class Curve:
         shift = np.clip((left - right) / (2 * bend), -0.5, 0.5)
         made = greatest(watts, series) + STEPS[best] + shift * (STEPS[1] - STEPS[0])
         return np.asarray(made, dtype=np.float64)
+
+    @property
+    def _sharpness(self) -> float:
+        """k of the law."""
+        return float(np.exp(np.clip(self.corner.sharpness, 0.0, 4.0)))
 
     def _losses(self, limits: Floats, watts: Floats, series: Ints) -> Floats:
         """(series, steps): squared errors with each demand tried."""

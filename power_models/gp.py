@@ -13,6 +13,8 @@ from power_models.table import Ints, Table
 
 #: With more columns of numbers than this, all of them share one length scale.
 MOST_LENGTHS = 12
+#: Logarithms far from every row are cut off here: their exponentials are still numbers.
+FARTHEST = 700.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class GaussianProcess(Regressor):
 
     def predict(self, table: Table) -> Guess:
         mean, stdev = self.process.predict(self.encoder.matrix(table))
-        return Guess(np.exp(mean), stdev)
+        return Guess(np.exp(np.clip(mean, -FARTHEST, FARTHEST)), stdev)
 
     def describe(self) -> str:
         hyper = self.process.hyper

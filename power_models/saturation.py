@@ -72,8 +72,8 @@ class Saturation(Regressor):
         limits = np.where(watts > 0, np.log(np.where(watts > 0, watts, 1.0)), self.curve.corner.middle)
         demands, unsure = self._demands(matrix)
         rest = self.rest.predict(_inputs(matrix, demands, limits, self.curve))
-        felt = (self.curve.watts(demands + 0.01, limits) - self.curve.watts(demands - 0.01, limits)) / 0.02
-        return Guess(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, unsure * felt))
+        felt = unsure * self.curve.slope(demands, limits)
+        return Guess(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, felt))
 
     def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
         """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""

@@ -49,12 +49,13 @@ def watts_seen(times_s, values, counts_joules):
     return [float(value) for value in np.diff(known)[apart] / lengths_s[apart]]
 
 
-def from_begin(begin_s, times_s, values):
-    # type: (float, Sequence[float], Sequence[float]) -> List[Tuple[float, float]]
+def from_begin(begin_s, samples):
+    # type: (float, Sequence[Tuple[float, float]]) -> List[Tuple[float, float]]
     """A log's samples from ``begin_s`` on, preceded by the value at ``begin_s`` where it reaches back beyond that."""
-    inside = [sample for sample in zip(times_s, values) if sample[0] >= begin_s]
-    if not inside or len(inside) == len(times_s):
+    inside = [sample for sample in samples if sample[0] >= begin_s]
+    if not inside or len(inside) == len(samples):
         return inside
+    times_s, values = zip(*samples)
     return [(begin_s, float(np.interp(begin_s, times_s, values)))] + inside
 
 

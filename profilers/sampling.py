@@ -7,10 +7,10 @@ from typing import Dict, List, Optional, Tuple
 from profilers import energy, records, stats
 from profilers.counters import UNITS, Counters
 from profilers.energy import Span
-from profilers.flaws import REPEATS_S, flaw
+from profilers.flaws import flaw
 from profilers.sensors import discover
 from profilers.sensors.base import Sensor
-from profilers.series import TOO_SHORT, Series
+from profilers.series import MEMORY_S, TOO_SHORT, Series
 from profilers.tree import Tree
 
 PERIOD_S = 0.1
@@ -22,8 +22,6 @@ GAP_SHARE = 0.05
 STANDS_STILL = "it counted nothing: it stands still, or the window was shorter than its period"
 #: How far back a log is looked at for the sample before a window.
 LOG_S = 10.0
-#: For how long a sensor may repeat itself, by name: firmware renews the watts of a battery seldom.
-SLOW_S = {"battery": 60.0}
 NOTHING_LOGGED = "its log holds nothing of this window"
 
 
@@ -163,11 +161,13 @@ def listen(sensor, series, span):
     """What a sensor said in a window: its own log of it where it keeps one and did not mostly fail, else what was
     read.
     """
-    logged = sensor.history(span.begin_s - LOG_S, span.end_s) if series.usable else None
+    logged = sensor.history(span.begin_s - MEMORY_S, span.end_s) if series.usable else None
     if logged is None:
         return series
-    samples = energy.from_begin(span.begin_s, logged[0], logged[1])
-    return Series.of(samples, series.reason or NOTHING_LOGGED)
+    samples = list(zip(*logged))
+    past = [sample for sample in samples if sample[0] < span.begin_s]
+    recent = [sample for sample in samples if sample[0] >= span.begin_s - LOG_S]
+    return Series.of(energy.from_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
 
 
 def power(sensor, series, span):
@@ -178,7 +178,7 @@ def power(sensor, series, span):
     unavailable, with its reason, and so is one with a flaw (``profilers.flaws``), and one that says that nothing was
     used: no computer runs on nothing.
     """
-    mean_w, reason = _mean_watts(series, SLOW_S.get(sensor.name, REPEATS_S))
+    mean_w, reason = _mean_watts(sensor, series)
     if mean_w is None:
         return records.PowerReading(sensor.name, records.UNAVAILABLE, sensor.covers, None, None,
                                     len(series.values), reason)
@@ -194,12 +194,12 @@ def power(sensor, series, span):
         energy.relative_error(watts, mean_w, missed))
 
 
-def _mean_watts(series, patience_s):
-    # type: (Series, float) -> Tuple[Optional[float], Optional[str]]
+def _mean_watts(sensor, series):
+    # type: (Sensor, Series) -> Tuple[Optional[float], Optional[str]]
     """Or None and the reason why there are none."""
     if not series.usable:
         return None, series.reason
-    found = _flaw(series, patience_s)
+    found = _flaw(sensor, series)
     if found is not None:
         return None, found + "; flagged and not used"
     lasted_s = series.times_s[-1] - series.times_s[0]
@@ -209,12 +209,13 @@ def _mean_watts(series, patience_s):
     return (mean_w, None) if mean_w > 0.0 else (None, series.reason or STANDS_STILL)
 
 
-def _flaw(series, patience_s):
-    # type: (Series, float) -> Optional[str]
+def _flaw(sensor, series):
+    # type: (Sensor, Series) -> Optional[str]
     """Of the window by itself, for a sensor may get stuck that moved before, else of all that is remembered."""
-    found = flaw(series.times_s, series.values, series.counts_joules, patience_s)
-    times_s, values = series.remembered()
-    return found or flaw(times_s, values, series.counts_joules, patience_s)
+    seen = ((series.times_s, series.values), series.remembered())
+    found = (flaw(times_s, values, series.counts_joules, sensor.patience_s, sensor.whole_watts_s)
+             for times_s, values in seen)
+    return next(filter(None, found), None)
 
 
 def _remark(reason, gap_s, duration_s):

@@ -28,10 +28,13 @@ class Series:
         self._reason = TOO_SHORT
 
     @classmethod
-    def of(cls, samples, reason):
-        # type: (Sequence[Tuple[float, float]], str) -> Series
-        """Of (time, value) that are known already; ``reason``: why it is not usable where there are none."""
+    def of(cls, samples, past, reason):
+        # type: (Sequence[Tuple[float, float]], Sequence[Tuple[float, float]], str) -> Series
+        """Of (time, value) that are known already, in the window and before it; ``reason``: why it is not usable
+        where there are none in it.
+        """
         made = cls(functools.partial(fail, reason))
+        made._past = [at_s for at_s, _ in past], [value for _, value in past]
         made.times_s, made.values = [at_s for at_s, _ in samples], [value for _, value in samples]
         made._reason = reason
         return made

@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from planner.views.tables import stack, table
 
 if TYPE_CHECKING:
-    from power_models.base import PowerModel
     from power_models.columns import Choice
     from power_models.evaluate import Scores
+    from power_models.modelfile import Model
 
 #: Rows outside of the fitted ranges that are named one by one.
 NAMED = 5
@@ -25,7 +25,7 @@ class Fit(NamedTuple):
     choice: "Choice"
     groups: Sequence[str]
     folds: int
-    model: "PowerModel"
+    model: "Model"
     saved: Path
 
     def to_json(self) -> dict[str, Any]:
@@ -35,7 +35,7 @@ class Fit(NamedTuple):
         """
         return {
             "models": [each._asdict() for each in self.scores],
-            "chosen": self.model.regressor.name,
+            "chosen": self.model.name,
             "saved": str(self.saved),
             "target": self.model.target,
             "unit": self.model.unit or None,
@@ -48,7 +48,7 @@ class Fit(NamedTuple):
         }
 
     def render(self) -> RenderableType:
-        chosen = self.model.regressor.name
+        chosen = self.model.name
         held = f"by {', '.join(self.groups)}" if self.groups else "row by row"
         title = f"{self.model.target}, {self.model.rows} rows, {self.folds} folds {held}"
         columns = ("model", "MAPE %", "±", f"RMSE {self.model.unit}".strip(), "±", "in 90 %")
@@ -66,7 +66,7 @@ class Fit(NamedTuple):
 class Evaluation(NamedTuple):
     """A saved model held against a table. outside: the lines beyond what it was fitted on, with the features."""
 
-    model: "PowerModel"
+    model: "Model"
     rows: int
     mape: float
     rmse: float
@@ -77,7 +77,7 @@ class Evaluation(NamedTuple):
         """{"model", "target", "unit", "rows", "mape", "rmse", "coverage", "extrapolated": [{"line", "features"}]}."""
         lines = [{"line": line, "features": list(names)} for line, names in self.outside.items()]
         return {
-            "model": self.model.regressor.name,
+            "model": self.model.name,
             "target": self.model.target,
             "unit": self.model.unit or None,
             "rows": self.rows,
@@ -96,7 +96,7 @@ class Evaluation(NamedTuple):
         return stack([made], [*notes[:NAMED], *more])
 
 
-def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "PowerModel"]) -> dict[str, Any]:
+def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> dict[str, Any]:
     """{"models": [{"name", "summary"}], "saved": [{"file", "model", "target", "unit", "features", "rows"}]}."""
     return {
         "models": [{"name": name, "summary": summary} for name, summary in summaries.items()],
@@ -104,7 +104,7 @@ def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "PowerModel"]) 
     }
 
 
-def kinds(summaries: Mapping[str, str], saved: Mapping[str, "PowerModel"]) -> RenderableType:
+def kinds(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> RenderableType:
     """The kinds of models, or those in files where there are any."""
     if saved:
         made = table("saved models", ("file", "what it is"), left=("file", "what it is"))
@@ -117,10 +117,10 @@ def kinds(summaries: Mapping[str, str], saved: Mapping[str, "PowerModel"]) -> Re
     return made
 
 
-def _saved(file: str, model: "PowerModel") -> dict[str, Any]:
+def _saved(file: str, model: "Model") -> dict[str, Any]:
     return {
         "file": file,
-        "model": model.regressor.name,
+        "model": model.name,
         "target": model.target,
         "unit": model.unit or None,
         "features": list(model.features),

@@ -2,6 +2,7 @@
 
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from profilers.flaws import REPEATS_S, WHOLE_WATTS_S
 from profilers.tree import Unavailable
 
 
@@ -10,12 +11,16 @@ class Sensor:
 
     covers: ``wall``, ``board`` and ``module`` are totals that hold everything else on the device; ``cpu`` (a
     package and its memory) and ``gpu`` do not overlap and may be added; a ``rail`` belongs to no sum.
+
+    patience_s, whole_watts_s: for how long it may repeat one value, and one without decimals; see ``profilers.flaws``.
     """
 
     name = ""
     covers = ""
     counts_joules = False
     emulated = False
+    patience_s = REPEATS_S
+    whole_watts_s = WHOLE_WATTS_S
 
     @property
     def source(self):

@@ -1,7 +1,7 @@
 """A laptop's batteries while it runs on them: what they give is what the whole machine takes, its display included.
 
 /sys/class/power_supply/*/ with type Battery: power_now in uW, or current_now in uA times voltage_now in uV; some
-drivers count current out of the battery as negative. Most firmware renews these every few seconds only. A battery may
+drivers count current out of the battery as negative. Most firmware renews these seldom. A battery may
 help out a weak supply of type Mains: its watts are then not those of the machine.
 """
 
@@ -18,6 +18,7 @@ class Batteries(Sensor):
 
     name = "battery"
     covers = "board"
+    patience_s = 60.0
 
     def __init__(self, tree, folders, mains):
         # type: (Tree, Sequence[str], Sequence[str]) -> None

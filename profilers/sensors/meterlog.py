@@ -60,6 +60,7 @@ class MeterLog(Sensor):
     """Watts out of a log. offset_s: how far the meter's clock is ahead of the device's."""
 
     covers = "wall"
+    whole_watts_s = math.inf  # many meters resolve a watt only
 
     def __init__(self, path, column, offset_s, emulated):
         # type: (str, Optional[str], float, bool) -> None

@@ -7,6 +7,7 @@ measurement of minutes uses.
 import functools
 import http.client
 import json
+import math
 from typing import Any, Callable, NamedTuple
 
 from profilers.sensors.base import METER
@@ -52,11 +53,17 @@ KINDS = {"shelly": Kind("/rpc/Switch.GetStatus?id=0", parse_shelly),
          "tasmota": Kind("/cm?cmnd=Status%208", parse_tasmota)}
 
 
+class Plug(Polled):
+    """What goes through a plug. Tasmota's tell whole watts unless they are set otherwise."""
+
+    whole_watts_s = math.inf
+
+
 def plug(kind, address, emulated):
-    # type: (str, str, bool) -> Polled
+    # type: (str, str, bool) -> Plug
     """A sensor of what goes through a plug. kind: of KINDS; address: ``host`` or ``host:port``."""
     poller = Poller(functools.partial(ask, address, KINDS[kind]))
-    return Polled("%s%s:%s" % (METER, kind, address), "wall", poller, float, emulated)
+    return Plug("%s%s:%s" % (METER, kind, address), "wall", poller, float, emulated)
 
 
 def ask(address, kind):

@@ -77,12 +77,14 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
         measure(device(tmp_path), ["no-such-program"], None, silent)
 
 
-def test_joules_above_idle_need_the_same_parts_of_the_device() -> None:
+def test_joules_above_idle_need_the_same_source_and_parts_of_the_device() -> None:
     whole, part = Provenance("sensor", ("board",)), Provenance("sensor", ("cpu",))
     found = Measured("a", ("x",), 0, 10.0, Reading(30.0, 0.01, whole), Reading(10.0, None, whole), ())
     assert (found.energy_j, found.above_idle_j) == (300.0, 200.0)
     assert found.uncertainty == pytest.approx(0.0196, rel=0.01)
     assert found._replace(idle=Reading(10.0, None, part)).above_idle_j is None
+    written = Provenance("nameplate", ("board",))
+    assert found._replace(idle=Reading(10.0, None, written)).above_idle_j is None
 
 
 def test_why_idle_watts_are_unknown_is_shown_and_either_s_emulation() -> None:

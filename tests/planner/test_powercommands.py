@@ -67,7 +67,7 @@ def test_fit_compares_all_kinds_and_saves_the_best(planner: Planner) -> None:
     write("data.csv")
     found = planner("fit", "data.csv", "--target", "average_power", "--folds", "3", "--json").data()
     rows = {each["name"]: each for each in found["models"]}
-    assert set(rows) == {"linear", "ridge", "nonnegative", "physical", "trees", "boosted", "gp", "blend"}
+    assert set(rows) == {"nameplate", "linear", "ridge", "nonnegative", "physical", "trees", "boosted", "gp", "blend"}
     assert "power limits" in found["unsuitable"]["saturation"]
     assert found["chosen"] == min(rows, key=lambda name: rows[name]["mape"])
     assert set(rows["linear"]) == {"name", "mape", "mape_stdev", "rmse", "rmse_stdev", "coverage"}
@@ -127,10 +127,25 @@ def test_evaluate_holds_a_model_against_other_rows(planner: Planner) -> None:
     assert "line 2: outside of what was fitted: core_frequency" in shown.out
 
 
+def test_a_transfer_is_fitted_to_runs_that_have_references(planner: Planner) -> None:
+    table, _ = limited(noise=0.01)
+    lines = [",".join(table.names), *(",".join(map(str, row)) for row in zip(*table.columns.values(), strict=True))]
+    Path("runs.csv").write_text("\n".join(lines) + "\n")
+    arguments = ("runs.csv", "--target", "time_per_epoch", "--group", "network", "--reference", "batch_size")
+    found = planner("fit", *arguments, "--json").data()
+    assert (found["chosen"], found["groups"], found["folds"]) == ("transfer", ["network"], 8)
+    assert found["features"] == ["power_limit", "average_power of the reference", "time_per_epoch of the reference"]
+    assert found["models"][0]["mape"] < 6
+    assert "time_per_epoch [s] by transfer, 48 rows" in planner("models", found["saved"]).out
+    held = planner("evaluate", found["saved"], "runs.csv", "--json").data()
+    assert (held["model"], held["rows"], held["extrapolated"]) == ("transfer", 8 * 6 * 5, [])
+    assert held["mape"] < 6 and held["coverage"] > 0.8
+
+
 def test_models_are_listed_and_described(planner: Planner) -> None:
     from power_models.registry import MODELS
 
-    assert [each["name"] for each in planner("models", "--json").data()["models"]] == list(MODELS)
+    assert [each["name"] for each in planner("models", "--json").data()["models"]] == [*MODELS, "transfer"]
     assert "the paper's Eq. 1" in planner("models").out
     write("data.csv")
     planner("fit", "data.csv", "--target", "average_power", *FEWEST)
@@ -154,6 +169,8 @@ def test_models_are_listed_and_described(planner: Planner) -> None:
         (("data.csv", "--target", "average_power", "--group", "nothing"), "1 groups cannot be divided into 2 folds"),
         (("data.csv", "--target", "average_power", "--group", "program", "--folds", "4"), "3 groups cannot be divided"),
         (("data.csv", "--target", "average_power", "--model", "magic"), "--model magic: known are auto, linear"),
+        (("data.csv", "--target", "average_power", "--reference", "program"), "--reference needs --group"),
+        (("data.csv", "--target", "average_power", "--group", "program", "--reference", "busy"), "of power limits"),
         (("data.csv", "--target", "average_power", "--features", "average_power"), "is the target itself"),
         (("data.csv", "--target", "average_power", "--features", "nothing"), "no column changes"),
         (("data.csv", "--target", "average_power", "--model", "saturation"), "no column of power limits"),

@@ -12,10 +12,10 @@ def counters(rows: int = 60, seed: int = 0) -> tuple[Table, Target]:
     return _programs(clock, busy), Target("average_power", 20 + 60 * busy * clock + 40 * busy * clock**3)
 
 
-def added(rows: int = 60, seed: int = 0) -> tuple[Table, Target]:
-    """Watts of a linear law, 20 + 30 f + 60 u, of the same programs."""
+def added(rows: int = 60, seed: int = 0, clock_w: float = 30.0) -> tuple[Table, Target]:
+    """Watts of a linear law, 20 + clock_w f + 60 u, of the same programs."""
     clock, busy = _drawn(rows, seed)
-    return _programs(clock, busy), Target("average_power", 20 + 30 * clock + 60 * busy)
+    return _programs(clock, busy), Target("average_power", 20 + clock_w * clock + 60 * busy)
 
 
 def _drawn(rows: int, seed: int) -> tuple[Floats, Floats]:

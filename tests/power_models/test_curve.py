@@ -29,3 +29,10 @@ def test_the_curve_and_the_demands_are_found_again() -> None:
     demands = found.demands(limits, watts, series)
     assert found.watts(demands[series], limits) == pytest.approx(watts, abs=0.01)
     assert demands == pytest.approx(true, abs=0.06)
+
+
+@given(st.floats(30, 500), st.floats(50, 400))
+def test_the_slope_is_what_a_small_step_of_the_demand_does(demand_w: float, limit_w: float) -> None:
+    demand, limit = np.array(np.log(demand_w)), np.array(np.log(limit_w))
+    step = (CURVE.watts(demand + 1e-4, limit) - CURVE.watts(demand - 1e-4, limit)) / 2e-4
+    assert CURVE.slope(demand, limit) == pytest.approx(step, abs=1e-5)

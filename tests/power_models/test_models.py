@@ -25,7 +25,7 @@ from power_models.trees import Trees
 from tests.power_models.made import added, counters, limited
 
 #: Kinds that are straight lines in every counter.
-STRAIGHT = ("linear", "ridge", "nonnegative")
+STRAIGHT = ("nameplate", "linear", "ridge", "nonnegative")
 
 
 def example(name: str) -> tuple[Table, Target]:
@@ -33,6 +33,8 @@ def example(name: str) -> tuple[Table, Target]:
     if name == "saturation":
         table, target = limited()
         return table.only(["network", "power_limit"]), target
+    if name == "nameplate":
+        return added(clock_w=0.0)
     return added() if name in STRAIGHT else counters()
 
 
@@ -205,6 +207,7 @@ def test_a_model_file_is_json_and_says_what_it_holds(tmp_path: Path) -> None:
         (lambda text: text.replace('"intercept": ', '"intercept": "x", "was": '), "damaged"),
         (lambda text: text.replace('"weights": [', '"weights": [1.0, '), "damaged"),
         (lambda text: text.replace('"width": 0.1', '"width": NaN'), "NaN is no number"),
+        (lambda text: text.replace('"about": {', '"about": {"mape": 1e999'), "1e999 is no number"),
         (lambda text: "[" * 100_000, "no power model"),
     ],
 )

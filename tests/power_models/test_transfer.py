@@ -1,35 +1,58 @@
-import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from power_models.base import Target
-from power_models.transfer import Columns, Transfer, pairs
+from power_models.base import Target, Unsuitable
+from power_models.modelfile import load, save
+from power_models.ratio import pairs
+from power_models.table import Table
+from power_models.transfer import Columns, Transfer, held_out
 from tests.power_models.made import limited
 
-NAMES = Columns("power_limit", "average_power")
+NAMES = Columns("power_limit", "average_power", ("network",), ("network",))
+
+
+def fitted(table: Table, name: str = "average_power", names: Columns = NAMES) -> Transfer:
+    target = Target(name, table.numbers(name))
+    return Transfer.fit(table, target, names, held_out(table, target, names))
 
 
 @pytest.mark.parametrize("name", ["average_power", "time_per_epoch"])
-def test_one_reference_run_tells_the_others(name: str) -> None:
+def test_one_reference_run_tells_the_others(name: str, tmp_path: Path) -> None:
     table, _ = limited()
     values = table.numbers(name)
     new = table.columns["network"] == "n4"
     known, rows = np.flatnonzero(~new), np.flatnonzero(new)
-    model = Transfer.fit(table.take(known), Target(name, values[known]), ["network"], ["network"], NAMES)
+    model = fitted(table.take(known), name)
     reference = rows[table.numbers("power_limit")[rows] == 250]
     found = model.predict(table.take(reference), table.take(rows))
     assert np.abs(found.values / values[rows] - 1).mean() < 0.03
     assert ((found.low <= values[rows]) & (values[rows] <= found.high)).mean() >= 0.8
-    again = Transfer.from_json(json.loads(json.dumps(model.to_json())))
+    save(model, tmp_path / "transfer.json")
+    again = load(tmp_path / "transfer.json")
+    assert isinstance(again, Transfer)
     assert np.array_equal(again.predict(table.take(reference), table.take(rows)).values, found.values)
+    assert (again.describe(), again.columns) == (model.describe(), NAMES)
+    assert model.describe().endswith("by transfer, 42 rows: from one run of the same network at another power_limit")
 
 
-def test_what_is_wanted_needs_no_measurement() -> None:
-    table, target = limited()
-    model = Transfer.fit(table, target, ["network"], ["network"], NAMES)
-    wanted = table.take(np.arange(6)).only(["power_limit"])
-    assert len(model.predict(table.take(np.arange(1)), wanted).values) == 6
+def test_what_is_wanted_needs_no_measurement_and_lies_in_the_range_that_was_seen() -> None:
+    table, _ = limited()
+    model = fitted(table)
+    wanted = Table.of({"power_limit": [100, 150, 400]})
+    found = model.predict(table.take(np.arange(1)), wanted)
+    assert len(found.values) == 3
+    assert found.extrapolated == [(), (), ("power_limit",)]
+
+
+def test_runs_of_one_job_are_references_of_each_other() -> None:
+    table, _ = limited()
+    reference, wanted = fitted(table).pairs(table.take(np.arange(12)))
+    assert len(reference) == 2 * 6 * 5
+    assert (reference != wanted).all() and (reference // 6 == wanted // 6).all()
+    with pytest.raises(ValueError, match="no two rows agree in network"):
+        fitted(table).pairs(table.take(np.arange(0, 48, 6)))
 
 
 def test_pairs_are_of_one_job_both_ways() -> None:
@@ -40,20 +63,29 @@ def test_pairs_are_of_one_job_both_ways() -> None:
     assert len(pairs(np.zeros(200, dtype=np.intp), most=100)[0]) == 100
 
 
+def test_columns_are_known_by_their_names() -> None:
+    table, _ = limited()
+    assert Columns.found(table, "average_power", ("batch_size",), ("network",)) == Columns(
+        "power_limit", "average_power", ("network", "batch_size"), ("network",)
+    )
+    assert Columns.found(table, "time_per_epoch", (), ("network",)).watts == "average_power"
+    with pytest.raises(Unsuitable, match="a column of power limits"):
+        Columns.found(table.only(["network", "average_power"]), "average_power", (), ("network",))
+
+
 def test_settings_above_zero_are_needed() -> None:
-    table, target = limited()
+    table, _ = limited()
     with pytest.raises(ValueError, match="network: a transfer needs numbers above zero"):
-        Transfer.fit(table, target, ["network"], ["network"], Columns("power_limit", "average_power", ("network",)))
+        fitted(table, names=NAMES._replace(settings=("network",)))
 
 
 def test_references_are_one_or_one_for_each_wanted_run() -> None:
-    table, target = limited()
-    model = Transfer.fit(table, target, ["network"], ["network"], NAMES)
+    table, _ = limited()
     with pytest.raises(ValueError, match="2 reference runs for 6 wanted"):
-        model.predict(table.take(np.arange(2)), table.take(np.arange(6)))
+        fitted(table).predict(table.take(np.arange(2)), table.take(np.arange(6)))
 
 
 def test_runs_that_are_all_of_another_job_teach_nothing() -> None:
-    table, target = limited()
+    table, _ = limited()
     with pytest.raises(ValueError, match="no two runs are of one job"):
-        Transfer.fit(table, target, ["network", "power_limit"], ["network"], NAMES)
+        fitted(table, names=NAMES._replace(job=("network", "power_limit")))

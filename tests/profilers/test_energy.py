@@ -23,10 +23,10 @@ def test_a_counter_s_readings_that_follow_each_other_too_closely_tell_no_watts()
 
 
 def test_a_log_begins_where_the_window_does():
-    found = energy.from_begin(10.0, [8.0, 9.0, 11.0, 12.0], [1.0, 2.0, 4.0, 8.0])
+    found = energy.from_begin(10.0, [(8.0, 1.0), (9.0, 2.0), (11.0, 4.0), (12.0, 8.0)])
     assert found == [(10.0, 3.0), (11.0, 4.0), (12.0, 8.0)]
-    assert energy.from_begin(10.0, [11.0, 12.0], [4.0, 8.0]) == [(11.0, 4.0), (12.0, 8.0)]
-    assert energy.from_begin(10.0, [8.0, 9.0], [1.0, 2.0]) == []
+    assert energy.from_begin(10.0, [(11.0, 4.0), (12.0, 8.0)]) == [(11.0, 4.0), (12.0, 8.0)]
+    assert energy.from_begin(10.0, [(8.0, 1.0), (9.0, 2.0)]) == []
 
 
 def test_gaps_are_longer_than_a_second_and_than_five_periods():

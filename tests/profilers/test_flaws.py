@@ -1,5 +1,7 @@
 """What speaks against a sensor, and what does not: honest ones, coarse and fine, pass."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,6 +44,11 @@ def test_one_value_is_none_if_it_is_seldom_read_or_for_a_short_time_only():
 def test_whole_watts_may_repeat_for_half_a_minute():
     assert judged([5.0] * 290) is None
     assert judged([5.0] * 310).startswith("it repeats one value: 5 W")
+
+
+def test_a_meter_of_whole_watts_may_repeat_one_for_ever_and_a_fraction_no_longer_than_others():
+    assert flaw(at([5.0] * 9000), [5.0] * 9000, False, whole_watts_s=math.inf) is None
+    assert flaw(at([5.1] * 40), [5.1] * 40, False, whole_watts_s=math.inf).startswith("it repeats one value: 5.1 W")
 
 
 def test_a_sensor_that_is_known_to_be_slow_may_repeat_itself():

@@ -8,6 +8,7 @@ from profilers import counters, records
 from profilers.energy import Span
 from profilers.sampling import COST, LONGEST_S, Pace, Sampler, listen, power
 from profilers.sensors.base import Sensor
+from profilers.sensors.battery import Batteries
 from profilers.series import Series
 from profilers.tree import Unavailable
 
@@ -101,7 +102,7 @@ def test_a_sensor_that_gets_stuck_is_flagged_whatever_it_said_before():
 
 def test_a_battery_may_repeat_itself_for_a_minute():
     battery = Meter()
-    battery.name = "battery"
+    battery.patience_s = Batteries.patience_s
     assert said([(index / 2.0, 7.31) for index in range(100)], battery, period_s=0.5).watts == pytest.approx(7.31)
     flagged = said([(index / 2.0, 7.31) for index in range(130)], battery, period_s=0.5)
     assert flagged.reason.startswith("it repeats one value")
@@ -144,6 +145,21 @@ def test_a_sensor_with_a_log_of_its_own_is_read_from_there():
     assert (empty.watts, empty.reason) == (None, "its log holds nothing of this window")
     few = listen(Meter(log=([], [])), series([(10.0, 1.0), (11.0, 1.0)], failures=1), span)
     assert power(Meter(), few, span).reason == "1 of 3 reads failed: bus error"
+
+
+def test_a_flaw_in_a_sensor_s_own_log_that_is_longer_than_a_window_shows_over_several():
+    stuck = Meter(log=([float(second) for second in range(40)], [4.2] * 40))
+    span = Span(30.0, 39.0, 0.1)
+    heard = listen(stuck, series([(30.0, 4.2), (39.0, 4.2)]), span)
+    assert (heard.times_s[0], len(heard.values)) == (30.0, 10 + 1)
+    assert power(stuck, heard, span).reason.startswith("it repeats one value: 4.2 W in each of 41 reads over 39.0 s")
+    moving = Meter(log=([float(second) for second in range(40)], [4.1] + [4.2] * 39))
+    assert power(moving, listen(moving, series([(30.0, 4.2), (39.0, 4.2)]), span), span).watts == pytest.approx(4.2)
+
+
+def test_a_sample_long_before_a_window_says_nothing_of_its_begin():
+    polled, span = series([(30.0, 1.0), (32.0, 1.0)]), Span(30.0, 32.0, 0.1)
+    assert listen(Meter(log=([10.0, 31.0, 32.0], [4.0, 7.0, 9.0])), polled, span).times_s == [31.0, 32.0]
 
 
 def test_a_sensor_that_mostly_fails_is_not_used_whatever_its_log_holds():
