@@ -45,15 +45,15 @@ def validated(
     for kind, held_out in found.held_out.items():
         scores = held_out.scores()
         rows.append(
-            row(name, f"{', '.join(by)}: {len(held)} folds", f"{kind} (chosen)" if kind == best else kind, wanted)
+            row(name, target, f"{', '.join(by)}: {len(held)} folds", f"{kind}{' (chosen)' * (kind == best)}", wanted)
             | {"MAPE %": scores.mape, "± folds": scores.mape_stdev, "in 90 %": scores.coverage}
         )
     return rows
 
 
-def row(data: str, held_out: str, model: str, wanted: str) -> dict[str, Any]:
+def row(data: str, target: str, held_out: str, model: str, wanted: str) -> dict[str, Any]:
     """What every row begins with."""
-    return {"data": data, "held out": held_out, "model": model, "wanted": wanted}
+    return {"data": data, "target": target, "held out": held_out, "model": model, "wanted": wanted}
 
 
 def report(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -44,9 +44,9 @@ def transferred(file: CsvFile, target: str, by: Names, job: Names, out: Path) ->
     """
     table, wanted = file.table(), Target(target, file.positive(target))
     names = transfer.Columns.found(table, target, job, by)
-    held = transfer.held_out(table, wanted, names)
-    folds = len(np.unique(held.fold))
-    model = transfer.Transfer.fit(table, wanted, names, held, _about(held, by, folds))
+    tried = transfer.tried(table, wanted, names)
+    held, folds = tried.held_out, len(np.unique(tried.held_out.fold))
+    model = transfer.Transfer.fit(table, wanted, names, tried, _about(held, by, folds))
     choice = Choice((names.limit, *(f"{name} of the reference" for name in dict.fromkeys((names.watts, target)))), {})
     return Fit([held.scores()], {}, choice, by, folds, model, out)
 

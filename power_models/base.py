@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -111,6 +111,12 @@ class Range(NamedTuple):
         return [bool(x) for x in ~((values >= self.least - slack) & (values <= self.greatest + slack))]
 
 
+def outside(ranges: Iterable[Range], table: Table) -> list[tuple[str, ...]]:
+    """For each row the features in which it lies outside of their ranges."""
+    flags = [(each.name, each.outside(table)) for each in ranges]
+    return [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
+
+
 class Prediction(NamedTuple):
     """Values with their intervals, and for each row the features in which it lies outside of what was fitted on."""
 
@@ -179,9 +185,7 @@ class PowerModel:
         """
         values, spread = self.guess(table)
         factor = np.exp(self.width * spread)
-        outside = [(each.name, each.outside(table)) for each in self.ranges]
-        flags = [tuple(name for name, flag in outside if flag[row]) for row in range(table.rows)]
-        return Prediction(values, values / factor, values * factor, flags)
+        return Prediction(values, values / factor, values * factor, outside(self.ranges, table))
 
     def describe(self) -> str:
         """The model in a line: its kind, what it learned, and from how many rows."""

@@ -50,6 +50,10 @@ class Forest:
             node[inner] = np.where(below, self.left[at], self.right[at])
         return np.asarray(self.value[node], dtype=np.float64)
 
+    def mean(self, matrix: Floats) -> Floats:
+        """The mean over trees for each row."""
+        return np.asarray(self.leaves(matrix).mean(axis=0), dtype=np.float64)
+
     def to_json(self) -> dict[str, Any]:
         names = ("roots", "feature", "threshold", "left", "right", "value")
         return {name: getattr(self, name).tolist() for name in names}

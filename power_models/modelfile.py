@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from power_models.base import LEVEL, PowerModel, Range
+from power_models.forest import Forest
 from power_models.ratio import Ratio
 from power_models.registry import MODELS
 from power_models.table import Table
@@ -62,7 +63,8 @@ def to_json(model: Model) -> dict[str, Any]:
         "about": dict(model.about),
     }
     if isinstance(model, Transfer):
-        return {**data, "columns": model.columns._asdict(), "fitted": model.ratio.to_json()}
+        fitted = {"fitted": model.ratio.to_json(), "spread": model.spread.to_json()}
+        return {**data, "columns": model.columns._asdict(), **fitted}
     spans = {"least": model.least, "greatest": model.greatest}
     return {**data, "target": {**target, **spans}, "fitted": model.regressor.to_json()}
 
@@ -75,7 +77,8 @@ def from_json(data: Mapping[str, Any]) -> Model:
     ranges = tuple(_range_from_json(each) for each in data["features"])
     half = math.nan if width is None else float(width)
     if data["model"] == Transfer.name:
-        return Transfer(name, _columns(data["columns"]), Ratio.from_json(data["fitted"]), ranges, rows, half, about)
+        ratio, spread = Ratio.from_json(data["fitted"]), Forest.from_json(data["spread"])
+        return Transfer(name, _columns(data["columns"]), ratio, spread, ranges, rows, half, about)
     regressor = MODELS[data["model"]].from_json(data["fitted"])
     return PowerModel(
         regressor, name, float(target["least"]), float(target["greatest"]), ranges, rows, half, about

@@ -60,6 +60,13 @@ class Step(NamedTuple):
     told: Floats
 
 
+class Between(NamedTuple):
+    """log(wanted / reference), and where each pair lies: (pairs, inputs)."""
+
+    logs: Floats
+    inputs: Floats
+
+
 @dataclass(frozen=True)
 class Ratio:
     """log(wanted / reference) of one target. top: the greatest limit (log); of_watts: whether the target is the watts.
@@ -91,11 +98,11 @@ class Ratio:
         trees = ExtraTreesRegressor(**OPTIONS).fit(step.inputs, left - step.linear @ weights)
         return cls(curve, top, of_watts, weights, Forest.of(trees.estimators_))
 
-    def between(self, reference: Runs, wanted: Runs) -> Floats:
-        """log(wanted / reference), pair by pair. The wanted runs' watts are not looked at."""
+    def between(self, reference: Runs, wanted: Runs) -> Between:
+        """Pair by pair. The wanted runs' watts are not looked at."""
         step = _step(self.curve, self.top, self.of_watts, reference, wanted)
-        left = step.linear @ self.weights + self.forest.leaves(step.inputs).mean(axis=0)
-        return np.asarray(step.known + left, dtype=np.float64)
+        logs = step.known + step.linear @ self.weights + self.forest.mean(step.inputs)
+        return Between(np.asarray(logs, dtype=np.float64), step.inputs)
 
     def to_json(self) -> dict[str, Any]:
         data = {"corner": self.curve.corner._asdict(), "top": self.top, "of_watts": self.of_watts}

@@ -78,7 +78,7 @@ class Saturation(Regressor):
     def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
         """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""
         mean, stdev = self.demand.predict(matrix)
-        mean = (mean + self.forest.leaves(matrix).mean(axis=0)) / 2
+        mean = (mean + self.forest.mean(matrix)) / 2
         same = np.all(np.abs(matrix[:, None, :] - self.known[None, :, :]) < 1e-9, axis=2)
         seen = same.any(axis=1)
         return np.where(seen, self.demands[same.argmax(axis=1)], mean), np.where(seen, 0.0, stdev)

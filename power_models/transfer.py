@@ -11,10 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from power_models import columns
-from power_models.base import Prediction, Range, Target, Unsuitable
+from power_models.base import Prediction, Range, Target, Unsuitable, outside
 from power_models.evaluate import HeldOut, folds, width
+from power_models.forest import Forest
 from power_models.ratio import Ratio, Runs, pairs
-from power_models.table import Ints, Table
+from power_models.table import Floats, Ints, Table
+
+#: The forest of errors: large leaves, for it is how far pairs are off that it tells, not where to.
+SPREAD = {"n_estimators": 100, "min_samples_leaf": 50, "random_state": 0}
+#: Pairs are taken to be off by this at least, as a logarithm.
+LEAST_SPREAD = 1e-6
 
 
 class Columns(NamedTuple):
@@ -50,7 +56,10 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class Transfer:
-    """A ``ratio`` of one target with the ranges it holds in. ``width``: half its 90 % interval, as a logarithm."""
+    """A ``ratio`` of one target with the ranges it holds in.
+
+    Half its 90 % interval is, as a logarithm, ``width`` times what ``spread`` says of pairs like this one.
+    """
 
     name = "transfer"
     summary = "from one reference run of the same job, by power limit"
@@ -58,6 +67,7 @@ class Transfer:
     target: str
     columns: Columns
     ratio: Ratio
+    spread: Forest
     ranges: tuple[Range, ...]
     rows: int
     width: float
@@ -65,16 +75,17 @@ class Transfer:
 
     @classmethod
     def fit(
-        cls, table: Table, target: Target, names: Columns, held_out: HeldOut, about: Mapping[str, Any] | None = None
+        cls, table: Table, target: Target, names: Columns, tried: "Tried", about: Mapping[str, Any] | None = None
     ) -> "Transfer":
-        """Learn from all pairs of runs of one job; held_out: what the interval's width comes from.
+        """Learn from all pairs of runs of one job; tried: what its interval comes from, see ``tried``.
 
         Raises ValueError for columns that are missing or not above zero, and where no two runs are of one job.
         """
         runs = Runs.of(table, names.limit, names.watts, names.settings)
         ratio = Ratio.fit(runs, target.logs, table.keys(names.job), target.name == names.watts)
         seen = tuple(Range.of(name, table.numbers(name)) for name in (names.limit, *names.settings))
-        return cls(target.name, names, ratio, seen, table.rows, width(held_out.misses), about or {})
+        half = width(tried.held_out.misses)
+        return cls(target.name, names, ratio, tried.spread, seen, table.rows, half, about or {})
 
     @property
     def unit(self) -> str:
@@ -103,11 +114,10 @@ class Transfer:
         limit, watts, settings = self.columns.limit, self.columns.watts, self.columns.settings
         before = reference.take(rows)
         unknown = Table({**wanted.columns, watts: np.ones(wanted.rows)})
-        ratio = self.ratio.between(Runs.of(before, limit, watts, settings), Runs.of(unknown, limit, watts, settings))
-        values = before.only([self.target]).numbers(self.target) * np.exp(ratio)
-        outside = [(each.name, each.outside(wanted)) for each in self.ranges]
-        flags = [tuple(name for name, flag in outside if flag[row]) for row in range(wanted.rows)]
-        return Prediction(values, values / np.exp(self.width), values * np.exp(self.width), flags)
+        step = self.ratio.between(Runs.of(before, limit, watts, settings), Runs.of(unknown, limit, watts, settings))
+        values = before.only([self.target]).numbers(self.target) * np.exp(step.logs)
+        factor = np.exp(self.width * _spread(self.spread, step.inputs))
+        return Prediction(values, values / factor, values * factor, outside(self.ranges, wanted))
 
     def describe(self) -> str:
         """The model in a line."""
@@ -116,22 +126,44 @@ class Transfer:
         return f"{of} by {self.name}, {self.rows} rows: from one run of the same {job} at another {self.columns.limit}"
 
 
-def held_out(table: Table, target: Target, names: Columns) -> HeldOut:
-    """Pairs of runs of workloads that a ratio was fitted without: what each was, and what was predicted for it.
+class Tried(NamedTuple):
+    """What a ratio was off by at workloads that it was fitted without, and how far pairs like them are off."""
 
-    Raises ValueError for columns that are missing or not above zero, for less than two workloads, and where no two runs
-    are of one job.
+    held_out: HeldOut
+    spread: Forest
+
+
+def tried(table: Table, target: Target, names: Columns) -> Tried:
+    """Every two runs of one job, predicted by a ratio of the other workloads.
+
+    Each one's spread is what a forest says that has not seen its workload either. Raises ValueError for columns that
+    are missing or not above zero, for less than two workloads, and where no two runs are of one job.
     """
     runs, jobs = Runs.of(table, names.limit, names.watts, names.settings), table.keys(names.job)
-    actual, predicted, fold = [], [], []
-    for number, rows in enumerate(folds(table.keys(names.workload))):
+    found: list[tuple[Floats, Floats, Floats]] = []
+    for rows in folds(table.keys(names.workload)):
         rest = np.setdiff1d(np.arange(table.rows), rows)
         ratio = Ratio.fit(runs.take(rest), target.logs[rest], jobs[rest], target.name == names.watts)
         first, second = (rows[side] for side in pairs(jobs[rows]))
-        actual.append(target.values[second])
-        predicted.append(target.values[first] * np.exp(ratio.between(runs.take(first), runs.take(second))))
-        fold.append(np.full(len(first), number))
-    values = np.concatenate(actual)
-    if not len(values):
-        raise ValueError("no two runs are of one job: there is nothing to learn a transfer from")
-    return HeldOut(Transfer.name, values, np.concatenate(predicted), np.ones(len(values)), np.concatenate(fold))
+        if not len(first):
+            continue
+        step = ratio.between(runs.take(first), runs.take(second))
+        found.append((step.inputs, target.values[second], target.values[first] * np.exp(step.logs)))
+    inputs, actual, predicted = (np.concatenate(part) for part in zip(*found, strict=True))
+    fold = np.repeat(np.arange(len(found)), [len(part[0]) for part in found])
+    misses = np.abs(np.log(actual / predicted))
+    spread = np.empty(len(misses))
+    for each in range(len(found)):
+        unseen = _errors(inputs[fold != each], misses[fold != each])
+        spread[fold == each] = _spread(unseen, inputs[fold == each])
+    return Tried(HeldOut(Transfer.name, actual, predicted, spread, fold), _errors(inputs, misses))
+
+
+def _errors(inputs: Floats, misses: Floats) -> Forest:
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    return Forest.of(ExtraTreesRegressor(**SPREAD).fit(inputs, misses).estimators_)
+
+
+def _spread(errors: Forest, inputs: Floats) -> Floats:
+    return np.maximum(errors.mean(inputs), LEAST_SPREAD)

@@ -34,7 +34,7 @@ class Trees(Regressor):
         return cls(encoder, Forest.of(found.estimators_))
 
     def predict(self, table: Table) -> Guess:
-        return Guess.even(np.exp(self.forest.leaves(self.encoder.matrix(table)).mean(axis=0)))
+        return Guess.even(np.exp(self.forest.mean(self.encoder.matrix(table))))
 
     def describe(self) -> str:
         return f"{len(self.forest.roots)} trees, {len(self.forest.value)} nodes, {len(self.encoder.names)} columns"

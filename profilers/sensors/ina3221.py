@@ -9,7 +9,7 @@ The rule: only totals are reported where there is one, so that nothing is counte
   Xavier NX, Orin NX and Nano) the module.
 - AGX modules have two inputs and no such rail. The high-voltage input feeds the shunts of GPU, CPU, SOC, CV and
   VDDRQ (AGX Xavier) or VDD_GPU_SOC and VDD_CPU_CV (AGX Orin), the other one the 5 V rail. Their sum is the module.
-- VDDQ_VDD2_1V8AO (AGX Orin) is left out of it: it is fed by VIN_SYS_5V0 and so already in there.
+- VDDQ_VDD2_1V8AO (AGX Orin) is left out of it: VIN_SYS_5V0 feeds and includes it. Adding all rails counts it twice.
 - Rails of an unknown board are reported one by one and belong to no sum.
 
 AGX Xavier's shunts are as in NVIDIA's design guide (DG-09840, power monitor). AGX Orin's are as reported on NVIDIA's

@@ -7,7 +7,7 @@ from power_models.base import Target, Unsuitable
 from power_models.modelfile import load, save
 from power_models.ratio import pairs
 from power_models.table import Table
-from power_models.transfer import Columns, Transfer, held_out
+from power_models.transfer import Columns, Transfer, tried
 from tests.power_models.made import limited
 
 NAMES = Columns("power_limit", "average_power", ("network",), ("network",))
@@ -15,7 +15,7 @@ NAMES = Columns("power_limit", "average_power", ("network",), ("network",))
 
 def fitted(table: Table, name: str = "average_power", names: Columns = NAMES) -> Transfer:
     target = Target(name, table.numbers(name))
-    return Transfer.fit(table, target, names, held_out(table, target, names))
+    return Transfer.fit(table, target, names, tried(table, target, names))
 
 
 @pytest.mark.parametrize("name", ["average_power", "time_per_epoch"])
