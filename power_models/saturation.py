@@ -2,7 +2,7 @@
 
 Three parts: the ``curve`` of a limit, shared by all; a demand for each configuration (every feature but the limit), for
 one that was never seen the mean of a Gaussian process and of extra-trees, which err on different sides at the ends of
-what was seen; and a Gaussian process of what the curve leaves over.
+what was seen, both of the logarithm of the watts above idle; and a Gaussian process of what the curve leaves over.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,8 @@ from power_models.table import Floats, Ints, Table
 FEWEST_ROWS = 2.5
 #: Logarithms of watts over their usual standard deviation, as the Gaussian process expects its inputs.
 STRETCH = 4.0
+#: Share of the least demand that is taken to be drawn by a device that idles.
+IDLE = 0.8
 OPTIONS = {"n_estimators": 100, "max_features": 0.6, "random_state": 0}
 
 
@@ -39,7 +41,8 @@ class Saturation(Regressor):
     curve: Curve
     known: Floats
     demands: Floats
-    demand: Process
+    idle_w: float
+    above: Process
     forest: Forest
     rest: Process
 
@@ -60,11 +63,13 @@ class Saturation(Regressor):
         limits = np.log(table.numbers(limit))
         curve = Curve.fit(limits, target.logs, series)
         demands = curve.demands(limits, target.logs, series)
-        demand = Process.fit(known, demands, lengths_of(encoder))
-        forest = Forest.of(ExtraTreesRegressor(**OPTIONS).fit(known, demands).estimators_)
+        idle_w = IDLE * float(np.exp(demands.min()))
+        logs = np.log(np.exp(demands) - idle_w)
+        above = Process.fit(known, logs, lengths_of(encoder))
+        forest = Forest.of(ExtraTreesRegressor(**OPTIONS).fit(known, logs).estimators_)
         left = target.logs - curve.watts(demands[series], limits)
         rest = Process.fit(_inputs(matrix, demands[series], limits, curve), left, _owners(encoder))
-        return cls(limit, encoder, curve, known, demands, demand, forest, rest)
+        return cls(limit, encoder, curve, known, demands, idle_w, above, forest, rest)
 
     def predict(self, table: Table) -> Guess:
         matrix = self.encoder.matrix(table)
@@ -77,11 +82,13 @@ class Saturation(Regressor):
 
     def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
         """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""
-        mean, stdev = self.demand.predict(matrix)
-        mean = (mean + self.forest.mean(matrix)) / 2
+        mean, stdev = self.above.predict(matrix)
+        above_w = np.exp((mean + self.forest.mean(matrix)) / 2)
+        demand_w = above_w + self.idle_w
         same = np.all(np.abs(matrix[:, None, :] - self.known[None, :, :]) < 1e-9, axis=2)
         seen = same.any(axis=1)
-        return np.where(seen, self.demands[same.argmax(axis=1)], mean), np.where(seen, 0.0, stdev)
+        made = np.where(seen, self.demands[same.argmax(axis=1)], np.log(demand_w))
+        return made, np.where(seen, 0.0, stdev * above_w / demand_w)
 
     def describe(self) -> str:
         share, slope, sharpness, middle = self.curve.corner
@@ -91,18 +98,19 @@ class Saturation(Regressor):
 
     def to_json(self) -> dict[str, Any]:
         data = {"limit": self.limit, "encoder": self.encoder.to_json(), "corner": self.curve.corner._asdict()}
-        known = {"known": self.known.tolist(), "demands": self.demands.tolist()}
-        processes = {"demand": self.demand.to_json(), "rest": self.rest.to_json()}
+        known = {"known": self.known.tolist(), "demands": self.demands.tolist(), "idle_w": self.idle_w}
+        processes = {"above": self.above.to_json(), "rest": self.rest.to_json()}
         return {**data, **known, **processes, "forest": self.forest.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         demands = np.array(data["demands"], dtype=np.float64)
         known = np.array(data["known"], dtype=np.float64).reshape(len(demands), -1)
-        demand, rest = (Process.from_json(data[key]) for key in ("demand", "rest"))
+        above, rest = (Process.from_json(data[key]) for key in ("above", "rest"))
         encoder, curve = Encoder.from_json(data["encoder"]), Curve(Corner(**data["corner"]))
         forest = Forest.from_json(data["forest"])
-        return cls(data["limit"], encoder, curve, known, demands, demand, forest, rest)
+        idle_w = float(data["idle_w"])
+        return cls(data["limit"], encoder, curve, known, demands, idle_w, above, forest, rest)
 
 
 def _limit(table: Table, target: Target) -> str:

@@ -168,7 +168,7 @@ def test_models_are_listed_and_described(planner: Planner) -> None:
         (("data.csv", "--target", "average_power", "--group", "run"), "there is no column run; there are"),
         (("data.csv", "--target", "average_power", "--group", "nothing"), "1 groups cannot be divided into 2 folds"),
         (("data.csv", "--target", "average_power", "--group", "program", "--folds", "4"), "3 groups cannot be divided"),
-        (("data.csv", "--target", "average_power", "--model", "magic"), "--model magic: known are auto, nameplate, linear"),
+        (("data.csv", "--target", "average_power", "--model", "magic"), "known are auto, nameplate, linear"),
         (("data.csv", "--target", "average_power", "--reference", "program"), "--reference needs --group"),
         (("data.csv", "--target", "average_power", "--group", "program", "--reference", "busy"), "of power limits"),
         (("data.csv", "--target", "average_power", "--features", "average_power"), "is the target itself"),
