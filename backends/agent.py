@@ -172,7 +172,8 @@ def main():
     os.set_inheritable(answers, False)
     if os.getpgrp() != os.getpid():
         os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the controller's to handle
+    # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but would inherit SIG_IGN.
+    signal.signal(signal.SIGINT, lambda number, frame: None)
     from backends.verbs import VERBS  # after the redirection: importing may print
 
     Agent(Input(0), Output(answers), VERBS).run()

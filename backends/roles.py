@@ -105,9 +105,7 @@ class Meter:
         ended = False
         while not ended:
             ended = self._ended.wait(METER_S)
-            window = self._sampler.stop()
-            if not ended:
-                self._sampler.start()
+            window = self._sampler.stop() if ended else self._sampler.turn()
             self._job.emit({"window": records.encode(window), "spent": records.encode(self._spent)})
 
 

@@ -3,12 +3,13 @@
 import time
 from typing import Any, Callable, Dict, Sequence
 
-from backends import files, pretrain, probe, roles, throughput
+from backends import command, files, pretrain, probe, roles, throughput
 from backends.base import FRAMEWORKS, framework
 from profilers import addresses, reach
 from profilers import facts as device_facts
 from profilers.records import encode
 from profilers.sampling import Sampler
+from profilers.sensors import character
 
 KNOWN = tuple(sorted(FRAMEWORKS))
 
@@ -17,6 +18,12 @@ def facts(job, frameworks=KNOWN):
     # type: (Any, Sequence[str]) -> Any
     """What this device is."""
     return encode(device_facts.collect(frameworks))
+
+
+def sensors(job):
+    # type: (Any) -> Any
+    """Power sensors, each watched for two seconds."""
+    return encode(character.survey())
 
 
 def start_framework(job, name):
@@ -60,7 +67,9 @@ VERBS = {
     "interface_address": addresses.interface_address,
     "knock": reach.knock,
     "listen": reach.listen,
+    "measure": command.measure,
     "remove": files.remove,
+    "sensors": sensors,
     "serve": roles.serve,
     "start_framework": start_framework,
     "steps": steps,

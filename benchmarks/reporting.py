@@ -58,4 +58,6 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
+    if value is None:
+        return ""
     return f"{value:.3g}" if isinstance(value, float) else str(value)

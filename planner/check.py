@@ -14,7 +14,7 @@ from planner.findings import FAILED, OK, SKIPPED, Finding, Report
 from planner.fleet import Device, Fleet, suggest
 from planner.reachability import reachability
 from planner.remote import connect
-from profilers.records import Facts
+from profilers.records import Facts, SensorFacts
 
 __all__ = ["Finding", "Report", "check"]
 
@@ -22,7 +22,6 @@ __all__ = ["Finding", "Report", "check"]
 ANSWER_S = 60.0
 #: Boards load a framework and its CUDA libraries from a card.
 FRAMEWORK_S = 180.0
-_SENSORS_S = 0.1
 
 OnProgress = Callable[[str, str, float | None], None]
 
@@ -43,17 +42,21 @@ def check(
         agents = {name: exam.agent for name, exam in exams.items() if exam.agent is not None}
         for name, finding in reachability({name: exams[name].device for name in agents}, agents).items():
             exams[name].note(finding)
-    return Report(tuple(finding for exam in exams.values() for finding in exam.findings()))
+    return Report(
+        tuple(finding for exam in exams.values() for finding in exam.findings()),
+        {name: exam.sensors for name, exam in exams.items()},
+    )
 
 
 class Exam:
-    """The checks of one device, one after the other. ``agent`` is there if it may take part."""
+    """The checks of one device, one after the other. ``agent`` is there if it may take part, ``sensors`` if asked."""
 
     def __init__(
         self, device: Device, framework: str | None, stack: ExitStack, on_progress: OnProgress
     ) -> None:
         self.device = device
         self.agent: Agent | None = None
+        self.sensors: tuple[SensorFacts, ...] = ()
         self._framework = framework
         self._stack = stack
         self._on_progress = on_progress
@@ -107,8 +110,9 @@ class Exam:
         for finding in findings.of_facts(device, facts):
             self.note(finding)
         self._begin("power")
-        missing = {} if facts.sensors else _silent_sensors(agent)
-        self.note(findings.of_power(device, facts.sensors, missing))
+        answer = agent.call("sensors", timeout_s=ANSWER_S)
+        self.sensors = decode(tuple[SensorFacts, ...], answer, f"{device.name}.sensors")
+        self.note(findings.of_power(device, self.sensors))
         self._begin("clock")
         self.note(findings.of_clock(device, clock_offset_s(agent)))
         if self._framework is not None:
@@ -137,9 +141,3 @@ def _start_framework(agent: Agent, facts: Facts, name: str) -> Mapping[str, str]
     except AgentError as error:  # a library that is missing, or built for another board
         return {"error": findings.what_was_said(agent.name, error)}
     return answer
-
-
-def _silent_sensors(agent: Agent) -> dict[str, str]:
-    """Sensors that give no watts, and why."""
-    power = agent.call("idle", timeout_s=ANSWER_S, seconds=_SENSORS_S)["power"]
-    return {reading["sensor"]: reading["reason"] for reading in power if reading["watts"] is None}

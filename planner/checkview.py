@@ -17,7 +17,7 @@ HEADINGS = {
     "data plane": "data\nplane",
 }
 #: What is worth a word where it is in order.
-TELLING = ("python", "framework", "gpu", "disk", "clock")
+TELLING = ("python", "framework", "gpu", "disk", "power", "clock")
 
 
 def table(report: Report) -> RenderableType:

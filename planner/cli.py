@@ -8,7 +8,7 @@ from typing import cast
 import typer
 
 from planner import arguments as args
-from planner import labcommands, runs
+from planner import labcommands, powercommands, runs
 from planner.auditcommand import audit
 from planner.errors import FleetError, InterruptedRunError, PlanError, PlannerError
 
@@ -19,6 +19,7 @@ UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 app.add_typer(labcommands.app, name="lab")
+app.add_typer(powercommands.app, name="power")
 
 
 def main() -> None:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from planner import network
 from planner.errors import PlanError
 from planner.profilefile import DeviceProfile, Profile
+from planner.provenance import Provenance
 from planner.timed import gradient_at, pick, timed_steps
 from planner.transfers import standard_error
-from planner.wattage import wattage
+from planner.wattage import disagreements, wattage
 from profilers.records import Samples, StepProfile
 from profilers.stats import mean
 
@@ -53,7 +54,7 @@ class Costs(NamedTuple):
     host_taken_s: Floats
     idle_w: Floats
     busy_w: Floats
-    power_sources: tuple[str, ...]
+    power_sources: tuple[Provenance, ...]
     error_gradient: Floats
     error_copy: Floats
     error_update: Floats
@@ -138,7 +139,7 @@ def _assemble(
         up_s=pairs[0], down_s=pairs[1], worker_cpu_s=pairs[2], host_cpu_s=pairs[3], error_link=pairs[4],
         host_taken_s=pairs[5],
         idle_w=_array(each.idle_w for each in watts), busy_w=_array(each.busy_w for each in watts),
-        power_sources=tuple(each.source for each in watts),
+        power_sources=tuple(each.provenance for each in watts),
         error_gradient=error_gradient,
         error_copy=_errors(step.copy_s for step in each),
         error_update=_errors(step.update_s for step in each),
@@ -150,6 +151,7 @@ def _assemble(
             *_batch_notes(steps, batch),
             *network.faster_than_measured(profile, rates),
             *_link_notes(names, pairs[0] + pairs[1]),
+            *_sensor_notes(profile, steps),
         ),
     )  # fmt: skip
 
@@ -166,6 +168,15 @@ def _link_notes(names: Sequence[str], exchange_s: Floats) -> list[str]:
     if not missing:
         return []
     return [f"links not measured, so neither end serves the other: {', '.join(missing)}"]
+
+
+def _sensor_notes(profile: Profile, steps: Mapping[str, StepProfile]) -> list[str]:
+    windows = {name: (step.window, profile.devices[name].idle) for name, step in steps.items()}
+    return [
+        f"{name}: {note}"
+        for name, (busy, idle) in windows.items()
+        for note in disagreements(busy) or (disagreements(idle) if idle else ())
+    ]
 
 
 def _check_names(profile: Profile, option: str, names: Sequence[str] | Mapping[str, float]) -> None:

@@ -22,7 +22,8 @@ def decode(cls: type[Record], value: object, where: str = "") -> Record:
     """The record of type ``cls`` in a JSON value.
 
     cls: a NamedTuple of str, bool, int, float, Any, dict[str, X], tuple[X, ...], X | None and other
-    such NamedTuples. where: path of ``value`` in its document, for messages. Raises RecordError.
+    such NamedTuples, of which one that has a class method ``from_text`` may be a text, as older files have it.
+    where: path of ``value`` in its document, for messages. Raises RecordError.
     """
     return cast(Record, _decode(cls, value, where))
 
@@ -108,6 +109,8 @@ def _decode(cls: Any, value: Any, where: str) -> Any:
 
 
 def _decode_record(cls: Any, value: Any, where: str) -> Any:
+    if isinstance(value, str) and hasattr(cls, "from_text"):
+        return _from_text(cls, value, where)
     _expect(value, dict, f"an object ({cls.__name__})", where)
     missing = [key for key in cls._fields if key not in value and key not in cls._field_defaults]
     extra = [key for key in value if key not in cls._fields]
@@ -116,6 +119,13 @@ def _decode_record(cls: Any, value: Any, where: str) -> Any:
         raise RecordError(f"{where or cls.__name__}: {', '.join(faults)}")
     hints = get_type_hints(cls)
     return cls(**{key: _decode(hints[key], each, _join(where, key)) for key, each in value.items()})
+
+
+def _from_text(cls: Any, text: str, where: str) -> Any:
+    try:
+        return cls.from_text(text)
+    except ValueError as error:
+        raise RecordError(f"{where or cls.__name__}: {error}") from None
 
 
 def _decode_scalar(cls: Any, value: Any, where: str) -> Any:

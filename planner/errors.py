@@ -53,5 +53,9 @@ class LabError(PlannerError):
     """A lab cannot be built, changed or removed."""
 
 
+class PowerError(PlannerError):
+    """A table of measurements or a power model cannot be used."""
+
+
 class InterruptedRunError(RunError):
     """The operator stopped the run; it can be resumed."""

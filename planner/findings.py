@@ -8,7 +8,8 @@ from planner.errors import AgentError, HostKeyError, LoginError, PlannerError
 from planner.fleet import Device
 from planner.knownhosts import UnknownHostKeyError
 from planner.units import bytes_text
-from profilers.records import Facts
+from profilers.records import Facts, SensorFacts, encode
+from profilers.sensors.base import METER
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 
@@ -36,9 +37,10 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """All findings: devices in the order of the fleet file, checks in that of ``CHECKS``."""
+    """All findings: devices in the order of the fleet file, checks in that of ``CHECKS``; and sensors by device."""
 
     findings: tuple[Finding, ...]
+    sensors: Mapping[str, tuple[SensorFacts, ...]] = {}
 
     @property
     def able(self) -> dict[str, bool]:
@@ -49,8 +51,13 @@ class Report(NamedTuple):
         return able
 
     def to_json(self) -> dict[str, Any]:
-        """{"able": {device: bool}, "findings": [{"device", "check", "status", "detail", "remedy"}]}."""
-        return {"able": self.able, "findings": [finding._asdict() for finding in self.findings]}
+        """{"able": {device: bool}, "findings": [{"device", "check", "status", "detail", "remedy"}],
+        "sensors": {device: [{"name", "source", "covers", "period_s", "noise_w", "reason"}]}}."""
+        return {
+            "able": self.able,
+            "findings": [finding._asdict() for finding in self.findings],
+            "sensors": encode(self.sensors),
+        }
 
 
 def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
@@ -73,18 +80,30 @@ def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
         )  # fmt: skip
 
 
-def of_power(device: Device, sensors: Sequence[str], missing: Mapping[str, str]) -> Finding:
-    """Whether watts will be known. ``missing``: why a sensor cannot be read, by its name."""
-    if sensors:
-        return Finding(device.name, "power", OK, ", ".join(sensors))
+def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
+    """Whether watts will be known, and how well. A meter that the operator named and that is not read is told first."""
+    useful = [sensor for sensor in sensors if sensor.reason is None]
+    unread = [sensor for sensor in sensors if sensor.reason is not None and sensor.name.startswith(METER)]
+    if unread:
+        remedy = "see whether it answers there, and how the device's meters are written"
+        return Finding(device.name, "power", WARNING, _reasons(unread), remedy)
+    if useful:
+        return Finding(device.name, "power", OK, "; ".join(map(sensor_text, useful)))
     if device.idle_watts is not None and device.max_watts is not None:
         watts = f"{device.idle_watts:g} to {device.max_watts:g} W, by the fleet file"
         return Finding(device.name, "power", OK, watts)
-    reasons = "; ".join(f"{sensor}: {reason}" for sensor, reason in missing.items())
+    reasons = _reasons(sensors)
     return Finding(
         device.name, "power", WARNING, f"no sensor, so no energy{f' ({reasons})' if reasons else ''}",
         "set idle_watts and max_watts in the fleet file",
     )  # fmt: skip
+
+
+def sensor_text(sensor: SensorFacts) -> str:
+    """A sensor, what it covers and, where they were seen, its period and noise."""
+    period = "" if sensor.period_s is None else f", new every {sensor.period_s:.2g} s"
+    noise = "" if sensor.noise_w is None else f", noise {sensor.noise_w:.2g} W"
+    return f"{sensor.name} ({sensor.covers}, {sensor.source}{period}{noise})"
 
 
 def of_clock(device: Device, offset_s: float) -> Finding:
@@ -154,6 +173,10 @@ def install_remedy(device: Device, facts: Facts, framework: str) -> str:
     if facts.machine.startswith(("armv6", "armv7")):
         return f"install a 64-bit system there: {framework} has no wheel for {facts.machine}"
     return f"install it there: {_interpreter(device)} -m pip install {framework}"
+
+
+def _reasons(sensors: Iterable[SensorFacts]) -> str:
+    return "; ".join(f"{sensor.name}: {sensor.reason}" for sensor in sensors)
 
 
 def _disk(free_bytes: int) -> tuple[str, str, str | None]:

@@ -31,7 +31,8 @@ class Device:
     """One machine of the fleet; ``host`` None is this machine.
 
     ``slowdown`` above 1 emulates a device that many times slower. ``rate_bytes_per_s`` is what its
-    link carries where the operator knows it; ``ssh_config`` replaces ~/.ssh/config.
+    link carries where the operator knows it; ``ssh_config`` replaces ~/.ssh/config. ``meters``: addresses of meters
+    that the device is to read (profilers.sensors.meters); ``power_model``: a fitted model of its watts.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Device:
     data_interface: str | None = None
     idle_watts: float | None = None
     max_watts: float | None = None
+    meters: tuple[str, ...] = ()
+    power_model: Path | None = None
     python: str = "python3"
     prefix: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -21,6 +21,8 @@ from pydantic_core import ErrorDetails
 from planner.errors import FleetError
 from planner.fleet import Address, Device, Fleet, default_python, expand_home, parse_address, parse_rate
 from planner.tomllines import Mistake, explain, not_toml, place, repeated, report
+from profilers.sensors.meters import meter
+from profilers.tree import Unavailable
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -52,6 +54,8 @@ class _Entry(_Table):
     data_interface: Annotated[str | None, Field(min_length=1)] = None
     idle_watts: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
     max_watts: Annotated[float | None, Field(gt=0, allow_inf_nan=False)] = None
+    meters: list[str] = []
+    power_model: str | None = None
     prefix: Annotated[list[str], BeforeValidator(_words)] = []
     python: Annotated[str | None, Field(min_length=1)] = None
     venv: Annotated[str | None, Field(min_length=1)] = None
@@ -95,6 +99,26 @@ class _Entry(_Table):
         if idle is not None and value < idle:
             raise ValueError(f"{value:g} W is below idle_watts, {idle:g} W; exchange or correct them")
         return value
+
+    @field_validator("meters")
+    @classmethod
+    def _meters(cls, value: list[str]) -> list[str]:
+        for url in value:
+            try:
+                meter(url)
+            except Unavailable as error:
+                raise ValueError(str(error)) from error
+            if url.split() != [url]:
+                raise ValueError(f'"{url}" holds a space; write %20')
+        return value
+
+    @field_validator("power_model")
+    @classmethod
+    def _power_model(cls, value: str, info: ValidationInfo) -> str:
+        path = _beside(value, info)
+        if not path.is_file():
+            raise ValueError(f"there is no power model {path}; fit one with `planner power fit`, or correct the path")
+        return str(path)
 
     @field_validator("python", "venv")
     @classmethod
@@ -175,6 +199,8 @@ def _device(name: str, entry: _Entry, ssh_config: Path | None) -> Device:
         data_interface=entry.data_interface,
         idle_watts=entry.idle_watts,
         max_watts=entry.max_watts,
+        meters=tuple(entry.meters),
+        power_model=Path(entry.power_model) if entry.power_model else None,
         python=_at_home(python, local) if python else default_python(local),
         prefix=tuple(entry.prefix),
         environment=entry.environment,

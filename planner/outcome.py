@@ -1,7 +1,7 @@
 """What a run came to, beside what was predicted of it. Pure."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,20 +9,27 @@ import numpy as np
 from planner.decode import decode
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Prediction
-from planner.wattage import EMULATED, Reading, emulated, partial, parts_watts, whole_watts
+from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
+from planner.wattage import Reading, average, disagreements, parts_watts, uncertainty, whole_watts
 from power_models import nameplate
-from profilers.records import UNAVAILABLE, Window
+from profilers.records import MODEL, UNAVAILABLE, Window, encode
 
 
 class Worker(NamedTuple):
-    """One worker over the run: seconds of its life spent each way, watts (None unknown), their source."""
+    """One worker over the run: seconds of its life spent each way, watts and where they come from.
+
+    watts: None where unknown; watts_error: their relative standard error, None where unknown; notes: where its sensors
+    contradict each other.
+    """
 
     steps: int
     busy_s: float
     exchange_s: float
     evaluation_s: float
     watts: float | None
-    source: str
+    provenance: Provenance
+    watts_error: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def workers(
@@ -47,42 +54,40 @@ def workers(
             cpu += float(account.get("cpu_s", 0.0))
         loaded_s = busy + evaluation + cpu / planned.cores
         elapsed_s = float(account["elapsed_s"])
-        mean_w, source = watts(planned, windows[name], loaded_s / elapsed_s if elapsed_s else 0.0)
+        measured = averaged(name, windows[name])
+        found = watts(planned, measured, loaded_s / elapsed_s if elapsed_s else 0.0)
         steps = int(account["workers"].get(name, {}).get("steps", 0))
-        result[name] = Worker(steps, busy, exchange, evaluation, mean_w, source)
+        result[name] = Worker(
+            steps, busy, exchange, evaluation, found.watts, found.provenance, found.error, disagreements(measured)
+        )
     return result
 
 
-def watts(
-    planned: PlannedWorker, windows: Sequence[Mapping[str, Any]], busy_share: float
-) -> tuple[float | None, str]:
-    """A worker's mean watts over windows, None where unknown, and their source, as ``workers`` says."""
-    measured = [decode(Window, window, f"{planned.name}.window") for window in windows]
-    whole, parts = _mean(measured, whole_watts), _mean(measured, parts_watts)
+def averaged(name: str, windows: Sequence[Mapping[str, Any]]) -> Window:
+    """What a worker's sensors said, in one window. Raises RecordError."""
+    return average([decode(Window, window, f"{name}.window") for window in windows])
+
+
+def watts(planned: PlannedWorker, measured: Window, busy_share: float) -> Reading:
+    """A worker's mean watts, and their source, as ``workers`` says."""
+    whole, parts = whole_watts(measured), parts_watts(measured)
     share = _at_busy_share(planned, busy_share)
-    order = (whole, parts, share) if partial(planned.power_source) else (whole, share, parts)
-    mean_w, source = next((found for found in order if found is not None), (None, UNAVAILABLE))
-    if emulated(planned.power_source) and not emulated(source):
-        source = f"{EMULATED}, {source}"
-    return mean_w, source
-
-
-def _mean(windows: Sequence[Window], read: Callable[[Window], Reading | None]) -> Reading | None:
-    """Over the windows in which ``read`` finds watts, by their length."""
-    found = [(window.duration_s, reading) for window in windows if (reading := read(window)) is not None]
-    if not found:
-        return None
-    joules = math.fsum(duration_s * reading.watts for duration_s, reading in found)
-    return Reading(joules / math.fsum(duration_s for duration_s, _ in found), found[0][1].source)
+    order = (whole, parts, share) if planned.power_source.partial else (whole, share, parts)
+    nothing = Reading(None, None, Provenance(UNAVAILABLE, detail=f"{planned.name} has no sensor and no watts planned"))
+    found = next((each for each in order if each is not None), nothing)
+    emulated = found.provenance.emulated or planned.power_source.emulated
+    return found._replace(provenance=found.provenance._replace(emulated=emulated))
 
 
 def _at_busy_share(planned: PlannedWorker, busy_share: float) -> Reading | None:
-    """The plan's watts, where they are known."""
+    """The plan's watts, where they are known. What was measured then is only estimated now."""
     if planned.idle_w is None or planned.busy_w is None:
         return None
     fraction = np.asarray(min(1.0, busy_share))
     mean_w = nameplate.watts(np.asarray(planned.idle_w), np.asarray(planned.busy_w), fraction)
-    return Reading(float(mean_w), f"{planned.power_source}, at the measured busy share")
+    source = planned.power_source
+    kind = MODEL if source.kind in (COUNTER, SENSOR) else source.kind
+    return Reading(float(mean_w), None, source._replace(kind=kind).noting(AT_BUSY_SHARE))
 
 
 def result(
@@ -93,7 +98,7 @@ def result(
     The training time is the wall time from the word to begin until the last update, less what evaluations on
     the way cost the cluster: the evaluating worker's seconds times its share of the steps. The power is the
     workers', and ``besides_w`` as planned. A run that was resumed is compared with a prediction of the steps that it
-    made itself.
+    made itself. energy_uncertainty: half the 95 % interval of the energy, as a share, null where unknown.
     """
     made = sum(part.steps for part in parts.values())
     predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
@@ -109,15 +114,25 @@ def result(
         "steps_made": made,
         "server": plan.server,
         "workers": {
-            name: {**part._asdict(), "predicted_steps": planned[name].steps, "build_s": built_s.get(name)}
+            name: {**encode(part), "predicted_steps": planned[name].steps, "build_s": built_s.get(name)}
             for name, part in parts.items()
         },
-        "predicted": predicted,
-        "measured": {**measured, "wall_s": account["elapsed_s"], "evaluation_s": evaluation_s},
+        "predicted": {
+            **predicted,
+            "energy_uncertainty": plan.energy_uncertainty,
+            "provenance": encode(Provenance.joined(worker.power_source for worker in plan.workers)),
+        },
+        "measured": {
+            **measured,
+            "energy_uncertainty": uncertainty(_error(parts, plan.besides_w)),
+            "provenance": encode(Provenance.joined(part.provenance for part in parts.values())),
+            "wall_s": account["elapsed_s"],
+            "evaluation_s": evaluation_s,
+        },
         "error": {key: _relative(measured[key], predicted[key]) for key in measured},
         "besides_w": plan.besides_w,
         "evaluations": account["evaluations"],
-        "power_sources": sorted({part.source for part in parts.values()}),
+        "notes": [f"{name}: {note}" for name, part in parts.items() for note in part.notes],
         "service_s": account.get("service_s"),
     }
 
@@ -131,6 +146,13 @@ def _total_w(parts: Mapping[str, Worker], besides_w: float) -> float | None:
     """Watts of all workers and besides; None where those of one are unknown."""
     known = [part.watts for part in parts.values() if part.watts is not None]
     return math.fsum([*known, besides_w]) if len(known) == len(parts) else None
+
+
+def _error(parts: Mapping[str, Worker], besides_w: float) -> float | None:
+    """Relative standard error of ``_total_w``; None where that of one is unknown."""
+    total_w = _total_w(parts, besides_w)
+    errors_w = [part.watts * part.watts_error for part in parts.values() if part.watts and part.watts_error is not None]
+    return math.hypot(*errors_w) / total_w if total_w and len(errors_w) == len(parts) else None
 
 
 def _relative(measured: float | None, predicted: float | None) -> float | None:

@@ -13,14 +13,16 @@ from planner.errors import PlanError
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Factors, Prediction, Predictions, factors, predict
 from planner.profilefile import Profile
-from planner.rank import Ranking, exponents, rank
+from planner.provenance import Provenance
+from planner.rank import Z95, Ranking, exponents, rank
 from planner.wattage import idle_watts
-from profilers.records import SCHEMA
+from profilers.records import SCHEMA, encode
 
 
 class Row(NamedTuple):
     """One cluster of a ranking. score: the metric's value; interval: its 95 % bounds, equal where no spread is known;
-    tie: with the best; besides_w: watts in the prediction that are no member's."""
+    tie: with the best; besides_w: watts in the prediction that are no member's; provenance: of the members' watts;
+    energy_uncertainty: half the 95 % interval of the energy, as a share, None where no spread is known."""
 
     config: ClusterConfig
     prediction: Prediction
@@ -31,6 +33,8 @@ class Row(NamedTuple):
     bottleneck: str
     shares: dict[str, float]
     besides_w: float
+    provenance: Provenance
+    energy_uncertainty: float | None
 
 
 class Recommendation(NamedTuple):
@@ -68,6 +72,8 @@ class Recommendation(NamedTuple):
             bottleneck=BOTTLENECKS[int(np.argmax(shares))],
             shares=dict(zip(BOTTLENECKS, shares.tolist(), strict=True)),
             besides_w=float(self.predictions.besides_w[index]),
+            provenance=Provenance.joined(self.costs.power_sources[self.costs.names.index(name)] for name in workers),
+            energy_uncertainty=self._energy_uncertainty(index),
         )
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
@@ -100,6 +106,12 @@ class Recommendation(NamedTuple):
         if not 1 <= place <= len(self):
             raise PlanError(f"--choose {place}: the ranking has places 1 to {len(self)}")
         return int(self.ranking.order[place - 1])
+
+    def _energy_uncertainty(self, index: int) -> float | None:
+        """As ``rank`` has it for the metric: of E = P T, the errors of time and power."""
+        errors = self.predictions.time_errors[index] + self.predictions.power_errors[index]
+        spread = Z95 * math.sqrt(float((errors**2).sum()))
+        return math.expm1(spread) if spread and not math.isnan(self.predictions.power_w[index]) else None
 
 
 def recommend(
@@ -180,7 +192,8 @@ def to_csv(recommendation: Recommendation) -> str:
     rows = to_json(recommendation)["ranking"]
     for row in rows:
         row["workers"] = " ".join(row["workers"])
-        row["power_sources"] = "; ".join(f"{name}: {source}" for name, source in row["power_sources"].items())
+        sources = ((name, Provenance(**source)) for name, source in row["power_sources"].items())
+        row["power_sources"] = "; ".join(f"{name}: {source.text}" for name, source in sources)
     table = pd.json_normalize(rows)
     table[["low", "high"]] = table.pop("interval").tolist()
     return str(table.to_csv(index=False))
@@ -206,10 +219,11 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         bottleneck=row.bottleneck,
         shares=row.shares,
         besides_w=row.besides_w,
+        energy_uncertainty=row.energy_uncertainty,
     )
 
 
-def _row_json(row: Row, sources: Mapping[str, str]) -> dict[str, Any]:
+def _row_json(row: Row, sources: Mapping[str, Provenance]) -> dict[str, Any]:
     return {
         "workers": list(row.config.workers),
         "server": row.config.server,
@@ -219,7 +233,9 @@ def _row_json(row: Row, sources: Mapping[str, str]) -> dict[str, Any]:
         "edp_js": row.prediction.edp_js,
         "interval": list(row.interval),
         "tie": row.tie,
-        "power_sources": {name: sources[name] for name in row.config.workers},
+        "energy_uncertainty": row.energy_uncertainty,
+        "provenance": encode(row.provenance),
+        "power_sources": {name: encode(sources[name]) for name in row.config.workers},
         "network_bytes": row.network_bytes,
         "bottleneck": row.bottleneck,
         "shares": row.shares,

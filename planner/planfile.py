@@ -7,6 +7,7 @@ import numpy as np
 
 from planner.decode import load
 from planner.predict import Prediction, run_time
+from planner.provenance import Provenance
 
 
 class PlannedWorker(NamedTuple):
@@ -24,7 +25,7 @@ class PlannedWorker(NamedTuple):
     idle_w: float | None
     busy_w: float | None
     power_w: float | None
-    power_source: str
+    power_source: Provenance
     alpha_time: float
     beta_time: float
     alpha_power: float | None
@@ -36,7 +37,8 @@ class Plan(NamedTuple):
 
     interval: bounds of the metric's value (95 %, from the measured spread), empty once the steps were
     changed; network_bytes: of the run; shares: of the workers' time, by what it goes to; besides_w: watts in the
-    prediction that are not the workers' (``--base-watts``, ``--count-idle``).
+    prediction that are not the workers' (``--base-watts``, ``--count-idle``); energy_uncertainty: half of the
+    95 % interval of the energy, as a share, None where no spread is known.
     """
 
     schema: int
@@ -55,6 +57,7 @@ class Plan(NamedTuple):
     bottleneck: str
     shares: dict[str, float]
     besides_w: float = 0.0
+    energy_uncertainty: float | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from planner.fleet import Device, Fleet
 from planner.linkprobe import Outstanding, measure_links
 from planner.profilefile import Profile, load_profile
 from planner.wanted import Wanted
+from planner.watts import Watts
 from profilers import records, steptime
 
 __all__ = ["Profiler", "Wanted", "place_model"]
@@ -37,7 +38,8 @@ class Profiler:
     """Measures what is still missing, on the devices named in ``only`` or on all, and writes after every part.
 
     What the profile holds of other devices of the fleet stays. ``fresh``: measure again what is there.
-    Raises FleetError where ``only`` names no device of the fleet, RecordError where the profile cannot be read.
+    Raises FleetError where ``only`` names no device of the fleet, RecordError where the profile cannot be read,
+    PowerError where a power model cannot.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Profiler:
         self._lock = threading.Lock()
         self._stopped = False
         self._fingerprints = {model: wanted.fingerprint(model) for model in wanted.models}
+        self._watts = Watts(fleet, path.parent)
         self.profile = self._previous(fresh)
         common_s = IDLE_S + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
         self._allowance = Allowance(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models))
@@ -79,6 +82,9 @@ class Profiler:
             self._note(name, error=str(error))
         in_parallel(crew.agents, lambda name: self._device(crew.devices[name], crew.agents[name]))
         self._links(crew)
+        self._on_progress("watts", "fitting power models", None)
+        for name, known in self._watts.told(self.profile.devices).items():
+            self._note(name, idle=known.idle, steps=known.steps)
 
     def _previous(self, fresh: bool) -> Profile:
         """A profile of the fleet that holds what was measured before and holds still."""

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, RenderableType
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 #: Columns where standard output is a file or a pipe, which wrap nothing.
 FILE_WIDTH = 160
@@ -60,6 +59,11 @@ def progress() -> Iterator[OnProgress]:
 
 @contextmanager
 def status(title: str) -> Iterator[OnProgress]:
-    """A spinner while many small things are done."""
-    with plain(stderr=True).status(title) as spinner:
-        yield lambda name, what, share: spinner.update(escape(f"{title}: {name} {what}"))
+    """A spinner and the time while many small things are done, or one of unknown length; gone at the end."""
+    console = plain(stderr=True)
+    text = TextColumn("{task.description}", markup=False)
+    disable = not console.is_terminal
+    spinner = Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=console, transient=True, disable=disable)
+    task = spinner.add_task(title, total=None)
+    with spinner:
+        yield lambda name, what, share: spinner.update(task, description=f"{title}: {name} {what}")

@@ -1,9 +1,18 @@
-"""Watts from two known points, idle and busy, and the share of time a device is busy."""
+"""Watts from two points, idle and busy, and the share of time a device is busy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from power_models import columns
+from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.nonnegative import solved
+from power_models.table import Floats, Table
+
+#: Share that a device of unknown load is taken to be busy.
+UNKNOWN = 0.5
 
 
 def watts(idle_watts: Floats, busy_watts: Floats, busy_fraction: Floats) -> Floats:
@@ -17,3 +26,62 @@ def watts(idle_watts: Floats, busy_watts: Floats, busy_fraction: Floats) -> Floa
         raise ValueError(f"busy fraction must lie in [0, 1], found {fraction.min()} to {fraction.max()}")
     idle = np.asarray(idle_watts, dtype=np.float64)
     return idle + (busy_watts - idle) * fraction
+
+
+@dataclass(frozen=True)
+class Nameplate(Regressor):
+    """Idle and maximum watts, and between them the utilisation of the part that is busiest.
+
+    loads: columns of utilisation, with what each is at its fullest (1, or 100 per cent). They may be written down
+    instead of fitted: ``Nameplate(4.0, 15.0, {"u_cpu": 1.0})``.
+    """
+
+    name: ClassVar[str] = "nameplate"
+    summary: ClassVar[str] = "from idle to maximum watts by the greatest utilisation"
+
+    idle_w: float
+    max_w: float
+    loads: Mapping[str, float]
+
+    @classmethod
+    def fit(cls, table: Table, target: Target) -> Self:
+        """The two watts that fit best, by relative errors."""
+        if target.log:
+            raise Unsuitable(f"{target.name} is no power")
+        draft = cls(0.0, 0.0, _loads(table))
+        busy = draft.busy(table)
+        terms = np.column_stack([1 - busy, busy]) / target.values[:, None]
+        idle_w, max_w = solved(terms, np.ones(table.rows))
+        return cls(float(idle_w), float(max_w), draft.loads)
+
+    def busy(self, table: Table) -> Floats:
+        """Share, 0 to 1, of the busiest part in each row, UNKNOWN where none of them is known."""
+        shares = [table.numbers(name) / full for name, full in self.loads.items()]
+        busiest = np.fmax.reduce(shares)
+        return np.where(np.isnan(busiest), UNKNOWN, np.clip(busiest, 0.0, 1.0))
+
+    def predict(self, table: Table) -> Guess:
+        return Guess.even(watts(np.array(self.idle_w), np.array(self.max_w), self.busy(table)))
+
+    def describe(self) -> str:
+        return f"{self.idle_w:.3g} idle to {self.max_w:.3g} by {', '.join(self.loads)}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"idle_w": self.idle_w, "max_w": self.max_w, "loads": dict(self.loads)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(float(data["idle_w"]), float(data["max_w"]), {name: float(x) for name, x in data["loads"].items()})
+
+
+def _loads(table: Table) -> dict[str, float]:
+    """Columns of utilisation that change, shares or per cent."""
+    found = {}
+    for name in table.names:
+        values = table.numbers(name)
+        known = values[np.isfinite(values)]
+        if columns.is_load(name) and known.size and 0 <= known.min() < known.max() <= 100:
+            found[name] = 1.0 if known.max() <= 1 else 100.0
+    if not found:
+        raise Unsuitable("there is no column of utilisation (named utilization, usage, busy or u) that changes")
+    return found

@@ -4,7 +4,7 @@ Clocks in Hz: f_cpu, mean over the main cluster's online cores; f_gpu; f_emc, th
 a PC the memory clock of the GPU, the only one that can be read); f_cp, the co-processor. Shares 0..1:
 u_cpu, u_gpu, u_cp busy time; u_mem, main memory in use. Bytes in use: m_gpu, m_swap. Cores: c_cp, the
 co-processor's active cores. The co-processor is a second cluster of cores of another design, Denver
-on a TX2; other machines have none. Of several GPUs the first (as NVML orders them) is meant.
+on a TX2; other machines have none. Of several GPUs the first that CUDA_VISIBLE_DEVICES leaves is meant.
 
 What cannot be read is null with a reason, never 0.
 """
@@ -12,7 +12,7 @@ What cannot be read is null with a reason, never 0.
 import functools
 from typing import Callable, Dict, List, Tuple
 
-from profilers import procfs, tegra
+from profilers import procfs, tegra, tegrastats
 from profilers.sensors import nvml
 from profilers.tree import Tree, Unavailable
 
@@ -30,7 +30,7 @@ class Counters:
 
     def __init__(self, tree):
         # type: (Tree) -> None
-        self._tegrastats = tegra.Tegrastats(tree)
+        self._tegrastats = tegrastats.shared(tree)
         self.readers = {}  # type: Dict[str, Reader]
         self.reasons = {}  # type: Dict[str, str]
         self._choose(procfs.candidates(tree) + tegra.candidates(tree) + nvml.candidates(tree))

@@ -134,6 +134,8 @@ def candidates(tree):
              ("m_swap", functools.partial(swap_bytes, tree))]  # type: List[Tuple[str, Callable[[], float]]]
     try:
         cores = clusters(parse_cpuinfo(tree.text("proc/cpuinfo")))
+        if not cores.main:
+            raise Unavailable("/proc/cpuinfo lists no core")
         found += [("f_cpu", clock(tree, cores.main)), ("u_cpu", Load(tree, cores.main))]
         if cores.second:
             found += [("f_cp", clock(tree, cores.second)), ("u_cp", Load(tree, cores.second)),

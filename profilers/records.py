@@ -9,6 +9,8 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 SCHEMA = 1
 
 UNAVAILABLE = "unavailable"
+#: Watts that a power model estimates from counters, and those of one that learned from emulated watts.
+MODEL, EMULATED_MODEL = "model", "emulated model"
 
 
 class Samples(NamedTuple):
@@ -32,8 +34,12 @@ class Reading(NamedTuple):
 class PowerReading(NamedTuple):
     """Watts of one sensor over a window, with where they come from and what they cover.
 
-    source: ``counter`` (the sensor counts joules), ``sensor`` (watts, sampled), ``emulated``
-    or ``unavailable``; covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
+    source: ``counter`` (the sensor counts joules), ``sensor`` (watts, sampled), ``emulated``, ``model``, ``emulated
+    model`` or ``unavailable``; covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
+
+    gap_s: seconds of the window in which nothing was sampled; period_s: median seconds between two samples that
+    say something new, None where fewer than two did; relative_error: standard error of the mean as a share
+    of it, from the spread between samples, how many of them are independent, and gaps; None where all are equal.
     """
 
     sensor: str
@@ -43,14 +49,24 @@ class PowerReading(NamedTuple):
     stdev: Optional[float]
     count: int
     reason: Optional[str] = None
+    gap_s: float = 0.0
+    period_s: Optional[float] = None
+    relative_error: Optional[float] = None
 
 
 class Window(NamedTuple):
-    """What counters and sensors said over a stretch of time on the device's monotonic clock."""
+    """What counters and sensors said over a stretch of time on the device's monotonic clock.
+
+    cpu_share: share of one core that sampling took; seconds: means over consecutive stretches of equal length, about a
+    second or a 60th of a longer window, by counter, and of watts by "power:" and the sensor's name; None where
+    a stretch has no sample. Of what is usable only, and all equally long.
+    """
 
     duration_s: float
     counters: Dict[str, Reading]
     power: Tuple[PowerReading, ...]
+    cpu_share: Optional[float] = None
+    seconds: Dict[str, Tuple[Optional[float], ...]] = {}
 
 
 class Facts(NamedTuple):
@@ -72,6 +88,21 @@ class Facts(NamedTuple):
     sensors: Tuple[str, ...]
     clock_s: float
     processor: Optional[str] = None
+
+
+class SensorFacts(NamedTuple):
+    """A power sensor: source and covers as in ``PowerReading``, how often it has a new value, and its noise.
+
+    period_s: seconds between new values; noise_w: standard deviation of a reading; both None where too little was
+    seen to tell. reason: why it is of no use; None if it is.
+    """
+
+    name: str
+    source: str
+    covers: str
+    period_s: Optional[float]
+    noise_w: Optional[float]
+    reason: Optional[str] = None
 
 
 class StepProfile(NamedTuple):

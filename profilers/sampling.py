@@ -1,57 +1,50 @@
 """Samples counters and power sensors in the background while something else runs."""
 
-import math
 import threading
 import time
-from typing import Callable, List, Optional
+from typing import Dict, List, Optional, Tuple
 
-from profilers import records, stats
+from profilers import energy, records, stats
 from profilers.counters import UNITS, Counters
+from profilers.energy import Span
+from profilers.flaws import flaw
 from profilers.sensors import discover
 from profilers.sensors.base import Sensor
-from profilers.tree import Tree, Unavailable
+from profilers.series import MEMORY_S, TOO_SHORT, Series
+from profilers.tree import Tree
 
 PERIOD_S = 0.1
-TOO_SHORT = "the window was too short to sample it"
+#: Share of a core that sampling may take. Where it would take more it samples less often, down to once in LONGEST_S.
+COST = 0.01
+LONGEST_S = 1.0
+#: Share of a window in gaps above which its watts say so.
+GAP_SHARE = 0.05
 STANDS_STILL = "it counted nothing: it stands still, or the window was shorter than its period"
+#: How far back a log is looked at for the sample before a window.
+LOG_S = 10.0
+NOTHING_LOGGED = "its log holds nothing of this window"
 
 
-class Series:
-    """What one reader said and when (monotonic seconds), and how often it failed."""
+class Pace:
+    """How often to sample: every ``least_s``, or as much less often as keeps the mean cost below COST."""
 
-    def __init__(self, read):
-        # type: (Callable[[], float]) -> None
-        self._read = read
-        self.times_s = []  # type: List[float]
-        self.values = []  # type: List[float]
-        self.failures = 0
-        self._reason = TOO_SHORT
+    def __init__(self, least_s):
+        # type: (float) -> None
+        self._least_s = least_s
+        self._rounds = 0
+        self.spent_s = 0.0
 
-    def take(self):
-        # type: () -> None
-        try:
-            value = self._read()
-        except Unavailable as error:
-            self.failures += 1
-            self._reason = str(error)
-        else:
-            self.times_s.append(time.monotonic())
-            self.values.append(value)
+    def note(self, cpu_s):
+        # type: (float) -> None
+        """One more round of samples took so much processor time."""
+        self._rounds += 1
+        self.spent_s += cpu_s
 
     @property
-    def usable(self):
-        # type: () -> bool
-        """Whether it answered, and at least as often as it failed."""
-        return bool(self.values) and len(self.values) >= self.failures
-
-    @property
-    def reason(self):
-        # type: () -> Optional[str]
-        """Why it is not usable, or what was wrong although it is; None if nothing was."""
-        if self.failures and self.values:
-            reads = self.failures + len(self.values)
-            return "%d of %d reads failed: %s" % (self.failures, reads, self._reason)
-        return None if self.values else self._reason
+    def period_s(self):
+        # type: () -> float
+        needed_s = self.spent_s / self._rounds / COST if self._rounds else 0.0
+        return max(self._least_s, min(LONGEST_S, needed_s))
 
 
 class Sampler:
@@ -62,9 +55,10 @@ class Sampler:
 
     def __init__(self, root=None, period_s=PERIOD_S):
         # type: (Optional[str], float) -> None
-        self._period_s = period_s
+        self._pace = Pace(period_s)
         self._counters = Counters(Tree(root))
         self._found = discover(root)
+        self._sensors = [Series(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
         self._stop = threading.Event()
         self._thread = None  # type: Optional[threading.Thread]
 
@@ -74,11 +68,13 @@ class Sampler:
         assert self._thread is None, "stop the window before starting another"
         for name in self._counters.readers:
             Series(self._counters.readers[name]).take()  # loads count from here
-        self._counter_series = {name: Series(read) for name, read in self._counters.readers.items()}
-        self._sensor_series = [Series(sensor.read) for sensor in self._found.sensors]
+        self._counts = {name: Series(read) for name, read in self._counters.readers.items()}
+        self._sensors = [Series(sensor.read, sensor.counts_joules, before)
+                         for sensor, before in zip(self._found.sensors, self._sensors)]
         self._stop.clear()
+        self._spent_before_s = self._pace.spent_s
         self._started_s = time.monotonic()
-        for series in self._sensor_series:
+        for series in self._sensors:
             series.take()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
@@ -86,71 +82,148 @@ class Sampler:
     def stop(self):
         # type: () -> records.Window
         """End the window: means, spreads and counts, or the reason why there are none."""
+        window = self._end()
+        self._counters.close()
+        for sensor in self._found.sensors:
+            sensor.close()
+        return window
+
+    def turn(self):
+        # type: () -> records.Window
+        """End the window and begin another at once, without a new start of what sensors need for it."""
+        window = self._end()
+        self.start()
+        return window
+
+    def _end(self):
+        # type: () -> records.Window
         assert self._thread is not None, "start a window before stopping it"
         self._stop.set()
         self._thread.join()
         self._thread = None
         self._take()
-        duration_s = time.monotonic() - self._started_s
-        self._counters.close()
+        span = Span(self._started_s, time.monotonic(), self._pace.period_s)
+        heard = [listen(sensor, series, span) for sensor, series in zip(self._found.sensors, self._sensors)]
+        said = tuple(power(sensor, series, span) for sensor, series in zip(self._found.sensors, heard))
+        duration_s = span.end_s - span.begin_s
         return records.Window(
             duration_s,
             {name: self._counter(name) for name in UNITS},
-            tuple(power(sensor, series) for sensor, series in zip(self._found.sensors, self._sensor_series))
-            + tuple(records.PowerReading(name, records.UNAVAILABLE, "", None, None, 0, reason)
-                    for name, reason in self._found.missing))
+            said + tuple(records.PowerReading(name, records.UNAVAILABLE, "", None, None, 0, reason)
+                         for name, reason in self._found.missing),
+            (self._pace.spent_s - self._spent_before_s) / duration_s,
+            self._seconds(span, heard, said))
 
     def _run(self):
         # type: () -> None
-        due_s = self._started_s + self._period_s
+        due_s = self._started_s + self._pace.period_s
+        before_s = 0.0  # what a thread has used when it begins
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
             self._take()
-            due_s = max(due_s + self._period_s, time.monotonic())
+            now_s = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+            self._pace.note(now_s - before_s)
+            before_s = now_s
+            due_s = max(due_s + self._pace.period_s, time.monotonic())
 
     def _take(self):
         # type: () -> None
-        for series in self._sensor_series:
+        for series in self._sensors:
             series.take()
-        for series in self._counter_series.values():
+        for series in self._counts.values():
             series.take()
 
     def _counter(self, name):
         # type: (str) -> records.Reading
-        if name not in self._counter_series:
+        if name not in self._counts:
             return records.Reading(UNITS[name], None, None, 0, self._counters.reasons[name])
-        series = self._counter_series[name]
+        series = self._counts[name]
         if not series.usable:
             return records.Reading(UNITS[name], None, None, len(series.values), series.reason)
         return records.Reading(UNITS[name], stats.mean(series.values), _spread(series.values),
                                len(series.values), series.reason)
 
+    def _seconds(self, span, heard, said):
+        # type: (Span, List[Series], Tuple[records.PowerReading, ...]) -> Dict[str, Tuple[Optional[float], ...]]
+        """See ``records.Window``."""
+        if not energy.stretches(span):
+            return {}
+        rows = {name: energy.means(span, series.times_s, series.values)
+                for name, series in self._counts.items() if series.usable}
+        for reading, series in zip(said, heard):
+            if reading.watts is not None:
+                used_j = energy.joules(series.times_s, series.values, series.counts_joules)
+                rows["power:" + reading.sensor] = energy.watts_by_stretch(span, series.times_s, used_j)
+        return rows
 
-def power(sensor, series):
-    # type: (Sensor, Series) -> records.PowerReading
+
+def listen(sensor, series, span):
+    # type: (Sensor, Series, Span) -> Series
+    """What a sensor said in a window: its own log of it where it keeps one and did not mostly fail, else what was
+    read.
+    """
+    logged = sensor.history(span.begin_s - MEMORY_S, span.end_s) if series.usable else None
+    if logged is None:
+        return series
+    samples = list(zip(*logged))
+    past = [sample for sample in samples if sample[0] < span.begin_s]
+    recent = [sample for sample in samples if sample[0] >= span.begin_s - LOG_S]
+    return Series.of(energy.from_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
+
+
+def power(sensor, series, span):
+    # type: (Sensor, Series, Span) -> records.PowerReading
     """Mean watts over the window: joules counted / seconds, or watts integrated by trapezoids / seconds.
 
     The standard deviation is that between samples. A sensor that failed more often than it answered is
-    unavailable, with its reason, and so is one that says that nothing was used: no computer runs on nothing.
+    unavailable, with its reason, and so is one with a flaw (``profilers.flaws``), and one that says that nothing was
+    used: no computer runs on nothing.
     """
-    watts = _watts_between(sensor, series)
-    lengths_s = [after - before for before, after in zip(series.times_s, series.times_s[1:])]
-    mean = math.fsum(w * s for w, s in zip(watts, lengths_s)) / math.fsum(lengths_s) if watts else 0.0
-    if not series.usable or mean <= 0.0:
-        reason = series.reason or (STANDS_STILL if watts else TOO_SHORT)
+    mean_w, reason = _mean_watts(sensor, series)
+    if mean_w is None:
         return records.PowerReading(sensor.name, records.UNAVAILABLE, sensor.covers, None, None,
                                     len(series.values), reason)
-    return records.PowerReading(sensor.name, sensor.source, sensor.covers, mean, _spread(watts),
-                                len(series.values), series.reason)
+    watts = energy.watts_seen(series.times_s, series.values, series.counts_joules)
+    lengths_s = [after - before for before, after in zip(series.times_s, series.times_s[1:])]
+    usual = span._replace(period_s=max(span.period_s, stats.median(lengths_s)))
+    gap_s, duration_s = energy.gap_s(usual, series.times_s), span.end_s - span.begin_s
+    missed = 0.0 if series.counts_joules else min(1.0, gap_s / duration_s)  # a counter counts on
+    return records.PowerReading(
+        sensor.name, sensor.source, sensor.covers, mean_w, _spread(watts), len(series.values),
+        _remark(series.reason, gap_s, duration_s), gap_s,
+        energy.change_period_s(series.times_s, series.values),
+        energy.relative_error(watts, mean_w, missed))
 
 
-def _watts_between(sensor, series):
-    # type: (Sensor, Series) -> List[float]
-    """Watts in each interval between two samples."""
-    pairs = zip(series.values, series.values[1:])
-    if not sensor.counts_joules:
-        return [(before + after) / 2.0 for before, after in pairs]
-    spans = zip(series.times_s, series.times_s[1:])
-    return [(after - before) / (end - begin) for (before, after), (begin, end) in zip(pairs, spans)]
+def _mean_watts(sensor, series):
+    # type: (Sensor, Series) -> Tuple[Optional[float], Optional[str]]
+    """Or None and the reason why there are none."""
+    if not series.usable:
+        return None, series.reason
+    found = _flaw(sensor, series)
+    if found is not None:
+        return None, found + "; flagged and not used"
+    lasted_s = series.times_s[-1] - series.times_s[0]
+    if lasted_s <= 0.0:
+        return None, series.reason or TOO_SHORT
+    mean_w = float(energy.joules(series.times_s, series.values, series.counts_joules)[-1]) / lasted_s
+    return (mean_w, None) if mean_w > 0.0 else (None, series.reason or STANDS_STILL)
+
+
+def _flaw(sensor, series):
+    # type: (Sensor, Series) -> Optional[str]
+    """Of the window by itself, for a sensor may get stuck that moved before, else of all that is remembered."""
+    seen = ((series.times_s, series.values), series.remembered())
+    found = (flaw(times_s, values, series.counts_joules, sensor.patience_s, sensor.whole_watts_s)
+             for times_s, values in seen)
+    return next(filter(None, found), None)
+
+
+def _remark(reason, gap_s, duration_s):
+    # type: (Optional[str], float, float) -> Optional[str]
+    if gap_s <= GAP_SHARE * duration_s:
+        return reason
+    gaps = "no samples for %.1f of %.1f s" % (gap_s, duration_s)
+    return gaps if reason is None else reason + "; " + gaps
 
 
 def _spread(values):

@@ -13,6 +13,7 @@ from backends import models
 from planner.decode import save
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Prediction
+from planner.provenance import Provenance
 from profilers.records import SCHEMA
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,7 +76,7 @@ def plan_file(path: Path, model: str, names: Iterable[str], steps: int, fingerpr
             idle_w=3.0,
             busy_w=12.0,
             power_w=10.0,
-            power_source="nameplate",
+            power_source=Provenance("nameplate", ("board",)),
             alpha_time=1.0,
             beta_time=0.0,
             alpha_power=None,

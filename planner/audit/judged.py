@@ -13,6 +13,7 @@ from planner.audit.measured import Steady
 from planner.clusters import Candidates, ClusterConfig
 from planner.cycles import BOTTLENECKS
 from planner.predict import Prediction, Predictions, predict
+from planner.provenance import Provenance
 
 #: What is compared of a configuration: ``step`` is the time between two steps of all workers together.
 QUANTITIES = ("step", "time", "power", "energy", "edp")
@@ -37,7 +38,7 @@ class Part(NamedTuple):
     build_s: Beside
     power_w: Beside
     drift: float
-    source: str
+    provenance: Provenance
 
 
 class Judged(NamedTuple):
@@ -154,7 +155,7 @@ def _part(contest: Contest, index: int, name: str, predictions: Predictions, ste
         _beside(measured.build_s, build_s, build_s),
         _beside(measured.watts, *watts),
         measured.drift,
-        measured.source,
+        measured.provenance,
     )
 
 
@@ -183,7 +184,7 @@ def _middle_part(parts: Sequence[Part]) -> Part:
         _middle(part.build_s for part in parts),
         _middle(part.power_w for part in parts),
         median(part.drift for part in parts),
-        parts[0].source,
+        parts[0].provenance,
     )
 
 

@@ -7,20 +7,20 @@ import numpy as np
 
 from planner.predict import Prediction, run_time
 from planner.profilefile import Profile
-from planner.wattage import emulated
+from planner.provenance import Provenance
 
 
 class Steady(NamedTuple):
     """One worker in its steady state.
 
-    watts: None where unknown; source: where they come from; drift: processor seconds of a gradient in this run over
+    watts: None where unknown; provenance: where they come from; drift: processor seconds of a gradient in this run over
     those when it was profiled, 1.0 where unknown.
     """
 
     steps_per_s: float
     build_s: float
     watts: float | None
-    source: str
+    provenance: Provenance
     drift: float = 1.0
 
     @property
@@ -58,7 +58,7 @@ class Measured(NamedTuple):
     @property
     def emulated(self) -> bool:
         """Whether a member's watts are an emulated device's."""
-        return any(emulated(worker.source) for worker in self.workers.values())
+        return any(worker.provenance.emulated for worker in self.workers.values())
 
     def time_s(self, steps: int) -> float:
         """T_j of that many steps by Eq. 4, from measured rates and build times."""

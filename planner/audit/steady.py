@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 from backends.worker import Spent
 from planner import outcome
 from planner.audit.measured import Extrapolation, Measured, Steady
-from planner.decode import decode, load
+from planner.decode import load
 from planner.errors import RecordError
 from planner.planfile import Plan, PlannedWorker
 from planner.profilefile import Profile
 from planner.runs import RunFolder
-from planner.wattage import window_watts
-from profilers.records import StepProfile, Window
+from profilers.records import StepProfile
 
 WARM_STEPS = 2
 #: A worker that makes a smaller share of all steps need not be waited for.
@@ -57,13 +56,14 @@ def steady(folder: RunFolder, profile: Profile, repetition: int) -> Measured:
     for planned in plan.workers:
         name, part = planned.name, parts[planned.name]
         hosted = server_share / planned.cores if name == plan.server else 0.0
-        windows = [each.window for each in part[1:]]  # the first tells of before the steady state
-        watts, source = outcome.watts(planned, windows, _busy_share(part, planned) + hosted)
+        said = outcome.averaged(name, [each.window for each in part[1:]])  # the first tells of before the steady state
+        found = outcome.watts(planned, said, _busy_share(part, planned) + hosted)
         rate = _rate(part)
         drift = _drift(part, _profiled(profile, plan, name))
-        workers[name] = Steady(rate, log.built_s.get(name, planned.build_s), watts, source, drift)
+        built_s = log.built_s.get(name, planned.build_s)
+        workers[name] = Steady(rate, built_s, found.watts, found.provenance, drift)
         rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
-        power_errors.append(_watts_error(part))
+        power_errors.append((found.watts or 0.0) * (found.error or 0.0))
     total = math.fsum(worker.steps_per_s for worker in workers.values())
     power = math.fsum(worker.watts or 0.0 for worker in workers.values())
     return Measured(
@@ -176,10 +176,3 @@ def _profiled(profile: Profile, plan: Plan, name: str) -> StepProfile | None:
     known = (plan.model, plan.framework, plan.batch)
     steps = profile.devices[name].steps if name in profile.devices else ()
     return next((step for step in steps if (step.model, step.framework, step.batch) == known), None)
-
-
-def _watts_error(part: Sequence[Report]) -> float:
-    """Standard error of a worker's mean watts, from what its sensors said between reports; 0 without sensors."""
-    windows = (decode(Window, each.window) for each in part[1:])
-    watts = [reading.watts for window in windows if (reading := window_watts(window)) is not None]
-    return statistics.stdev(watts) / math.sqrt(len(watts)) if len(watts) > 1 else 0.0

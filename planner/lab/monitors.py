@@ -64,7 +64,7 @@ MONITORS = {
     "agx-orin": Monitors(True, {
         "1-0040/hwmon/hwmon3": (
             Rail("VDD_GPU_SOC", 20000, 20, 0.34, 0.1), Rail("VDD_CPU_CV", 20000, 20, 0.06, 0.7),
-            Rail("VIN_SYS_5V0", 5040, 20, 0.56, 0.1)),
+            Rail("VIN_SYS_5V0", 5040, 20, 0.6, 0.2)),
         "1-0041/hwmon/hwmon4": (None, Rail("VDDQ_VDD2_1V8AO", 5020, 20, 0.04, 0.1), None)}),
 }  # fmt: skip
 

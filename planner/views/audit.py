@@ -16,7 +16,6 @@ from planner.audit.tallies import Hits, Spread, Tally
 from planner.clusters import ClusterConfig
 from planner.units import percent, seconds
 from planner.views.tables import EMULATED_NOTE, marked, stack, table
-from planner.wattage import emulated
 
 TIES_NOTE = "ties: the best one, or one that the measurements cannot tell from it (95 %)"
 DRIFT_NOTE = (
@@ -242,7 +241,7 @@ def _config(of: ClusterConfig, stand_ins: set[str]) -> str:
 
 
 def _emulated(judged: Iterable[Judged]) -> set[str]:
-    return {name for each in judged for name, part in each.workers.items() if emulated(part.source)}
+    return {name for each in judged for name, part in each.workers.items() if part.provenance.emulated}
 
 
 def _stand_ins(board: Scoreboard, of: Selection) -> set[str]:

@@ -12,20 +12,21 @@ from rich.text import Text
 from planner.profilefile import DeviceProfile, Profile
 from planner.units import bytes_text, percent, seconds, watts
 from planner.views.tables import stack, table
-from planner.wattage import wattage
+from planner.wattage import disagreements, flagged, uncertainty, wattage
 from profilers import stats
-from profilers.records import LinkProfile, StepProfile
+from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
 
 
 def render(profile: Profile, path: Path) -> RenderableType:
     """Step times and watts by device and model, then rates between devices."""
     failures = [Text(line, style="red") for line in _failures(profile)]
     took = Text(f"profiling took {seconds(profile.profiling_s())}; wrote {path}")
-    return stack([_steps(profile), _power(profile), _links(profile)], [*failures, took])
+    notes = [Text(note) for note in sensor_notes(profile)]
+    return stack([_steps(profile), _power(profile), _links(profile)], [*failures, *notes, took])
 
 
 def to_json(profile: Profile, path: Path) -> dict[str, Any]:
-    """{"profile", "took_s", "devices": {name: {"error", "failures", "models"}}, "links": [...], "link_errors"}."""
+    """{"profile", "took_s", "devices": {name: {"error", "failures", "models"}}, "links", "link_errors", "notes"}."""
     return {
         "profile": str(path),
         "took_s": profile.profiling_s(),
@@ -48,7 +49,20 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
             for link in profile.links
         ],
         "link_errors": profile.link_errors,
+        "notes": sensor_notes(profile),
     }
+
+
+def sensor_notes(profile: Profile) -> list[str]:
+    """What is to be known of the watts: sensors not used, or that contradict each other, and why there are none."""
+    notes = []
+    for name, device in profile.devices.items():
+        windows = [window for window in (device.idle, *(timed.window for timed in device.steps)) if window]
+        told = [note for window in windows for note in (*flagged(window), *disagreements(window))]
+        sources = [wattage(device, timed).provenance for timed in device.steps]
+        told += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
+        notes += [f"{name}: {note}" for note in dict.fromkeys(told)]
+    return notes
 
 
 def _failures(profile: Profile) -> Iterator[str]:
@@ -78,12 +92,16 @@ def _steps(profile: Profile) -> Table:
 
 
 def _power(profile: Profile) -> Table:
-    made = table("watts", ("device", "model", "idle", "training", "from"), left=("device", "model", "from"))
+    columns = ("device", "model", "idle", "± 95 %", "training", "± 95 %", "from")
+    made = table("watts", columns, left=("device", "model", "from"))
     for name, device in profile.devices.items():
         for timed in device.steps:
             found = wattage(device, timed)
-            idle, busy = watts(_known(found.idle_w)), watts(_known(found.busy_w))
-            made.add_row(_label(name, timed), timed.model, idle, busy, found.source)
+            made.add_row(
+                _label(name, timed), timed.model,
+                watts(_known(found.idle_w)), percent(uncertainty(found.idle_error)),
+                watts(_known(found.busy_w)), percent(uncertainty(found.busy_error)), found.provenance.text,
+            )  # fmt: skip
     return made
 
 
@@ -109,7 +127,10 @@ def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
         "precise": timed.precise,
         "idle_w": _known(found.idle_w),
         "busy_w": _known(found.busy_w),
-        "power_source": found.source,
+        "idle_uncertainty": uncertainty(found.idle_error),
+        "busy_uncertainty": uncertainty(found.busy_error),
+        "provenance": encode(found.provenance),
+        "sampling_share": timed.window.cpu_share,
     }
 
 

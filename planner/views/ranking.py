@@ -7,10 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.plan import Recommendation, Row
+from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, marked, stack, table
-from planner.wattage import emulated
 
+NAMEPLATE_NOTE = "± of energy holds what was measured; what a nameplate is off by nobody knows"
 TIE_NOTE = "= ties with the best: the measurements cannot tell them apart; profile again for more samples"
 
 
@@ -21,8 +22,10 @@ def render(found: Recommendation, top: int, path: Path, place: int = 1) -> Rende
     """
     rows = [found.row(place) for place in range(1, min(len(found), top or len(found)) + 1)]
     sources = zip(found.costs.names, found.costs.power_sources, strict=True)
-    stand_ins = {name for name, source in sources if emulated(source)}
-    notes = [*remarks(found), *[TIE_NOTE] * _ties(found), *[EMULATED_NOTE] * bool(stand_ins)]
+    stand_ins = {name for name, source in sources if source.emulated}
+    unsure = any(source.kind == NAMEPLATE for source in found.costs.power_sources)
+    notes = [*remarks(found), *[TIE_NOTE] * _ties(found), *[NAMEPLATE_NOTE] * unsure]
+    notes += [EMULATED_NOTE] * bool(stand_ins)
     wrote = f"wrote {path}" if place == 1 else f"wrote number {place} to {path}"
     notes.append(f"profiling took {percent(found.overhead, 2)} of the best's time; {wrote}")
     tables = [_clusters(found, rows, stand_ins), _breakdown(found, place, stand_ins)]
@@ -38,7 +41,7 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
     made = table(
         f"{found.costs.model}, batch {found.costs.batch}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",
-        ("", "server", "workers", "time", "power", "energy", "EDP", "± 95 %", "sent", "bottleneck"),
+        ("", "server", "workers", "time", "power", "energy", "± 95 %", "EDP", "± score", "sent", "bottleneck"),
         left=("server", "workers", "bottleneck"),
     )
     ties = _ties(found)
@@ -47,7 +50,8 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
         made.add_row(
             f"{place}{'=' if ties and row.tie else ''}",
             marked([row.config.server], stand_ins), marked(row.config.workers, stand_ins),
-            seconds(predicted.time_s), watts(predicted.power_w), joules(predicted.energy_j),
+            seconds(predicted.time_s), watts(predicted.power_w),
+            joules(predicted.energy_j), percent(row.energy_uncertainty),
             number(predicted.edp_js, "Js"), percent(_spread(row)), bytes_text(row.network_bytes),
             f"{row.bottleneck} {percent(row.shares[row.bottleneck], 0)}",
         )  # fmt: skip
@@ -63,7 +67,7 @@ def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> Table:
             marked([worker.name], stand_ins), seconds(worker.cycle_s),
             f"{worker.alpha_time:.3f}", f"{worker.beta_time:.3f}",
             number(worker.alpha_power), number(worker.beta_power),
-            f"{worker.steps:,.0f}", watts(worker.power_w), worker.power_source,
+            f"{worker.steps:,.0f}", watts(worker.power_w), worker.power_source.text,
         )  # fmt: skip
     return made
 

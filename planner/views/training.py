@@ -12,12 +12,13 @@ from rich.text import Text
 
 from planner.decode import decode
 from planner.planfile import Plan
+from planner.provenance import Provenance
 from planner.render import plain
 from planner.run import View
 from planner.runs import RunFolder
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, marked, stack, table
-from planner.wattage import emulated, window_watts
+from planner.wattage import uncertainty, window_watts
 from profilers.records import Window
 
 #: What is worth a line of its own, besides evaluations.
@@ -56,7 +57,7 @@ class Progress:
 
     def on_plan(self, plan: Plan) -> None:
         """Say what will run."""
-        self._stand_ins = {worker.name for worker in plan.workers if emulated(worker.power_source)}
+        self._stand_ins = {worker.name for worker in plan.workers if worker.power_source.emulated}
         server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
         self._say(f"{plan.model}: {plan.steps:,} steps, {where}; predicted {seconds(plan.prediction.time_s)}")
@@ -85,8 +86,8 @@ class Progress:
         read = window_watts(window)
         if read is None:
             return "-"
-        label = " emulated" if source in self._stand_ins or emulated(read[1]) else ""
-        return f"{watts(read[0])}{label}"
+        label = " emulated" if source in self._stand_ins or read.provenance.emulated else ""
+        return f"{watts(read.watts)}{label}"
 
     def _count(self) -> None:
         now_s = time.monotonic()
@@ -118,33 +119,41 @@ class Progress:
 def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     """Measured beside predicted, each worker's part, and the accuracy on the way."""
     course = ", ".join(f"{percent(e['accuracy'])} at {e['step']:,}" for e in result["evaluations"])
-    stand_ins = {name for name, part in result["workers"].items() if emulated(part["source"])}
-    notes = [EMULATED_NOTE] * bool(stand_ins) + [f"accuracy: {course}"] * bool(course) + [f"run folder: {folder.path}"]
-    return stack([_totals(result), _workers(result, stand_ins)], [Text(note) for note in notes])
+    stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
+    notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *[f"accuracy: {course}"] * bool(course)]
+    tables = [_totals(result), _workers(result, stand_ins)]
+    return stack(tables, [Text(note) for note in (*notes, f"run folder: {folder.path}")])
 
 
 def _totals(result: Mapping[str, Any]) -> Table:
-    made = table(
-        f"{result['model']}, {result['steps']:,} steps", ("", "time", "power", "energy", "EDP"), left=("",)
-    )
-    label = " (emulated)" if any(map(emulated, result["power_sources"])) else ""
+    columns = ("", "time", "power", "energy", "± 95 %", "EDP")
+    made = table(f"{result['model']}, {result['steps']:,} steps", columns, left=("",))
     for kind in ("predicted", "measured"):
         at = result[kind]
         made.add_row(
-            kind + label, seconds(at["time_s"]), watts(at["power_w"]), joules(at["energy_j"]),
-            number(at["edp_js"], "Js"),
+            kind + " (emulated)" * _source(at).emulated, seconds(at["time_s"]), watts(at["power_w"]),
+            joules(at["energy_j"]), percent(at["energy_uncertainty"]), number(at["edp_js"], "Js"),
         )  # fmt: skip
-    errors = (result["error"][key] for key in ("time_s", "power_w", "energy_j", "edp_js"))
-    made.add_row("error", *("-" if error is None else f"{100 * error:+.1f} %" for error in errors))
+    time, power, energy, edp = (result["error"][key] for key in ("time_s", "power_w", "energy_j", "edp_js"))
+    made.add_row("error", _signed(time), _signed(power), _signed(energy), "", _signed(edp))
     return made
 
 
+def _signed(error: float | None) -> str:
+    return "-" if error is None else f"{100 * error:+.1f} %"
+
+
 def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> Table:
-    columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "watts from")
+    columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "± 95 %", "watts from")
     made = table("workers", columns, left=("worker", "watts from"))
     for name, part in result["workers"].items():
         made.add_row(
             marked([name], stand_ins), f"{part['steps']:,}", f"{part['predicted_steps']:,.0f}", seconds(part["busy_s"]),
-            seconds(part["exchange_s"]), watts(part["watts"]), part["source"],
+            seconds(part["exchange_s"]), watts(part["watts"]), percent(uncertainty(part["watts_error"])),
+            _source(part).text,
         )  # fmt: skip
     return made
+
+
+def _source(of: Mapping[str, Any]) -> Provenance:
+    return decode(Provenance, of["provenance"])

@@ -2,11 +2,13 @@
 
 from typing import Optional
 
-from profilers.sensors import ina3221, nvml, rapl
+from profilers.sensors import battery, ina3221, meters, nvidiasmi, nvml, rapl, tegrastats
 from profilers.sensors.base import Found
 from profilers.tree import Tree
 
-SENSORS = {"ina3221": ina3221.discover, "rapl": rapl.discover, "nvml": nvml.discover}
+SENSORS = {"ina3221": ina3221.discover, "tegrastats": tegrastats.discover, "rapl": rapl.discover,
+           "nvml": nvml.discover, "nvidia-smi": nvidiasmi.discover, "battery": battery.discover,
+           "meters": meters.discover}
 
 
 def discover(root=None):

@@ -1,22 +1,26 @@
 """What a power sensor offers, and what discovery returns."""
 
-import abc
-from typing import NamedTuple, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from profilers.flaws import REPEATS_S, WHOLE_WATTS_S
 from profilers.tree import Unavailable
 
 
-class Sensor(abc.ABC):
-    """Reads watts, or joules since it was made where ``counts_joules``.
+class Sensor:
+    """Reads watts, or joules since it was made where ``counts_joules``. Only ``read`` must be written.
 
-    covers: ``board`` and ``module`` are totals that hold everything else on the device; ``cpu`` (a
+    covers: ``wall``, ``board`` and ``module`` are totals that hold everything else on the device; ``cpu`` (a
     package and its memory) and ``gpu`` do not overlap and may be added; a ``rail`` belongs to no sum.
+
+    patience_s, whole_watts_s: for how long it may repeat one value, and one without decimals; see ``profilers.flaws``.
     """
 
     name = ""
     covers = ""
     counts_joules = False
     emulated = False
+    patience_s = REPEATS_S
+    whole_watts_s = WHOLE_WATTS_S
 
     @property
     def source(self):
@@ -26,10 +30,18 @@ class Sensor(abc.ABC):
             return "emulated"
         return "counter" if self.counts_joules else "sensor"
 
-    @abc.abstractmethod
     def read(self):
         # type: () -> float
         """Watts now, or joules so far. Raises Unavailable."""
+        raise NotImplementedError
+
+    def history(self, begin_s, end_s):
+        # type: (float, float) -> Optional[Tuple[List[float], List[float]]]
+        """(times, values) between two monotonic times, where readings come with times of their own; else None."""
+
+    def close(self):
+        # type: () -> None
+        """End what reading has started; the next ``read`` starts it again. Idempotent."""
 
 
 class Found(NamedTuple):
@@ -37,6 +49,12 @@ class Found(NamedTuple):
 
     sensors: Tuple[Sensor, ...]
     missing: Tuple[Tuple[str, str], ...]
+
+
+NOTHING = Found((), ())
+
+#: What the names of sensors begin with that the operator named; see ``profilers.sensors.meters``.
+METER = "meter:"
 
 
 def proven(sensors):
@@ -50,4 +68,6 @@ def proven(sensors):
             missing.append((sensor.name, str(error)))
         else:
             good.append(sensor)
+    for sensor in sensors:
+        sensor.close()
     return Found(tuple(good), tuple(missing))

@@ -1,18 +1,26 @@
-"""The INA3221 power monitors of Jetsons, in both sysfs layouts.
+"""The INA3221 power monitors of Jetsons, in both sysfs layouts, and the rule for a Jetson's total.
 
 JetPack 4 and older: .../ina3221x/<bus>-<address>/iio:device<n>/{rail_name_<c>, in_power<c>_input mW};
 JetPack 5 on: .../ina3221/<bus>-<address>/hwmon/hwmon<n>/{in<c>_label, in<c>_input mV, curr<c>_input mA}.
 
-Only totals are reported where there is one, so that nothing is counted twice: a total-input rail
-(POM_5V_IN on Nano, VDD_MUX of the TX2 carrier: the board; VDD_IN: the module), which holds all others;
-on AGX modules, which have none, the sum of all rails (their 5 V rail feeds all that the others do not).
-Rails of an unknown board are reported one by one and belong to no sum.
+The rule: only totals are reported where there is one, so that nothing is counted twice.
+
+- A total-input rail holds all others: POM_5V_IN (Nano) and VDD_MUX (carrier of the TX2) the board, VDD_IN (TX1, TX2,
+  Xavier NX, Orin NX and Nano) the module.
+- AGX modules have two inputs and no such rail. The high-voltage input feeds the shunts of GPU, CPU, SOC, CV and
+  VDDRQ (AGX Xavier) or VDD_GPU_SOC and VDD_CPU_CV (AGX Orin), the other one the 5 V rail. Their sum is the module.
+- VDDQ_VDD2_1V8AO (AGX Orin) is left out of it: VIN_SYS_5V0 feeds and includes it. Adding all rails counts it twice.
+- Rails of an unknown board are reported one by one and belong to no sum.
+
+AGX Xavier's shunts are as in NVIDIA's design guide (DG-09840, power monitor). AGX Orin's are as reported on NVIDIA's
+forum (topic 223111), and that rail's readings are multiples of 5 V; no meter has confirmed it here. Nor has the path of
+the TX1's monitor been seen on a board.
 """
 
 import functools
 import posixpath
 import re
-from typing import Callable, NamedTuple, Tuple
+from typing import Callable, NamedTuple, Sequence, Tuple
 
 from profilers.sensors.base import Found, Sensor, proven
 from profilers.tree import Tree, Unavailable
@@ -20,7 +28,17 @@ from profilers.tree import Tree, Unavailable
 TOTAL_INPUTS = {"VDD_MUX": "board", "POM_5V_IN": "board", "VDD_IN": "module"}
 #: The 5 V rail of AGX Xavier and AGX Orin: where it is, the rails add up to the module.
 SUMMED = ("SYS5V", "VIN_SYS_5V0")
+#: What that 5 V rail feeds.
+BEHIND = ("VDDQ_VDD2_1V8AO",)
 UNUSED = ("NC", "")
+
+
+class Total(NamedTuple):
+    """What is reported: its name, what it covers, and the rails that add up to it."""
+
+    name: str
+    covers: str
+    labels: Tuple[str, ...]
 
 
 class Rail(NamedTuple):
@@ -34,15 +52,27 @@ class Rails(Sensor):
     """The sum of one or more rails; fails when one of them does, rather than leave it out."""
 
     def __init__(self, name, covers, rails, emulated):
-        # type: (str, str, Tuple[Rail, ...], bool) -> None
+        # type: (str, str, Sequence[Rail], bool) -> None
         self.name = name
         self.covers = covers
         self.emulated = emulated
-        self._rails = rails
+        self._rails = tuple(rails)
 
     def read(self):
         # type: () -> float
         return sum(rail.watts() for rail in self._rails)
+
+
+def totals(labels):
+    # type: (Sequence[str]) -> Tuple[Total, ...]
+    """What to report of the rails with these labels, by the rule above."""
+    used = [label for label in labels if label not in UNUSED]
+    inputs = [label for label in used if label in TOTAL_INPUTS]
+    if inputs:
+        return tuple(Total(label, TOTAL_INPUTS[label], (label,)) for label in inputs)
+    if any(label in SUMMED for label in used):
+        return (Total("sum", "module", tuple(label for label in used if label not in BEHIND)),)
+    return tuple(Total(label, "rail", (label,)) for label in used)
 
 
 def rails(tree):
@@ -62,13 +92,9 @@ def discover(tree):
     # type: (Tree) -> Found
     """The totals of this Jetson, by the rule above; nothing on other machines."""
     found = rails(tree)
-    totals = [Rails("ina3221:" + rail.label, TOTAL_INPUTS[rail.label], (rail,), tree.emulated)
-              for rail in found if rail.label in TOTAL_INPUTS]
-    if totals:
-        return proven(totals)
-    if any(rail.label in SUMMED for rail in found):
-        return proven([Rails("ina3221:sum", "module", found, tree.emulated)])
-    return proven([Rails("ina3221:" + rail.label, "rail", (rail,), tree.emulated) for rail in found])
+    return proven([Rails("ina3221:" + total.name, total.covers,
+                         [rail for rail in found if rail.label in total.labels], tree.emulated)
+                   for total in totals([rail.label for rail in found])])
 
 
 def _label(tree, name):

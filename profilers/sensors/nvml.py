@@ -1,18 +1,24 @@
 """NVIDIA GPUs through the driver's library (NVML), called with ctypes: nothing to install.
 
-A GPU that counts its energy (Volta on) is read that way, others by their watts. On Jetsons the
-library may load and then support nothing: that is a reason, not a zero.
+A GPU that counts its energy (Volta on) is read that way if the count moves, others by their watts. Only GPUs that
+CUDA_VISIBLE_DEVICES leaves are looked at. On Jetsons the library may load and then support nothing: that is a
+reason, not a zero.
 """
 
 import ctypes
 import functools
+import os
+import time
 from typing import Any, Callable, List, Tuple
 
 from profilers.sensors.base import Found, Sensor, proven
+from profilers.sensors.visible import VARIABLE, visible
 from profilers.tree import Tree, Unavailable, fail
 
 LIBRARY = "libnvidia-ml.so.1"
 GRAPHICS_CLOCK, MEMORY_CLOCK = 0, 2
+#: An energy counter that stands still for so long is none; those of data centre GPUs move every 20 to 100 ms.
+STILL_S = 0.5
 
 
 class _Utilisation(ctypes.Structure):
@@ -47,6 +53,7 @@ class Library:
 
     def gpus(self):
         # type: () -> Tuple[Gpu, ...]
+        """All GPUs, in the order of the bus."""
         count = ctypes.c_uint()
         self.call("nvmlDeviceGetCount_v2", ctypes.byref(count))
         return tuple(Gpu(self, index) for index in range(count.value))
@@ -64,9 +71,11 @@ class Gpu:
 
     def name(self):
         # type: () -> str
-        text = ctypes.create_string_buffer(96)
-        self._library.call("nvmlDeviceGetName", self._handle, text, ctypes.c_uint(len(text)))
-        return text.value.decode("utf-8", "replace")
+        return self._text("nvmlDeviceGetName")
+
+    def uuid(self):
+        # type: () -> str
+        return self._text("nvmlDeviceGetUUID")
 
     def joules(self):
         # type: () -> float
@@ -97,6 +106,12 @@ class Gpu:
         self._library.call(function, self._handle, *(arguments + (ctypes.byref(answer),)))
         return answer
 
+    def _text(self, function):
+        # type: (str) -> str
+        text = ctypes.create_string_buffer(96)
+        self._library.call(function, self._handle, text, ctypes.c_uint(len(text)))
+        return text.value.decode("utf-8", "replace")
+
 
 class GpuPower(Sensor):
     """A GPU's board power: joules where it counts them, else watts."""
@@ -106,25 +121,52 @@ class GpuPower(Sensor):
     def __init__(self, gpu):
         # type: (Gpu) -> None
         self.name = "nvml:%d" % gpu.index
-        self._read = gpu.joules  # type: Callable[[], float]
-        self.counts_joules = True
-        try:
-            gpu.joules()
-        except Unavailable:
-            self._read = gpu.watts
-            self.counts_joules = False
+        self.counts_joules = counts_energy(gpu)
+        self._read = gpu.joules if self.counts_joules else gpu.watts
 
     def read(self):
         # type: () -> float
         return self._read()
 
 
+def counts_energy(gpu):
+    # type: (Gpu) -> bool
+    """Whether the GPU has an energy counter that moves. Waits until it does, STILL_S at most."""
+    until_s = time.monotonic() + STILL_S
+    try:
+        before_j = gpu.joules()
+        while gpu.joules() <= before_j:
+            if time.monotonic() > until_s:
+                return False
+            time.sleep(0.005)
+    except Unavailable:
+        return False
+    return True
+
+
 def gpus(tree, library=LIBRARY):
     # type: (Tree, str) -> Tuple[Gpu, ...]
-    """The machine's GPUs. Raises Unavailable without a driver and for an emulated device."""
+    """The GPUs that may be used here, at least one.
+
+    Raises Unavailable without a driver or a GPU, where CUDA_VISIBLE_DEVICES hides all, and for an emulated device.
+    """
+    found = installed(tree, library)
+    setting = os.environ.get(VARIABLE)
+    chosen = visible([_uuid(gpu) for gpu in found], setting)
+    if not chosen:
+        raise Unavailable("%s=%s leaves none of %d GPUs" % (VARIABLE, setting, len(found)))
+    return tuple(found[index] for index in chosen)
+
+
+def installed(tree, library=LIBRARY):
+    # type: (Tree, str) -> Tuple[Gpu, ...]
+    """All GPUs of the machine, at least one. Raises Unavailable."""
     if tree.emulated:
         raise Unavailable("an emulated device has no GPU of NVML's")
-    return Library(library).gpus()
+    found = Library(library).gpus()
+    if not found:
+        raise Unavailable("the NVIDIA driver sees no GPU")
+    return found
 
 
 def discover(tree, library=LIBRARY):
@@ -140,13 +182,18 @@ def candidates(tree, library=LIBRARY):
     # type: (Tree, str) -> List[Tuple[str, Callable[[], float]]]
     """(counter, reader) pairs of the first GPU; see ``profilers.counters`` for their meanings."""
     try:
-        found = gpus(tree, library)
-        if not found:
-            raise Unavailable("the NVIDIA driver sees no GPU")
+        gpu = gpus(tree, library)[0]
     except Unavailable as error:
         return [(name, functools.partial(fail, str(error))) for name in ("f_gpu", "f_emc", "u_gpu", "m_gpu")]
-    gpu = found[0]
     return [("f_gpu", functools.partial(gpu.clock, GRAPHICS_CLOCK)),
             ("f_emc", functools.partial(gpu.clock, MEMORY_CLOCK)),
             ("u_gpu", gpu.load), ("m_gpu", gpu.memory_bytes)]
 
+
+def _uuid(gpu):
+    # type: (Gpu) -> str
+    """Its UUID, "" where it has none."""
+    try:
+        return gpu.uuid()
+    except Unavailable:
+        return ""

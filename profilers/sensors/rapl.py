@@ -1,11 +1,13 @@
 """Intel's and AMD's energy counters, /sys/class/powercap/intel-rapl:*; for root on most systems.
 
 A package and the memory beside it are one sensor (``cpu``); core and uncore are parts of the package
-and left out, and so is the second way to the same counter (intel-rapl-mmio). psys is the board.
+and left out, and so is the second way to the same counter (intel-rapl-mmio). psys is the board, as far as the
+firmware wired it: beside a discrete GPU, whose supply it may leave out, it belongs to no sum.
 """
 
 from typing import List, Tuple
 
+from profilers.sensors import nvml
 from profilers.sensors.base import Found, Sensor, proven
 from profilers.tree import Tree, Unavailable
 
@@ -13,7 +15,10 @@ ZONES = "sys/class/powercap/intel-rapl:[0-9]*"
 
 
 class Zone:
-    """One energy counter, unwrapped: joules since it was made, at most one wrap between two calls."""
+    """One energy counter, unwrapped: joules since it was made.
+
+    A fall by more than half of its range is a wrap; a smaller one is told as it is, for it is a flaw.
+    """
 
     def __init__(self, tree, folder):
         # type: (Tree, str) -> None
@@ -27,7 +32,7 @@ class Zone:
         # type: () -> float
         now_uj = self._tree.number(self._folder + "/energy_uj")
         step_uj = now_uj - self._last_uj
-        self._sum_uj += step_uj if step_uj >= 0 else step_uj + self._range_uj
+        self._sum_uj += step_uj if step_uj >= -self._range_uj / 2.0 else step_uj + self._range_uj
         self._last_uj = now_uj
         return self._sum_uj / 1e6
 
@@ -49,8 +54,8 @@ class Rapl(Sensor):
         return sum(zone.joules() for zone in self._zones)
 
 
-def discover(tree):
-    # type: (Tree) -> Found
+def discover(tree, library=nvml.LIBRARY):
+    # type: (Tree, str) -> Found
     """A sensor for each package and one for psys."""
     sensors = []  # type: List[Sensor]
     missing = []  # type: List[Tuple[str, str]]
@@ -65,7 +70,19 @@ def discover(tree):
         except Unavailable as error:
             missing.append(("rapl:" + folder.rsplit(":", 1)[1], str(error)))
             continue
-        covers = "board" if zone == "psys" else "cpu"
+        covers = covered(zone, tree, library)
         sensors.append(Rapl("rapl:" + zone + "+dram" * (len(zones) > 1), covers, zones, tree.emulated))
     found = proven(sensors)
     return Found(found.sensors, tuple(missing) + found.missing)
+
+
+def covered(zone, tree, library):
+    # type: (str, Tree, str) -> str
+    """What a zone holds: ``cpu``; psys ``board`` or, beside a GPU of NVML's, a ``rail``."""
+    if zone != "psys":
+        return "cpu"
+    try:
+        nvml.installed(tree, library)
+    except Unavailable:
+        return "board"
+    return "rail"

@@ -172,3 +172,10 @@ def test_ctrl_c_is_the_controllers_to_handle(controller: Controller) -> None:
     controller.popen.send_signal(signal.SIGINT)
     controller.say(1, "clock")
     assert controller.line()["result"] > 0
+
+
+def test_what_it_starts_does_not_ignore_ctrl_c(controller: Controller) -> None:
+    controller.say(1, "child")
+    status = Path(f"/proc/{controller.line()['result']}/status").read_text()
+    (ignored,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:"))
+    assert not int(ignored, 16) >> (signal.SIGINT - 1) & 1

@@ -7,10 +7,11 @@ from planner.clusters import enumerate_clusters
 from planner.costs import costs
 from planner.predict import predict
 from planner.profilefile import Profile
+from planner.provenance import Provenance
 from tests.planner import profiles
 
 STEPS = 100_000
-SOURCE = "sensor: wall"
+SOURCE = Provenance("sensor", ("wall",))
 
 #: Changes one run of one configuration.
 Shake = Callable[[Measured], Measured]

@@ -2,13 +2,16 @@
 
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Prediction
+from planner.provenance import Provenance
 from profilers.records import SCHEMA
+
+NAMEPLATE = Provenance("nameplate", ("board",), detail="fleet file")
 
 
 def planned(
     name: str, steps: float = 50.0, idle_w: float | None = 10.0, busy_w: float | None = 50.0
 ) -> PlannedWorker:
-    return PlannedWorker(name, steps, 2.0, 0.0, 2.0, idle_w, busy_w, 40.0, "fleet file", 1.0, 1.0, 1.0, 1.0)
+    return PlannedWorker(name, steps, 2.0, 0.0, 2.0, idle_w, busy_w, 40.0, NAMEPLATE, 1.0, 1.0, 1.0, 1.0)
 
 
 def plan(*workers: PlannedWorker, steps: int = 100, power_w: float | None = 80.0) -> Plan:

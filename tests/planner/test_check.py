@@ -22,7 +22,7 @@ from planner.checkview import table
 from planner.errors import LoginError, PlannerError, RemoteError
 from planner.findings import CHECKS, Finding, Report
 from planner.fleet import Device, Fleet
-from profilers.records import Facts
+from profilers.records import Facts, SensorFacts
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
 LATER = CHECKS[CHECKS.index("python") :]
@@ -223,6 +223,9 @@ def test_as_json(checked: Report) -> None:
     assert data["able"] == checked.able
     assert data["findings"][0] == checked.findings[0]._asdict()
     assert set(data["findings"][0]) == {"device", "check", "status", "detail", "remedy"}
+    assert set(data["sensors"]) == set(checked.able)
+    told = data["sensors"]["here"]
+    assert told and set(told[0]) == {"name", "source", "covers", "period_s", "noise_w", "reason"}
 
 
 def test_on_screen_each_failure_is_one_line_with_its_remedy(checked: Report) -> None:
@@ -318,11 +321,27 @@ def test_clock_offset_in_either_direction(offset_s: float, status: str) -> None:
     assert findings.of_clock(DEVICE, offset_s).status == status
 
 
+NVML = SensorFacts("nvml:0", "counter", "gpu", 0.1, 1.5)
+SILENT = SensorFacts("rapl:0", "unavailable", "", None, None, "permission denied")
+PLUG = SensorFacts("meter:shelly:plug", "unavailable", "", None, None, "plug does not answer")
+
+
 def test_no_power_sensor_says_why() -> None:
-    finding = findings.of_power(DEVICE, (), {"rapl:0": "permission denied"})
+    finding = findings.of_power(DEVICE, (SILENT,))
     assert finding.status == "warning" and "rapl:0: permission denied" in finding.detail
     assert finding.remedy == "set idle_watts and max_watts in the fleet file"
-    assert findings.of_power(DEVICE, ("ina3221",), {}).status == "ok"
+
+
+def test_power_sensors_are_told_with_what_they_cover_and_how_they_behave() -> None:
+    slow = SensorFacts("battery", "sensor", "board", None, None)
+    finding = findings.of_power(DEVICE, (NVML, slow, SILENT))
+    assert finding.status == "ok"
+    assert finding.detail == "nvml:0 (gpu, counter, new every 0.1 s, noise 1.5 W); battery (board, sensor)"
+
+
+def test_a_meter_that_the_operator_named_and_that_is_silent_is_a_warning() -> None:
+    finding = findings.of_power(DEVICE, (NVML, PLUG))
+    assert (finding.status, finding.detail) == ("warning", "meter:shelly:plug: plug does not answer")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from planner.profilefile import Profile
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
 
-COMMANDS = ("init", "check", "trust", "models", "profile", "recommend", "train", "audit", "lab")
+COMMANDS = ("init", "check", "trust", "models", "profile", "recommend", "train", "audit", "lab", "power")
 HEAVY = {"torch", "tensorflow", "pandas", "sklearn", "paramiko", "pydantic", "numpy"}
 LOCAL = '[devices.a]\naddress = "local"\n\n[devices.b]\naddress = "local"\n'
 

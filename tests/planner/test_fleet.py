@@ -62,6 +62,8 @@ class TestMeaning:
             data_interface = "eth1"
             idle_watts = 5
             max_watts = 15.5
+            meters = ["shelly://10.0.0.9", "csv:///var/log/watts.csv?offset_s=1.5"]
+            power_model = "keys/id"
             python = "python3.8"
             prefix = "docker exec -i 'my torch'"
             rate = "100mbit"
@@ -82,6 +84,8 @@ class TestMeaning:
             data_interface="eth1",
             idle_watts=5.0,
             max_watts=15.5,
+            meters=("shelly://10.0.0.9", "csv:///var/log/watts.csv?offset_s=1.5"),
+            power_model=tmp_path / "keys" / "id",
             python="python3.8",
             prefix=("docker", "exec", "-i", "my torch"),
             environment={"OMP_NUM_THREADS": "4"},
@@ -122,6 +126,7 @@ class TestMeaning:
         assert [device.name for device in fleet(tmp_path, example()).devices] == ["here"]
         (tmp_path / "ssh_config").touch()
         (tmp_path / "id").touch()
+        (tmp_path / "power-here.json").touch()
         lines = [
             line.removeprefix("# ") if " = " in line or "[" in line else line
             for line in example().splitlines()
@@ -168,6 +173,14 @@ class TestMistakes:
                 "3: devices.a.max_watts: 3 W is below idle_watts, 5 W; exchange",
             ),
             ("max_watts = 0", "2: devices.a.max_watts: input should be greater than 0, not 0"),
+            (
+                'meters = ["http://plug"]',
+                "2: devices.a.meters: http://plug is no meter; known are shelly://, shelly1://, tasmota:// and csv://",
+            ),
+            (
+                'power_model = "none.json"',
+                "2: devices.a.power_model: there is no power model",
+            ),
             (
                 "idle_watts = -1",
                 "2: devices.a.idle_watts: input should be greater than or equal to 0, not -1",

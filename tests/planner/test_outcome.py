@@ -1,5 +1,6 @@
 """Every expectation below is worked out by hand."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from planner import outcome
 from planner.errors import RecordError
 from planner.outcome import Worker
 from planner.planfile import PlannedWorker
+from planner.provenance import Provenance
 from profilers.records import PowerReading, Window, encode
-from tests.planner.plans import plan, planned
+from tests.planner.plans import NAMEPLATE, plan, planned
 
-SENSOR = "sensor: wall"
+METRICS = ("time_s", "power_w", "energy_j", "edp_js")
+SENSOR = Provenance("sensor", ("wall",))
 
 
 def window(
@@ -36,8 +39,10 @@ def one(worker: PlannedWorker, windows: Any = (), spent: Any = (), elapsed_s: fl
     return parts[name]
 
 
-def worker(steps: int, watts: float | None = 40.0, source: str = SENSOR) -> Worker:
-    return Worker(steps, 0.0, 0.0, 0.0, watts, source)
+def worker(
+    steps: int, watts: float | None = 40.0, source: Provenance = SENSOR, error: float | None = None
+) -> Worker:
+    return Worker(steps, 0.0, 0.0, 0.0, watts, source, error)
 
 
 def evaluated(step: int, seconds: float, by: str) -> dict[str, Any]:
@@ -49,7 +54,7 @@ def evaluated(step: int, seconds: float, by: str) -> dict[str, Any]:
 
 def test_windows_count_by_their_length() -> None:
     part = one(planned("a"), [window(10.0, 20.0), window(30.0, 40.0)])
-    assert (part.watts, part.source) == (35.0, SENSOR)
+    assert (part.watts, part.provenance) == (35.0, SENSOR)
 
 
 def test_of_nested_sensors_the_one_that_covers_most_counts_and_no_rail_counts_twice() -> None:
@@ -59,39 +64,41 @@ def test_of_nested_sensors_the_one_that_covers_most_counts_and_no_rail_counts_tw
         PowerReading("ina:cpu", "sensor", "rail", 2.0, 0.0, 5),
     )
     part = one(planned("a"), [encode(Window(10.0, {}, readings))])
-    assert (part.watts, part.source) == (9.0, "sensor: board")
+    assert (part.watts, part.provenance) == (9.0, Provenance("sensor", ("board",)))
 
 
 def test_a_window_without_watts_does_not_pull_the_mean_down() -> None:
     assert one(planned("a"), [window(10.0, None), window(10.0, 30.0)]).watts == 30.0
 
 
-PARTIAL = "sensor: gpu only"
+PARTIAL = Provenance("sensor", ("gpu",))
+BUSY_SHARE = "at the measured busy share"
+ESTIMATED = NAMEPLATE._replace(detail=f"fleet file, {BUSY_SHARE}")
 
 
 @pytest.mark.parametrize(
     ("planned_from", "covers", "watts", "source"),
     [
-        ("fleet file", "wall", 30.0, "sensor: wall"),
-        ("fleet file", "gpu", 10.0, "fleet file, at the measured busy share"),
-        ("fleet file", None, 10.0, "fleet file, at the measured busy share"),
-        (SENSOR, "gpu", 10.0, "sensor: wall, at the measured busy share"),
-        (PARTIAL, "wall", 30.0, "sensor: wall"),
+        (NAMEPLATE, "wall", 30.0, SENSOR),
+        (NAMEPLATE, "gpu", 10.0, ESTIMATED),
+        (NAMEPLATE, None, 10.0, ESTIMATED),
+        (SENSOR, "gpu", 10.0, Provenance("model", ("wall",), detail=BUSY_SHARE)),
+        (PARTIAL, "wall", 30.0, SENSOR),
         (PARTIAL, "gpu", 30.0, PARTIAL),
-        (PARTIAL, None, 10.0, "sensor: gpu only, at the measured busy share"),
+        (PARTIAL, None, 10.0, Provenance("model", ("gpu",), detail=BUSY_SHARE)),
     ],
 )
 def test_measured_watts_cover_what_predicted_watts_do(
-    planned_from: str, covers: str | None, watts: float, source: str
+    planned_from: Provenance, covers: str | None, watts: float, source: Provenance
 ) -> None:
     read = [window(10.0, 30.0, covers)] if covers else [window(10.0, None)]
     part = one(planned("a")._replace(power_source=planned_from), read)
-    assert (part.watts, part.source) == (watts, source)
+    assert (part.watts, part.provenance) == (watts, source)
 
 
 def test_a_part_s_sensor_counts_where_nothing_else_is_known() -> None:
     part = one(planned("a", idle_w=None, busy_w=None), [window(10.0, 30.0, "gpu")])
-    assert (part.watts, part.source) == (30.0, PARTIAL)
+    assert (part.watts, part.provenance) == (30.0, PARTIAL)
 
 
 def test_windows_in_which_the_sensor_of_the_whole_failed_do_not_mix_with_the_others() -> None:
@@ -102,7 +109,7 @@ def test_without_sensors_the_plan_s_watts_at_the_measured_busy_share() -> None:
     # 50 s of steps, 10 s of evaluation and 6 s of exchanges on one of two cores in 100 s: 10 + 0.63 (50 - 10)
     part = one(planned("a"), [window(100.0, None)], [(30, 30.0, 5.0, 4.0, 2.0), (30, 20.0, 5.0, 6.0, 4.0)])
     assert part.watts == pytest.approx(35.2)
-    assert part.source == "fleet file, at the measured busy share"
+    assert part.provenance == ESTIMATED
     assert (part.steps, part.busy_s, part.exchange_s, part.evaluation_s) == (60, 50.0, 10.0, 10.0)
 
 
@@ -127,7 +134,7 @@ def test_a_run_of_no_time_is_idle() -> None:
 @pytest.mark.parametrize("unknown", [{"idle_w": None}, {"busy_w": None}])
 def test_unknown_watts_are_none_and_never_zero(unknown: dict[str, None]) -> None:
     part = one(planned("a", **unknown))
-    assert (part.watts, part.source) == (None, "unavailable")
+    assert (part.watts, part.provenance.kind) == (None, "unavailable")
 
 
 def test_a_worker_that_never_joined_made_no_steps() -> None:
@@ -137,8 +144,8 @@ def test_a_worker_that_never_joined_made_no_steps() -> None:
 
 @pytest.mark.parametrize("watts", [30.0, None])
 def test_an_emulated_device_is_labelled_whatever_its_watts_come_from(watts: float | None) -> None:
-    made = planned("a")._replace(power_source="emulated (slowdown 4), fleet file")
-    assert one(made, [window(10.0, watts)]).source.startswith("emulated")
+    made = planned("a")._replace(power_source=NAMEPLATE._replace(emulated=True))
+    assert one(made, [window(10.0, watts)]).provenance.emulated
 
 
 def test_a_window_that_does_not_fit_is_named() -> None:
@@ -162,8 +169,10 @@ def test_evaluations_on_the_way_are_taken_off_the_time_by_the_evaluator_s_share(
 def test_energy_and_edp_follow_from_time_and_power_and_errors_from_both() -> None:
     parts = {"a": worker(50), "b": worker(50, watts=60.0)}
     made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {"a": 0.5})
-    assert made["predicted"] == {"time_s": 100.0, "power_w": 80.0, "energy_j": 8000.0, "edp_js": 800_000.0}
-    assert made["measured"] == {
+    assert {key: made["predicted"][key] for key in METRICS} == {
+        "time_s": 100.0, "power_w": 80.0, "energy_j": 8000.0, "edp_js": 800_000.0,
+    }  # fmt: skip
+    assert {key: made["measured"][key] for key in (*METRICS, "wall_s", "evaluation_s")} == {
         "time_s": 125.0, "power_w": 100.0, "energy_j": 12_500.0, "edp_js": 1_562_500.0,
         "wall_s": 125.0, "evaluation_s": 0.0,
     }  # fmt: skip
@@ -175,11 +184,11 @@ def test_energy_and_edp_follow_from_time_and_power_and_errors_from_both() -> Non
 
 
 def test_one_unknown_worker_makes_the_total_unknown_and_leaves_the_time() -> None:
-    parts = {"a": worker(50), "b": worker(50, watts=None, source="unavailable")}
+    parts = {"a": worker(50), "b": worker(50, watts=None, source=Provenance("unavailable"))}
     made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {})
     assert [made["measured"][key] for key in ("power_w", "energy_j", "edp_js")] == [None, None, None]
     assert made["error"] == {"time_s": pytest.approx(-0.2), "power_w": None, "energy_j": None, "edp_js": None}
-    assert made["power_sources"] == [SENSOR, "unavailable"]
+    assert made["measured"]["provenance"]["kind"] == "unavailable"
 
 
 def test_watts_besides_the_workers_are_in_the_measured_power_as_in_the_predicted() -> None:
@@ -202,3 +211,38 @@ def test_a_resumed_run_is_compared_with_the_steps_it_made_itself() -> None:
     assert made["predicted"]["time_s"] == pytest.approx(80.0)
     assert made["error"]["time_s"] == pytest.approx(0.0)
     assert made["workers"]["a"]["predicted_steps"] == pytest.approx(40.0)
+
+
+# -- provenance, uncertainty and contradictions ------------------------------------------------------
+
+
+def test_every_figure_says_where_it_comes_from() -> None:
+    parts = {"a": worker(50), "b": worker(50, source=ESTIMATED)}
+    made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {})
+    assert made["workers"]["a"]["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
+    assert made["measured"]["provenance"]["kind"] == "nameplate"
+    assert made["measured"]["provenance"]["detail"].endswith("in part sensor")
+    assert made["predicted"]["provenance"] == encode(NAMEPLATE)
+    json.dumps(made, allow_nan=False)
+
+
+def test_the_uncertainty_of_the_energy_is_that_of_all_workers_watts() -> None:
+    parts = {"a": worker(50, 30.0, error=0.1), "b": worker(50, 40.0, error=0.1)}
+    two = plan(planned("a"), planned("b"))._replace(energy_uncertainty=0.03)
+    made = outcome.result(two, account(125.0), parts, {})
+    assert made["measured"]["energy_uncertainty"] == pytest.approx(1.96 * 5 / 70, rel=1e-3)
+    assert made["predicted"]["energy_uncertainty"] == 0.03
+    parts["b"] = worker(50, 40.0)
+    assert outcome.result(two, account(125.0), parts, {})["measured"]["energy_uncertainty"] is None
+
+
+def test_a_worker_s_error_is_the_spread_between_its_windows() -> None:
+    part = one(planned("a"), [window(1.0, watts) for watts in (45.0, 55.0, 45.0, 55.0)])
+    assert part.watts_error == pytest.approx(5.7735 / 2 / 50)
+
+
+def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
+    readings = tuple(PowerReading(covers, "sensor", covers, w, 0.0, 5) for covers, w in (("wall", 20.0), ("gpu", 30.0)))
+    part = one(planned("a"), [encode(Window(10.0, {}, readings))] * 3)
+    made = outcome.result(plan(planned("a")), account(100.0), {"a": part}, {})
+    assert made["notes"] == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]

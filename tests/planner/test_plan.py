@@ -10,7 +10,10 @@ from planner.errors import PlanError, RecordError
 from planner.plan import make_plan, metric_name, recommend, to_csv, to_json
 from planner.planfile import Plan, load_plan
 from planner.profilefile import Profile
+from planner.provenance import Provenance
+from profilers.records import PowerReading, Window, encode
 from tests.planner import profiles
+from tests.planner.plans import NAMEPLATE
 
 TIME, EDP = {"time": 1.0}, {"edp": 1.0}
 
@@ -45,13 +48,15 @@ def test_the_table_holds_a_line_a_cluster() -> None:
 
 
 def test_wherever_watts_are_written_stands_where_they_come_from() -> None:
-    emulated = profiles.device(profiles.step(0.6, slowdown=4.0))
-    found = recommend(profiles.profile({"a": profiles.device(profiles.step(0.5)), "b": emulated}), EDP)
-    sources = {"a": "fleet file: idle and maximum", "b": "emulated (slowdown 4), fleet file: idle and maximum"}
+    slowed = profiles.device(profiles.step(0.6, slowdown=4.0))
+    found = recommend(profiles.profile({"a": profiles.device(profiles.step(0.5)), "b": slowed}), EDP)
+    emulated = NAMEPLATE._replace(emulated=True, detail="fleet file, slowdown 4")
+    sources = {"a": NAMEPLATE, "b": emulated}
     for row in to_json(found)["ranking"]:
-        assert row["power_sources"] == {name: sources[name] for name in row["workers"]}
+        assert row["power_sources"] == {name: encode(sources[name]) for name in row["workers"]}
+        assert row["provenance"] == encode(Provenance.joined(sources[name] for name in row["workers"]))
     for line in csv.DictReader(io.StringIO(to_csv(found))):
-        assert line["power_sources"] == "; ".join(f"{name}: {sources[name]}" for name in line["workers"].split())
+        assert line["power_sources"] == "; ".join(f"{name}: {sources[name].text}" for name in line["workers"].split())
 
 
 def test_what_is_to_be_known_of_a_ranking_is_in_its_json() -> None:
@@ -68,7 +73,7 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
     assert sum(worker.steps for worker in plan.workers) == pytest.approx(500)
     assert plan.server in {worker.name for worker in plan.workers}
     assert plan.interval[0] <= plan.prediction.edp_js <= plan.interval[1]
-    assert {worker.power_source for worker in plan.workers} == {"fleet file: idle and maximum"}
+    assert {worker.power_source for worker in plan.workers} == {NAMEPLATE}
 
 
 def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_error() -> None:
@@ -78,7 +83,7 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
         besides_w = options.get("base_watts", 0.0) + (20.0 if "count_idle" in options else 0.0)
         assert plan.besides_w == pytest.approx(besides_w)
         account = {"elapsed_s": plan.prediction.time_s, "evaluations": []}
-        parts = {w.name: outcome.Worker(500, 0.0, 0.0, 0.0, w.power_w, "sensor: wall") for w in plan.workers}
+        parts = {w.name: outcome.Worker(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
         assert outcome.result(plan, account, parts, {})["error"]["power_w"] == pytest.approx(0.0)
 
 
@@ -203,7 +208,9 @@ def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
     for place in range(1, 13):
         assert found.row(place).config == never.row(place).config
         for one, other in zip(found.workers(place), never.workers(place), strict=True):
-            assert one._asdict() == pytest.approx(other._asdict())
+            assert one.power_source == other.power_source
+            numbers, others = (each._replace(power_source=None)._asdict() for each in (one, other))
+            assert numbers == pytest.approx(others)
     for one, other in zip(found.ranking, never.ranking, strict=True):
         assert one == pytest.approx(other)
     for field in ("time_s", "power_w", "network_bytes", "shares"):
@@ -224,3 +231,36 @@ def test_the_devices_that_are_too_many_are_those_that_may_be_members() -> None:
     assert len(found) == 10 * 2**9
     with pytest.raises(PlanError, match="15 devices are too many .*at most 14.*--exclude"):
         recommend(everyone, EDP, exclude=[f"d{i}" for i in range(25)])
+
+
+def test_the_energy_of_every_cluster_has_an_uncertainty_whatever_the_metric() -> None:
+    by_energy, by_time = (recommend(fleet(), {metric: 1.0}) for metric in ("energy", "time"))
+    rows = {row.config: row for row in map(by_time.row, range(1, 13))}
+    for row in map(by_energy.row, range(1, 13)):
+        low, high = row.interval
+        assert row.energy_uncertainty == pytest.approx((high / low) ** 0.5 - 1)
+        assert rows[row.config].energy_uncertainty == pytest.approx(row.energy_uncertainty)
+    assert make_plan(by_time, "fleet.toml").energy_uncertainty == by_time.row(1).energy_uncertainty
+
+
+def test_no_watts_have_no_uncertainty() -> None:
+    unknown = profiles.profile({name: profiles.device(profiles.step(0.5, spread=0.1), idle_w=None) for name in "ab"})
+    assert recommend(unknown, TIME).row(1).energy_uncertainty is None
+
+
+def test_sensors_that_contradict_each_other_are_noted() -> None:
+    readings = tuple(PowerReading(covers, "sensor", covers, w, 0.1, 9) for covers, w in (("wall", 20.0), ("gpu", 30.0)))
+    device = profiles.device(profiles.step(0.5, window=Window(1.0, {}, readings)))
+    notes = to_json(recommend(profiles.profile({"a": device}), TIME))["notes"]
+    assert notes == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]
+
+
+def test_a_plan_of_an_older_planner_is_read(tmp_path: Path) -> None:
+    plan = make_plan(recommend(fleet(), EDP), "fleet.toml")
+    decode.save(plan, tmp_path / "plan.json")
+    written = json.loads((tmp_path / "plan.json").read_text())
+    for worker in written["workers"]:
+        worker["power_source"] = "fleet file: idle and maximum"
+    del written["energy_uncertainty"]
+    (tmp_path / "plan.json").write_text(json.dumps(written))
+    assert load_plan(tmp_path / "plan.json").workers[0].power_source == Provenance("nameplate", ("board",))

@@ -11,16 +11,19 @@ from rich.console import Console, RenderableType
 from planner import render
 from planner.plan import recommend
 from planner.profilefile import Profile
+from planner.provenance import Provenance
 from planner.runs import RunFolder
 from planner.views import models, profile, ranking, training
 from planner.views.training import Progress
 from profilers.records import PowerReading, Samples, Window, encode
 from tests.planner import profiles
-from tests.planner.plans import plan, planned
+from tests.planner.plans import NAMEPLATE, plan, planned
 
 WIDTHS = pytest.mark.parametrize("width", [80, 160])
 PATH = Path("profile.json")
 EDP = {"edp": 1.0}
+WALL = Provenance("sensor", ("wall",))
+EMULATED = NAMEPLATE._replace(emulated=True, detail="slowdown 4")
 
 
 def shown(what: RenderableType, width: int = 160) -> str:
@@ -62,16 +65,46 @@ def test_watts_of_an_emulated_device_are_labelled() -> None:
     text = shown(profile.render(fleet(slowdown=4.0), PATH))
     rows = [line for line in text.splitlines() if line.startswith("c (emulated, 4x slower)")]
     assert len(rows) == 2  # its steps and its watts
-    assert "emulated (slowdown 4)" in rows[1]
+    assert "nameplate, emulated (fleet file, slowdown 4)" in rows[1]
     assert "emulated" not in shown(profile.render(fleet(), PATH))
 
 
 def test_watts_that_are_not_known_are_dashes() -> None:
     unknown = profiles.profile({"a": profiles.device(idle_w=None)})
     watts = shown(profile.render(unknown, PATH)).partition("watts")[2].partition("links")[0]
-    assert row(watts, "a").split() == ["a", "net", "-", "-", "unavailable"]
+    assert row(watts, "a").split() == ["a", "net", "-", "-", "-", "-", "unavailable"]
     measured = profile.to_json(unknown, PATH)["devices"]["a"]["models"]["net"]
-    assert (measured["idle_w"], measured["power_source"]) == (None, "unavailable")
+    assert (measured["idle_w"], measured["busy_w"], measured["provenance"]["kind"]) == (None, None, "unavailable")
+    assert "no idle_watts and max_watts in the fleet file" in measured["provenance"]["detail"]
+    assert "a: watts unavailable: no idle_watts" in shown(profile.render(unknown, PATH))
+
+
+def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
+    idle, busy = (
+        Window(1.0, {}, (PowerReading("plug", "sensor", "wall", w, 0.5, 9, relative_error=0.01),)) for w in (10.0, 50.0)
+    )
+    sensed = profiles.profile({"a": profiles.device(profiles.step(window=busy))._replace(idle=idle)})
+    watts = shown(profile.render(sensed, PATH)).partition("watts")[2].partition("links")[0]
+    assert " ".join(row(watts, "a").split()[2:]) == "10.0 W 2.0 % 50.0 W 2.0 % integrated sensor of the wall plug"
+    told = profile.to_json(sensed, PATH)["devices"]["a"]["models"]["net"]
+    assert told["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
+    assert told["busy_uncertainty"] == pytest.approx(0.0196, rel=1e-3)
+
+
+@WIDTHS
+def test_sensors_that_are_not_used_or_contradict_each_other_are_told(width: int) -> None:
+    readings = (
+        PowerReading("plug", "sensor", "wall", 20.0, 0.5, 9),
+        PowerReading("nvml:0", "counter", "gpu", 30.0, 0.5, 9),
+        PowerReading("ina", "unavailable", "board", None, None, 9, "it repeats one value; flagged and not used"),
+        PowerReading("rapl", "unavailable", "", None, None, 0, "not here"),
+    )
+    odd = profiles.profile({"a": profiles.device(profiles.step(window=Window(1.0, {}, readings)))})
+    assert profile.to_json(odd, PATH)["notes"] == [
+        "a: ina: it repeats one value; flagged and not used",
+        "a: gpu (nvml:0) 30 W exceeds wall (plug) 20 W, which contains it",
+    ]
+    assert "flagged and not used" in " ".join(shown(profile.render(odd, PATH), width).split())
 
 
 @WIDTHS
@@ -150,7 +183,7 @@ def test_every_emulated_device_is_marked_and_the_mark_explained() -> None:
 def test_watts_of_the_best_are_labelled_where_they_are_emulated() -> None:
     found = recommend(fleet(slowdown=4.0), EDP, server="c")
     breakdown = shown(ranking.render(found, 1, PATH)).partition("worker by worker")[2]
-    assert "emulated (slowdown 4)" in row(breakdown, "c*")
+    assert "nameplate, emulated (fleet file, slowdown 4)" in row(breakdown, "c*")
 
 
 def test_a_spread_that_is_not_known_is_a_dash_and_not_zero() -> None:
@@ -185,7 +218,7 @@ def test_left_out_devices_are_named_with_the_reason() -> None:
 # -- train -----------------------------------------------------------------------------------------
 
 
-def progress(source: str = "fleet file") -> Progress:
+def progress(source: Provenance = NAMEPLATE) -> Progress:
     """The view of a run of ``a`` and ``b``, where ``b``'s watts have this source."""
     from rich.live import Live
 
@@ -230,7 +263,7 @@ def test_live_watts_that_are_not_known_are_a_dash() -> None:
 
 
 def test_live_watts_of_an_emulated_device_are_labelled() -> None:
-    view = progress("emulated (slowdown 4), fleet file")
+    view = progress(EMULATED)
     view.on_event("a", window(("board", "board", 9.0)))
     view.on_event("b", window(("board", "board", 9.0)))
     assert "9.00 W emulated" not in row(live(view), "a")
@@ -262,22 +295,25 @@ def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixtu
 
 def test_emulated_devices_of_a_plan_are_marked_and_the_mark_explained(capsys: pytest.CaptureFixture[str]) -> None:
     with training.training() as view:
-        view.on_plan(plan(planned("a"), planned("b")._replace(power_source="emulated (slowdown 4), fleet file")))
+        view.on_plan(plan(planned("a"), planned("b")._replace(power_source=EMULATED)))
     said, note = capsys.readouterr().err.splitlines()
     assert said == "net: 100 steps, server on a, workers a, b*; predicted 100 s"
     assert note.startswith("* emulated:")
 
 
-def result(power_w: float | None = 90.0, source: str = "sensor: wall") -> dict[str, Any]:
+def result(power_w: float | None = 90.0, source: Provenance = WALL) -> dict[str, Any]:
     part = {
         "steps": 100, "predicted_steps": 99.6, "busy_s": 80.0, "exchange_s": 5.0, "watts": power_w,
-        "source": source,
+        "provenance": encode(source), "watts_error": 0.01,
     }  # fmt: skip
-    figures = {"time_s": 100.0, "power_w": power_w, "energy_j": None, "edp_js": None}
+    figures = {
+        "time_s": 100.0, "power_w": power_w, "energy_j": None, "edp_js": None, "energy_uncertainty": 0.0196,
+        "provenance": encode(source),
+    }  # fmt: skip
     error = {"time_s": -0.0512, "power_w": None, "energy_j": None, "edp_js": None}
     return {
         "model": "net", "steps": 100, "predicted": figures, "measured": figures, "error": error,
-        "workers": {"a": part}, "evaluations": [{"step": 100, "accuracy": 0.5}], "power_sources": [source],
+        "workers": {"a": part}, "evaluations": [{"step": 100, "accuracy": 0.5}], "notes": ["a: a note"],
     }  # fmt: skip
 
 
@@ -287,11 +323,13 @@ def test_a_result_shows_measured_beside_predicted(width: int, power_w: float | N
     text = shown(training.render(result(power_w), RunFolder(Path("runs/x"))), width)
     assert "-5.1 %" in row(text, "error")
     assert "accuracy: 50.0 % at 100" in text
+    assert "a: a note" in text
+    assert "2.0 %" in row(text, "measured")
     assert "run folder: runs/x" in text
 
 
 def test_a_result_on_emulated_devices_is_labelled() -> None:
-    text = shown(training.render(result(source="emulated (slowdown 4), fleet file"), RunFolder(PATH)))
+    text = shown(training.render(result(source=EMULATED), RunFolder(PATH)))
     assert row(text, "measured (emulated)")
     assert "emulated (slowdown 4)" in row(text.partition("workers")[2], "a*")
     assert "* emulated:" in text

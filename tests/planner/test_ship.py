@@ -119,3 +119,13 @@ def test_nothing_is_left_of_an_agent_that_found_no_room(tmp_path: Path) -> None:
     limited = script(tmp_path / "python", f"ulimit -f 8; exec '{sys.executable}' \"$@\"")
     assert "too large" in refusal(device(tmp_path / "cache", limited))
     assert list((tmp_path / "cache" / "planner").iterdir()) == []
+
+
+def test_a_device_is_told_of_its_meters() -> None:
+    device = Device(name="a", meters=("shelly://plug", "csv:///log.csv"), environment={"A": "b"})
+    assert ship.command(device)[:4] == ["env", "PLANNER_METERS=shelly://plug csv:///log.csv", "A=b", "python3"]
+
+
+def test_a_variable_of_the_operator_comes_before_the_key_of_the_fleet_file() -> None:
+    device = Device(name="a", meters=("shelly://plug",), environment={"PLANNER_METERS": "shelly1://plug"})
+    assert ship.command(device)[:2] == ["env", "PLANNER_METERS=shelly1://plug"]

@@ -48,6 +48,11 @@ def test_an_empty_tree_gives_eleven_reasons(plant):
     assert set(found.reasons) == set(counters.UNITS) and all(found.reasons.values())
 
 
+def test_a_machine_that_lists_no_core_has_reasons(plant):
+    found = Counters(plant({"proc/cpuinfo": "vendor_id\t: IBM/S390\n"}))
+    assert found.reasons["f_cpu"] == found.reasons["u_cpu"] == "/proc/cpuinfo lists no core"
+
+
 def test_load_is_the_busy_share_between_two_looks(plant):
     tree = plant({"proc/stat": "cpu0 100 10 10 800 80 0 0 0 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n"})
     load = procfs.Load(tree, (0, 1))

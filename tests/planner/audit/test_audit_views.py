@@ -9,18 +9,21 @@ from rich.console import Console, RenderableType
 from planner.audit.measured import Extrapolation, Measured
 from planner.audit.scoreboard import Scoreboard, score
 from planner.errors import AuditError
+from planner.provenance import Provenance
 from planner.views import audit as view
 from planner.views import auditplot
 from tests.planner import audits
 
+EMULATED = Provenance("sensor", ("module",), True)
 
-def board(source: str = "emulated: module", watts: bool = True) -> Scoreboard:
+
+def board(source: Provenance = EMULATED, watts: bool = True) -> Scoreboard:
     """Two audits of names as long as any, some 15 % off."""
     shaken = random.Random(1)
     fleet = audits.fleet(0.1, 0.17, 0.3)
 
     def shake(run: Measured) -> Measured:
-        changes = {"source": source, **({} if watts else {"watts": None})}
+        changes = {"provenance": source, **({} if watts else {"watts": None})}
         workers = {name: each._replace(**changes) for name, each in run.workers.items()}
         return audits.faster(run._replace(workers=workers), shaken.gauss(1, 0.15))
 
@@ -57,7 +60,7 @@ def test_emulated_watts_are_marked_everywhere() -> None:
     assert "* emulated" in shown
     assert "error of power*, clusters" in shown
     assert "a*+b* at" in shown
-    real = text(view.render(board("sensor: wall")), 120)
+    real = text(view.render(board(audits.SOURCE)), 120)
     assert "*" not in real
 
 
@@ -68,7 +71,8 @@ def test_json_is_complete_and_has_no_nan() -> None:
     assert len(told["configurations"]) == len(made.configurations)
     first = told["configurations"][0]
     assert first["emulated"] is True
-    assert first["workers"]["a"]["source"] == "emulated: module"
+    told_of = {"kind": "sensor", "covers": ["module"], "emulated": True, "detail": ""}
+    assert first["workers"]["a"]["provenance"] == told_of
     assert set(first["figures"]["time"]) == {"measured", "predicted", "error", "steady_error"}
     assert set(told["rules"]) == set(made.rules)
     assert len(told["rules"]["planner"]["selections"]) == 16

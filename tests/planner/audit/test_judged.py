@@ -7,7 +7,10 @@ from planner.audit.judged import QUANTITIES, Beside, Judged, judge
 from planner.audit.measured import Measured
 from planner.costs import costs
 from planner.profilefile import Profile
+from planner.provenance import Provenance
 from tests.planner import audits, profiles
+
+EMULATED = Provenance("sensor", ("module",), True)
 
 
 def judged(fleet: Profile, runs: list[Measured]) -> dict[tuple[str, str], Judged]:
@@ -122,7 +125,7 @@ def test_what_is_unknown_has_no_error() -> None:
 
 def test_emulated_watts_are_told() -> None:
     run = audits.run({"a": 5.0})
-    emulated = run._replace(workers={"a": run.workers["a"]._replace(source="emulated: module")})
+    emulated = run._replace(workers={"a": run.workers["a"]._replace(provenance=EMULATED)})
     found = judged(audits.fleet(0.1), [emulated])["a", "a"]
     assert found.emulated
-    assert found.workers["a"].source == "emulated: module"
+    assert found.workers["a"].provenance == EMULATED

@@ -96,7 +96,7 @@ def test_a_fit_finds_the_alpha_and_beta_that_made_the_measurements() -> None:
             time = true.alpha_time**several * true.beta_time**remote
             power = true.alpha_power**several * true.beta_power**remote
             step_s = profiles.step().update_s.values[0] + fleet.devices[name].steps[0].gradient_s.values[0]
-            workers[name] = Steady(1 / (step_s * time), 0.0, 50 * power, "sensor")
+            workers[name] = Steady(1 / (step_s * time), 0.0, 50 * power, audits.SOURCE)
         return run._replace(workers=workers)
 
     of = contest(fleet, audits.as_predicted(fleet, shake=obey))

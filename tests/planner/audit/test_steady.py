@@ -10,6 +10,7 @@ from planner.audit.steady import extrapolation, steady
 from planner.decode import save
 from planner.errors import RecordError
 from planner.planfile import Plan
+from planner.provenance import Provenance
 from planner.runs import RunFolder
 from profilers.records import PowerReading, Window, encode
 from tests.planner.plans import plan, planned
@@ -107,7 +108,7 @@ def test_watts_are_what_the_sensors_said_in_the_steady_state(tmp_path: Path) -> 
     events = [first, *(event for event in EVENTS if not (event["from"] == "a" and event["t_s"] == 2))]
     measured = steady(run(tmp_path, events), PROFILE, 0)
     assert measured.workers["a"].watts == pytest.approx(20.0)
-    assert measured.workers["a"].source == "emulated: board"
+    assert measured.workers["a"].provenance == Provenance("sensor", ("board",), True)
 
 
 def test_without_sensors_watts_follow_from_the_share_of_the_time_that_is_busy(tmp_path: Path) -> None:
@@ -160,3 +161,27 @@ def test_a_short_run_foretells_a_longer_one(tmp_path: Path) -> None:
     # 2 and 0.5 steps/s from 0.25 and 1.5 s on: 100 = 2 (T - 0.25) + 0.5 (T - 1.5)
     assert found.predicted_s == pytest.approx((100 + 0.5 + 0.75) / 2.5)
     assert (found.measured_s, found.workers) == (42.0, ("a", "b"))
+
+
+def test_a_folder_of_an_older_planner_is_read(tmp_path: Path) -> None:
+    folder = run(tmp_path, EVENTS)
+    written = json.loads(folder.plan.read_text())
+    for worker in written["workers"]:
+        worker["power_source"] = "emulated (slowdown 4), fleet file: idle and maximum"
+    del written["energy_uncertainty"]
+    folder.plan.write_text(json.dumps(written))
+    older = [json.loads(line) for line in folder.events.read_text().splitlines()]
+    for window in (event["window"] for event in older if "window" in event):
+        del window["cpu_share"], window["seconds"]
+        window["power"] = [
+            {key: reading[key] for key in ("sensor", "source", "covers", "watts", "stdev", "count", "reason")}
+            for reading in window["power"]
+        ]
+    folder.events.write_text("".join(json.dumps(event) + "\n" for event in older))
+    assert steady(folder, PROFILE, 0).workers["a"].watts == pytest.approx(20.0)
+
+
+def test_the_error_of_the_watts_is_that_of_their_mean_between_reports(tmp_path: Path) -> None:
+    shaking = [report("a", t, 2 * t, 0.5, watts=20.0 + (t // 2) % 2) for t in range(2, 22, 2)]
+    events = [event for event in EVENTS if event["from"] != "a" or "spent" not in event]
+    assert 0.0 < steady(run(tmp_path, [*shaking, *events]), PROFILE, 0).power_error < 0.02

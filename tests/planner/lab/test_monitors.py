@@ -20,7 +20,7 @@ TOTALS = {
     "xavier-nx": ("ina3221:VDD_IN", "module", 0.020),
     "agx-xavier": ("ina3221:sum", "module", 5 * 0.036 + 0.021),
     "orin-nano": ("ina3221:VDD_IN", "module", 0.021),
-    "agx-orin": ("ina3221:sum", "module", 2 * 0.2 + 2 * 0.051),
+    "agx-orin": ("ina3221:sum", "module", 2 * 0.2 + 0.051),
 }
 
 
@@ -56,7 +56,8 @@ def test_rails_behind_an_input_are_parts_of_it(tmp_path: Path, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", ["agx-xavier", "agx-orin"])
 def test_rails_that_are_summed_are_the_whole(kind: str) -> None:
-    rails = [rail for chip in MONITORS[kind].chips.values() for rail in chip if rail]
+    every = [rail for chip in MONITORS[kind].chips.values() for rail in chip if rail]
+    rails = [rail for rail in every if rail.label not in ina3221.BEHIND]
     assert math.fsum(rail.idle_share for rail in rails) == pytest.approx(1.0)
     assert math.fsum(rail.dynamic_share for rail in rails) == pytest.approx(1.0)
 

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from profilers.sensors import nvml
+from profilers.sensors.visible import VARIABLE
 from profilers.tree import Tree, Unavailable
 
 SOURCE = r"""
@@ -19,15 +20,19 @@ int nvmlInit_v2(void) { return INIT; }
 const char *nvmlErrorString(int code) {
     return code == NOT_SUPPORTED ? "Not Supported" : "Driver Not Loaded";
 }
-int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = COUNT; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = &gpus[index]; return 0; }
 int nvmlDeviceGetName(void *gpu, char *name, unsigned size) { strncpy(name, "Fake GPU", size); return 0; }
 int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj) {
     if (*(long *)gpu) return NOT_SUPPORTED;
-    *mj = millijoules += 1500;
+    *mj = millijoules += STEP;
     return 0;
 }
-int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts) { *milliwatts = 75500; return 0; }
+int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts) { *milliwatts = 75500; return POWER; }
+int nvmlDeviceGetUUID(void *gpu, char *uuid, unsigned size) {
+    strncpy(uuid, *(long *)gpu ? "GPU-bbbb-1" : "GPU-aaaa-0", size);
+    return 0;
+}
 int nvmlDeviceGetClockInfo(void *gpu, int kind, unsigned *mhz) { *mhz = kind ? 5001 : 1455; return 0; }
 int nvmlDeviceGetUtilizationRates(void *gpu, utilisation *rates) {
     rates->gpu = 42; rates->memory = 7;
@@ -39,16 +44,22 @@ int nvmlDeviceGetMemoryInfo(void *gpu, memory *info) { info->used = 3ULL << 30; 
 """
 
 
+@pytest.fixture(autouse=True)
+def no_setting(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
 
-    def build(*defines):
+    def build(**defines):
         folder = tmp_path_factory.mktemp("nvml")
+        values = {"INIT": 0, "STEP": 1500, "POWER": 0, "COUNT": 2, **defines}
         (folder / "nvml.c").write_text(SOURCE)
-        subprocess.run([compiler, "-shared", "-fPIC", *("-D" + define for define in defines), "-o",
+        subprocess.run([compiler, "-shared", "-fPIC", *(f"-D{name}={value}" for name, value in values.items()), "-o",
                         str(folder / "nvml.so"), str(folder / "nvml.c")], check=True, capture_output=True)
         return str(folder / "nvml.so")
     return build
@@ -56,7 +67,7 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def library(compiled):
-    return compiled("INIT=0", "MEMORY")
+    return compiled(MEMORY=1)
 
 
 def test_energy_is_counted_where_it_can_be_and_watts_are_read_elsewhere(library):
@@ -73,13 +84,13 @@ def test_the_counters_are_those_of_the_first_gpu(library):
 
 
 def test_a_function_that_the_driver_lacks_is_a_reason(compiled):
-    readers = dict(nvml.candidates(Tree("/"), compiled("INIT=0")))
+    readers = dict(nvml.candidates(Tree("/"), compiled()))
     with pytest.raises(Unavailable, match="this driver has no nvmlDeviceGetMemoryInfo"):
         readers["m_gpu"]()
 
 
 def test_an_error_is_told_in_the_words_of_the_library(compiled):
-    found = nvml.discover(Tree("/"), compiled("INIT=9"))
+    found = nvml.discover(Tree("/"), compiled(INIT=9))
     assert found == ((), (("nvml", "nvmlInit_v2: Driver Not Loaded"),))
 
 
@@ -91,3 +102,34 @@ def test_without_a_driver_every_counter_has_the_reason():
 
 def test_an_emulated_device_does_not_read_the_gpu_of_its_host(tmp_path, library):
     assert nvml.discover(Tree(tmp_path), library).sensors == ()
+
+
+def test_an_energy_counter_that_stands_still_is_not_used(compiled, monkeypatch):
+    monkeypatch.setattr(nvml, "STILL_S", 0.05)
+    first, _ = nvml.discover(Tree("/"), compiled(STEP=0)).sensors
+    assert (first.source, first.read()) == ("sensor", 75.5)
+
+
+def test_a_gpu_that_supports_neither_energy_nor_watts_has_the_reason(compiled):
+    found = nvml.discover(Tree("/"), compiled(POWER="NOT_SUPPORTED"))
+    assert [sensor.name for sensor in found.sensors] == ["nvml:0"]
+    assert found.missing == (("nvml:1", "nvmlDeviceGetPowerUsage: Not Supported"),)
+
+
+@pytest.mark.parametrize("setting, names", [("1", ["nvml:1"]), ("1,0", ["nvml:1", "nvml:0"]), ("GPU-bbbb", ["nvml:1"])])
+def test_only_gpus_that_cuda_may_use_are_read(library, monkeypatch, setting, names):
+    monkeypatch.setenv(VARIABLE, setting)
+    assert [sensor.name for sensor in nvml.discover(Tree("/"), library).sensors] == names
+    assert len(nvml.installed(Tree("/"), library)) == 2
+
+
+def test_gpus_that_are_all_hidden_are_a_reason(library, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "-1")
+    reason = "CUDA_VISIBLE_DEVICES=-1 leaves none of 2 GPUs"
+    assert nvml.discover(Tree("/"), library).missing == (("nvml", reason),)
+    with pytest.raises(Unavailable, match=reason):
+        dict(nvml.candidates(Tree("/"), library))["u_gpu"]()
+
+
+def test_a_driver_without_a_gpu_is_a_reason(compiled):
+    assert nvml.discover(Tree("/"), compiled(COUNT=0)).missing == (("nvml", "the NVIDIA driver sees no GPU"),)

@@ -36,10 +36,16 @@ def test_two_packages_and_psys(plant):
 def test_a_counter_that_wraps_goes_on(plant):
     [package] = rapl.discover(plant(zone("package-0", "intel-rapl:0", 9_000_000, limit=10_000_000))).sensors
     read = []
-    for microjoules in (9_500_000, 500_000, 800_000, 100_000):
+    for microjoules in (9_500_000, 500_000, 800_000, 9_900_000, 100_000):
         plant({CAP + "intel-rapl:0/energy_uj": microjoules})
         read.append(package.read())
-    assert read == pytest.approx([0.5, 1.5, 1.8, 11.1])
+    assert read == pytest.approx([0.5, 1.5, 1.8, 10.9, 11.1])
+
+
+def test_a_counter_that_falls_a_little_has_not_wrapped(plant):
+    [package] = rapl.discover(plant(zone("package-0", "intel-rapl:0", 9_000_000))).sensors
+    plant({CAP + "intel-rapl:0/energy_uj": 7_500_000})
+    assert package.read() == pytest.approx(-1.5)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -55,3 +61,9 @@ def test_a_counter_that_is_absent_has_a_reason(plant, tmp_path):
     (tmp_path / CAP / "intel-rapl:0/energy_uj").unlink()
     found = rapl.discover(tree)
     assert found.sensors == () and "energy_uj does not exist" in found.missing[0][1]
+
+
+def test_psys_beside_a_discrete_gpu_belongs_to_no_sum(plant, monkeypatch):
+    monkeypatch.setattr(rapl.nvml, "installed", lambda tree, library: ("a GPU",))
+    found = rapl.discover(plant({**zone("package-0", "intel-rapl:0", 0), **zone("psys", "intel-rapl:1", 0)})).sensors
+    assert [(sensor.name, sensor.covers) for sensor in found] == [("rapl:package-0", "cpu"), ("rapl:psys", "rail")]

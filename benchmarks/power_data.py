@@ -1,0 +1,62 @@
+"""Measurements by others that stand beside a development checkout, for the benchmarks of power models."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from reporting import show
+
+from power_models.base import Target
+from power_models.columns import choose
+from power_models.evaluate import cross_validate, folds
+from power_models.table import CsvFile, read_csv
+
+FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "power"
+
+
+def files(*names: str) -> dict[str, CsvFile]:
+    """Those of the named files that are there; what is not is said on standard error."""
+    found = {}
+    for name in names:
+        path = FOLDER / name
+        if path.is_file():
+            found[name] = read_csv(path)
+        else:
+            print(f"skipped: {name} is not beside this checkout", file=sys.stderr)
+    return found
+
+
+def validated(
+    name: str, file: CsvFile, target: str, by: Sequence[str], wanted: str, each_value: bool = False
+) -> list[dict[str, Any]]:
+    """A row for each kind of model, on the default features, the chosen one marked.
+
+    by: rows that agree in these columns are held out together; each_value: a fold for each group.
+    """
+    table = file.table()
+    groups = table.keys(by)
+    held = folds(groups, len(np.unique(groups)) if each_value else None)
+    measured = Target(target, file.positive(target))
+    found = cross_validate(table.only(choose(table, target, groups).features), measured, held)
+    best = found.best()
+    rows = []
+    for kind, held_out in found.held_out.items():
+        scores = held_out.scores()
+        rows.append(
+            row(name, target, f"{', '.join(by)}: {len(held)} folds", f"{kind}{' (chosen)' * (kind == best)}", wanted)
+            | {"MAPE %": scores.mape, "± folds": scores.mape_stdev, "in 90 %": scores.coverage}
+        )
+    return rows
+
+
+def row(data: str, target: str, held_out: str, model: str, wanted: str) -> dict[str, Any]:
+    """What every row begins with."""
+    return {"data": data, "target": target, "held out": held_out, "model": model, "wanted": wanted}
+
+
+def report(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print the rows, if there are any."""
+    if rows:
+        show(title, rows, as_json)

@@ -1,0 +1,91 @@
+"""Where watts and joules come from, which parts of a device they cover, and whether the device is emulated. Pure."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from profilers.records import EMULATED_MODEL, MODEL, UNAVAILABLE
+
+COUNTER, SENSOR, NAMEPLATE = "counter", "sensor", "nameplate"
+#: Joules that a sensor counted, watts that it said, watts estimated from counters, watts that somebody wrote down.
+#: The most trusted first.
+KINDS = (COUNTER, SENSOR, MODEL, NAMEPLATE, UNAVAILABLE)
+#: What a device's total is read from, best first.
+WHOLE = ("wall", "board", "module")
+#: What is less than a device. Several GPUs or processors add up.
+PARTS = ("gpu", "cpu")
+AT_BUSY_SHARE = "at the measured busy share"
+
+_NOUNS = {COUNTER: "energy counter", SENSOR: "integrated sensor", MODEL: "power model", NAMEPLATE: "nameplate"}
+_PLACES = {"wall": "wall plug", "board": "board", "module": "module", "gpu": "GPU", "cpu": "CPU"}
+#: As older files have it: "emulated (slowdown 4), sensor: gpu + cpu only, at the measured busy share".
+_WRITTEN = re.compile(rf"(emulated(?: \((?P<slowdown>[^)]*)\))?, )?(?P<source>.*?)(?P<share>, {AT_BUSY_SHARE})?", re.S)
+
+
+class Provenance(NamedTuple):
+    """kind: of KINDS; covers: of WHOLE and PARTS, what is counted; detail: what else to know, or why unavailable."""
+
+    kind: str
+    covers: tuple[str, ...] = ()
+    emulated: bool = False
+    detail: str = ""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the rest of a device is left out."""
+        return any(part in PARTS for part in self.covers)
+
+    @property
+    def text(self) -> str:
+        """For people: ``integrated sensor of the module, emulated (slowdown 4)``."""
+        if self.kind == UNAVAILABLE:
+            return self.kind
+        text = _NOUNS.get(self.kind, self.kind)
+        if self.covers and self.kind != NAMEPLATE:
+            text += f" of the {' and '.join(_PLACES.get(part, part) for part in self.covers)}{' only' * self.partial}"
+        return text + ", emulated" * self.emulated + f" ({self.detail})" * bool(self.detail)
+
+    def noting(self, detail: str) -> "Provenance":
+        """The same with one more thing to know."""
+        return self._replace(detail=", ".join(filter(None, (self.detail, detail))))
+
+    @classmethod
+    def joined(cls, parts: Iterable["Provenance"]) -> "Provenance":
+        """Of a sum, which is as good as its weakest part. Raises ValueError for no parts."""
+        known = list(parts)
+        kinds = sorted({part.kind for part in known}, key=KINDS.index)
+        if not kinds:
+            raise ValueError("a sum of nothing comes from nowhere")
+        covers = tuple(place for place in (*WHOLE, *PARTS) if any(place in part.covers for part in known))
+        details = dict.fromkeys(part.detail for part in known if part.detail)
+        made = cls(kinds[-1], covers, any(part.emulated for part in known), "; ".join(details))
+        return made.noting(f"in part {', '.join(kinds[:-1])}") if len(kinds) > 1 else made
+
+    @classmethod
+    def of_sensors(cls, sources: Iterable[str], covers: Iterable[str]) -> "Provenance":
+        """sources: as in ``profilers.records.PowerReading``; an emulated sensor counts as what it imitates."""
+        known = set(sources)
+        estimated = not known.isdisjoint({MODEL, EMULATED_MODEL})
+        kind = MODEL if estimated else COUNTER if known == {COUNTER} else SENSOR
+        return cls(kind, tuple(covers), not known.isdisjoint({"emulated", EMULATED_MODEL}))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Provenance":
+        """As files have it that were written before this type. Raises ValueError for anything else."""
+        match = _WRITTEN.fullmatch(text)
+        assert match, "it matches every line"
+        found = _source(match["source"])
+        made = found._replace(emulated=found.emulated or match[1] is not None, detail=match["slowdown"] or "")
+        return made.noting(AT_BUSY_SHARE) if match["share"] else made
+
+
+def _source(text: str) -> Provenance:
+    kinds, colon, rest = text.partition(": ")
+    if kinds in ("fleet file", NAMEPLATE):
+        return Provenance(NAMEPLATE, ("board",))
+    if text == UNAVAILABLE:
+        return Provenance(UNAVAILABLE)
+    covers = rest.removesuffix(" only").split(" + ")
+    if not colon or not set(covers) <= _PLACES.keys():
+        raise ValueError(f'"{text}" names no source of watts')
+    return Provenance.of_sensors(kinds.split(" and "), covers)

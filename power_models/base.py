@@ -1,0 +1,193 @@
+"""One interface for all models: fit, predict with an interval, describe; ``modelfile`` saves and loads."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from power_models import columns
+from power_models.table import Column, Floats, Table, is_numeric
+
+#: Share of unseen points that an interval is to hold.
+LEVEL = 0.9
+#: Predictions stay between the least value fitted on over this and the greatest times this.
+BEYOND = 2.0
+#: A target of unknown unit that spans more than this is taken as its logarithm.
+WIDE = 20.0
+
+
+class Unsuitable(ValueError):
+    """A model needs something that a table does not have; the message says what."""
+
+
+class Target(NamedTuple):
+    """What to predict: a column's name and its values, all above zero."""
+
+    name: str
+    values: Floats
+
+    @property
+    def unit(self) -> str:
+        return columns.unit(self.name)
+
+    @property
+    def log(self) -> bool:
+        """Whether linear models fit its logarithm: times and joules multiply, watts add up."""
+        if self.unit:
+            return not self.unit.endswith("W")
+        return bool(self.values.max() > WIDE * self.values.min())
+
+    @property
+    def logs(self) -> Floats:
+        return np.log(self.values)
+
+
+class Guess(NamedTuple):
+    """Predicted values, in the target's unit, and how wide each one's interval is relative to the others'."""
+
+    values: Floats
+    spread: Floats
+
+    @classmethod
+    def even(cls, values: Floats) -> "Guess":
+        """All equally sure."""
+        return cls(values, np.ones(len(values)))
+
+
+class Regressor(ABC):
+    """A kind of model. An instance is fitted; its data are numbers and text that JSON can hold."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, table: Table, target: Target) -> Self:
+        """Fit on all columns of a table. Raises Unsuitable."""
+
+    @abstractmethod
+    def predict(self, table: Table) -> Guess:
+        """One value a row."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What was learned, in a line."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What ``from_json`` makes an equal instance of."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """From what ``to_json`` gave."""
+
+
+class Range(NamedTuple):
+    """What a feature was seen to be: from least to greatest, or one of some categories (NaN: no numbers)."""
+
+    name: str
+    least: float
+    greatest: float
+    categories: tuple[str, ...]
+
+    @classmethod
+    def of(cls, name: str, column: Column) -> "Range":
+        if not is_numeric(column):
+            return cls(name, math.nan, math.nan, tuple(str(value) for value in np.unique(column)))
+        known = np.asarray(column, dtype=np.float64)
+        known = known[np.isfinite(known)]
+        return cls(name, float(known.min()), float(known.max()), ()) if known.size else cls(name, 0.0, 0.0, ())
+
+    def outside(self, table: Table) -> list[bool]:
+        """For each row whether its value lies outside, is missing or was never seen."""
+        if self.categories:
+            return [str(value) not in self.categories for value in table.columns[self.name]]
+        values = table.numbers(self.name)
+        slack = 1e-9 * max(abs(self.least), abs(self.greatest))
+        return [bool(x) for x in ~((values >= self.least - slack) & (values <= self.greatest + slack))]
+
+
+def outside(ranges: Iterable[Range], table: Table) -> list[tuple[str, ...]]:
+    """For each row the features in which it lies outside of their ranges."""
+    flags = [(each.name, each.outside(table)) for each in ranges]
+    return [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
+
+
+class Prediction(NamedTuple):
+    """Values with their intervals, and for each row the features in which it lies outside of what was fitted on."""
+
+    values: Floats
+    low: Floats
+    high: Floats
+    extrapolated: list[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class PowerModel:
+    """A fitted model with the ranges it holds in. ``width``: half an interval's width as a logarithm."""
+
+    regressor: Regressor
+    target: str
+    least: float
+    greatest: float
+    ranges: tuple[Range, ...]
+    rows: int
+    width: float
+    about: Mapping[str, Any]
+
+    @classmethod
+    def fit(
+        cls, kind: type[Regressor], table: Table, target: Target, width: float = math.nan,
+        about: Mapping[str, Any] | None = None,
+    ) -> "PowerModel":  # fmt: skip
+        """Fit on every column of a table. width: from held-out points, see ``evaluate.width``.
+
+        Raises Unsuitable where the kind needs what the table does not have.
+        """
+        return cls.of(kind.fit(table, target), table, target, width, about)
+
+    @classmethod
+    def of(
+        cls, fitted: Regressor, table: Table, target: Target, width: float = math.nan,
+        about: Mapping[str, Any] | None = None,
+    ) -> "PowerModel":  # fmt: skip
+        """The same of what was fitted on this table already."""
+        ranges = tuple(Range.of(name, column) for name, column in table.columns.items())
+        least, greatest = float(target.values.min()), float(target.values.max())
+        return cls(fitted, target.name, least, greatest, ranges, table.rows, width, about or {})
+
+    @property
+    def name(self) -> str:
+        """Of its kind."""
+        return self.regressor.name
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.ranges)
+
+    @property
+    def unit(self) -> str:
+        return columns.unit(self.target)
+
+    def guess(self, table: Table) -> Guess:
+        """Values alone, kept near those fitted on. Raises ValueError where a feature is missing."""
+        values, spread = self.regressor.predict(table.only(self.features))
+        return Guess(np.clip(values, self.least / BEYOND, self.greatest * BEYOND), spread)
+
+    def predict(self, table: Table) -> Prediction:
+        """Values with 90 % intervals (NaN where the model was never held against unseen points).
+
+        Raises ValueError where a feature is missing.
+        """
+        values, spread = self.guess(table)
+        factor = np.exp(self.width * spread)
+        return Prediction(values, values / factor, values * factor, outside(self.ranges, table))
+
+    def describe(self) -> str:
+        """The model in a line: its kind, what it learned, and from how many rows."""
+        of = f"{self.target} [{self.unit}]" if self.unit else self.target
+        return f"{of} by {self.name}, {self.rows} rows: {self.regressor.describe()}"

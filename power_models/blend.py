@@ -1,0 +1,61 @@
+"""The geometric mean of models that go wrong in different ways."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.boosted import Boosted
+from power_models.gp import GaussianProcess
+from power_models.physical import Physical
+from power_models.table import Table
+from power_models.trees import Trees
+
+MEMBERS: tuple[type[Regressor], ...] = (Physical, Trees, Boosted, GaussianProcess)
+#: Members predict at least this; a mean of logarithms needs it.
+LEAST = 1e-9
+
+
+@dataclass(frozen=True)
+class Blend(Regressor):
+    """physical, trees, boosted and gp, or those of them that suit the table."""
+
+    name: ClassVar[str] = "blend"
+    summary: ClassVar[str] = f"geometric mean of {', '.join(kind.name for kind in MEMBERS)}"
+
+    members: tuple[Regressor, ...]
+
+    @classmethod
+    def fit(cls, table: Table, target: Target) -> Self:
+        return cls.completed(table, target, ())
+
+    @classmethod
+    def completed(cls, table: Table, target: Target, fitted: Sequence[Regressor]) -> Self:
+        """Of the members among these fitted models; those that are not there are fitted now."""
+        there = {type(model): model for model in fitted}
+        members: list[Regressor] = []
+        for kind in MEMBERS:
+            try:
+                members.append(there.get(kind) or kind.fit(table, target))
+            except (Unsuitable, np.linalg.LinAlgError):
+                continue
+        if not members:
+            raise Unsuitable("no member suits the table")
+        return cls(tuple(members))
+
+    def predict(self, table: Table) -> Guess:
+        values = [np.log(np.maximum(member.predict(table).values, LEAST)) for member in self.members]
+        return Guess.even(np.exp(np.mean(values, axis=0)))
+
+    def describe(self) -> str:
+        return f"mean of {', '.join(member.name for member in self.members)}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"members": [{"model": member.name, "data": member.to_json()} for member in self.members]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        kinds = {kind.name: kind for kind in MEMBERS}
+        return cls(tuple(kinds[each["model"]].from_json(each["data"]) for each in data["members"]))

@@ -1,0 +1,121 @@
+"""From columns of numbers and words to a matrix, the same way when a model is used as when it was fitted."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from power_models.base import Unsuitable
+from power_models.derived import per_cycle
+from power_models.table import Floats, Ints, Table, is_numeric
+
+#: Positive columns whose greatest value is this many times the least are taken as logarithms.
+LOG_SPAN = 4.0
+#: The same for columns that hold zeros, of their values above zero.
+LOG1P_SPAN = 100.0
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """How one column of numbers is scaled: ``kind`` of x / unit, less its mean, over its standard deviation."""
+
+    name: str
+    kind: str
+    unit: float
+    mean: float
+    stdev: float
+    fill: float
+
+    def apply(self, values: Floats) -> Floats:
+        """Missing values are the median of those fitted on; a logarithm starts at a thousandth of the unit."""
+        known = np.where(np.isfinite(values), values, self.fill) / self.unit
+        if self.kind == "log":
+            known = np.log(np.maximum(known, 1e-3))
+        elif self.kind == "log1p":
+            known = np.log1p(np.maximum(known, 0.0))
+        return np.asarray((known - self.mean) / self.stdev, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Standardised numbers, then one column of 0 and 1 for each category. An unseen category is all zeros."""
+
+    numeric: tuple[Numeric, ...]
+    categories: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def fit(cls, table: Table, logs: bool, needed: bool = True) -> "Encoder":
+        """Learn from a table. Columns that never change, or repeat another, are dropped.
+
+        logs: take the logarithm of columns that span orders of magnitude. Raises Unsuitable where no column is left
+        and one is needed.
+        """
+        ready = per_cycle(table)
+        numeric: list[Numeric] = []
+        kept: list[Floats] = []
+        categories: dict[str, tuple[str, ...]] = {}
+        for name, column in ready.columns.items():
+            if not is_numeric(column):
+                if len(found := np.unique(column)) > 1:
+                    categories[name] = tuple(str(value) for value in found)
+                continue
+            scaling = _scaling(name, ready.numbers(name), logs)
+            if scaling is not None:
+                scaled = scaling.apply(ready.numbers(name))
+                if not any(np.array_equal(scaled, other) for other in kept):
+                    numeric.append(scaling)
+                    kept.append(scaled)
+        if needed and not numeric and not categories:
+            raise Unsuitable("no column changes")
+        return cls(tuple(numeric), categories)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the matrix's columns."""
+        texts = (f"{name} = {value}" for name, values in self.categories.items() for value in values)
+        return (*(column.name for column in self.numeric), *texts)
+
+    @property
+    def owners(self) -> Ints:
+        """For each of the matrix's columns, which column of the table it comes from, counted from 0."""
+        counts = [1] * len(self.numeric) + [len(values) for values in self.categories.values()]
+        return np.repeat(np.arange(len(counts)), counts)
+
+    def matrix(self, table: Table) -> Floats:
+        """(rows, columns) of numbers. Raises ValueError for a column that the table lacks."""
+        ready = per_cycle(table)
+        wanted = ready.only([*(column.name for column in self.numeric), *self.categories])
+        blocks = [column.apply(wanted.numbers(column.name))[:, None] for column in self.numeric]
+        for name, values in self.categories.items():
+            blocks.append((wanted.columns[name][:, None] == np.array(values)[None, :]).astype(np.float64))
+        return np.concatenate(blocks, axis=1) if blocks else np.zeros((table.rows, 0))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"numeric": [asdict(column) for column in self.numeric], "categories": dict(self.categories)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Encoder":
+        categories = {name: tuple(values) for name, values in data["categories"].items()}
+        return cls(tuple(Numeric(**column) for column in data["numeric"]), categories)
+
+
+def _scaling(name: str, values: Floats, logs: bool) -> Numeric | None:
+    """None for a column that is empty or always the same."""
+    known = values[np.isfinite(values)]
+    if not known.size or known.min() == known.max():
+        return None
+    kind, unit = _kind(known) if logs else ("linear", 1.0)
+    raw = Numeric(name, kind, unit, 0.0, 1.0, float(np.median(known)))
+    scaled = raw.apply(values)
+    return replace(raw, mean=float(scaled.mean()), stdev=float(scaled.std()) or 1.0)
+
+
+def _kind(known: Floats) -> tuple[str, float]:
+    above = known[known > 0]
+    if known.min() < 0 or not above.size:
+        return "linear", 1.0
+    span = above.max() / above.min()
+    if len(above) == len(known):
+        return ("log", float(above.min())) if span >= LOG_SPAN else ("linear", 1.0)
+    return ("log1p", float(np.median(above)) / 10) if span >= LOG1P_SPAN else ("linear", 1.0)

@@ -1,0 +1,156 @@
+"""How well models predict what they have not seen: grouped cross-validation, never a group on both sides."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from power_models.base import LEVEL, Guess, PowerModel, Regressor, Target, Unsuitable
+from power_models.blend import Blend
+from power_models.registry import MODELS
+from power_models.table import Floats, Ints, Table
+
+#: Folds, where there are as many groups.
+FOLDS = 10
+
+#: Called with what is done, how far it is, and the share of it that is done.
+OnFold = Callable[[str, str, float | None], None]
+
+
+class Scores(NamedTuple):
+    """Errors over all held-out rows, and their standard deviation over folds.
+
+    mape: per cent; rmse: in the target's unit; coverage: share of held-out rows that lie in their 90 % interval,
+    which is made without their fold.
+    """
+
+    name: str
+    mape: float
+    mape_stdev: float
+    rmse: float
+    rmse_stdev: float
+    coverage: float
+
+
+class HeldOut(NamedTuple):
+    """What one kind of model predicted for rows that it was fitted without."""
+
+    name: str
+    actual: Floats
+    predicted: Floats
+    spread: Floats
+    fold: Ints
+
+    @property
+    def misses(self) -> Floats:
+        """|log actual - log predicted| over the spread, of each row."""
+        return np.abs(np.log(self.actual / self.predicted)) / self.spread
+
+    def scores(self) -> Scores:
+        relative = 100 * np.abs(self.predicted / self.actual - 1)
+        squares = (self.predicted - self.actual) ** 2
+        folds = np.unique(self.fold)
+        mapes = [relative[self.fold == fold].mean() for fold in folds]
+        rmses = [math.sqrt(squares[self.fold == fold].mean()) for fold in folds]
+        return Scores(
+            self.name,
+            float(relative.mean()),
+            float(np.std(mapes, ddof=1)),
+            math.sqrt(squares.mean()),
+            float(np.std(rmses, ddof=1)),
+            self.coverage(),
+        )
+
+    def coverage(self) -> float:
+        """Each fold is held against intervals as wide as the other folds' misses ask for."""
+        inside = [
+            self.misses[self.fold == fold] <= width(self.misses[self.fold != fold]) for fold in np.unique(self.fold)
+        ]
+        return float(np.concatenate(inside).mean())
+
+
+class Validation(NamedTuple):
+    """One kind after another, and why some kinds could not be fitted."""
+
+    held_out: dict[str, HeldOut]
+    unsuitable: dict[str, str]
+
+    def best(self) -> str:
+        """The name of the kind with the least mean absolute percentage error."""
+        return min(self.held_out, key=lambda name: self.held_out[name].scores().mape)
+
+
+def width(misses: Floats) -> float:
+    """Half the width, as a logarithm, that holds LEVEL of points like these (conformal: Vovk et al. 2005)."""
+    share = min(1.0, math.ceil((len(misses) + 1) * LEVEL) / len(misses))
+    return float(np.quantile(misses, share, method="higher"))
+
+
+def folds(groups: Ints, count: int | None = None) -> list[Ints]:
+    """The rows of each fold. Groups go, largest first, to the fold that holds the fewest rows, equals by chance.
+
+    count: as many as there are groups, FOLDS at most, if not given. Raises ValueError for fewer groups than folds.
+    """
+    sizes = np.bincount(groups)
+    wanted = min(FOLDS, len(sizes)) if count is None else count
+    if len(sizes) < max(2, wanted):
+        raise ValueError(f"{len(sizes)} groups cannot be divided into {max(2, wanted)} folds")
+    order = np.random.default_rng(0).permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    filled, fold = np.zeros(wanted), np.zeros(len(sizes), dtype=np.intp)
+    for group in order:
+        fold[group] = int(filled.argmin())
+        filled[fold[group]] += sizes[group]
+    return [np.flatnonzero(fold[groups] == each) for each in range(wanted)]
+
+
+def cross_validate(
+    table: Table, target: Target, held: Sequence[Ints], kinds: Sequence[str] = (), on_fold: OnFold | None = None
+) -> Validation:
+    """Fit every kind (all, if none is named) on all folds but one, predict that one, and so on.
+
+    Raises ValueError where no kind suits the table.
+    """
+    parts: dict[str, list[Guess]] = {name: [] for name in kinds or MODELS}
+    unsuitable: dict[str, str] = {}
+    for number, rows in enumerate(held):
+        if on_fold is not None:
+            on_fold("fold", f"{number + 1} of {len(held)}", number / len(held))
+        rest = np.setdiff1d(np.arange(table.rows), rows)
+        training = Target(target.name, target.values[rest])
+        fitted: list[Regressor] = []
+        for name in [name for name in parts if name not in unsuitable]:
+            try:
+                model = _fitted(MODELS[name], table.take(rest), training, fitted)
+            except (Unsuitable, np.linalg.LinAlgError) as error:
+                unsuitable[name] = str(error)
+                continue
+            fitted.append(model.regressor)
+            parts[name].append(model.guess(table.take(rows)))
+    order, fold = np.concatenate(held), np.repeat(np.arange(len(held)), [len(rows) for rows in held])
+    found = {
+        name: HeldOut(name, target.values[order], *_joined(guesses), fold)
+        for name, guesses in parts.items()
+        if name not in unsuitable
+    }
+    if not found:
+        raise ValueError("; ".join(f"{name}: {reason}" for name, reason in unsuitable.items()))
+    return Validation(found, unsuitable)
+
+
+def final(table: Table, target: Target, held_out: HeldOut, about: Mapping[str, Any] | None = None) -> PowerModel:
+    """A model of this kind on all rows. Its interval holds LEVEL of what the same kind was held against."""
+    return PowerModel.fit(MODELS[held_out.name], table, target, width(held_out.misses), about)
+
+
+def _fitted(kind: type[Regressor], table: Table, target: Target, before: Sequence[Regressor]) -> PowerModel:
+    """A blend takes models that are fitted already."""
+    if kind is Blend:
+        return PowerModel.of(Blend.completed(table, target, before), table, target)
+    return PowerModel.fit(kind, table, target)
+
+
+def _joined(guesses: Sequence[Guess]) -> tuple[Floats, Floats]:
+    """Values and spreads, fold after fold."""
+    return np.concatenate([each.values for each in guesses]), np.concatenate([each.spread for each in guesses])

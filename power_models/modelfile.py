@@ -1,0 +1,126 @@
+"""Saved models: JSON, so that loading one can run nothing."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from power_models.base import LEVEL, PowerModel, Range
+from power_models.forest import Forest
+from power_models.ratio import Ratio
+from power_models.registry import MODELS
+from power_models.table import Table
+from power_models.transfer import Columns, Transfer
+
+KIND = "power model"
+SCHEMA = 1
+
+Model = PowerModel | Transfer
+
+
+def save(model: Model, path: Path) -> None:
+    """Write a model under another name, then move it into place. Raises OSError, ValueError for what is no number."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(json.dumps(to_json(model), allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(draft, path)
+
+
+def load(path: Path) -> Model:
+    """Raises OSError, and ValueError where the file is no model, was cut off, is damaged, or is of another schema."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse, parse_float=_finite)
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: no power model: its bytes are no text") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: no power model, or cut off: {error}") from None
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise ValueError(f'{path}: no power model: it has no "kind": "{KIND}"; make one with `planner power fit`')
+    if data.get("schema") != SCHEMA:
+        raise ValueError(f"{path}: a model of schema {data.get('schema')}, this program reads {SCHEMA}; fit it again")
+    try:
+        model = from_json(data)
+        _try(model)
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: a damaged power model: {type(error).__name__}: {error}; fit it again") from None
+    return model
+
+
+def to_json(model: Model) -> dict[str, Any]:
+    """What ``from_json`` makes an equal model of."""
+    target = {"name": model.target, "unit": model.unit}
+    data = {
+        "kind": KIND,
+        "schema": SCHEMA,
+        "model": model.name,
+        "target": target,
+        "features": [_range_to_json(each) for each in model.ranges],
+        "interval": {"level": LEVEL, "width": None if math.isnan(model.width) else model.width},
+        "rows": model.rows,
+        "about": dict(model.about),
+    }
+    if isinstance(model, Transfer):
+        fitted = {"fitted": model.ratio.to_json(), "spread": model.spread.to_json()}
+        return {**data, "columns": model.columns._asdict(), **fitted}
+    spans = {"least": model.least, "greatest": model.greatest}
+    return {**data, "target": {**target, **spans}, "fitted": model.regressor.to_json()}
+
+
+def from_json(data: Mapping[str, Any]) -> Model:
+    """Raises ArithmeticError, AttributeError, IndexError, KeyError, TypeError or ValueError for what ``to_json`` did
+    not write."""
+    target, width = data["target"], data["interval"]["width"]
+    name, rows, about = str(target["name"]), int(data["rows"]), dict(data["about"])
+    ranges = tuple(_range_from_json(each) for each in data["features"])
+    half = math.nan if width is None else float(width)
+    if data["model"] == Transfer.name:
+        ratio, spread = Ratio.from_json(data["fitted"]), Forest.from_json(data["spread"])
+        return Transfer(name, _columns(data["columns"]), ratio, spread, ranges, rows, half, about)
+    regressor = MODELS[data["model"]].from_json(data["fitted"])
+    return PowerModel(
+        regressor, name, float(target["least"]), float(target["greatest"]), ranges, rows, half, about
+    )  # fmt: skip
+
+
+def _columns(data: Mapping[str, Any]) -> Columns:
+    job, workload, settings = (tuple(map(str, data[key])) for key in ("job", "workload", "settings"))
+    return Columns(str(data["limit"]), str(data["watts"]), job, workload, settings)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
+
+
+def _finite(text: str) -> float:
+    """What is written with too large an exponent is read as infinity."""
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
+
+
+def _try(model: Model) -> None:
+    """Ask a model for one row of what it was fitted on, and what it is: parts that do not fit together show now."""
+    first = Table({each.name: np.array(each.categories[:1] or [each.least]) for each in model.ranges})
+    if isinstance(model, Transfer):
+        one = np.ones(1)
+        reference = Table({**first.columns, model.columns.watts: one, model.target: one})
+        values = model.predict(reference, first).values
+    else:
+        values = model.guess(first).values
+    if not np.isfinite(values).all():
+        raise ValueError("it predicts no number")
+    model.describe()
+
+
+def _range_to_json(each: Range) -> dict[str, Any]:
+    if each.categories:
+        return {"name": each.name, "categories": list(each.categories)}
+    return {"name": each.name, "least": each.least, "greatest": each.greatest}
+
+
+def _range_from_json(data: Mapping[str, Any]) -> Range:
+    categories = tuple(str(each) for each in data.get("categories", ()))
+    least, greatest = (float(data.get(key, "nan")) for key in ("least", "greatest"))
+    return Range(str(data["name"]), least, greatest, categories)

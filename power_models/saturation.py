@@ -1,0 +1,133 @@
+"""Work under a power limit: each configuration has a demand, and the limit lets only so much of it through.
+
+Three parts: the ``curve`` of a limit, shared by all; a demand for each configuration (every feature but the limit), for
+one that was never seen the mean of a Gaussian process and of extra-trees, which err on different sides at the ends of
+what was seen, both of the logarithm of the watts above idle; and a Gaussian process of what the curve leaves over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from power_models import columns
+from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.curve import Corner, Curve
+from power_models.encoding import Encoder
+from power_models.forest import Forest
+from power_models.gaussian import Process
+from power_models.gp import lengths_of
+from power_models.table import Floats, Ints, Table
+
+#: Rows that each configuration needs on average, at different limits.
+FEWEST_ROWS = 2.5
+#: Logarithms of watts over their usual standard deviation, as the Gaussian process expects its inputs.
+STRETCH = 4.0
+#: Share of the least demand that is taken to be drawn by a device that idles.
+IDLE = 0.8
+OPTIONS = {"n_estimators": 100, "max_features": 0.6, "random_state": 0}
+
+
+@dataclass(frozen=True)
+class Saturation(Regressor):
+    """exp(curve(demand(configuration), limit) + rest(configuration, limit))."""
+
+    name: ClassVar[str] = "saturation"
+    summary: ClassVar[str] = "watts under a power limit: min(demand, limit) with a soft corner"
+
+    limit: str
+    encoder: Encoder
+    curve: Curve
+    known: Floats
+    demands: Floats
+    idle_w: float
+    above: Process
+    forest: Forest
+    rest: Process
+
+    @classmethod
+    def fit(cls, table: Table, target: Target) -> Self:
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        limit = _limit(table, target)
+        others = table.only(name for name in table.names if name != limit)
+        encoder = Encoder.fit(others, logs=True, needed=False)
+        if not encoder.names:
+            raise Unsuitable("nothing but the power limit changes")
+        matrix = encoder.matrix(table)
+        known, series = np.unique(matrix, axis=0, return_inverse=True)
+        series = series.reshape(-1)
+        if table.rows < FEWEST_ROWS * len(known):
+            raise Unsuitable("too few configurations were run at several limits")
+        limits = np.log(table.numbers(limit))
+        curve = Curve.fit(limits, target.logs, series)
+        demands = curve.demands(limits, target.logs, series)
+        idle_w = IDLE * float(np.exp(demands.min()))
+        logs = np.log(np.exp(demands) - idle_w)
+        above = Process.fit(known, logs, lengths_of(encoder))
+        forest = Forest.of(ExtraTreesRegressor(**OPTIONS).fit(known, logs).estimators_)
+        left = target.logs - curve.watts(demands[series], limits)
+        rest = Process.fit(_inputs(matrix, demands[series], limits, curve), left, _owners(encoder))
+        return cls(limit, encoder, curve, known, demands, idle_w, above, forest, rest)
+
+    def predict(self, table: Table) -> Guess:
+        matrix = self.encoder.matrix(table)
+        watts = table.numbers(self.limit)
+        limits = np.where(watts > 0, np.log(np.where(watts > 0, watts, 1.0)), self.curve.corner.middle)
+        demands, unsure = self._demands(matrix)
+        rest = self.rest.predict(_inputs(matrix, demands, limits, self.curve))
+        felt = unsure * self.curve.slope(demands, limits)
+        return Guess(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, felt))
+
+    def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
+        """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""
+        mean, stdev = self.above.predict(matrix)
+        above_w = np.exp((mean + self.forest.mean(matrix)) / 2)
+        demand_w = above_w + self.idle_w
+        same = np.all(np.abs(matrix[:, None, :] - self.known[None, :, :]) < 1e-9, axis=2)
+        seen = same.any(axis=1)
+        made = np.where(seen, self.demands[same.argmax(axis=1)], np.log(demand_w))
+        return made, np.where(seen, 0.0, stdev * above_w / demand_w)
+
+    def describe(self) -> str:
+        share, slope, sharpness, middle = self.curve.corner
+        middle_w = np.exp(middle)
+        cap = f"cap {np.exp(share):.3f} · {middle_w:.0f} · ({self.limit} / {middle_w:.0f})^{slope:.2f}"
+        return f"{cap}, corner k = {np.exp(sharpness):.1f}, {len(self.known)} configurations"
+
+    def to_json(self) -> dict[str, Any]:
+        data = {"limit": self.limit, "encoder": self.encoder.to_json(), "corner": self.curve.corner._asdict()}
+        known = {"known": self.known.tolist(), "demands": self.demands.tolist(), "idle_w": self.idle_w}
+        processes = {"above": self.above.to_json(), "rest": self.rest.to_json()}
+        return {**data, **known, **processes, "forest": self.forest.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        demands = np.array(data["demands"], dtype=np.float64)
+        known = np.array(data["known"], dtype=np.float64).reshape(len(demands), -1)
+        above, rest = (Process.from_json(data[key]) for key in ("above", "rest"))
+        encoder, curve = Encoder.from_json(data["encoder"]), Curve(Corner(**data["corner"]))
+        forest = Forest.from_json(data["forest"])
+        idle_w = float(data["idle_w"])
+        return cls(data["limit"], encoder, curve, known, demands, idle_w, above, forest, rest)
+
+
+def _limit(table: Table, target: Target) -> str:
+    """The column of power limits."""
+    if target.log:
+        raise Unsuitable(f"{target.name} is no power")
+    for name in table.names:
+        values = table.numbers(name)
+        if columns.is_limit(name) and np.all(values > 0) and values.min() < values.max():
+            return name
+    raise Unsuitable("there is no column of power limits (named power limit or power cap) that changes")
+
+
+def _inputs(matrix: Floats, demands: Floats, limits: Floats, curve: Curve) -> Floats:
+    """What the rest depends on: how far the demand is from the limit, the limit, and the configuration."""
+    return np.column_stack([STRETCH * (demands - limits), STRETCH * (limits - curve.corner.middle), matrix])
+
+
+def _owners(encoder: Encoder) -> Ints:
+    return np.concatenate([[0, 1], lengths_of(encoder) + 2]).astype(np.intp)

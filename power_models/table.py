@@ -1,0 +1,151 @@
+"""Tables of measurements: columns of numbers and of words, and how they are read from CSV."""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.str_]
+Ints = NDArray[np.intp]
+Column = Floats | Words
+
+#: A number, perhaps with a short unit behind it: "61.5 W", "98 %".
+NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:%|[A-Za-z/]{1,5})?\s*")
+#: What loggers write where they could not read a value.
+MISSING = frozenset({"", "-", "nan", "none", "null", "n/a", "na", "[n/a]", "[not supported]", "not_supported"})
+#: A column holds numbers where at least this share of its values can be read as such.
+READABLE = 0.8
+SEPARATORS = ",;\t"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length by name: numbers (float64, NaN where missing) or words."""
+
+    columns: Mapping[str, Column]
+
+    @classmethod
+    def of(cls, cells: Mapping[str, Sequence[object]]) -> "Table":
+        """From any values: a column becomes numbers where nearly all of it can be read as such."""
+        return cls({name: as_column([_text(value) for value in values]) for name, values in cells.items()})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.columns)
+
+    @property
+    def rows(self) -> int:
+        return next((len(column) for column in self.columns.values()), 0)
+
+    def numbers(self, name: str) -> Floats:
+        """A column as numbers. Words are NaN."""
+        column = self.columns[name]
+        return np.asarray(column, dtype=np.float64) if is_numeric(column) else np.full(len(column), math.nan)
+
+    def only(self, names: Iterable[str]) -> "Table":
+        """These columns. Raises ValueError, with the names that there are, for one that is missing."""
+        wanted = tuple(names)
+        if absent := [name for name in wanted if name not in self.columns]:
+            raise ValueError(f"there is no column {', '.join(absent)}; there are {', '.join(self.names)}")
+        return Table({name: self.columns[name] for name in wanted})
+
+    def take(self, rows: Ints) -> "Table":
+        """These rows, in this order."""
+        return Table({name: column[rows] for name, column in self.columns.items()})
+
+    def keys(self, names: Iterable[str]) -> Ints:
+        """One number a row, the same for rows that agree in all these columns."""
+        codes = [np.unique(column, return_inverse=True)[1] for column in self.only(names).columns.values()]
+        return np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """The cells of a CSV file as they were written, and the line that each row stands in."""
+
+    name: str
+    cells: Mapping[str, list[str]]
+    lines: list[int]
+
+    def table(self) -> Table:
+        return Table.of(self.cells)
+
+    def positive(self, column: str) -> Floats:
+        """A column as numbers above zero. Raises ValueError that names the first line that holds none."""
+        if column not in self.cells:
+            raise ValueError(f"{self.name}: there is no column {column}; there are {', '.join(self.cells)}")
+        values = np.array([as_number(text) for text in self.cells[column]])
+        if (wrong := np.flatnonzero(~(values > 0))).size:
+            row = int(wrong[0])
+            found = self.cells[column][row].strip() or "missing"
+            raise ValueError(f"{self.name}: line {self.lines[row]}: {column} is {found}; give a number above zero")
+        return values
+
+
+def read_csv(path: Path) -> CsvFile:
+    """Read a file with a header. Raises OSError, and ValueError where it is no CSV file or was cut off."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a CSV file: its bytes are no text") from None
+    first = text.partition("\n")[0]
+    separator = max(SEPARATORS, key=first.count)
+    if "\0" in text or separator not in first:
+        raise ValueError(f"{path}: not a CSV file: its first line should name several columns, separated by commas")
+    reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
+    try:
+        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise ValueError(f"{path}: line {reader.line_num}: not a CSV file: {error}") from None
+    if len(rows) < 2:
+        raise ValueError(f"{path}: there is no row below the header")
+    header = _unique([name.strip() for name in rows[0][1]])
+    for line, row in rows[1:]:
+        if len(row) != len(header):
+            raise ValueError(f"{path}: line {line} has {len(row)} of {len(header)} columns; is the file cut off?")
+    cells = {name: [row[i] for _, row in rows[1:]] for i, name in enumerate(header)}
+    return CsvFile(str(path), cells, [line for line, _ in rows[1:]])
+
+
+def as_column(texts: Sequence[str]) -> Column:
+    """Numbers where nearly all that is not missing can be read as such, else words."""
+    values = np.array([as_number(text) for text in texts], dtype=np.float64)
+    given = [text.strip().lower() not in MISSING for text in texts]
+    if np.isfinite(values).sum() >= READABLE * sum(given):
+        return values
+    return np.array([text.strip() for text in texts], dtype=np.str_)
+
+
+def as_number(text: str) -> float:
+    """The number in a cell, without its unit; NaN where there is none."""
+    found = NUMBER.fullmatch(text)
+    value = float(found[1]) if found else math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def is_numeric(column: Column) -> bool:
+    """Whether a column holds numbers."""
+    return column.dtype.kind == "f"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _unique(header: Sequence[str]) -> list[str]:
+    """Names without repetition: the second "x" is "x.1"."""
+    names: list[str] = []
+    for name in header:
+        count, made = 0, name
+        while made in names:
+            count += 1
+            made = f"{name}.{count}"
+        names.append(made)
+    return names

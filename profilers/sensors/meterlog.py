@@ -1,0 +1,195 @@
+"""A meter's log: rows of time and watts that some program on the device appends to, aligned by the wall clock.
+
+Separated by commas, semicolons or tabs (with the latter two, numbers may have a decimal comma); the time comes
+first, in seconds since the epoch or as ISO 8601, which without a zone is the device's. A first row that has no time
+is a header. Rows that do not parse are passed over, and so is a last one that is still being written.
+"""
+
+import datetime
+import math
+import os
+import re
+import time
+from typing import List, Optional, Tuple
+
+from profilers.sensors.base import METER, Sensor
+from profilers.tree import Unavailable
+
+#: How old the newest row of a log that is being written may be.
+FRESH_S = 60.0
+#: How much of a log's end is read: for its newest row, and for a window (days, at a row a second).
+ROW_BYTES = 4096
+WINDOW_BYTES = 16 * 1024 * 1024
+
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+
+Samples = Tuple[List[float], List[float]]
+
+
+def parse(text, column=None):
+    # type: (str, Optional[str]) -> Samples
+    """A log -> (seconds since the epoch by the meter's clock, watts), in the order of time.
+
+    column: the header's name of the watts; None: the second. Raises Unavailable where there is no such column.
+    """
+    lines = [line.strip("\r\ufeff") for line in text.split("\n")[:-1]]
+    if not lines:
+        raise Unavailable("the log is empty")
+    separator = next((mark for mark in "\t;" if mark in lines[0]), ",")
+    rows = [[cell.strip().strip('"') for cell in line.split(separator)] for line in lines]
+    index = _index(rows[0], column)
+    samples = [_sample(row, index, separator) for row in rows]
+    known = sorted(sample for sample in samples if sample is not None)
+    return [at_s for at_s, _ in known], [watts for _, watts in known]
+
+
+def seconds(cell):
+    # type: (str) -> Optional[float]
+    """A time -> seconds since the epoch; None where it is none."""
+    match = _ISO.fullmatch(cell)
+    if match is None:
+        return _number(cell)
+    try:
+        moment = datetime.datetime(*(int(part) for part in match.groups()[:6]), tzinfo=_zone(match.group(8)))
+        return moment.timestamp() + float(match.group(7) or 0.0)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+class MeterLog(Sensor):
+    """Watts out of a log. offset_s: how far the meter's clock is ahead of the device's."""
+
+    covers = "wall"
+    whole_watts_s = math.inf  # many meters resolve a watt only
+
+    def __init__(self, path, column, offset_s, emulated):
+        # type: (str, Optional[str], float, bool) -> None
+        self.name = METER + "csv:" + path + ("#" + column if column else "")
+        self.emulated = emulated
+        self._path = path
+        self._column = column
+        self._offset_s = offset_s
+        self._version = (0, 0)
+        self._row = None  # type: Optional[Tuple[float, float]]
+
+    def read(self):
+        # type: () -> float
+        """The newest row. Raises Unavailable, also where it is older or younger than FRESH_S."""
+        at_s, watts = self._newest()
+        age_s = time.time() - (at_s - self._offset_s)
+        if abs(age_s) > FRESH_S:
+            side = "behind" if age_s > 0 else "ahead of"
+            raise Unavailable("the newest row of %s is %.0f s %s this device's clock" % (self._path, abs(age_s), side))
+        return watts
+
+    def history(self, begin_s, end_s):
+        # type: (float, float) -> Samples
+        """The rows between two monotonic times; none where the log cannot be read, for which ``read`` has the reason.
+
+        A program that writes its log late leaves out the end.
+        """
+        try:
+            shift_s = time.monotonic() - time.time() - self._offset_s
+            times_s, watts = self._since(begin_s - shift_s)
+        except Unavailable:
+            return [], []
+        inside = [(at_s + shift_s, value) for at_s, value in zip(times_s, watts) if begin_s <= at_s + shift_s <= end_s]
+        return [at_s for at_s, _ in inside], [value for _, value in inside]
+
+    def _since(self, begin_s):
+        # type: (float) -> Samples
+        """The rows from a time of the meter's clock on, and some before it. Raises Unavailable.
+
+        Of a long log no more is read than that takes: this happens at the end of every window.
+        """
+        size_bytes, _ = version(self._path)
+        limit_bytes = min(ROW_BYTES, WINDOW_BYTES)
+        while True:
+            times_s, watts = parse(tail(self._path, limit_bytes), self._column)
+            begins = len(times_s) > 1 and times_s[1] <= begin_s  # the first may be the file's, far from the others
+            if begins or limit_bytes >= min(size_bytes, WINDOW_BYTES):
+                return times_s, watts
+            limit_bytes = min(4 * limit_bytes, WINDOW_BYTES)
+
+    def _newest(self):
+        # type: () -> Tuple[float, float]
+        """The last row in the order of time, parsed only after the file has changed. Raises Unavailable."""
+        changed = version(self._path)
+        if self._version != changed or self._row is None:
+            times_s, watts = parse(tail(self._path, ROW_BYTES), self._column)
+            if not times_s:
+                raise Unavailable("%s has no row of time and watts" % self._path)
+            self._version, self._row = changed, (times_s[-1], watts[-1])
+        return self._row
+
+
+def version(path):
+    # type: (str) -> Tuple[int, int]
+    """What differs when a file has changed. Raises Unavailable."""
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+    return state.st_size, state.st_mtime_ns
+
+
+def tail(path, limit_bytes):
+    # type: (str, int) -> str
+    """The first line of a file and the whole lines within its last bytes. Raises Unavailable."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(ROW_BYTES)
+            skipped = os.fstat(file.fileno()).st_size - limit_bytes
+            if skipped > file.tell():
+                file.seek(skipped)
+                file.readline(ROW_BYTES)
+            return (first + file.read(limit_bytes)).decode("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path, error):
+    # type: (str, Exception) -> Unavailable
+    """A name that this device's file system cannot have is a ValueError."""
+    return Unavailable("%s cannot be read: %s" % (path, getattr(error, "strerror", None) or error))
+
+
+def _index(names, column):
+    # type: (List[str], Optional[str]) -> int
+    if column is None:
+        return 1
+    if seconds(names[0]) is not None:
+        raise Unavailable("the log has no header, so no column %r" % column)
+    lower = [name.lower() for name in names]
+    if column.lower() not in lower:
+        raise Unavailable("the log has no column %r but %s" % (column, ", ".join(names)))
+    return lower.index(column.lower())
+
+
+def _sample(row, index, separator):
+    # type: (List[str], int, str) -> Optional[Tuple[float, float]]
+    if len(row) <= index:
+        return None
+    decimal = "," if separator == "," else "."
+    at_s, watts = (seconds(cell) for cell in (row[0].replace(",", decimal), row[index].replace(",", decimal)))
+    return None if at_s is None or watts is None else (at_s, watts)
+
+
+def _number(cell):
+    # type: (str) -> Optional[float]
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _zone(text):
+    # type: (Optional[str]) -> Optional[datetime.timezone]
+    """``Z`` or +hh:mm; None is the device's own. Raises ValueError beyond a day."""
+    if text is None:
+        return None
+    if text == "Z":
+        return datetime.timezone.utc
+    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))

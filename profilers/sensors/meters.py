@@ -1,0 +1,78 @@
+"""Meters that the operator names, in PLANNER_METERS, divided by spaces.
+
+``shelly://host[:port]``, ``shelly1://…``, ``tasmota://…``: a wall plug; ``csv:///path/to/log.csv``: a meter's log, with
+``?offset_s=2.5`` where its clock is ahead of the device's and ``column=watts`` for its header's name of the watts.
+"""
+
+import os
+import re
+from typing import Dict, Optional
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from profilers.sensors import plugs
+from profilers.sensors.base import METER, Found, Sensor, proven
+from profilers.sensors.meterlog import MeterLog
+from profilers.tree import Tree, Unavailable
+
+VARIABLE = "PLANNER_METERS"
+_ADDRESS = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", re.ASCII)
+
+
+def discover(tree):
+    # type: (Tree) -> Found
+    """The meters that answer; of others, and of addresses that are none, the reason."""
+    sensors, missing = [], []
+    for number, url in enumerate(os.environ.get(VARIABLE, "").split(), 1):
+        try:
+            sensors.append(meter(url, tree.emulated))
+        except Unavailable as error:
+            missing.append((METER + str(number), str(error)))
+    found = proven(sensors)
+    return Found(found.sensors, tuple(missing) + found.missing)
+
+
+def meter(url, emulated=False):
+    # type: (str, bool) -> Sensor
+    """The sensor behind an address. Raises Unavailable, saying what is wrong with it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise Unavailable("a meter's address is wrong: %s" % error) from None
+    if "@" in parts.netloc:
+        raise Unavailable("a meter's address takes no login")
+    if parts.scheme in plugs.KINDS:
+        return _plug(url, parts, emulated)
+    if parts.scheme == "csv":
+        return _log(url, parts, emulated)
+    known = ", ".join("%s://" % kind for kind in sorted(plugs.KINDS))
+    raise Unavailable("%s is no meter; known are %s and csv://" % (url, known))
+
+
+def _plug(url, parts, emulated):
+    # type: (str, SplitResult, bool) -> Sensor
+    if not _ADDRESS.fullmatch(parts.netloc) or parts.path not in ("", "/") or parts.query:
+        raise Unavailable("%s is not of the form %s://host[:port]" % (url, parts.scheme))
+    return plugs.plug(parts.scheme, parts.netloc, emulated)
+
+
+def _log(url, parts, emulated):
+    # type: (str, SplitResult, bool) -> Sensor
+    if parts.netloc or not parts.path.startswith("/"):
+        raise Unavailable("%s is not of the form csv:///path/to/log.csv" % url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))  # type: Dict[str, str]
+    unknown = sorted(set(options) - {"offset_s", "column"})
+    if unknown:
+        raise Unavailable("%s: no option %s; there are offset_s and column" % (url, ", ".join(unknown)))
+    offset_s = _offset_s(url, options.get("offset_s"))
+    return MeterLog(unquote(parts.path), options.get("column") or None, offset_s, emulated)
+
+
+def _offset_s(url, text):
+    # type: (str, Optional[str]) -> float
+    try:
+        offset_s = float(text or 0.0)
+    except ValueError:
+        raise Unavailable("%s: offset_s is no number" % url) from None
+    if not abs(offset_s) < 1e9:
+        raise Unavailable("%s: offset_s is out of range" % url)
+    return offset_s

@@ -1,0 +1,101 @@
+"""Wall plugs that tell watts over HTTP: Shelly of both generations, Tasmota.
+
+Watts are read and integrated. Their energy counters are left alone: the smallest step (0.1 to 10 Wh) is more than a
+measurement of minutes uses.
+"""
+
+import functools
+import http.client
+import json
+import math
+from typing import Any, Callable, NamedTuple
+
+from profilers.sensors.base import METER
+from profilers.sensors.polled import Polled, Poller
+from profilers.tree import Unavailable
+
+TIMEOUT_S = 1.0
+MAX_BYTES = 65536
+#: Above what any plug lets through; NaN is not below it either.
+MAX_W = 1e5
+
+
+class Kind(NamedTuple):
+    """What to ask a plug for, and what its answer says in watts."""
+
+    path: str
+    parse: Callable[[str], float]
+
+
+def parse_shelly(text):
+    # type: (str) -> float
+    """Shelly Gen2 and later, Switch.GetStatus -> ``apower`` in W. Raises Unavailable."""
+    return _watts(_decoded(text), "apower")
+
+
+def parse_shelly1(text):
+    # type: (str) -> float
+    """Shelly Gen1, /meter/0 -> ``power`` in W. Raises Unavailable, also where it calls itself invalid."""
+    answer = _decoded(text)
+    if isinstance(answer, dict) and answer.get("is_valid") is False:
+        raise Unavailable("the plug calls its own reading invalid")
+    return _watts(answer, "power")
+
+
+def parse_tasmota(text):
+    # type: (str) -> float
+    """Tasmota, Status 8 -> StatusSNS.ENERGY.Power in W. Raises Unavailable, also where it is a list: several plugs."""
+    return _watts(_decoded(text), "StatusSNS", "ENERGY", "Power")
+
+
+KINDS = {"shelly": Kind("/rpc/Switch.GetStatus?id=0", parse_shelly),
+         "shelly1": Kind("/meter/0", parse_shelly1),
+         "tasmota": Kind("/cm?cmnd=Status%208", parse_tasmota)}
+
+
+class Plug(Polled):
+    """What goes through a plug. Tasmota's tell whole watts unless they are set otherwise."""
+
+    whole_watts_s = math.inf
+
+
+def plug(kind, address, emulated):
+    # type: (str, str, bool) -> Plug
+    """A sensor of what goes through a plug. kind: of KINDS; address: ``host`` or ``host:port``."""
+    poller = Poller(functools.partial(ask, address, KINDS[kind]))
+    return Plug("%s%s:%s" % (METER, kind, address), "wall", poller, float, emulated)
+
+
+def ask(address, kind):
+    # type: (str, Kind) -> float
+    """Watts now, straight from the plug and by no proxy. Raises Unavailable."""
+    try:
+        connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
+        try:
+            connection.request("GET", kind.path)
+            answer = connection.getresponse()
+            text = answer.read(MAX_BYTES).decode("utf-8", "replace")
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException, ValueError, OverflowError) as error:
+        raise Unavailable("%s does not answer: %s" % (address, error)) from None
+    if answer.status != 200:
+        raise Unavailable("%s answers %d %s" % (address, answer.status, answer.reason))
+    return kind.parse(text)
+
+
+def _decoded(text):
+    # type: (str) -> Any
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise Unavailable("the plug's answer is not JSON: %r" % text[:40]) from None
+
+
+def _watts(answer, *path):
+    # type: (Any, str) -> float
+    for key in path:
+        answer = answer.get(key) if isinstance(answer, dict) else None
+    if isinstance(answer, bool) or not isinstance(answer, (int, float)) or not abs(answer) < MAX_W:
+        raise Unavailable("the plug's answer has no number in %s" % ".".join(path))
+    return float(answer)

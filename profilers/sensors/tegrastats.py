@@ -1,0 +1,54 @@
+"""A Jetson's power by tegrastats, where its monitors cannot be read in sysfs (a container, say).
+
+The total is by the rule of ``ina3221``: the program reads the same monitors.
+"""
+
+from profilers import tegra, tegrastats
+from profilers.sensors import ina3221
+from profilers.sensors.base import NOTHING, Found, Sensor, proven
+from profilers.tree import Tree, Unavailable
+
+
+class Rails(Sensor):
+    """The sum of one or more rails of the newest line."""
+
+    def __init__(self, program, total):
+        # type: (tegrastats.Tegrastats, ina3221.Total) -> None
+        self.name = "tegrastats:" + total.name
+        self.covers = total.covers
+        self._program = program
+        self._labels = total.labels
+
+    def read(self):
+        # type: () -> float
+        rails = self._program.newest().rails
+        gone = [label for label in self._labels if label not in rails]
+        if gone:
+            raise Unavailable("tegrastats no longer states " + ", ".join(gone))
+        return sum(rails[label].now_w for label in self._labels)
+
+    def close(self):
+        # type: () -> None
+        self._program.close()
+
+
+def discover(tree):
+    # type: (Tree) -> Found
+    """The totals that the program states; nothing on other machines and where sysfs states them."""
+    if tree.emulated or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
+        return NOTHING
+    return stated(tegrastats.shared(tree))
+
+
+def stated(program):
+    # type: (tegrastats.Tegrastats) -> Found
+    """The totals among the rails of a line, and the reason where there are none."""
+    try:
+        totals = ina3221.totals(list(program.newest().rails))
+    except Unavailable as error:
+        return Found((), (("tegrastats", str(error)),))
+    finally:
+        program.close()
+    if not totals:
+        return Found((), (("tegrastats", "it states no rail of this board"),))
+    return proven([Rails(program, total) for total in totals])

@@ -1,0 +1,192 @@
+"""tegrastats, which every Jetson has: what a line of it says, and the program itself.
+
+Fields differ between boards, releases and users; what is not known is passed over.
+"""
+
+import functools
+import re
+import subprocess
+import threading
+import time
+from typing import IO, Dict, NamedTuple, Optional, Tuple
+
+from profilers.tree import Tree, Unavailable
+
+INTERVAL_MS = 100
+#: A program that says nothing for so long hangs.
+SILENCE_S = 3.0
+#: What tegrastats calls MB is 1024 kB of /proc/meminfo.
+MIB = 1024 * 1024
+#: What a temperature sensor says that is switched off.
+OFF_C = -256.0
+
+_CORES = re.compile(r"(?<!\S)(?:CPU|cpu) \[([^\]]*)\](?:@(\d{1,9}))?")
+_CORE = re.compile(r"\s*(\d{1,9})%(?:@(\d{1,9}))?")
+_TEMPERATURE = re.compile(r"(?<!\S)([A-Za-z]\w*)@(-?\d{1,9}(?:\.\d{1,9})?)C(?!\S)")
+_RAIL = re.compile(r"(?<!\S)([A-Za-z][\w.+-]*) (-?\d{1,9})(?:mW)?/(-?\d{1,9})(?:mW)?(?:/-?\d{1,9}(?:mW)?)*(?!\S)")
+
+
+class Activity(NamedTuple):
+    """Busy share (0..1) and clock in Hz, None where it is not told."""
+
+    share: float
+    hz: Optional[float]
+
+
+class Power(NamedTuple):
+    """Watts of a rail: now, and on average since the program was started."""
+
+    now_w: float
+    average_w: float
+
+
+class Line(NamedTuple):
+    """What one line says; None, or absent, where it does not.
+
+    cores: in their order, None those that are switched off. emc: the memory controller; without root it shows
+    a share of 0 and no clock, which says nothing. rails: by name, as the board calls them.
+    """
+
+    ram_used_bytes: Optional[int]
+    ram_total_bytes: Optional[int]
+    swap_used_bytes: Optional[int]
+    swap_total_bytes: Optional[int]
+    cores: Tuple[Optional[Activity], ...]
+    emc: Optional[Activity]
+    gpu: Optional[Activity]
+    temperatures_c: Dict[str, float]
+    rails: Dict[str, Power]
+
+    @property
+    def counters(self):
+        # type: () -> Dict[str, float]
+        """Those of f_gpu, f_emc (Hz) and u_gpu (0..1) that it tells; see ``profilers.counters``."""
+        told = {"f_gpu": self.gpu and self.gpu.hz, "u_gpu": self.gpu and self.gpu.share,
+                "f_emc": self.emc and self.emc.hz}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+def parse(line):
+    # type: (str) -> Line
+    """A line of tegrastats of any release, whatever stands before it. Several clocks of one GPU are averaged.
+
+    Rails are ``NAME now/average``, in mW with or without the unit and with any number of further values; on an AGX
+    Xavier they have the names that temperatures have (``GPU@32C``, ``GPU 0/0``).
+    """
+    ram, swap = _memory(line, "RAM"), _memory(line, "SWAP")
+    temperatures_c = {name: float(degrees) for name, degrees in _TEMPERATURE.findall(line)}
+    return Line(
+        ram[0], ram[1], swap[0], swap[1],
+        _cores(line),
+        _activity(line, "EMC"),
+        _activity(line, "GR3D"),
+        {name: degrees for name, degrees in temperatures_c.items() if degrees != OFF_C},
+        {name: Power(int(now) / 1e3, int(average) / 1e3) for name, now, average in _RAIL.findall(line)})
+
+
+def _memory(line, name):
+    # type: (str, str) -> Tuple[Optional[int], Optional[int]]
+    match = re.search(r"(?<!\S)%s (\d{1,9})/(\d{1,9})MB" % name, line)
+    return (int(match.group(1)) * MIB, int(match.group(2)) * MIB) if match else (None, None)
+
+
+def _cores(line):
+    # type: (str) -> Tuple[Optional[Activity], ...]
+    match = _CORES.search(line)
+    if match is None:
+        return ()
+    found = (_CORE.match(part) for part in match.group(1).split(","))
+    return tuple(core and Activity(int(core.group(1)) / 100.0, _hz(core.group(2) or match.group(2))) for core in found)
+
+
+def _activity(line, name):
+    # type: (str, str) -> Optional[Activity]
+    match = re.search(r"(?<!\S)%s(?:_FREQ)? (\d{1,9})%%(?:@\[?([\d,]{1,99})\]?)?" % name, line)
+    return Activity(int(match.group(1)) / 100.0, _hz(match.group(2))) if match else None
+
+
+def _hz(megahertz):
+    # type: (Optional[str]) -> Optional[float]
+    """The mean of clocks in MHz, divided by commas."""
+    clocks = [int(part) for part in (megahertz or "").split(",") if part]
+    return 1e6 * sum(clocks) / len(clocks) if clocks else None
+
+
+class Tegrastats:
+    """The program, started by a question when it does not run, ended by ``close``."""
+
+    def __init__(self, tree, program="tegrastats"):
+        # type: (Tree, str) -> None
+        self._tree = tree
+        self._program = program
+        self._lock = threading.Lock()
+        self._process = None  # type: Optional[subprocess.Popen[str]]
+        self._newest = None  # type: Optional[Tuple[float, Line]]
+        self._first = threading.Event()
+
+    def newest(self):
+        # type: () -> Line
+        """What it said last. Waits only for the first line. Raises Unavailable."""
+        if self._tree.emulated:
+            raise Unavailable("tegrastats does not read an emulated device")
+        with self._lock:
+            if self._process is None:
+                self._process = self._start()
+            process = self._process
+        self._first.wait(SILENCE_S)
+        newest = self._newest
+        if newest is None or process.poll() is not None or time.monotonic() - newest[0] > SILENCE_S:
+            raise Unavailable("tegrastats has ended or stays silent")
+        return newest[1]
+
+    def read(self, counter):
+        # type: (str) -> float
+        """A counter of the newest line. Raises Unavailable."""
+        counters = self.newest().counters
+        if counter not in counters:
+            raise Unavailable("tegrastats does not state it (without root it leaves clocks out)")
+        return counters[counter]
+
+    def close(self):
+        # type: () -> None
+        """End the program. Idempotent."""
+        with self._lock:
+            process, self._process = self._process, None
+            if process is not None:
+                process.kill()
+                process.wait()
+                self._first.clear()
+                self._newest = None
+
+    def _start(self):
+        # type: () -> subprocess.Popen[str]
+        command = [self._program, "--interval", str(INTERVAL_MS)]
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, universal_newlines=True, errors="replace")
+        except OSError as error:
+            raise Unavailable("tegrastats cannot be run: %s" % error.strerror) from None
+        threading.Thread(target=self._follow, args=(process, process.stdout), daemon=True).start()
+        return process
+
+    def _follow(self, process, lines):
+        # type: (subprocess.Popen[str], IO[str]) -> None
+        with lines:
+            for line in lines:
+                with self._lock:
+                    if self._process is not process:
+                        return  # closed since
+                    self._newest = (time.monotonic(), parse(line))
+                    self._first.set()
+
+
+def shared(tree):
+    # type: (Tree) -> Tegrastats
+    """The one program of this process: counters and the power sensor read the same lines."""
+    return _shared(tree.root)
+
+
+@functools.lru_cache(maxsize=None)
+def _shared(root):
+    # type: (str) -> Tegrastats
+    return Tegrastats(Tree(root))

@@ -1,0 +1,101 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.decode import decode
+from planner.errors import RecordError
+from planner.provenance import KINDS, Provenance
+from profilers.records import encode
+
+PROVENANCES = st.builds(
+    Provenance,
+    st.sampled_from(KINDS),
+    st.lists(st.sampled_from(["wall", "board", "module", "gpu", "cpu"]), unique=True, max_size=2).map(tuple),
+    st.booleans(),
+    st.sampled_from(["", "slowdown 4", "fleet file"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("provenance", "text"),
+    [
+        (
+            Provenance("sensor", ("module",), True, "slowdown 4"),
+            "integrated sensor of the module, emulated (slowdown 4)",
+        ),
+        (Provenance("counter", ("gpu", "cpu")), "energy counter of the GPU and CPU only"),
+        (Provenance("sensor", ("wall",)), "integrated sensor of the wall plug"),
+        (Provenance("model", ("board",)), "power model of the board"),
+        (Provenance("nameplate", ("board",), detail="fleet file"), "nameplate (fleet file)"),
+        (Provenance("unavailable", detail="no sensor"), "unavailable"),
+    ],
+)
+def test_people_read_where_watts_come_from(provenance: Provenance, text: str) -> None:
+    assert provenance.text == text
+
+
+def test_what_leaves_the_rest_of_a_device_out_is_partial() -> None:
+    assert Provenance("sensor", ("gpu", "cpu")).partial
+    assert not Provenance("sensor", ("board",)).partial
+
+
+def test_sensors_of_an_emulated_device_count_as_what_they_imitate() -> None:
+    assert Provenance.of_sensors(["emulated"], ["board"]) == Provenance("sensor", ("board",), True)
+    assert Provenance.of_sensors(["counter", "counter"], ["cpu"]) == Provenance("counter", ("cpu",))
+    assert Provenance.of_sensors(["counter", "sensor"], ["gpu", "cpu"]).kind == "sensor"
+
+
+def test_estimates_of_a_model_are_no_sensor_s() -> None:
+    assert Provenance.of_sensors(["model"], ["board"]).text == "power model of the board"
+    assert Provenance.of_sensors(["emulated model"], ["module"]).text == "power model of the module, emulated"
+
+
+def test_a_sum_is_as_good_as_its_weakest_part() -> None:
+    parts = [
+        Provenance("counter", ("gpu",)),
+        Provenance("sensor", ("wall",), True, "slowdown 4"),
+        Provenance("nameplate", ("board",), detail="fleet file"),
+    ]
+    joined = Provenance.joined(parts)
+    assert (joined.kind, joined.covers, joined.emulated, joined.partial) == (
+        "nameplate", ("wall", "board", "gpu"), True, True,
+    )  # fmt: skip
+    assert joined.detail == "slowdown 4; fleet file, in part counter, sensor"
+    assert Provenance.joined([*parts, Provenance("unavailable")]).kind == "unavailable"
+    with pytest.raises(ValueError, match="comes from nowhere"):
+        Provenance.joined([])
+
+
+@given(PROVENANCES)
+def test_json_and_a_sum_of_one_part_change_nothing(provenance: Provenance) -> None:
+    assert decode(Provenance, encode(provenance)) == provenance
+    assert set(Provenance.joined([provenance]).covers) == set(provenance.covers)
+    assert Provenance.joined([provenance])._replace(covers=provenance.covers) == provenance
+
+
+@pytest.mark.parametrize(
+    ("text", "provenance"),
+    [
+        ("sensor: wall", Provenance("sensor", ("wall",))),
+        ("emulated: board", Provenance("sensor", ("board",), True)),
+        ("counter: gpu only", Provenance("counter", ("gpu",))),
+        ("counter and emulated: gpu + cpu only", Provenance("sensor", ("gpu", "cpu"), True)),
+        ("fleet file: idle and maximum", Provenance("nameplate", ("board",))),
+        ("emulated, sensor: wall", Provenance("sensor", ("wall",), True)),
+        (
+            "emulated (slowdown 4), fleet file: idle and maximum, at the measured busy share",
+            Provenance("nameplate", ("board",), True, "slowdown 4, at the measured busy share"),
+        ),
+        ("emulated (slowdown 2.5), sensor: gpu + cpu only", Provenance("sensor", ("gpu", "cpu"), True, "slowdown 2.5")),
+        ("unavailable", Provenance("unavailable")),
+        ("emulated (slowdown 2), unavailable", Provenance("unavailable", (), True, "slowdown 2")),
+    ],
+)
+def test_older_files_are_read(text: str, provenance: Provenance) -> None:
+    assert decode(Provenance, text) == provenance
+
+
+@pytest.mark.parametrize("text", ["", "magic", "sensor: moon", "sensor:"])
+def test_a_text_that_no_file_ever_had_is_refused(text: str) -> None:
+    with pytest.raises(RecordError, match="source: .* names no source of watts"):
+        decode(Provenance, text, "source")

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from power_models.columns import choose, is_clock, is_limit, is_load, is_memory, is_outcome, unit, words
+from power_models.table import Table
+
+
+@pytest.mark.parametrize("name", ["coreF", "core_f", "core/F", "core f"])
+def test_words_of_any_style(name: str) -> None:
+    assert words(name) == ("core", "f")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("core_frequency", True), ("coreF", True), ("F_cpu", True), ("gpu_hz", True), ("FP32A", False),
+        ("inst_fp_32", False),
+    ],
+)
+def test_clocks(name: str, is_one: bool) -> None:
+    assert is_clock(name) is is_one
+
+
+def test_memory_limits_and_loads() -> None:
+    assert is_memory("memF") and is_memory("DRAMA") and is_memory("F_emc") and not is_memory("coreF")
+    assert is_limit("power_limit") and is_limit("cap_w") and is_limit("limit_mW")
+    assert not is_limit("average_power") and not is_limit("time_limit")
+    assert is_load("u_cpu") and is_load("utilization.gpu [%]") and is_load("busy")
+    assert not is_load("u_mem") and not is_load("shared_load_transactions")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("time_per_epoch", True), ("time/ms", True), ("average_power", True), ("energy_j", True), ("step_s", True),
+        ("run_seconds", True), ("used_kWh", True), ("power_limit", False), ("power_mode", False),
+        ("idle_watts", False), ("gld_throughput", False), ("U_cpu", False),
+    ],
+)  # fmt: skip
+def test_outcomes_of_a_run(name: str, is_one: bool) -> None:
+    assert is_outcome(name) is is_one
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("average_power", "W"), ("power/W", "W"), ("rail_mw", "mW"), ("rail_mW", "mW"), ("time/ms", "ms"),
+        ("time_per_epoch", "s"), ("run_seconds", "s"), ("energy_kj", "kJ"), ("nodes_energy_kJ", "kJ"),
+        ("energy_kWh", "kWh"), ("systemW", "W"), ("loss", ""),
+    ],
+)
+def test_units(name: str, is_one: str) -> None:
+    assert unit(name) == is_one
+
+
+def test_default_features() -> None:
+    table = Table.of(
+        {
+            "network": ["a", "a", "b", "b"],
+            "batch": [1, 2, 1, 2],
+            "board": ["x", "y", "x", "y"],
+            "fixed": [5, 5, 5, 5],
+            "empty": ["", "", "", ""],
+            "time_s": [9, 8, 7, 6],
+            "watts": [1, 2, 3, 4],
+        }
+    )
+    chosen = choose(table, "watts", table.keys(["network"]))
+    assert chosen.features == ("batch", "board")
+    assert set(chosen.left_out) == {"network", "fixed", "empty", "time_s"}
+    assert "more than one group" in chosen.left_out["network"]
+
+
+def test_a_text_that_groups_share_is_a_feature() -> None:
+    table = Table.of({"network": ["a", "a", "b", "b"], "batch": [1, 2, 1, 2], "watts": [1, 2, 3, 4]})
+    assert "network" in choose(table, "watts", table.keys(["network", "batch"])).features
+
+
+def test_identifiers_are_no_features() -> None:
+    table = Table.of({"run": [f"r{i}" for i in range(200)], "x": list(range(200)), "watts": [1] * 200})
+    assert choose(table, "watts", np.zeros(200, dtype=np.intp)).features == ("x",)

@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from power_models.table import Table, as_number, is_numeric, read_csv
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "data.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_columns_are_numbers_or_words(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path, "name,clock,watts\na,1000,61.5 W\nb,N/A,7e1\n")).table()
+    assert table.names == ("name", "clock", "watts")
+    assert list(table.columns["name"]) == ["a", "b"]
+    assert table.numbers("watts") == pytest.approx([61.5, 70])
+    assert np.isnan(table.numbers("clock")[1])
+    assert np.isnan(table.numbers("name")).all()
+
+
+def test_launch_shapes_are_words(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path, "blocks,watts\n(224000 1 1) (128 1 1),5\n(64 1 1) (1 1 1),6\n")).table()
+    assert not is_numeric(table.columns["blocks"])
+
+
+def test_a_byte_order_mark_semicolons_quotes_and_empty_lines_do_no_harm(tmp_path: Path) -> None:
+    table = read_csv(written(tmp_path, '﻿a;b\r\n"x;y";1\r\n\r\nz;2\r\n')).table()
+    assert table.names == ("a", "b")
+    assert list(table.columns["a"]) == ["x;y", "z"]
+
+
+def test_a_name_that_is_there_twice_gets_a_number(tmp_path: Path) -> None:
+    assert read_csv(written(tmp_path, "a,a,b\n1,2,3\n")).table().names == ("a", "a.1", "b")
+    assert read_csv(written(tmp_path, "a,a.1,a\n1,2,3\n")).table().names == ("a", "a.1", "a.2")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not a CSV file"),
+        ("one column\n1\n", "not a CSV file"),
+        (b"\xff\xfe\x00a,b", "its bytes are no text"),
+        ("a,b\0\n1,2\n", "not a CSV file"),
+        ("a,b\n", "no row below the header"),
+        (",\n", "no row below the header"),
+        ("a,b,c\n1,2,3\n1,2", "line 3 has 2 of 3 columns; is the file cut off?"),
+        ('a,b\n1,"2\n', "not a CSV file"),
+    ],
+)
+def test_what_is_no_table_is_refused(tmp_path: Path, text: str | bytes, said: str) -> None:
+    with pytest.raises(ValueError, match="data.csv") as refused:
+        read_csv(written(tmp_path, text))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("", "line 3: watts is missing; give a number above zero"),
+        ("soon", "line 3: watts is soon"),
+        ("-4", "line 3: watts is -4"),
+        ("0", "line 3: watts is 0"),
+        ("nan", "line 3: watts is nan"),
+        ("1e999", "line 3: watts is 1e999"),
+    ],
+)
+def test_a_target_is_above_zero_in_every_line(tmp_path: Path, cell: str, said: str) -> None:
+    file = read_csv(written(tmp_path, f"a,watts\n1,5\n2,{cell}\n"))
+    with pytest.raises(ValueError, match="data.csv") as refused:
+        file.positive("watts")
+    assert said in str(refused.value)
+
+
+def test_a_column_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+    file = read_csv(written(tmp_path, "a,watts\n1,5\n"))
+    with pytest.raises(ValueError, match="there is no column power; there are a, watts"):
+        file.positive("power")
+    with pytest.raises(ValueError, match="there is no column b, c; there are a, watts"):
+        file.table().only(["a", "b", "c"])
+
+
+def test_rows_that_agree_have_one_key() -> None:
+    table = Table.of({"a": ["x", "x", "y", "x"], "b": [1, 1, 1, 2]})
+    keys = table.keys(["a", "b"])
+    assert keys[0] == keys[1]
+    assert len(set(keys.tolist())) == 3
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_number_is_read_back(value: float) -> None:
+    assert as_number(f" {value!r} ") == value

@@ -1,0 +1,67 @@
+"""Batteries of laptops: what they give while they discharge, and what is not told while they do not."""
+
+import pytest
+
+from profilers.sensors import battery
+from profilers.tree import Unavailable
+
+SUPPLY = "sys/class/power_supply/"
+
+
+def supply(name, **files):
+    return {f"{SUPPLY}{name}/{file}": f"{text}\n" for file, text in files.items()}
+
+
+MAINS = supply("AC", type="Mains", online=0)
+PACK = supply("BAT0", type="Battery", status="Discharging", power_now=12500000)
+
+
+def test_watts_come_from_power_now(plant):
+    (sensor,) = battery.discover(plant({**MAINS, **PACK})).sensors
+    assert (sensor.name, sensor.covers, sensor.source, sensor.read()) == ("battery", "board", "emulated", 12.5)
+
+
+@pytest.mark.parametrize("current", [1500000, -1500000])
+def test_or_from_current_and_voltage_of_either_sign(plant, current):
+    pack = supply("BAT0", type="Battery", status="Discharging", current_now=current, voltage_now=12000000)
+    (sensor,) = battery.discover(plant(pack)).sensors
+    assert sensor.read() == pytest.approx(18.0)
+
+
+def test_several_batteries_add_up_and_one_at_rest_gives_nothing(plant):
+    second = supply("BAT1", type="Battery", status="Discharging", power_now=2000000)
+    idle = supply("BAT2", type="Battery", status="Not charging", power_now=9000000)
+    (sensor,) = battery.discover(plant({**PACK, **second, **idle})).sensors
+    assert sensor.read() == pytest.approx(14.5)
+
+
+@pytest.mark.parametrize("status", ["Charging", "Full", "Not charging", "Unknown"])
+def test_on_mains_there_is_a_reason_and_no_watts(plant, status):
+    found = battery.discover(plant({**PACK, **supply("BAT0", type="Battery", status=status)}))
+    assert found == ((), (("battery", "it runs on mains power"),))
+
+
+def test_mains_that_come_back_end_the_readings(plant):
+    (sensor,) = battery.discover(plant(PACK)).sensors
+    plant(supply("BAT0", status="Charging"))
+    with pytest.raises(Unavailable, match="mains power"):
+        sensor.read()
+
+
+def test_a_battery_that_helps_out_a_weak_supply_is_not_the_whole(plant):
+    found = battery.discover(plant({**PACK, **supply("AC", type="Mains", online=1)}))
+    assert found == ((), (("battery", "it runs on mains power"),))
+
+
+def test_the_battery_of_a_mouse_is_none_of_the_machine(plant):
+    mouse = supply("hidpp_battery_0", type="Battery", scope="Device", status="Discharging", power_now=1000)
+    assert battery.discover(plant({**MAINS, **mouse})) == ((), ())
+
+
+def test_a_battery_that_tells_no_power_has_a_reason(plant):
+    found = battery.discover(plant(supply("BAT0", type="Battery", status="Discharging", capacity=80)))
+    assert found.sensors == () and "current_now does not exist" in found.missing[0][1]
+
+
+def test_machines_without_a_battery_say_nothing(plant):
+    assert battery.discover(plant(MAINS)) == ((), ())

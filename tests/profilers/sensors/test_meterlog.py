@@ -1,0 +1,183 @@
+"""A meter's log in the forms that programs write, and its rows on the device's clocks."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profilers.sensors import meterlog
+from profilers.sensors.meterlog import MeterLog, parse
+from profilers.tree import Unavailable
+
+T = 1700000000.0  # 2023-11-14T22:13:20Z
+
+
+@pytest.mark.parametrize("text", [
+    "1700000000,5.5\n1700000001.5,6\n",
+    "time,watts\n1700000000,5.5\n1700000001.5,6\n",
+    "\ufefftime;watts\r\n1700000000;5,5\r\n1700000001,5;6,0\r\n",
+    "1700000000\t5.5\n1700000001.5\t6\n",
+    '"time","watts"\n"2023-11-14T22:13:20Z","5.5"\n"2023-11-14T22:13:21.500Z","6"\n',
+    "2023-11-14 22:13:20+00:00,5.5\n2023-11-14 23:13:21.5+0100,6\n",
+    "2023-11-14T17:13:20-05:00, 5.5\n\n# restarted\ntime,watts\n2023-11-14T22:13:21.5 Z, 6\n",
+    "1700000001.5,6\n1700000000,5.5\n",
+])
+def test_the_forms_of_a_log(text):
+    assert parse(text) == ([T, T + 1.5], [5.5, 6.0])
+
+
+def test_a_time_without_a_zone_is_the_device_s(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC-3")
+    time.tzset()
+    try:
+        assert parse("2023-11-15T01:13:20,5.5\n") == ([T], [5.5])
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_column_by_its_name():
+    text = "time,volts,Active Power\n1700000000,230,5.5\n"
+    assert parse(text) == ([T], [230.0])
+    assert parse(text, "active power") == ([T], [5.5])
+    with pytest.raises(Unavailable, match="no column 'watts' but time, volts, Active Power"):
+        parse(text, "watts")
+    with pytest.raises(Unavailable, match="no header, so no column 'watts'"):
+        parse("1700000000,5.5\n", "watts")
+
+
+def test_a_row_that_is_still_being_written_is_not_there_yet():
+    assert parse("1700000000,5.5\n1700000001,12") == ([T], [5.5])
+    assert parse("1700000000,5.5\n17000") == ([T], [5.5])
+    with pytest.raises(Unavailable, match="empty"):
+        parse("1700000000,5.5")
+
+
+@pytest.mark.parametrize("row", ["", "x", "1700000001", "1700000001,", "1700000001,overload", "1700000001,nan", "inf,3",
+                                 "2023-13-01T00:00:00Z,3", "2023-11-14T22:13:61Z,3", "2023-11-14T22:13:20+99:99,3"])
+def test_rows_that_do_not_parse_are_passed_over(row):
+    assert parse(f"1700000000,5.5\n{row}\n1700000002,6.5\n") == ([T, T + 2], [5.5, 6.5])
+
+
+@given(st.text(alphabet="0123456789-:.,;\tTZ+ \nnaif"), st.none() | st.just("watts"))
+def test_no_text_whatever_raises_anything_else(text, column):
+    try:
+        times_s, watts = parse(text, column)
+    except Unavailable:
+        return
+    assert len(times_s) == len(watts) and times_s == sorted(times_s)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 10**6)), max_size=20))
+def test_what_was_written_is_read(rows):
+    text = "time;watts\n" + "".join(f"{at_ms / 1000!r};{milliwatts / 1000!r}\n" for at_ms, milliwatts in rows)
+    samples = sorted((at_ms / 1000, milliwatts / 1000) for at_ms, milliwatts in rows)
+    assert list(zip(*parse(text), strict=True)) == samples
+
+
+# -- the sensor ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log(tmp_path):
+    """append(seconds from now, watts) and the sensor of it."""
+    path = tmp_path / "meter.csv"
+    path.write_text("time,watts\n")
+
+    class Log:
+        name = str(path)
+
+        def append(self, *rows, clock_s=None):
+            with path.open("a") as file:
+                for after_s, watts in rows:
+                    file.write(f"{(clock_s or time.time()) + after_s:.3f},{watts}\n")
+
+        def sensor(self, offset_s=0.0, column=None):
+            return MeterLog(str(path), column, offset_s, False)
+    return Log()
+
+
+def test_a_read_gives_the_newest_row(log):
+    log.append((-2, 5.0), (-1, 6.0))
+    sensor = log.sensor()
+    assert (sensor.read(), sensor.covers, sensor.source) == (6.0, "wall", "sensor")
+    log.append((0, 7.0))
+    assert sensor.read() == 7.0
+
+
+def test_an_unchanged_log_is_not_parsed_again(log, monkeypatch):
+    log.append((0, 5.0))
+    sensor = log.sensor()
+    sensor.read()
+    monkeypatch.setattr(meterlog, "parse", None)
+    assert sensor.read() == 5.0
+
+
+def test_rows_are_on_the_monotonic_clock_and_inside_the_window_only(log):
+    now_s, clock_s = time.monotonic(), time.time()
+    log.append((-3, 1.0), (-2, 2.0), (-1, 3.0), (0, 4.0), clock_s=clock_s)
+    times_s, watts = log.sensor().history(now_s - 2.5, now_s - 0.5)
+    assert watts == [2.0, 3.0]
+    assert times_s == pytest.approx([now_s - 2, now_s - 1], abs=0.05)
+
+
+def test_a_meter_whose_clock_is_ahead(log):
+    now_s, clock_s = time.monotonic(), time.time()
+    log.append((99, 1.0), (100, 2.0), clock_s=clock_s)
+    sensor = log.sensor(offset_s=100.0)
+    times_s, watts = sensor.history(now_s - 0.5, now_s + 0.5)
+    assert (times_s, watts) == (pytest.approx([now_s], abs=0.05), [2.0])
+    assert sensor.read() == 2.0
+    with pytest.raises(Unavailable, match="100 s ahead of this device's clock"):
+        log.sensor().read()
+
+
+def test_a_log_that_nobody_writes_any_more_is_no_source(log):
+    log.append((-600, 5.0))
+    with pytest.raises(Unavailable, match="newest row of .* is 600 s behind"):
+        log.sensor().read()
+
+
+def test_what_cannot_be_read_is_a_reason_and_an_empty_history(tmp_path, log):
+    absent = MeterLog(str(tmp_path / "none.csv"), None, 0.0, False)
+    with pytest.raises(Unavailable, match="none.csv cannot be read: No such file"):
+        absent.read()
+    assert absent.history(0.0, 1e9) == ([], [])
+    with pytest.raises(Unavailable, match="no row of time and watts"):
+        log.sensor().read()
+    with pytest.raises(Unavailable, match="no column"):
+        log.sensor(column="volts").read()
+
+
+def test_of_a_long_log_only_the_header_and_the_end_are_read(log, monkeypatch):
+    log.append(*((second - 5000, second) for second in range(5000)))
+    assert len(meterlog.tail(log.name, meterlog.ROW_BYTES)) < 2 * meterlog.ROW_BYTES
+    assert log.sensor(column="watts").read() == 4999.0
+    monkeypatch.setattr(meterlog, "WINDOW_BYTES", 1000)
+    now_s = time.monotonic()
+    _, watts = log.sensor(column="watts").history(now_s - 1e4, now_s)
+    assert watts == [float(number) for number in range(int(watts[0]), 5000)]
+    assert 30 < len(watts) < 60
+
+
+@pytest.mark.parametrize("column", [None, "watts"])
+def test_of_a_long_log_no_more_is_read_than_the_window_takes(log, monkeypatch, column):
+    log.append(*((second - 5000, second) for second in range(5001)))
+    asked, now_s = [], time.monotonic()
+    tail = meterlog.tail
+
+    def counted(path, limit_bytes):
+        asked.append(limit_bytes)
+        return tail(path, limit_bytes)
+    monkeypatch.setattr(meterlog, "tail", counted)
+    assert log.sensor(column=column).history(now_s - 3.5, now_s - 0.5)[1] == [4997.0, 4998.0, 4999.0]
+    assert asked == [meterlog.ROW_BYTES]
+    _, watts = log.sensor(column=column).history(now_s - 1000.5, now_s - 0.5)
+    assert watts == [float(second) for second in range(4000, 5000)]
+    assert max(asked) == 16 * meterlog.ROW_BYTES
+
+
+def test_a_name_that_no_file_can_have_is_a_reason():
+    with pytest.raises(Unavailable, match="cannot be read: .*embedded null"):
+        MeterLog("/a\0b.csv", None, 0.0, False).read()

@@ -1,0 +1,164 @@
+"""nvidia-smi's report in every recorded schema, and the program where there is no library."""
+
+import contextlib
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profilers.sensors import nvidiasmi
+from profilers.sensors.visible import VARIABLE
+from profilers.tree import Unavailable
+
+MIB = 1024**2
+#: name, watts, limit_w, graphics and memory MHz, load, memory used in MiB
+RECORDED = {
+    "a100-sxm4-v12": ("NVIDIA A100-SXM4-80GB", 67.03, 500, 1275, 1593, None, 50),
+    "gtx-1660-ti": ("Graphics Device", 8.93, 130, 300, 405, 0, 0),
+    "quadro-p2000-v12": ("Quadro P2000", 4.61, 75, 139, 405, 0, 1),
+    "quadro-p400": ("Quadro P400", None, None, 139, 405, 0, 0),
+    "rtx-3060-v12": ("NVIDIA GeForce RTX 3060", 11.60, 170, 210, 405, 0, 116),
+    "rtx-3080-v12": ("NVIDIA GeForce RTX 3080", 22.78, 336, 210, 405, 0, 1128),
+    "rtx-4000-sff-ada-v13": ("NVIDIA RTX 4000 SFF Ada Generation", 8.81, 70, 210, 405, 0, 3534),
+    "tesla-t4": ("Tesla T4", 26.78, 70, 585, 5000, 0, 1032),
+}
+REPORT = """<?xml version="1.0" ?><!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd"><nvidia_smi_log>
+<gpu id="0"><product_name>A</product_name><uuid>GPU-a</uuid>
+<power_readings><power_draw>{} W</power_draw></power_readings></gpu>
+<gpu id="1"><product_name>B</product_name><uuid>GPU-b</uuid>
+<gpu_power_readings><power_draw>N/A</power_draw></gpu_power_readings></gpu></nvidia_smi_log>"""
+
+
+@pytest.fixture(autouse=True)
+def no_setting(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+# -- parse -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded_reports(shared_data, name):
+    (gpu,) = nvidiasmi.parse((shared_data / "nvidia-smi" / f"{name}.xml").read_text())
+    product, watts, limit_w, graphics, memory, load, used = RECORDED[name]
+    assert (gpu.name, gpu.watts, gpu.limit_w) == (product, watts, limit_w)
+    assert (gpu.graphics_hz, gpu.memory_hz, gpu.load) == (graphics * 1e6, memory * 1e6, load)
+    assert gpu.memory_used_bytes == used * MIB < gpu.memory_total_bytes
+    assert gpu.uuid.startswith("GPU-")
+
+
+def test_every_recorded_report_is_understood(shared_data):
+    paths = sorted((shared_data / "nvidia-smi").glob("*.xml"))
+    assert len(paths) >= len(RECORDED)
+    for path in paths:
+        for gpu in nvidiasmi.parse(path.read_text()):
+            assert (gpu.watts is None) == (gpu.reason is not None), path.name
+
+
+def test_watts_that_are_not_told_have_the_reason(shared_data):
+    (gpu,) = nvidiasmi.parse((shared_data / "nvidia-smi" / "quadro-p400.xml").read_text())
+    assert gpu.reason == "nvidia-smi says 'N/A' instead of watts"
+
+
+@pytest.mark.parametrize("power, watts", [
+    ("<power_readings><power_draw>8.93 W</power_draw></power_readings>", 8.93),
+    ("<gpu_power_readings><power_draw>67.03 W</power_draw></gpu_power_readings>", 67.03),
+    ("<gpu_power_readings><instant_power_draw>12 W</instant_power_draw></gpu_power_readings>", 12.0),
+    ("<gpu_power_readings><average_power_draw>N/A</average_power_draw>"
+     "<instant_power_draw>12 W</instant_power_draw></gpu_power_readings>", 12.0),
+    ("<module_power_readings><power_draw>500 W</power_draw></module_power_readings>", None),
+    ("<gpu_power_readings><power_draw>Requested functionality has been deprecated</power_draw>"
+     "</gpu_power_readings>", None),
+    ("<gpu_power_readings><power_draw>12 kW</power_draw></gpu_power_readings>", None),
+    ("", None),
+])
+def test_power_in_every_schema(power, watts):
+    (gpu,) = nvidiasmi.parse(f"<nvidia_smi_log><gpu>{power}</gpu></nvidia_smi_log>")
+    assert gpu.watts == watts
+    assert (gpu.reason is None) == (watts is not None)
+
+
+ENTITY = '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'
+
+
+@pytest.mark.parametrize("text", ["", "no devices were found", "<a>", ENTITY, pytest.param("<" * 5000000, id="huge")])
+def test_what_is_no_report_is_a_reason(text):
+    with pytest.raises(Unavailable, match="nvidia-smi's answer"):
+        nvidiasmi.parse(text)
+
+
+@given(st.text())
+def test_no_text_whatever_raises_anything_else(text):
+    with contextlib.suppress(Unavailable):
+        nvidiasmi.parse(text)
+
+
+# -- sensors ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A stand-in that counts its runs and says 1 W more each time."""
+    path = tmp_path / "nvidia-smi"
+    path.write_text(
+        f"#!{sys.executable}\nimport os, sys\nassert sys.argv[1:] == ['-q', '-x']\n"
+        f"runs = {str(tmp_path / 'runs')!r}\nopen(runs, 'a').write('x')\n"
+        f"print({REPORT!r}.format(10 + os.path.getsize(runs)))\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def without_library(monkeypatch, program):
+    monkeypatch.setattr(nvidiasmi, "PROGRAMS", (str(program),))
+    monkeypatch.setattr(nvidiasmi, "_library_loads", lambda: False)
+
+
+class OwnTree:
+    emulated = False
+
+
+def test_it_stands_in_for_the_library(without_library, program):
+    found = nvidiasmi.discover(OwnTree())
+    (sensor,) = found.sensors
+    assert (sensor.name, sensor.covers, sensor.source) == ("nvidia-smi:0", "gpu", "sensor")
+    assert found.missing == (("nvidia-smi:1", "nvidia-smi says 'N/A' instead of watts"),)
+
+
+def test_reading_often_runs_it_once_a_second(without_library, program):
+    (sensor,) = nvidiasmi.discover(OwnTree()).sensors
+    runs = program.parent / "runs"
+    before = runs.stat().st_size
+    for _ in range(20):
+        assert sensor.read() == pytest.approx(10 + before, abs=1.5)
+        time.sleep(0.01)
+    sensor.close()
+    assert before + 1 <= runs.stat().st_size <= before + 2
+
+
+def test_it_is_not_asked_beside_the_library_or_for_an_emulated_device(without_library, program, monkeypatch, plant):
+    assert nvidiasmi.discover(plant({})) == ((), ())
+    monkeypatch.setattr(nvidiasmi, "_library_loads", lambda: True)
+    assert nvidiasmi.discover(OwnTree()) == ((), ())
+    monkeypatch.setattr(nvidiasmi, "PROGRAMS", ("no-such-program",))
+    monkeypatch.setattr(nvidiasmi, "_library_loads", lambda: False)
+    assert nvidiasmi.discover(OwnTree()) == ((), ())
+    assert not (program.parent / "runs").exists()
+
+
+def test_a_program_that_fails_is_a_reason(tmp_path):
+    path = tmp_path / "nvidia-smi"
+    path.write_text("#!/bin/sh\necho NVIDIA-SMI has failed\nexit 9\n")
+    path.chmod(0o755)
+    with pytest.raises(Unavailable, match="nvidia-smi failed: NVIDIA-SMI has failed"):
+        nvidiasmi.ask(str(path))
+    with pytest.raises(Unavailable, match="cannot be run"):
+        nvidiasmi.ask(str(tmp_path / "none"))
+
+
+def test_hidden_gpus_are_left_out(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "GPU-b")
+    found = nvidiasmi.answering(lambda: nvidiasmi.parse(REPORT.format(10)))
+    assert [name for name, _ in found.missing] == ["nvidia-smi:1"] and found.sensors == ()

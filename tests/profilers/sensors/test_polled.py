@@ -1,0 +1,115 @@
+"""A slow source behind a thread: reading does not wait, every answer counts once, silence and failure are reasons."""
+
+import threading
+import time
+
+import pytest
+
+from profilers.sensors import polled
+from profilers.sensors.polled import Polled, Poller
+from profilers.tree import Unavailable
+
+
+class Source:
+    """Answers 1.0, 2.0, …; fails while ``broken``; hangs while ``go`` is cleared."""
+
+    def __init__(self):
+        self.asked = 0
+        self.broken = False
+        self.go = threading.Event()
+        self.go.set()
+
+    def __call__(self):
+        self.go.wait(10.0)
+        self.asked += 1
+        if self.broken:
+            raise Unavailable("no route to host")
+        return float(self.asked)
+
+
+@pytest.fixture
+def source():
+    made = Source()
+    yield made
+    made.go.set()
+
+
+def until(true, seconds=5.0):
+    end_s = time.monotonic() + seconds
+    while not true() and time.monotonic() < end_s:
+        time.sleep(0.005)
+    assert true()
+
+
+def test_the_first_read_waits_for_the_first_answer_and_others_for_none(source):
+    poller = Poller(source, period_s=60.0)
+    assert [poller.newest(), poller.newest()] == [1.0, 1.0]
+    assert source.asked == 1
+    poller.close()
+
+
+def test_it_asks_again_by_itself_and_ends_when_closed(source):
+    poller = Poller(source, period_s=0.01)
+    poller.newest()
+    until(lambda: poller.newest() >= 3.0)
+    poller.close()
+    poller.close()
+    time.sleep(0.05)
+    asked = source.asked
+    time.sleep(0.05)
+    assert source.asked == asked
+
+
+def test_a_question_after_the_end_starts_it_again(source):
+    poller = Poller(source, period_s=60.0)
+    poller.newest()
+    poller.close()
+    assert poller.newest() == 2.0
+    poller.close()
+
+
+def test_a_failure_is_told_until_an_answer_comes(source):
+    source.broken = True
+    poller = Poller(source, period_s=0.01)
+    with pytest.raises(Unavailable, match="no route to host"):
+        poller.newest()
+    source.broken = False
+    until(lambda: len(poller.answers) > 0)
+    assert poller.newest() >= 2.0
+    poller.close()
+
+
+def test_a_source_that_never_answers_delays_only_the_first_read(source, monkeypatch):
+    monkeypatch.setattr(polled, "PATIENCE_S", 0.05)
+    source.go.clear()
+    poller = Poller(source)
+    for least_s, most_s in ((0.05, 2.0), (0.0, 0.04)):
+        began_s = time.monotonic()
+        with pytest.raises(Unavailable, match="has not answered within 0.05 s"):
+            poller.newest()
+        assert least_s <= time.monotonic() - began_s < most_s
+    poller.close()
+
+
+def test_an_old_answer_is_no_answer(source, monkeypatch):
+    poller = Poller(source, period_s=0.01)
+    poller.newest()
+    source.go.clear()
+    monkeypatch.setattr(polled, "PATIENCE_S", 0.05)
+    time.sleep(0.2)
+    with pytest.raises(Unavailable, match="its last answer is 0 s old"):
+        poller.newest()
+    poller.close()
+
+
+def test_history_has_every_answer_of_a_window_once_and_at_its_own_time(source):
+    poller = Poller(source)
+    poller.answers.extend([(1.0, 10.0), (2.0, 11.0), (3.0, None), (4.0, 13.0), (5.0, 14.0)])
+
+    def watts(answer):
+        if answer is None:
+            raise Unavailable("not now")
+        return 2 * answer
+    sensor = Polled("meter", "wall", poller, watts)
+    assert sensor.history(2.0, 4.5) == ([2.0, 4.0], [22.0, 26.0])
+    assert sensor.history(6.0, 7.0) == ([], [])

@@ -1,0 +1,84 @@
+"""The total of each recorded line, by the rule of the monitors in sysfs, and when the program is asked at all."""
+
+import json
+
+import pytest
+
+from profilers.sensors import ina3221, tegrastats
+from profilers.tegrastats import parse
+from profilers.tree import Unavailable
+
+#: What each recorded line comes to: name, what it covers, watts.
+TOTALS = [
+    ("VDD_IN", "module", 2.532), ("VDD_IN", "module", 1.931), ("VDD_IN", "module", 3.177), ("VDD_IN", "module", 9.273),
+    ("VDD_IN", "module", 3.024), ("VDD_IN", "module", 2.003), ("POM_5V_IN", "board", 0.9), ("POM_5V_IN", "board", 1.75),
+    ("sum", "module", 0.216 + 0.864 + 0.144 + 1.889), ("VDD_IN", "module", 6.14), ("VDD_IN", "module", 5.079),
+    ("VDD_IN", "module", 13.791), ("sum", "module", 2.399 + 0.4 + 4.032), ("sum", "module", 2.34 + 0.39 + 4.025),
+    ("sum", "module", 2.412 + 1.607 + 4.707), ("VDD_IN", "module", 4.824), ("VDD_IN", "module", 3.631),
+]
+
+
+class Program:
+    """Says one line, as often as it is asked; None is a program that is not there."""
+
+    def __init__(self, line):
+        self.line = line
+        self.closed = 0
+
+    def newest(self):
+        if self.line is None:
+            raise Unavailable("tegrastats cannot be run")
+        return parse(self.line)
+
+    def close(self):
+        self.closed += 1
+
+
+def readings(found):
+    return [(sensor.name, sensor.covers, pytest.approx(sensor.read())) for sensor in found.sensors]
+
+
+def test_the_total_of_every_recorded_line(shared_data):
+    records = (shared_data / "tegrastats/lines.jsonl").read_text().splitlines()
+    assert len(records) >= len(TOTALS)
+    for record, (name, covers, watts) in zip(records, TOTALS, strict=False):
+        found = tegrastats.stated(Program(json.loads(record)["line"]))
+        assert readings(found) == [("tegrastats:" + name, covers, watts)]
+
+
+def test_a_whole_log_has_one_total_in_each_line(shared_data):
+    for line in (shared_data / "tegrastats/tx2.log").read_text().splitlines():
+        (sensor,) = tegrastats.stated(Program(line)).sensors
+        assert (sensor.name, sensor.covers, sensor.source) == ("tegrastats:VDD_IN", "module", "sensor")
+        assert 1.0 < sensor.read() < 20.0
+
+
+def test_unused_channels_and_what_the_5_v_rail_feeds_are_not_added():
+    labels = ["VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0", "NC", "VDDQ_VDD2_1V8AO", "NC"]
+    assert ina3221.totals(labels) == (ina3221.Total("sum", "module", ("VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0")),)
+
+
+def test_the_program_is_left_to_itself_once_asked():
+    program = Program("VDD_IN 1000/1000")
+    tegrastats.stated(program)
+    assert program.closed
+
+
+@pytest.mark.parametrize("line, reason", [(None, "cannot be run"), ("RAM 1/2MB CPU [1%@102]", "no rail")])
+def test_a_program_without_rails_has_a_reason(line, reason):
+    found = tegrastats.stated(Program(line))
+    assert found.sensors == () and reason in found.missing[0][1]
+
+
+def test_a_rail_that_is_gone_is_no_smaller_sum():
+    program = Program("GPU 1/1 CPU 2/2 SYS5V 3/3")
+    (total,) = tegrastats.stated(program).sensors
+    assert total.read() == pytest.approx(0.006)
+    program.line = "GPU 1/1 SYS5V 3/3"
+    with pytest.raises(Unavailable, match="no longer states CPU"):
+        total.read()
+
+
+def test_other_machines_and_emulated_jetsons_do_not_ask_it(plant, tx2):
+    assert tegrastats.discover(plant(tx2)) == ((), ())
+    assert tegrastats.discover(plant({})) == ((), ())

@@ -1,0 +1,174 @@
+"""tegrastats lines of every Jetson and many L4T releases, and the program itself."""
+
+import json
+import stat
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profilers import tegrastats
+from profilers.tegrastats import MIB, Activity, Power, parse
+from profilers.tree import Tree, Unavailable
+
+LINE = "RAM 2586/7846MB (lfb 1x1MB) CPU [0%@960,off] EMC_FREQ 10%@665 GR3D_FREQ 53%@140 APE 150 VDD_IN 3177/3100"
+
+#: What each recorded line says of its cores, how many of them are off, and of its main memory in MiB.
+CORES = [4, 6, 6, 6, 6, 6, 4, 4, 8, 6, 6, 6, 12, 12, 12, 6, 6]
+OFF = [0, 0, 0, 0, 2, 5, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 0]
+RAM = [3983, 7854, 7846, 7850, 7852, 7829, 3964, 3964, 15692, 7771, 6854, 6834, 62795, 62801, 62841, 7620, 7850]
+
+
+@pytest.fixture
+def recorded(shared_data):
+    """(record, what was parsed of it) of every recorded line."""
+    records = [json.loads(line) for line in (shared_data / "tegrastats/lines.jsonl").read_text().splitlines()]
+    return [(record, parse(record["line"])) for record in records]
+
+
+# -- parse -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part, counters", [
+    ("EMC_FREQ 7%@408 GR3D_FREQ 0%@76", {"f_emc": 408e6, "f_gpu": 76e6, "u_gpu": 0.0}),
+    ("EMC_FREQ 0% GR3D_FREQ 99% AUX@38.5C", {"u_gpu": 0.99}),
+    ("EMC_FREQ 0%@1600 GR3D_FREQ 0%@[510] VIC_FREQ 601", {"f_emc": 1600e6, "f_gpu": 510e6, "u_gpu": 0.0}),
+    ("GR3D_FREQ 5%@[600,400] NVENC 79%@166", {"f_gpu": 500e6, "u_gpu": 0.05}),
+    ("GR3D_FREQ 12%@0 GR3D2_FREQ 50%@7", {"f_gpu": 0.0, "u_gpu": 0.12}),
+    ("cpu [0%,0%,off,off]@102 EMC 7%@408 AVP 1%@12 GR3D 3%@76 EDP limit 0",
+     {"f_emc": 408e6, "f_gpu": 76e6, "u_gpu": 0.03}),
+    ("CPU [2%@102]", {}),
+])
+def test_clocks_and_load_as_each_release_writes_them(part, counters):
+    assert parse("RAM 1/2MB " + part).counters == pytest.approx(counters)
+
+
+@pytest.mark.parametrize("part, rails", [
+    ("VDD_IN 2532/2698 VDD_CPU 76/178", {"VDD_IN": Power(2.532, 2.698), "VDD_CPU": Power(0.076, 0.178)}),
+    ("VDD_IN 4824mW/4825mW", {"VDD_IN": Power(4.824, 4.825)}),
+    ("VDD_IN 4824mW/4825mW/4826mW VDD_SOC 1/2/3", {"VDD_IN": Power(4.824, 4.825), "VDD_SOC": Power(0.001, 0.002)}),
+    ("GPU@32C CPU@33.5C GPU 7/8 CPU 216/217", {"GPU": Power(0.007, 0.008), "CPU": Power(0.216, 0.217)}),
+    ("SWAP 1/2MB IRAM 0/252kB(lfb 252kB) MTS fg 0% bg 0% 08/23 VDD_X 5/", {}),
+])
+def test_rails_with_and_without_a_unit_and_with_further_values(part, rails):
+    assert parse("RAM 1/2MB " + part).rails == rails
+
+
+def test_a_whole_line():
+    found = parse("04-24-2023 00:01:24 RAM 1282/62795MB (lfb 1x4MB) SWAP 19/31398MB (cached 0MB) CPU [14%@729,off] "
+                  "EMC_FREQ 3%@2133 GR3D_FREQ 8%@[300,500] NEW_THING 7 CPU@42.5C GPU@-256C VIN_SYS_5V0 4032mW/4000mW")
+    assert found == tegrastats.Line(
+        1282 * MIB, 62795 * MIB, 19 * MIB, 31398 * MIB, (Activity(0.14, 729e6), None), Activity(0.03, 2133e6),
+        Activity(0.08, 400e6), {"CPU": 42.5}, {"VIN_SYS_5V0": Power(4.032, 4.0)})
+
+
+def test_what_a_line_does_not_say_is_none():
+    assert parse("") == tegrastats.Line(None, None, None, None, (), None, None, {}, {})
+
+
+PIECES = ["RAM", "CPU", "[", "]", "GR3D_FREQ", "%@", "mW/", "9" * 400, "C", " "]
+
+
+@given(st.text() | st.lists(st.sampled_from(PIECES)).map("".join))
+def test_no_text_whatever_raises(text):
+    parse(text)
+
+
+# -- recorded lines --------------------------------------------------------------------------------
+
+
+def test_cores_and_memory_of_every_recorded_line(recorded):
+    for (_, line), cores, off, mebibytes in zip(recorded, CORES, OFF, RAM, strict=False):
+        assert (len(line.cores), line.cores.count(None)) == (cores, off)
+        assert line.ram_total_bytes == mebibytes * MIB >= line.ram_used_bytes > 0
+
+
+def test_every_recorded_line_is_understood(recorded):
+    assert len(recorded) >= len(CORES)
+    for record, line in recorded:
+        text = record["line"]
+        assert 0.0 <= line.gpu.share <= 1.0
+        assert ("f_emc" in line.counters) == ("EMC_FREQ" in text and "EMC_FREQ 0% " not in text)
+        assert (line.swap_total_bytes is not None) == ("SWAP" in text)
+        assert all(core is None or (0.0 <= core.share <= 1.0 and core.hz >= 100e6) for core in line.cores)
+        assert line.temperatures_c and all(20 < degrees <= 100 for degrees in line.temperatures_c.values())
+        assert line.rails and all(0 <= rail.now_w < 20 for rail in line.rails.values())
+
+
+def test_every_line_of_a_whole_log_is_understood(shared_data):
+    for text in (shared_data / "tegrastats/tx2.log").read_text().splitlines():
+        line = parse(text)
+        assert (line.ram_total_bytes, len(line.cores), len(line.temperatures_c)) == (7850 * MIB, 6, 9)
+        assert list(line.rails) == ["VDD_IN", "VDD_CPU", "VDD_GPU", "VDD_SOC", "VDD_WIFI", "VDD_DDR"]
+        assert sum(rail.now_w for rail in line.rails.values()) < 2 * line.rails["VDD_IN"].now_w
+        assert (line.gpu is not None) == ("GR3D_FREQ" in text)
+
+
+# -- the program -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A stand-in for tegrastats that prints a line every 20 ms."""
+    path = tmp_path / "tegrastats"
+    path.write_text(f"#!{sys.executable}\nimport time\n"
+                    f"while True:\n    print({LINE!r}, flush=True)\n    time.sleep(0.02)\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_the_program_is_started_by_a_question_and_ended(program):
+    live = tegrastats.Tegrastats(Tree("/"), program)
+    assert live.read("f_emc") == 665e6
+    process = live._process
+    live.close()
+    assert process.poll() is not None
+    assert live.read("u_gpu") == 0.53  # started again
+    live.close()
+
+
+def test_a_counter_it_does_not_state_and_its_end_are_reasons(program):
+    live = tegrastats.Tegrastats(Tree("/"), program)
+    with pytest.raises(Unavailable, match="does not state it"):
+        live.read("u_cp")
+    live._process.kill()
+    time.sleep(0.1)
+    with pytest.raises(Unavailable, match="has ended"):
+        live.read("f_emc")
+    live.close()
+
+
+def test_a_program_that_falls_silent_is_not_believed(tmp_path, monkeypatch):
+    path = tmp_path / "tegrastats"
+    path.write_text(f"#!{sys.executable}\nimport time\nprint({LINE!r}, flush=True)\ntime.sleep(60)\n")
+    path.chmod(0o755)
+    live = tegrastats.Tegrastats(Tree("/"), str(path))
+    assert live.newest().rails["VDD_IN"].now_w == 3.177
+    monkeypatch.setattr(tegrastats, "SILENCE_S", 0.05)
+    time.sleep(0.1)
+    with pytest.raises(Unavailable, match="stays silent"):
+        live.newest()
+    live.close()
+
+
+def test_bytes_that_are_no_text_do_not_end_it(tmp_path):
+    path, said = tmp_path / "tegrastats", b"\xff " + LINE.encode() + b"\n"
+    path.write_text(f"#!{sys.executable}\nimport sys, time\n"
+                    f"sys.stdout.buffer.write({said!r})\nsys.stdout.flush()\ntime.sleep(60)\n")
+    path.chmod(0o755)
+    live = tegrastats.Tegrastats(Tree("/"), str(path))
+    assert live.newest().rails["VDD_IN"].now_w == 3.177
+    live.close()
+
+
+def test_its_absence_and_an_emulated_device_are_reasons(tmp_path):
+    with pytest.raises(Unavailable, match="cannot be run: No such file"):
+        tegrastats.Tegrastats(Tree("/"), str(tmp_path / "none")).read("f_emc")
+    with pytest.raises(Unavailable, match="emulated"):
+        tegrastats.Tegrastats(Tree(tmp_path)).read("f_emc")
+
+
+def test_counters_and_the_sensor_share_one_program():
+    assert tegrastats.shared(Tree("/")) is tegrastats.shared(Tree("/"))
