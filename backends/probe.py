@@ -142,9 +142,9 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
     A message takes until its acknowledgement is back, less half a round trip of an empty one. A size is
     left out, and all above it, when not even three messages of it are expected to pass in ``limit_s``.
 
-    Returns {"latency_s": half round trips, "points": [{"message_bytes", "seconds", "warmup"}], and of the
-    largest size "send_cpu_s" and "receive_cpu_s", processor seconds per byte; with ``beside`` "send_taken_s"
-    and "receive_taken_s", those that a computation on all processors lacks meanwhile}.
+    Returns {"latency_s": half round trips, "points": [{"message_bytes", "seconds", "warmup", "send_cpu_s",
+    "receive_cpu_s": processor seconds of a message}], and with ``beside`` "send_taken_s" and "receive_taken_s",
+    processor seconds per byte that a computation on all processors lacks meanwhile}.
     """
     tls = wire.context(wire.Identity(*identity), server_side=False)
     with contextlib.closing(wire.connect(address, port, tls, PATIENCE_S)) as connection:
@@ -161,14 +161,7 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
             points.append(_point(size, exchanges, latency_s))
         taken = _send_beside(connection, message) if beside else {}
         connection.send({"bytes": 0, "last": True})
-    _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
-    return dict(
-        taken,
-        latency_s=trips,
-        points=points,
-        send_cpu_s=send_cpu_s / len(message),
-        receive_cpu_s=receive_cpu_s / len(message),
-    )
+    return dict(taken, latency_s=trips, points=points)
 
 
 def _send_beside(connection, message):
@@ -212,7 +205,9 @@ def _point(size, exchanges, latency_s):
     # type: (int, Sequence[_Exchange], float) -> Dict[str, Any]
     # No message takes less than half of its own exchange, however slow the empty ones were.
     seconds = [max(exchange.elapsed_s - latency_s, exchange.elapsed_s / 2) for exchange in exchanges]
-    return {"message_bytes": size, "warmup": seconds[:1], "seconds": seconds[1:]}
+    _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
+    return {"message_bytes": size, "warmup": seconds[:1], "seconds": seconds[1:],
+            "send_cpu_s": send_cpu_s, "receive_cpu_s": receive_cpu_s}
 
 
 def _exchange(connection, message):

@@ -81,8 +81,7 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     held_s = update_cpu_s(costs)
     handled_s = costs.host_taken_s / costs.cores
     exchange_s = costs.up_s.T + costs.down_s.T
-    # A few local messages can be over before a quota bites; cycle after cycle they take what they cost.
-    np.fill_diagonal(exchange_s, np.maximum(np.diagonal(exchange_s), np.diagonal(handled_s)))
+    np.fill_diagonal(exchange_s, _local_exchange_s(costs, np.diagonal(exchange_s), np.diagonal(handled_s)))
     uncontended_s = costs.gradient_s + costs.copy_s + exchange_s + costs.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(queueing.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.in_bytes_per_s, costs.down_bytes / costs.out_bytes_per_s
@@ -112,6 +111,12 @@ def _waiting(costs: Costs) -> Floats:
     waiting: Floats = np.clip((1 / due - excess) / (1 / due - 1), 0.0, 1.0)
     np.fill_diagonal(waiting, 1.0)
     return waiting
+
+
+def _local_exchange_s(costs: Costs, exchange_s: Floats, handled_s: Floats) -> Floats:
+    """(N,) an exchange of a co-located worker. On one core or less it takes what it costs its processor, cycle after
+    cycle: a few messages by themselves can be over before a quota bites, or come when it is used up."""
+    return np.where(costs.cores > 1, np.maximum(exchange_s, handled_s), handled_s)
 
 
 def _steady(

@@ -122,6 +122,7 @@ class _Probe:
         tool = PYTHON if alone else self._tool([(source, target)])
         (rates,) = self._throughput([(source, target)], tool, LOOPBACK_SECONDS if alone else SECONDS)
         curve = self._curve(source, target)
+        largest = curve["points"][-1]
         ramp = len(rates) // 5
         return LinkProfile(
             source,
@@ -130,8 +131,8 @@ class _Probe:
             Samples("bytes/s", tuple(rates[ramp:]), tuple(rates[:ramp])),
             Samples("s", tuple(curve["latency_s"])),
             tuple(_point(point) for point in curve["points"]),
-            curve["send_cpu_s"],
-            curve["receive_cpu_s"],
+            largest["send_cpu_s"] / largest["message_bytes"],
+            largest["receive_cpu_s"] / largest["message_bytes"],
             send_taken_s=curve.get("send_taken_s"),
             receive_taken_s=curve.get("receive_taken_s"),
         )
@@ -235,4 +236,5 @@ def _results(calls: Sequence[Call]) -> list[list[float]]:
 
 
 def _point(point: Mapping[str, Any]) -> CurvePoint:
-    return CurvePoint(point["message_bytes"], Samples("s", tuple(point["seconds"]), tuple(point["warmup"])))
+    seconds = Samples("s", tuple(point["seconds"]), tuple(point["warmup"]))
+    return CurvePoint(point["message_bytes"], seconds, point["send_cpu_s"], point["receive_cpu_s"])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.profilefile import DeviceProfile, Profile
-from planner.transfers import rate_bytes_per_s, relative_error, transfer_s
+from planner.transfers import processor_s, rate_bytes_per_s, relative_error, transfer_s
 from profilers.records import LinkProfile
 
 Floats = NDArray[np.float64]
@@ -57,17 +57,17 @@ def _exchange(
     up: LinkProfile, down: LinkProfile, cap: float, up_bytes: int, down_bytes: int
 ) -> tuple[float, float, float, float, float, float]:
     up_s, down_s = transfer_s(up, up_bytes, cap), transfer_s(down, down_bytes, cap)
-    worker_cpu_s = up.send_cpu_s * up_bytes + down.receive_cpu_s * down_bytes
-    host_cpu_s = up.receive_cpu_s * up_bytes + down.send_cpu_s * down_bytes
+    up_cpu, down_cpu = processor_s(up, up_bytes), processor_s(down, down_bytes)
     error = math.hypot(relative_error(up, up_bytes) * up_s, relative_error(down, down_bytes) * down_s)
-    received_s = _taken(up.receive_cpu_s, up.receive_taken_s) * up_bytes
-    taken_s = received_s + _taken(down.send_cpu_s, down.send_taken_s) * down_bytes
+    taken_s = _taken(up_cpu.receive_s, up.receive_taken_s, up_bytes)
+    taken_s += _taken(down_cpu.send_s, down.send_taken_s, down_bytes)
+    worker_cpu_s, host_cpu_s = up_cpu.send_s + down_cpu.receive_s, up_cpu.receive_s + down_cpu.send_s
     return up_s, down_s, worker_cpu_s, host_cpu_s, error / (up_s + down_s), taken_s
 
 
-def _taken(cpu_s: float, taken_s: float | None) -> float:
-    """Processor seconds a byte costs a computing host: at least those of the transfer's own thread."""
-    return cpu_s if taken_s is None else max(cpu_s, taken_s)
+def _taken(cpu_s: float, taken_s_per_byte: float | None, message_bytes: int) -> float:
+    """Processor seconds that a message costs a computing host: at least those of the transfer's own thread."""
+    return max(cpu_s, (taken_s_per_byte or 0.0) * message_bytes)
 
 
 def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_per_s: float) -> float:

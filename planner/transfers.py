@@ -2,6 +2,9 @@
 
 import itertools
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from profilers import stats
 from profilers.records import LinkProfile, Samples
@@ -23,6 +26,28 @@ def transfer_s(link: LinkProfile, message_bytes: int, cap_bytes_per_s: float = m
     if math.isinf(cap_bytes_per_s):
         return measured_s
     return max(measured_s, latency_s + message_bytes / cap_bytes_per_s)
+
+
+class Processor(NamedTuple):
+    """Processor seconds of one message at both ends."""
+
+    send_s: float
+    receive_s: float
+
+
+def processor_s(link: LinkProfile, message_bytes: int) -> Processor:
+    """What a message costs the processors: linear between the measured sizes, by the byte beyond the largest.
+
+    Of links measured before sizes were told apart by the byte throughout.
+    """
+    points = [(point.message_bytes, point.send_cpu_s, point.receive_cpu_s) for point in link.curve]
+    known = sorted((size, send, receive) for size, send, receive in points if send is not None and receive is not None)
+    if not known or message_bytes > known[-1][0]:
+        return Processor(link.send_cpu_s * message_bytes, link.receive_cpu_s * message_bytes)
+    sizes, send_s, receive_s = zip((0, 0.0, 0.0), *known, strict=True)
+    return Processor(
+        float(np.interp(message_bytes, sizes, send_s)), float(np.interp(message_bytes, sizes, receive_s))
+    )
 
 
 def relative_error(link: LinkProfile, message_bytes: int) -> float:

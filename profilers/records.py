@@ -142,17 +142,19 @@ class StepProfile(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """One-way times of one message size through the encrypted data plane."""
+    """One-way times of one message size through the encrypted data plane, and processor seconds at both ends."""
 
     message_bytes: int
     seconds: Samples
+    send_cpu_s: Optional[float] = None
+    receive_cpu_s: Optional[float] = None
 
 
 class LinkProfile(NamedTuple):
     """A directed link. ``tool`` is ``iperf3`` or ``python`` (the labelled fallback).
 
     bytes_per_s: goodput per interval; latency_s: half round trips of a small message;
-    send_cpu_s and receive_cpu_s: processor seconds per byte in the encrypted data plane; send_taken_s and
+    send_cpu_s and receive_cpu_s: processor seconds per byte of the largest message; send_taken_s and
     receive_taken_s: those that a computation beside it lacks, None from a device to itself;
     measured_s: when, in seconds since the epoch by the operator's clock.
     """

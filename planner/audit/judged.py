@@ -110,16 +110,18 @@ def _runs(contest: Contest) -> Iterator[_Run]:
 def _without_drift(contest: Contest, index: int) -> Predictions:
     """One configuration, predicted for devices as fast as they were while it ran.
 
-    A worker beside the server spends processor time on what passes through its host, which is what is to be predicted:
-    how fast its device was is taken from its run alone in the same repetition, and unknown without one.
+    A worker beside the server spends processor time on what passes through its host as well, which is what is to be
+    predicted: how slow its device was is taken from its run alone in the same repetition, and unknown without one. As a
+    machine drifts from run to run, it counts for no more than all that this run spent.
     """
     known, config = contest.costs, contest.configs[index]
     alone = {config.workers: run for config, run in zip(contest.configs, contest.runs, strict=True)}
     drift = np.ones(len(known.names))
     for name in config.workers:
-        run = alone.get((name,)) if name == config.server else contest.runs[index]
-        if run is not None:
-            drift[known.names.index(name)] = run.workers[name].drift
+        seen = contest.runs[index].workers[name].drift
+        run = alone.get((name,))
+        unshared = 1.0 if run is None else run.workers[name].drift
+        drift[known.names.index(name)] = min(seen, unshared) if name == config.server else seen
     drifted = known._replace(gradient_s=known.gradient_s * drift, step_cpu_s=known.step_cpu_s * drift)
     masks, hosts = contest.candidates
     return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), contest.steps)

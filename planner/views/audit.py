@@ -19,8 +19,8 @@ from planner.views.tables import EMULATED_NOTE, marked, stack, table
 
 TIES_NOTE = "ties: the best one, or one that the measurements cannot tell from it (95 %)"
 DRIFT_NOTE = (
-    "drift removed: predicted again from each device's processor time a gradient in that very run; errors are medians "
-    "over repetitions"
+    "drift removed: predicted again from each device's processor time a gradient in that very run, of the server's in "
+    "its run alone; errors are medians over repetitions"
 )
 RULES_NOTE = (
     "rules: those without watts of their own take the watts under load; by FLOPS counts processors alone; "

@@ -38,3 +38,18 @@ def test_what_exceeds_the_share_that_is_due_waits(cores: float, due: float) -> N
         assert cycles._waiting(found)[1, 0] == pytest.approx(waits)
     half = two(0.16 * 2 * due / (due + 1))._replace(cores=np.full(2, cores))  # halfway between 1/due and 1
     assert cycles._waiting(half)[1, 0] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("cores", "exchange_s"), [(0.5, 0.04), (1.0, 0.02), (4.0, 0.05)])
+def test_beside_the_server_an_exchange_takes_what_it_costs_unless_there_are_more_cores(
+    cores: float, exchange_s: float
+) -> None:
+    local = two(0.0)
+    local = local._replace(
+        cores=np.full(2, cores), host_taken_s=np.diag([0.02, 0.02]), up_s=local.up_s.copy(), down_s=local.down_s.copy()
+    )
+    for matrix in (local.up_s, local.down_s):
+        np.fill_diagonal(matrix, 0.025)
+    uncontended_s, _, _ = cycles._stations(local)
+    others_s = local.gradient_s[0] + local.copy_s[0] + local.service_s[0]
+    assert uncontended_s[0, 0] - others_s == pytest.approx(exchange_s)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from planner.transfers import rate_bytes_per_s, relative_error, standard_error, transfer_s
+from planner.transfers import Processor, processor_s, rate_bytes_per_s, relative_error, standard_error, transfer_s
 from profilers.records import Samples
 from tests.planner.profiles import curve, link, seconds
 
@@ -15,6 +15,24 @@ CURVE = curve({1_000: 0.002, 10_000: 0.003, 100_000: 0.012})
 )
 def test_a_transfer_follows_the_curve_and_its_last_slope(size: int, expected_s: float) -> None:
     assert transfer_s(link("a", "b", latency_s=0.001, curve=CURVE), size) == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize(
+    ("size", "send_s", "receive_s"),
+    [(0, 0.0, 0.0), (500, 0.0005, 0.001), (1_000, 0.001, 0.002), (5_500, 0.002, 0.0035), (20_000, 0.006, 0.01)],
+)
+def test_the_processor_s_part_follows_the_sizes_and_beyond_them_the_bytes(
+    size: int, send_s: float, receive_s: float
+) -> None:
+    small, large = CURVE[0]._replace(send_cpu_s=0.001, receive_cpu_s=0.002), CURVE[1]
+    told = (small, large._replace(send_cpu_s=0.003, receive_cpu_s=0.005))
+    measured = link("a", "b", curve=told, send_cpu_s=3e-7, receive_cpu_s=5e-7)
+    assert processor_s(measured, size) == pytest.approx(Processor(send_s, receive_s))
+
+
+def test_of_sizes_without_processor_seconds_the_bytes_count() -> None:
+    measured = link("a", "b", curve=CURVE, send_cpu_s=1e-9, receive_cpu_s=2e-9)
+    assert processor_s(measured, 5_000) == pytest.approx(Processor(5e-6, 1e-5))
 
 
 def test_without_a_curve_it_takes_latency_and_bytes_over_rate() -> None:

@@ -65,18 +65,29 @@ def test_what_a_worker_beside_the_server_spends_more_is_no_drift() -> None:
         assert each.workers[server].cycle_s.steady_error == pytest.approx(0.0, abs=1e-3)
 
 
-def test_how_fast_the_server_s_device_was_is_known_from_its_run_alone() -> None:
+@pytest.mark.parametrize(("alone", "beside", "counts"), [(1.1, 1.3, 1.1), (1.3, 1.1, 1.1), (1.1, 1.0, 1.0)])
+def test_how_slow_the_server_s_device_was_is_known_from_its_run_alone_if_that_is_less(
+    alone: float, beside: float, counts: float
+) -> None:
+    found, wanted = (steady_errors(*drifts) for drifts in ((alone, beside), (counts, counts)))
+    assert found == pytest.approx(wanted)
+    assert all((error > 0.02) == (counts > 1.0) for error in found.values())
+
+
+def steady_errors(alone: float, beside: float) -> dict[tuple[str, str], float]:
+    """Of the workers beside a server in clusters of two, which have this drift there and that one alone."""
     fleet = audits.fleet(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4)
     assert costs(fleet).step_cpu_s == pytest.approx([0.4, 0.4])
-    runs = [drifted(run, 1.1) if len(run.workers) == 1 else run for run in audits.as_predicted(fleet)]
-    for (workers, server), each in judged(fleet, runs).items():
-        if len(workers) == 2:
-            assert each.figures["step"].error == pytest.approx(0.0, abs=1e-9)
-            assert (each.workers[server].cycle_s.steady_error or 0) > 0.05
+    runs = [drifted(run, alone if len(run.workers) == 1 else beside) for run in audits.as_predicted(fleet)]
+    found = {key: each for key, each in judged(fleet, runs).items() if len(key[0]) == 2}
+    assert all(each.figures["step"].error == pytest.approx(0.0, abs=1e-9) for each in found.values())
+    return {key: each.workers[key[1]].cycle_s.steady_error or 0.0 for key, each in found.items()}
 
 
 def drifted(run: Measured, drift: float) -> Measured:
-    return run._replace(workers={name: each._replace(drift=drift) for name, each in run.workers.items()})
+    """With that drift of the worker on the server's host."""
+    host = run.workers[run.server]._replace(drift=drift)
+    return run._replace(workers={**run.workers, run.server: host})
 
 
 def test_repetitions_are_summed_up_by_their_medians_and_the_worst_is_kept() -> None:
