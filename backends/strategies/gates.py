@@ -9,7 +9,7 @@ always begin, so that nobody waits for ever, whatever the numbers.
 import math
 from typing import Dict, Mapping, NamedTuple, Sequence
 
-from backends.strategies.topologies import named
+from backends.strategies.names import named
 
 
 class Gate(NamedTuple):

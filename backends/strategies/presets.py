@@ -3,7 +3,7 @@
 from typing import Dict, NamedTuple, Tuple
 
 SENDERS = ("everything", "float16", "layer-drop", "max-n", "ako", "gaia", "top-k", "adaptive")
-TOPOLOGIES = ("server", "all", "ring", "random", "exponential", "groups")
+TOPOLOGIES = ("server", "all", "ring", "random", "exponential", "pairs", "groups")
 GATES = ("synchronous", "asynchronous", "bounded", "backup")
 BATCHINGS = ("fixed", "dynamic", "stream")
 MERGES = ("mean", "weighted", "rates", "average", "push-sum", "pairwise")
@@ -46,7 +46,7 @@ PRESETS = {
     "sgp": Strategy("everything", "exponential", "synchronous", merge="push-sum"),
     "crossover": Strategy("everything", "random", "synchronous", merge="average"),
     "crossover-hierarchical": Strategy("everything", "groups", "synchronous", merge="average"),
-    "ad-psgd": Strategy("everything", "random", "asynchronous", merge="pairwise"),
+    "ad-psgd": Strategy("everything", "pairs", "asynchronous", merge="pairwise"),
     "scadles": Strategy("adaptive", "all", "synchronous", "stream", "rates"),
 }  # type: Dict[str, Strategy]
 
@@ -74,7 +74,12 @@ FITS = {
     },
     ("topology", "random"): {
         "sender": (_WHOLE, "weights travel, and what is left out of them would count as zero"),
-        "merge": (("average", "pairwise"), "weights travel, and each worker gets as many as it sends"),
+        "merge": (("average",), "weights travel, and each worker gets as many as it sends"),
+        "knowledge": (_NO_TRANSFER, "a worker hears of few others at a time, and cannot tell who is the best"),
+    },
+    ("topology", "pairs"): {
+        "sender": (("everything",), "weights travel, and what is left out of them would count as zero"),
+        "merge": (("pairwise",), "both of a pair get their mean"),
         "knowledge": (_NO_TRANSFER, "a worker hears of few others at a time, and cannot tell who is the best"),
     },
     ("topology", "exponential"): {

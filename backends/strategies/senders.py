@@ -48,7 +48,7 @@ class Sender(abc.ABC):
     def kept(self):
         # type: () -> Optional[np.ndarray]
         """(size,) float32 that was given and not sent; None where nothing is ever kept."""
-        return None
+        return
 
     def state(self):
         # type: () -> Tuple[np.ndarray, ...]

@@ -1,151 +1,11 @@
-"""To whom a worker sends and from whom it receives: the interface, and every kind by name.
+"""Two levels of workers, and every kind of topology by name."""
 
-Workers are ranks 0..n-1 among the members of a run at that moment. One that leaves or joins changes n and ranks; every
-method is told both anew, so that there is no graph to mend.
-"""
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
-import abc
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
-
-from backends.strategies import exponential, groups
-from backends.strategies.derangement import derangement
-
-#: Stands for the parameter server, which is no worker, among ranks.
-SERVER = -1
-
-
-class Traffic(NamedTuple):
-    """Messages that one sends in a step, and receives as many, each of about this share of the vector."""
-
-    messages: int
-    share: float
-
-
-class Topology(abc.ABC):
-    """A directed graph over n ranks, which may change from step to step and differ between segments of the vector.
-
-    Where workers form groups these are the edges between the groups' leaders; see ``leader``.
-    """
-
-    #: Keys of ``NAME:key=value``, which are keyword arguments of the class, and what reads their values.
-    options = {}  # type: Mapping[str, Callable[[str], Any]]
-    #: Parts of the vector that go different ways in a step.
-    segments = 1
-
-    def __init__(self, seed=0):
-        # type: (int) -> None
-        self.seed = seed
-
-    @abc.abstractmethod
-    def sends_to(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
-        """Ranks to which ``rank`` of n sends this segment in this step; never itself."""
-
-    @abc.abstractmethod
-    def receives_from(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
-        """Ranks from which it receives: those who send to it."""
-
-    @abc.abstractmethod
-    def traffic(self, rank, n):
-        # type: (int, int) -> Tuple[Traffic, ...]
-        """All that ``rank`` of n, or SERVER, sends in a step."""
-
-    def leader(self, rank, n):
-        # type: (int, int) -> int
-        """Whom it hands its gradients before the leaders' exchange and has weights from after it; else itself."""
-        return rank
-
-    def followers(self, rank, n):
-        # type: (int, int) -> Tuple[int, ...]
-        """Ranks whose leader it is, itself left out."""
-        return ()
-
-
-class Server(Topology):
-    """A star around the parameter server."""
-
-    def sends_to(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
-        return tuple(range(n)) if rank == SERVER else (SERVER,)
-
-    receives_from = sends_to
-
-    def traffic(self, rank, n):
-        # type: (int, int) -> Tuple[Traffic, ...]
-        return (Traffic(n if rank == SERVER else 1, 1.0),)
-
-
-class All(Topology):
-    """Everyone to everyone (DLion, section 3)."""
-
-    def sends_to(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
-        return tuple(other for other in range(n) if other != rank)
-
-    receives_from = sends_to
-
-    def traffic(self, rank, n):
-        # type: (int, int) -> Tuple[Traffic, ...]
-        return (Traffic(n - 1, 1.0),)
-
-
-class OneToOne(Topology):
-    """Everyone sends to one and receives from one: a permutation without fixed points. Alone, one has nobody."""
-
-    @abc.abstractmethod
-    def permutation(self, n, step, segment):
-        # type: (int, int, int) -> Sequence[int]
-        """To whom each of n >= 2 ranks sends."""
-
-    def sends_to(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
-        return (self.permutation(n, step, segment)[rank],) if n > 1 else ()
-
-    def receives_from(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
-        return (self.permutation(n, step, segment).index(rank),) if n > 1 else ()
-
-    def traffic(self, rank, n):
-        # type: (int, int) -> Tuple[Traffic, ...]
-        return (Traffic(self.segments if n > 1 else 0, 1.0 / self.segments),)
-
-
-class Ring(OneToOne):
-    """Everyone to the next, chunk after chunk as ``allreduce`` tells."""
-
-    def permutation(self, n, step, segment):
-        # type: (int, int, int) -> Sequence[int]
-        return [(rank + 1) % n for rank in range(n)]
-
-    def traffic(self, rank, n):
-        # type: (int, int) -> Tuple[Traffic, ...]
-        return (Traffic(2 * (n - 1), 1.0 / n),)
-
-
-class Exponential(OneToOne):
-    """Everyone to one that is 1, 2, 4, ... ranks further, in turn (SGP, Assran et al.)."""
-
-    def permutation(self, n, step, segment):
-        # type: (int, int, int) -> Sequence[int]
-        return [(rank + exponential.hop(n, step)) % n for rank in range(n)]
-
-
-class Random(OneToOne):
-    """Each segment to one that is drawn anew for every step (Crossover-SGD, Alg. 2)."""
-
-    options = {"segments": int}
-
-    def __init__(self, segments=4, seed=0):
-        # type: (int, int) -> None
-        super().__init__(seed)
-        if segments < 1:
-            raise ValueError("segments=%d: there must be at least 1" % segments)
-        self.segments = segments
-
-    def permutation(self, n, step, segment):
-        # type: (int, int, int) -> Sequence[int]
-        return derangement(n, self.seed, step, segment)
+from backends.strategies import groups
+from backends.strategies.graphs import All, Exponential, Pairs, Random, Ring, Server
+from backends.strategies.names import named
+from backends.strategies.topology import SERVER, Topology, Traffic
 
 
 class Groups(Topology):
@@ -211,6 +71,7 @@ TOPOLOGIES = {
     "ring": Ring,
     "exponential": Exponential,
     "random": Random,
+    "pairs": Pairs,
     "groups": Groups,
 }  # type: Dict[str, Any]
 
@@ -222,27 +83,9 @@ def parse(text, seed=0):
     seed: what chance comes from, the same for all members of a run. Raises ValueError naming what does not fit.
     """
     name, values = named("topology", text, {known: kind.options for known, kind in TOPOLOGIES.items()})
-    kind = TOPOLOGIES[name](seed=seed, **values)  # type: Topology
-    return kind
+    return _built(TOPOLOGIES[name], seed, values)
 
 
-def named(what, text, options):
-    # type: (str, str, Mapping[str, Mapping[str, Callable[[str], Any]]]) -> Tuple[str, Dict[str, Any]]
-    """The name and the values of ``NAME:key=value,...``; options: by name its keys and what reads their values.
-
-    Raises ValueError for a name, a key or a value that does not fit, with those that do.
-    """
-    name, _, rest = text.partition(":")
-    if name not in options:
-        raise ValueError("unknown %s %r; known: %s" % (what, name, ", ".join(sorted(options))))
-    values = {}  # type: Dict[str, Any]
-    for term in rest.split(",") if rest else ():
-        key, _, value = term.partition("=")
-        if key not in options[name] or key in values:
-            keys = ", ".join(sorted(options[name])) or "none"
-            raise ValueError("%s %r: %r has no known key, or one given twice; keys: %s" % (what, text, term, keys))
-        try:
-            values[key] = options[name][key](value)
-        except ValueError as error:
-            raise ValueError("%s %r: %s: %s" % (what, text, key, error)) from error
-    return name, values
+def _built(kind, seed, values):
+    # type: (Callable[..., Topology], int, Dict[str, Any]) -> Topology
+    return kind(seed=seed, **values)

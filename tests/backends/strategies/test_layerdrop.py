@@ -5,7 +5,7 @@ import pytest
 
 from backends.base import Variable
 from backends.strategies.layerdrop import Changed, LayerDrop, threshold
-from backends.strategies.message import DENSE, SPANS, dense, half, put, sparse, spans, whole
+from backends.strategies.message import DENSE, SPANS, dense, half, put, spans, sparse, whole
 
 VARIABLES = (Variable("a", (2,), 0, 2), Variable("b", (3,), 2, 3), Variable("c", (), 5, 1))
 

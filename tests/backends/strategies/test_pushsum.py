@@ -1,10 +1,13 @@
 """Push-sum finds the mean over a directed graph, and loses nothing on the way."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from backends.strategies.exponential import hop
 from backends.strategies.pushsum import PushSum
 
 
@@ -55,12 +58,39 @@ def test_two_peers_get_a_third_each_and_the_weight_takes_the_bias_away():
     assert debiased(a) == pytest.approx(6)
 
 
-def test_four_workers_agree_on_the_mean_after_two_rounds_of_the_exponential_graph():
-    group = workers(0, 4, 8, 12)
-    for hop in (1, 2):
-        pass_on(group, [(rank, (rank + hop) % 4) for rank in range(4)])
-    assert [debiased(worker) for worker in group] == [6.0] * 4
-    assert [worker.weight for worker in group] == [1.0] * 4
+def around(group, step):
+    """One step over the exponential graph."""
+    pass_on(group, [(rank, (rank + hop(len(group), step)) % len(group)) for rank in range(len(group))])
+
+
+@pytest.mark.parametrize("n", [2, 4, 8, 16])
+def test_a_power_of_two_has_the_exact_mean_after_one_cycle_of_the_exponential_graph(n):
+    group = workers(*range(n))
+    for step in range((n - 1).bit_length()):
+        around(group, step)
+    assert [debiased(worker) for worker in group] == [(n - 1) / 2] * n
+    assert [worker.weight for worker in group] == [1.0] * n
+
+
+@pytest.mark.parametrize("n", range(2, 17))
+def test_any_number_comes_to_the_mean_over_the_exponential_graph(n):
+    group = workers(*range(n))
+    for step in range(60):
+        around(group, step)
+    assert [debiased(worker) for worker in group] == pytest.approx([(n - 1) / 2] * n, abs=1e-4)
+
+
+def test_with_messages_two_steps_late_weights_tell_what_is_still_on_its_way():
+    group = workers(0, 1, 2, 3, 4)
+    on_the_way = deque()
+    for step in range(600):
+        shares = [worker.share() for worker in group]
+        on_the_way.append([(x.copy(), weight, (rank + hop(5, step)) % 5) for rank, (x, weight) in enumerate(shares)])
+        if len(on_the_way) > 2:
+            for x, weight, target in on_the_way.popleft():
+                group[target].take(x, weight)
+    assert [worker.weight for worker in group] == pytest.approx([0.5] * 5)
+    assert [debiased(worker) for worker in group] == pytest.approx([2.0] * 5, abs=1e-3)
 
 
 def test_it_finds_the_mean_even_where_one_shares_less_often_than_the_others():
