@@ -9,6 +9,8 @@ from backends.base import Optimiser, framework
 from backends.pretrain import build
 from backends.schedule import schedule
 from backends.server import Server, Work
+from backends.strategies import gates
+from backends.strategies.registry import sender
 from profilers import records
 from profilers.sampling import Sampler
 
@@ -47,7 +49,8 @@ def work(job, part, address, port, identity, heartbeat_s):
         stopper = threading.Thread(target=_abort_on_stop, args=(job, connection, pulse), daemon=True)
         stopper.start()
         try:
-            spent = worker.run(connection, built.replica, train, test, part["slowdown"], meter.note)
+            sending = sender(part["sender"], built.replica.variables, part["correction"])
+            spent = worker.run(connection, built.replica, train, test, part["slowdown"], meter.note, sending)
         except wire.WireError as error:
             raise wire.WireError(lost[0] if lost else str(error)) from error
         finally:
@@ -138,6 +141,7 @@ def _work(work):
     values = dict(work)
     values["optimiser"] = Optimiser(*values["optimiser"])
     values["schedule"] = schedule(*values["schedule"])
+    values["gate"] = gates.parse(values["gate"])
     return Work(**values)
 
 

@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from backends.base import Optimiser
 from backends.schedule import Schedule
+from backends.strategies.gates import GATES, Gate
 from backends.tickets import EVALUATE, Ticket, Tickets
 
 Emit = Callable[[Dict[str, Any]], None]
@@ -14,7 +15,7 @@ STOPPED = "stopped"
 
 class Work(NamedTuple):
     """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end. Without a
-    ``checkpoint_path`` nothing is kept of what was learnt."""
+    ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on."""
 
     steps: int
     optimiser: Optimiser
@@ -25,6 +26,7 @@ class Work(NamedTuple):
     heartbeat_s: float = 10.0
     resume: Optional[str] = None
     description: Dict[str, Any] = {}
+    gate: Gate = GATES["asynchronous"]
 
     def order(self, ticket):
         # type: (Ticket) -> Dict[str, Any]

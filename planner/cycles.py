@@ -4,12 +4,13 @@ Gu et al. tune the factors alpha and beta of Eq. 2 and 3 by hand; here the cycle
 model, and ``without_network`` gives the value that the paper's form divides by.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import queueing
+from planner import exchange, lockstep, queueing
 from planner.clusters import Candidates
 from planner.costs import Costs
 
@@ -39,13 +40,32 @@ def solve(costs: Costs, candidates: Candidates) -> Cycles:
     uncontended_s, demand_s, taken_s = _stations(costs)
     demand_s, delay_s = queueing.split_cycle(uncontended_s, demand_s)
     cycle_s, queue = _steady(demand_s, delay_s, taken_s, members, candidates.hosts)
+    shares = _shares(costs, candidates.hosts, 1 / cycle_s, demand_s, queue)
+    cycle_s, shares = _gated(costs, candidates, cycle_s, shares)
     cycle_s[alone] = np.where(members[alone], costs.gradient_s + costs.update_s, np.inf)
-    rate = 1 / cycle_s
-    shares = _shares(costs, candidates.hosts, rate, demand_s, queue)
     shares[alone] = np.eye(4)[COMPUTE]
+    rate = 1 / cycle_s
     busy = _busy(costs, candidates.hosts, rate)
     busy[alone] = members[alone]
     return Cycles(cycle_s, busy, shares)
+
+
+def _gated(costs: Costs, candidates: Candidates, cycle_s: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Cycles and shares where workers wait for one another; as they are where they do not."""
+    gate = exchange.gate(costs.strategy)
+    members = candidates.members(len(costs.names))
+    if not math.isfinite(gate.staleness):
+        return cycle_s, shares
+    if gate.staleness or gate.backups:
+        return lockstep.pace_of_slowest(cycle_s), shares
+    round_s, computed_s = lockstep.round_s(costs, candidates)
+    computing = (computed_s / round_s)[:, None]
+    others = shares.copy()
+    others[:, COMPUTE] = 0.0
+    total = others.sum(axis=1, keepdims=True)
+    others = np.divide(others * (1 - computing), total, out=np.zeros_like(others), where=total > 0)
+    others[:, COMPUTE] = 1 - others.sum(axis=1)
+    return np.where(members, round_s[:, None], np.inf), others
 
 
 def without_network(costs: Costs) -> Costs:

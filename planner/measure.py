@@ -8,7 +8,7 @@ from planner.crew import Crew
 from planner.decode import decode
 from planner.fleet import Device
 from planner.provenance import NAMEPLATE, Provenance
-from planner.wattage import Reading, disagreements, flagged, uncertainty, unavailable, whole_reading, window_watts
+from planner.wattage import Reading, disagreements, flagged, unavailable, uncertainty, whole_reading, window_watts
 from power_models.base import PowerModel
 from profilers.records import Window
 

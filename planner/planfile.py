@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.decode import load
+from planner.exchange import DEFAULT
 from planner.predict import Prediction, run_time
 from planner.provenance import Provenance
 
@@ -38,7 +39,8 @@ class Plan(NamedTuple):
     interval: bounds of the metric's value (95 %, from the measured spread), empty once the steps were
     changed; network_bytes: of the run; shares: of the workers' time, by what it goes to; besides_w: watts in the
     prediction that are not the workers' (``--base-watts``, ``--count-idle``); energy_uncertainty: half of the
-    95 % interval of the energy, as a share, None where no spread is known.
+    95 % interval of the energy, as a share, None where no spread is known; strategy: how the workers exchange what
+    they learn.
     """
 
     schema: int
@@ -58,6 +60,7 @@ class Plan(NamedTuple):
     shares: dict[str, float]
     besides_w: float = 0.0
     energy_uncertainty: float | None = None
+    strategy: str = DEFAULT
 
     @property
     def names(self) -> tuple[str, ...]:

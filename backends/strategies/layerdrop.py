@@ -62,6 +62,11 @@ class LayerDrop(Residual):
         share = min(1.0, 1.0 - self.ratio + end)
         return bytes_of(SPANS, self.size, math.ceil(share * len(self.variables)), int(share * self.size))
 
+    def answer_bytes(self):
+        # type: () -> float
+        """As many: gradients of one model are large in the same layers, whoever computes them."""
+        return self.traffic_bytes()
+
     def told(self):
         # type: () -> Dict[str, Any]
         """threshold: that of the last message."""

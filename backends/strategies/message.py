@@ -4,9 +4,11 @@ A message is a small JSON object and arrays whose bytes follow it. What is not i
 """
 
 import json
-from typing import Any, Dict, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
+
+from backends.optimise import finite
 
 DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
 
@@ -65,9 +67,14 @@ def sparse(values, indices):
     return Message(SPARSE, values.size, (chosen, values[chosen]))
 
 
-def buffers(head, size):
-    # type: (Dict[str, Any], int) -> Message
-    """An empty message to receive into. Raises ValueError for a head that no message of ``size`` elements has."""
+def buffers(head, size, room=None):
+    # type: (Dict[str, Any], int, Optional[np.ndarray]) -> Message
+    """An empty message to receive into. Raises ValueError for a head that no message of ``size`` elements has.
+
+    room: (size,) float32 that takes all of a dense one, in place of new memory.
+    """
+    if not isinstance(head, dict):
+        raise ValueError("a message cannot begin with %r" % (head,))
     kind, counts = head.get("kind"), head.get("counts")
     sound = isinstance(counts, list) and all(isinstance(n, int) and 0 <= n <= size for n in counts)
     if head.get("size") != size or not sound or isinstance(counts, list) and len(counts) != _ARRAYS.get(str(kind)):
@@ -76,6 +83,8 @@ def buffers(head, size):
     if kind in (DENSE, HALF):
         if counts != [size]:
             raise ValueError("a %s message of %d elements has %d" % (kind, size, counts[0]))
+        if kind == DENSE and room is not None:
+            return dense(room)
         return Message(kind, size, (np.empty(size, np.float32 if kind == DENSE else np.uint16),))
     if kind == SPANS:
         return Message(kind, size, (np.empty((counts[0], 2), np.uint32), np.empty(counts[1], np.float32)))
@@ -135,6 +144,18 @@ def whole(message):
     total = np.zeros(message.size, np.float32)
     add(message, total)
     return total
+
+
+def sound(message):
+    # type: (Message) -> bool
+    """Whether all values are finite. Raises ValueError where a message that came does not fit its own vector."""
+    if message.kind == SPANS:
+        _checked(message.arrays[0], message.arrays[1], message.size)
+    elif message.kind == SPARSE:
+        _ascending(message.arrays[0], message.size)
+    if message.kind == HALF:
+        return bool(np.isfinite(_all(message)).all())
+    return finite(message.arrays[-1])
 
 
 def _same_size(message, total):

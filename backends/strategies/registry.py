@@ -6,6 +6,7 @@ from typing import Any, Dict, Sequence, Type
 from backends.base import Variable
 from backends.strategies.adaptive import Adaptive
 from backends.strategies.ako import Ako
+from backends.strategies.corrected import Corrected
 from backends.strategies.everything import Everything
 from backends.strategies.gaia import Gaia
 from backends.strategies.half import Half
@@ -29,15 +30,23 @@ _WRAPPED = "top-k"
 _SWITCH = {"yes": True, "no": False}
 
 
-def sender(text, variables):
-    # type: (str, Sequence[Variable]) -> Sender
+def sender(text, variables, momentum=0.0):
+    # type: (str, Sequence[Variable], float) -> Sender
     """The sender that "NAME" or "NAME:key=value,key=value" stands for; keys are options of its class.
 
-    "adaptive" takes the name of the kind it wraps as ``of``, and that kind's options beside its own. Raises ValueError
-    for an unknown name, key or value, and says which there are.
+    "adaptive" takes the name of the kind it wraps as ``of``, and that kind's options beside its own. momentum: what is
+    to be applied before it (see Corrected). Raises ValueError for an unknown name, key or value, and says which there
+    are.
     """
     name, _, listed = text.partition(":")
-    return _built(name, _pairs(listed), variables, [])
+    made = _built(name, _pairs(listed), variables, [])
+    return Corrected(made, momentum) if momentum else made
+
+
+def keeps(text):
+    # type: (str) -> bool
+    """Whether a sender of this name leaves something for later. Raises ValueError as ``sender`` does."""
+    return sender(text, (Variable("any", (1,), 0, 1),)).kept() is not None
 
 
 def _built(name, given, variables, outer):

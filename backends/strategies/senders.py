@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.base import Variable
-from backends.strategies.message import Message
+from backends.strategies.message import DENSE, Message, bytes_of
 
 
 class Sender(abc.ABC):
@@ -44,6 +44,12 @@ class Sender(abc.ABC):
     def traffic_bytes(self, budget_bytes=None):
         # type: (Optional[float]) -> float
         """Bytes of a message on average, as far as that is known without running."""
+
+    def answer_bytes(self):
+        # type: () -> float
+        """Bytes of what a parameter server sends back of the weights that such messages change: all of them, unless
+        they leave whole layers as they were."""
+        return bytes_of(DENSE, self.size, self.size)
 
     def kept(self):
         # type: () -> Optional[np.ndarray]

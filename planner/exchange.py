@@ -1,0 +1,53 @@
+"""How the workers of a run exchange what they learn, as far as planning needs to know: parsed, checked, weighed."""
+
+from typing import NamedTuple
+
+from backends.base import Variable
+from backends.strategies import gates, presets, registry, topologies
+from backends.strategies.message import DENSE, bytes_of
+from backends.strategies.presets import Strategy
+from planner.errors import PlanError
+from profilers.records import StepProfile
+
+#: What a plan has that names none: gradients to a parameter server, which waits for nobody.
+DEFAULT = "parameter-server"
+
+
+class Traffic(NamedTuple):
+    """Bytes of what goes out and of what comes back, as shares of the whole gradient and of all weights."""
+
+    up: float
+    down: float
+
+
+def strategy(text: str) -> Strategy:
+    """The strategy of a name, its options too. Raises PlanError naming what does not fit."""
+    try:
+        found = presets.strategy(text)
+        registry.keeps(found.sender)
+        gates.parse(found.gate)
+        topologies.parse(found.topology)
+    except ValueError as error:
+        raise PlanError(f"--strategy {text}: {error}") from error
+    return found
+
+
+def gate(text: str) -> gates.Gate:
+    """When the workers of a strategy go on. Raises PlanError as ``strategy`` does."""
+    return gates.parse(strategy(text).gate)
+
+
+def traffic(found: Strategy, step: StepProfile) -> Traffic:
+    """What a step of a model exchanges with a parameter server."""
+    made = registry.sender(found.sender, variables(step))
+    whole = bytes_of(DENSE, made.size, made.size)
+    return Traffic(made.traffic_bytes() / whole, made.answer_bytes() / whole)
+
+
+def variables(step: StepProfile) -> tuple[Variable, ...]:
+    """The layers of a profiled model, nameless; one where an older profile does not tell them."""
+    places, start = [], 0
+    for index, size in enumerate(step.layers or (step.parameters,)):
+        places.append(Variable(str(index), (size,), start, size))
+        start += size
+    return tuple(places)
