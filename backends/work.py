@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 from backends.base import Optimiser
 from backends.schedule import Schedule
 from backends.strategies.gates import GATES, Gate
+from backends.strategies.presets import PRESETS, Strategy
 from backends.tickets import EVALUATE, Ticket, Tickets
 
 Emit = Callable[[Dict[str, Any]], None]
@@ -15,7 +16,11 @@ STOPPED = "stopped"
 
 class Work(NamedTuple):
     """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end. Without a
-    ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on."""
+    ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on.
+
+    Of runs of peers: how they exchange what they learn, how many ``members`` are expected, samples of a usual step and
+    of all training data, and the seed of what they draw together.
+    """
 
     steps: int
     optimiser: Optimiser
@@ -27,6 +32,11 @@ class Work(NamedTuple):
     resume: Optional[str] = None
     description: Dict[str, Any] = {}
     gate: Gate = GATES["asynchronous"]
+    strategy: Strategy = PRESETS["parameter-server"]
+    members: int = 1
+    batch: int = 1
+    training_samples: int = 1
+    seed: int = 0
 
     def order(self, ticket):
         # type: (Ticket) -> Dict[str, Any]

@@ -138,13 +138,17 @@ def _evaluate_with(replica, state, test):
 
 
 class Pulse:
-    """Heartbeats on a connection of their own; ``on_lost`` is called once when they are no longer answered."""
+    """Heartbeats on a connection of their own.
 
-    def __init__(self, connection, limit_s, on_lost):
-        # type: (wire.Connection, float, Callable[[str], None]) -> None
+    ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every answer says.
+    """
+
+    def __init__(self, connection, limit_s, on_lost, on_answer=lambda meta: None):
+        # type: (wire.Connection, float, Callable[[str], None], Callable[[Dict[str, Any]], None]) -> None
         self._connection = connection
         self._limit_s = limit_s
         self._on_lost = on_lost
+        self._on_answer = on_answer
         self._ended = threading.Event()
         connection.settimeout(limit_s)
         connection.send({"pulse": True})
@@ -155,7 +159,7 @@ class Pulse:
         try:
             while not self._ended.wait(self._limit_s / 5.0):
                 self._connection.send({})
-                self._connection.receive()
+                self._on_answer(self._connection.receive().meta)
         except wire.WireError as error:
             if not self._ended.is_set():
                 self._on_lost(str(error))

@@ -37,6 +37,11 @@ def gate(text: str) -> gates.Gate:
     return gates.parse(strategy(text).gate)
 
 
+def through_server(found: Strategy) -> bool:
+    """Whether workers exchange with a parameter server, and not among themselves."""
+    return found.topology.partition(":")[0] == "server"
+
+
 def traffic(found: Strategy, step: StepProfile) -> Traffic:
     """What a step of a model exchanges with a parameter server."""
     made = registry.sender(found.sender, variables(step))

@@ -96,6 +96,11 @@ def strategy(plan: Plan, options: Options) -> Strategy:
     return exchange.strategy(options.strategy or plan.strategy)
 
 
+def through_server(plan: Plan, options: Options) -> bool:
+    """Whether workers exchange with a parameter server, and not among themselves."""
+    return exchange.through_server(strategy(plan, options))
+
+
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
     """A named file of images and labels; equal content has an equal name."""
     content = data.pack(images, labels)
@@ -131,12 +136,13 @@ def part(
     name: str,
     slowdown: float,
     files: tuple[str, str],
+    address: str,
 ) -> dict[str, Any]:
-    """The orders for one worker: model, data and seeds. ``files``: training and test data on its device.
-
-    The momentum of senders that keep something for later is the workers' own.
+    """The orders for one worker: model, data and seeds. ``files``: training and test data on its device;
+    address: where others reach it. The momentum of senders that keep something for later is the workers' own.
     """
     how = strategy(plan, options)
+    own = momentum(options, len(plan.workers), gates.parse(how.gate))
     return {
         "name": name,
         "framework": plan.framework,
@@ -151,7 +157,11 @@ def part(
         "train": files[0],
         "test": files[1],
         "sender": how.sender,
-        "correction": momentum(options, len(plan.workers), gates.parse(how.gate)) if keeps(how.sender) else 0.0,
+        "correction": own if keeps(how.sender) else 0.0,
+        "strategy": list(how),
+        "optimiser": [options.rate, own, options.weight_decay],
+        "shared_seed": options.seed,
+        "listen": address,
     }
 
 
@@ -172,12 +182,17 @@ def work(
         "evaluate_every": options.evaluate_every or epoch,
         "heartbeat_s": options.heartbeat_s,
         "resume": resume,
-        "gate": how.gate,
+        "strategy": list(how),
+        "members": len(plan.workers),
+        "batch": plan.batch,
+        "training_samples": len(dataset.train_labels),
+        "seed": options.seed,
         "description": {
             "model": plan.model,
             "framework": plan.framework,
             "batch": plan.batch,
             "steps": plan.steps,
+            "strategy": options.strategy or plan.strategy,
         },
     }
 

@@ -27,6 +27,7 @@ class Adaptive(Sender):
         super().__init__(variables)
         self.of = TopK(variables) if of is None else of  # type: Any
         self.lossy = self.of.lossy
+        self.by_link = self.of.by_link
         self.delta = delta
         self.compressed = 0
         self.steps = 0

@@ -17,6 +17,7 @@ class Ako(Residual):
     """
 
     counters = ("at",)
+    by_link = True
 
     def __init__(self, variables, blocks=4):
         # type: (Sequence[Variable], int) -> None

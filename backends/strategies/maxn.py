@@ -22,6 +22,8 @@ class MaxN(Residual):
     for which a sender serves a single link. Without one it is ``n``. Raises ValueError unless 0.85 <= n <= 100.
     """
 
+    by_link = True
+
     def __init__(self, variables, n=10.0):
         # type: (Sequence[Variable], float) -> None
         if not LEAST <= n <= MOST:

@@ -17,6 +17,8 @@ class Sender(abc.ABC):
 
     #: Whether something is thrown away for good, such as the last bits of a number.
     lossy = False
+    #: Whether it adapts to a link's byte budget, so that each link needs one of its own.
+    by_link = False
 
     def __init__(self, variables):
         # type: (Sequence[Variable]) -> None

@@ -96,6 +96,23 @@ def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(
     assert json.loads((run_folders(pair)[-1] / "options.json").read_text())["strategy"] == strategy
 
 
+@pytest.mark.parametrize("strategy", ["allreduce", "dlion:gate=bounded", "crossover"])
+def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
+    command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
+    command.says("joined tx2")
+    until(lambda: has_checkpoint(pair), 30, lambda: command.errors)
+    signal_all(agents(pair, "tx2")[:1], signal.SIGKILL)
+    assert command.ended(60) == 0, command.errors
+    result = json.loads(command.output)
+    assert result["steps_made"] >= 200
+    (first,) = run_folders(pair)
+    assert saved_step(first) == 200
+    command = run(pair, *training("--resume", str(first), "--steps", "240", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    assert saved_step(run_folders(pair)[-1]) == 240
+    gone(pair)
+
+
 def test_a_strategy_that_does_not_exist_is_named_before_anything_starts(pair: Path) -> None:
     command = run(pair, *training("--strategy", "layerdrop"))
     assert command.popen.returncode == 1

@@ -1,0 +1,124 @@
+"""Runs of peers: the same weights as one process, whatever the topology; whoever comes, goes or resumes."""
+
+import numpy as np
+import pytest
+
+from backends.strategies.presets import PRESETS
+from tests.backends.peers import Peers, union
+from tests.running import until
+
+#: Synchronous and lossless: all gradients of a step reach everyone within it.
+WHOLE = [
+    ("baseline", 3),
+    ("allreduce", 2),
+    ("allreduce", 3),
+    ("allreduce", 4),
+    ("crossover-hierarchical:topology=groups:count=2,between=all,merge=mean", 3),
+    ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean", 4),
+    ("dlion:sender=everything,batching=fixed,knowledge=none", 3),
+    # Two peers have one another's weights in every step, whatever they merge by.
+    ("crossover", 2),
+    ("crossover:topology=random:segments=1", 2),
+    ("crossover-hierarchical", 2),
+    ("sgp", 2),
+]
+PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize(("text", "members"), WHOLE)
+def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, text, members, momentum):
+    peers = Peers(tmp_path, text, 8 * members, members, momentum=momentum)
+    for weights in [player.end() for player in peers.all()]:
+        np.testing.assert_allclose(weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
+    account = peers.account()
+    assert account["finished"]
+    assert {each["steps"] for each in account["workers"].values()} == {8}
+    np.testing.assert_allclose(peers.saved().weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_every_preset_learns(tmp_path, name):
+    peers = Peers(tmp_path, name, 90, 3, evaluate_every=45, checkpoint_every=30)
+    for player in peers.all():
+        player.end()
+    account = peers.account()
+    assert account["finished"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    assert peers.saved().meta["step"] == 90
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_one_alone_is_plain_sgd(tmp_path, name):
+    text = name + ":sender=everything" + (",batching=fixed,merge=mean" if PRESETS[name].batching != "fixed" else "")
+    peers = Peers(tmp_path, text, 10, 1, momentum=0.5)
+    (player,) = peers.all()
+    np.testing.assert_allclose(player.end(), union(10, 1, 0.5), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["baseline", "allreduce", "dlion", "sgp", "crossover", "crossover-hierarchical", "ako"])
+def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, name):
+    peers = Peers(tmp_path, name, 1500, 3, evaluate_every=10_000)
+    players = peers.all()
+    until(lambda: peers.done >= 60, 20, lambda: "no steps")
+    players[1].cut()
+    for player in (players[0], players[2]):
+        player.end()
+    account = peers.account()
+    assert account["finished"]
+    assert account["workers"]["pc"]["steps"] < 500 < account["workers"]["nano"]["steps"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+
+
+@pytest.mark.parametrize("name", ["allreduce", "baseline", "sgp", "ako"])
+def test_one_that_joins_begins_with_the_weights_of_the_others(tmp_path, name):
+    peers = Peers(tmp_path, name, 1500, 2, momentum=0.5)
+    first = [peers.start(0), peers.start(1)]
+    until(lambda: peers.done >= 100, 20, lambda: "no steps")
+    late = peers.start(2)
+    weights = [player.end() for player in (*first, late)]
+    account = peers.account()
+    assert account["finished"]
+    assert account["workers"]["tx2"]["steps"] > 10
+    if name in ("allreduce", "baseline"):
+        for each in weights[1:]:
+            np.testing.assert_array_equal(each, weights[0])
+
+
+@pytest.mark.parametrize(
+    "text", ["baseline", "baseline:sender=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia"]
+)
+def test_a_synchronous_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
+    def train(folder, rounds, skip=0, resume=None):
+        folder.mkdir()
+        peers = Peers(folder, text, 3 * rounds, 3, momentum=0.5, resume=resume)
+        weights = [player.end() for player in peers.all(skip=skip)]
+        assert peers.account()["finished"]
+        return weights
+
+    whole = train(tmp_path / "whole", 9)
+    train(tmp_path / "half", 4)
+    rest = train(tmp_path / "rest", 9, 4, str(tmp_path / "half" / "checkpoint.npz"))
+    for one, other in zip(rest, whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_batches_follow_a_member_that_is_slower(tmp_path):
+    peers = Peers(tmp_path, "dlion", 240, 2, training_samples=10_000)
+    slow, quick = peers.start(0, slowdown=20.0), peers.start(1)
+    slow.end()
+    quick.end()
+    assert peers.account()["finished"]
+    assert slow.batches.batch < quick.batches.batch
+
+
+def test_the_best_hands_its_weights_to_the_others(tmp_path):
+    def sent(knowledge):
+        peers = Peers(tmp_path, "baseline:knowledge=" + knowledge, 660, 3)
+        for player in peers.all():
+            player.end()
+        return sum(each["bytes"] for each in peers.account()["workers"].values())
+
+    # After 100 and 200 of 220 steps the 39 weights go from one to the two others, or to one of them.
+    nobody, worst, everyone = (sent(whom) for whom in ("none", "best-to-worst", "best-to-all"))
+    assert nobody + 2 * 39 * 4 < worst < everyone
