@@ -34,7 +34,7 @@ class Member:
         self._optimiser = optimiser
         self._slowdown = slowdown
         self._epoch = -1
-        self._step_s = None  # type: Any
+        self._busy_s = None  # type: Any
         self._told_bytes = 0
         self.spent = Spent(0, 0.0, 0.0, 0.0)
 
@@ -118,7 +118,7 @@ class Member:
         answer = {"loss": loss, "batch": order["batch"], "seconds": computed - began}
         try:
             self._share_knowledge(order)
-            self._exchange.step(order["step"], order["batch"], optimiser, self._step_s)
+            self._exchange.step(order["step"], order["batch"], optimiser, self._busy_s)
         except Interrupted:
             answer["interrupted"] = True
         self._replica.load()
@@ -147,8 +147,7 @@ class Member:
 
     def _note(self, busy_s, exchange_s, gradient_cpu_s):
         # type: (float, float, float) -> None
-        seconds = busy_s + exchange_s
-        self._step_s = seconds if self._step_s is None else 0.9 * self._step_s + 0.1 * seconds
+        self._busy_s = busy_s if self._busy_s is None else 0.9 * self._busy_s + 0.1 * busy_s
         self.spent = self.spent._replace(
             steps=self.spent.steps + 1,
             busy_s=self.spent.busy_s + busy_s,

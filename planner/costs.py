@@ -116,8 +116,10 @@ def _assemble(
     names = tuple(steps)
     each = list(steps.values())
     first = each[0]
-    share = exchange.traffic(exchange.strategy(strategy), first)
-    up_bytes = round(share.up * first.gradient_bytes) + first.state_bytes
+    found = exchange.strategy(strategy)
+    share = exchange.traffic(found, first)
+    state_bytes = first.state_bytes if exchange.through_server(found) else 0  # peers keep theirs
+    up_bytes = round(share.up * first.gradient_bytes) + state_bytes
     down_bytes = round(share.down * first.parameter_bytes)
     gradient_s, error_gradient = np.array([gradient_at(step, batch) for step in each]).T
     grown = gradient_s / _means(step.gradient_s for step in each)

@@ -42,11 +42,20 @@ def through_server(found: Strategy) -> bool:
     return found.topology.partition(":")[0] == "server"
 
 
+def fits_links(text: str) -> bool:
+    """Whether a strategy sends between peers what each link can take in the time of a step."""
+    any_layer = (Variable("any", (1,), 0, 1),)
+    return registry.sender(strategy(text).sender, any_layer).by_link
+
+
 def traffic(found: Strategy, step: StepProfile) -> Traffic:
-    """What a step of a model exchanges with a parameter server."""
+    """What of a model goes to a parameter server and back in a step; or to one peer, and from it."""
     made = registry.sender(found.sender, variables(step))
     whole = bytes_of(DENSE, made.size, made.size)
-    return Traffic(made.traffic_bytes() / whole, made.answer_bytes() / whole)
+    if through_server(found):
+        return Traffic(made.traffic_bytes() / whole, made.answer_bytes() / whole)
+    share = 1.0 if made.by_link else made.traffic_bytes() / whole
+    return Traffic(share, share)
 
 
 def variables(step: StepProfile) -> tuple[Variable, ...]:

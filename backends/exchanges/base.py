@@ -72,8 +72,9 @@ class Exchange(abc.ABC):
         # type: (int, int, Optimiser, Any) -> None
         """Update the weights with the gradients at hand, and with what peers send.
 
-        batch: samples that the gradients are of; budget_s: what a step takes, and so a transfer may. Raises
-        links.Interrupted where somebody has left; then the weights are as they were, or have this member's own update.
+        batch: samples that the gradients are of; budget_s: what computing them takes, and so a transfer may; its own
+        time left out, which would give it more and more. Raises links.Interrupted where somebody has left; then the
+        weights are as they were, or have this member's own update.
         """
 
     def adopt(self):  # noqa: B027 - most have nothing to do

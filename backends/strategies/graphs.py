@@ -103,6 +103,8 @@ class Pairs(Topology):
     several answers each of them; here what goes both ways is counted from the one who asks.
     """
 
+    answers = True
+
     def sends_to(self, rank, n, step, segment=0):
         # type: (int, int, int, int) -> Tuple[int, ...]
         return (self._asked(rank, n, step),) if n > 1 and rank % 2 == 0 else ()

@@ -60,14 +60,16 @@ _NO_TRANSFER = ("none",)
 #: For a part and its name, and another part: the names it goes with, where not with all, and why with no others.
 FITS = {
     ("topology", "server"): {
-        "merge": (("mean", "rates"), "gradients travel, and a server has no batch of its own to weigh them by"),
+        "batching": (("fixed",), "whoever is free takes the next batch"),
+        "merge": (("mean",), "gradients travel, and a server has no batch of its own to weigh them by"),
+        "optimiser": (("sgd",), "a server adds up what workers have scaled"),
         "knowledge": (_NO_TRANSFER, "every worker takes the server's weights"),
     },
     ("topology", "all"): {
         "merge": (("mean", "weighted", "rates"), "gradients travel, not weights"),
     },
     ("topology", "ring"): {
-        "sender": (_WHOLE, "chunks are summed on their way round, so that nothing may be left out of them"),
+        "sender": (("everything",), "chunks are summed on their way round, and would be rounded or cut there again"),
         "gate": (_IN_STEP, "nobody has the sum before everybody has added to it"),
         "merge": (("mean", "rates"), "gradients travel, and every worker gets one and the same sum of them"),
         "knowledge": (_NO_TRANSFER, "all workers have the same weights"),
@@ -89,7 +91,7 @@ FITS = {
         "knowledge": (_NO_TRANSFER, "weights taken over would break the sums that push-sum conserves"),
     },
     ("topology", "groups"): {
-        "sender": (_WHOLE, "leaders pass on sums and weights, and what is left out of them would count as zero"),
+        "sender": (("everything",), "leaders pass on sums and weights, and what is left out would count as zero"),
         "gate": (_IN_STEP, "a leader waits for its whole group"),
         "knowledge": (_NO_TRANSFER, "all of a group have the same weights"),
     },
@@ -148,7 +150,10 @@ def checked(chosen):
                 )
     if names["topology"] == "groups":
         # What leaders exchange has to go together as if they were alone; by default they gossip.
-        checked(chosen._replace(topology=chosen.topology.partition("between=")[2] or "random"))
+        between = chosen.topology.partition("between=")[2] or "random"
+        if _name("topology", between) == "server":
+            raise ValueError("topology groups does not go between=server: leaders have no server; let them be a ring")
+        checked(chosen._replace(topology=between))
     return chosen
 
 

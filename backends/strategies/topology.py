@@ -28,6 +28,8 @@ class Topology(abc.ABC):
     options = {}  # type: Mapping[str, Callable[[str], Any]]
     #: Parts of the vector that go different ways in a step.
     segments = 1
+    #: Whether whoever is sent to sends as much back in the same step.
+    answers = False
 
     def __init__(self, seed=0):
         # type: (int) -> None

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from backends.base import Optimiser
+from backends.exchanges.base import Local
 from backends.strategies.presets import PRESETS
-from tests.backends.peers import Peers, union
+from tests.backends.fakes import Softmax
+from tests.backends.peers import Peers, shard, union
 from tests.running import until
 
 #: Synchronous and lossless: all gradients of a step reach everyone within it.
@@ -37,6 +40,19 @@ def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, te
     np.testing.assert_allclose(peers.saved().weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
 
 
+def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):
+    optimiser = Optimiser(2.0, 0.5, 0.01)
+    peers = Peers(tmp_path, "allreduce:optimiser=lars", 16, 2, optimiser=optimiser)
+    replica, drawn = Softmax(), [shard(seed) for seed in range(2)]
+    local = Local(replica, with_lars=True)
+    for _ in range(8):
+        together = [np.concatenate(part) for part in zip(*(next(each) for each in drawn), strict=True)]
+        replica.gradient(*together)
+        local.apply(replica.weights, replica.gradients, optimiser)
+    for player in peers.all():
+        np.testing.assert_allclose(player.end(), replica.weights, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", PEERS)
 def test_every_preset_learns(tmp_path, name):
     peers = Peers(tmp_path, name, 90, 3, evaluate_every=45, checkpoint_every=30)
@@ -56,7 +72,9 @@ def test_one_alone_is_plain_sgd(tmp_path, name):
     np.testing.assert_allclose(player.end(), union(10, 1, 0.5), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["baseline", "allreduce", "dlion", "sgp", "crossover", "crossover-hierarchical", "ako"])
+@pytest.mark.parametrize(
+    "name", ["baseline", "allreduce", "dlion", "sgp", "crossover", "crossover-hierarchical", "ako", "ad-psgd"]
+)
 def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, name):
     peers = Peers(tmp_path, name, 1500, 3, evaluate_every=10_000)
     players = peers.all()

@@ -68,8 +68,8 @@ def test_the_parameter_server_does_what_it_does_today():
             Strategy("adaptive:of=top-k,share=0.1", "all", "bounded:staleness=3", "stream", "rates", "none", "lars"),
         ),
         (
-            "crossover-hierarchical:topology=groups:count=3,between=server,merge=mean",
-            Strategy("everything", "groups:count=3,between=server", "synchronous"),
+            "crossover-hierarchical:topology=groups:count=3,between=ring,merge=mean",
+            Strategy("everything", "groups:count=3,between=ring", "synchronous"),
         ),
     ],
 )
@@ -119,7 +119,10 @@ def test_what_cannot_be_read_is_refused_with_the_known_names(text, message):
         ("crossover-hierarchical:sender=gaia", "leaders pass on sums and weights"),
         ("crossover-hierarchical:merge=mean", "topology random does not go with merge mean"),
         ("crossover-hierarchical:topology=groups:between=ring", "topology ring does not go with merge average"),
-        ("parameter-server:merge=weighted", "no batch of its own to weigh them by; it goes with mean, rates"),
+        ("parameter-server:merge=weighted", "no batch of its own to weigh them by; it goes with mean"),
+        ("parameter-server:optimiser=lars", "a server adds up what workers have scaled"),
+        ("parameter-server:batching=dynamic", "whoever is free takes the next batch"),
+        ("baseline:topology=groups:between=server", "leaders have no server"),
         ("parameter-server:knowledge=best-to-worst", "every worker takes the server's weights"),
         ("baseline:merge=rates", "merge rates does not go with batching fixed, because workers are weighed"),
     ],
