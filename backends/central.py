@@ -60,6 +60,11 @@ class Central:
         if momentum:
             self.weights -= self._momentum
 
+    def welcome(self, worker):
+        # type: (str) -> None
+        """A worker comes with weights of its own: what it pulls next is all."""
+        self._changed.forget(worker)
+
     def pull(self, worker):
         # type: (str) -> Message
         """What of the weights has changed since the worker's last pull; may share their memory."""
@@ -75,8 +80,7 @@ class Central:
 
     def forget(self, worker):
         # type: (str) -> None
-        """A lost worker's state ages: leave it out as soon as there is another. Should it come back, it pulls all."""
-        self._changed.forget(worker)
+        """A lost worker's state ages: leave it out as soon as there is another."""
         if len(self._reported) > 1:
             self._reported.pop(worker, None)
 

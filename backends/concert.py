@@ -19,6 +19,7 @@ from backends.work import STOPPED, Emit, Work, diverged
 Arrays = Tuple[np.ndarray, ...]
 #: How long the first epoch waits for members that are still building their models.
 PATIENCE_S = 60.0
+ORPHANED = "no member is left that has the weights"
 
 
 class Concert:
@@ -38,6 +39,7 @@ class Concert:
         self._losses = {}  # type: Dict[str, knowledge.Losses]
         self._arrived = {}  # type: Dict[str, Dict[str, Arrays]]
         self._epoch = 0
+        self._ending = False
         self.layout = None  # type: Optional[Layout]
         self.copy = ()  # type: Arrays
         self.addresses = {}  # type: Dict[str, Any]
@@ -80,9 +82,8 @@ class Concert:
             if layout != self.layout:
                 raise ValueError("its model is not the run's: the arrays have other names or shapes")
             self.addresses[name] = address
-            again = name in self._losses
             self._losses[name] = knowledge.Losses()
-            if self.work.resume is None or again or self._epoch:
+            if self.work.resume is None or self._epoch:
                 self.tickets.join(name)
                 return None
             kept = dict(self._kept.get(name, {}))
@@ -92,8 +93,13 @@ class Concert:
 
     def leave(self, name):
         # type: (str) -> None
-        """One is gone."""
-        self.tickets.leave(name)
+        """One is gone; with the last who has the weights the run is over."""
+        with self._lock:
+            self.tickets.leave(name)
+            if not self.tickets.over:
+                self._arrived.pop(name, None)
+                if self.tickets.orphaned:
+                    self.stop(ORPHANED)
 
     def forget(self, name):
         # type: (str) -> None
@@ -194,6 +200,15 @@ class Concert:
         with self._lock:
             self._arrived[name] = dict(arrays, clock=(np.array([clock], np.int64),))
 
+    def keep_last(self, name, arrays, clock):
+        # type: (str, Dict[str, Arrays], int) -> None
+        """As ``keep``, at a member's end; what came before counts no longer."""
+        with self._lock:
+            if not self._ending:
+                self._arrived.clear()
+            self._ending = True
+            self.keep(name, arrays, clock)
+
     def saved(self, name):
         # type: (str) -> None
         """A member has handed over what it has, as it was asked to."""
@@ -224,7 +239,7 @@ class Concert:
         # type: () -> None
         """Of where the run stands, from what its members handed over at the end; none of one that has diverged."""
         self._saver.join()
-        if self._arrived and (self.tickets.finished or self.reason == STOPPED):
+        if self._ending and (self.tickets.finished or self.reason == STOPPED):
             with self._lock:
                 snapshot = self._snapshot()
             self._saver.now(snapshot, self._model)

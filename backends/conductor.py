@@ -39,7 +39,7 @@ class Conductor(Host):
             keep = office.asks_last(name)
             connection.send({"kind": FINISH, "keep": keep})
             if keep:
-                office.keep(name, self._receive(connection), turn.step)
+                office.keep_last(name, self._receive(connection), turn.step)
         else:
             connection.send(office.order(name, turn))
             _ANSWERS[turn.kind](self, name, peer, connection, turn)

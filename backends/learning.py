@@ -74,6 +74,7 @@ class Learning:
         # type: (str, List[Any]) -> Arrays
         """A worker that keeps such arrays begins; what a resumed run has for it."""
         with self._lock:
+            self.model.welcome(worker)
             self._rounds.join(worker)
             return self._keeping.join(worker, description)
 

@@ -110,7 +110,7 @@ class Links:
         """A connection to a member. Raises WireError."""
         address, port = self._addresses[peer]
         connection = wire.connect(address, port, self._tls, self._limit_s, peer)
-        connection.settimeout(None)  # a slow peer may leave it unread for long: heartbeats tell who is alive
+        connection.wait_for_ever()  # a slow peer may leave it unread for long: heartbeats tell who is alive
         connection.send({"peer": True})
         return connection
 

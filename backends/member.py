@@ -122,7 +122,7 @@ class Member:
         except Interrupted:
             answer["interrupted"] = True
         self._replica.load()
-        self._note(computed - began, time.perf_counter() - computed, gradient_cpu_s)
+        self._note(computed - began, time.perf_counter() - computed, gradient_cpu_s, int("interrupted" not in answer))
         sent, self._told_bytes = self._links.sent_bytes - self._told_bytes, self._links.sent_bytes
         self._connection.send(dict(answer, sent=sent))
 
@@ -145,11 +145,11 @@ class Member:
             for name in order["gives_to"]:
                 self._links.send(name, order["step"], copy, kind="knowledge")
 
-    def _note(self, busy_s, exchange_s, gradient_cpu_s):
-        # type: (float, float, float) -> None
+    def _note(self, busy_s, exchange_s, gradient_cpu_s, steps):
+        # type: (float, float, float, int) -> None
         self._busy_s = busy_s if self._busy_s is None else 0.9 * self._busy_s + 0.1 * busy_s
         self.spent = self.spent._replace(
-            steps=self.spent.steps + 1,
+            steps=self.spent.steps + steps,
             busy_s=self.spent.busy_s + busy_s,
             exchange_s=self.spent.exchange_s + exchange_s,
             gradient_cpu_s=self.spent.gradient_cpu_s + gradient_cpu_s,

@@ -86,6 +86,12 @@ class Turns:
             self.lock.notify_all()
 
     @property
+    def orphaned(self):
+        # type: () -> bool
+        """Whether steps have been made, and nobody is left who has them."""
+        return bool(self._epoch and self._made and not set(self._clocks) - self._fresh)
+
+    @property
     def call(self):
         # type: () -> int
         """The epoch that there is, or must be next: who waits in an earlier one waits in vain."""

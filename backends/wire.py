@@ -141,6 +141,13 @@ class Connection:
         """Seconds of silence after which send and receive give up; None waits for ever."""
         self._sock.settimeout(timeout_s)
 
+    def wait_for_ever(self):
+        # type: () -> None
+        """Let the peer leave what is sent unread for as long as it likes; others must tell whether it is alive."""
+        self._sock.settimeout(None)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
+
     def abort(self):
         # type: () -> None
         """End the connection under a thread that is blocked in it."""

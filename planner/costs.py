@@ -157,6 +157,7 @@ def _assemble(
         left_out=left_out,
         strategy=strategy,
         notes=(
+            *exchange.notes(found, first),
             *_batch_notes(steps, batch),
             *network.faster_than_measured(profile, rates),
             *_link_notes(names, pairs[0] + pairs[1]),

@@ -48,6 +48,11 @@ def fits_links(text: str) -> bool:
     return registry.sender(strategy(text).sender, any_layer).by_link
 
 
+def deals_by_speed(text: str) -> bool:
+    """Whether a strategy's members get batches that all of them compute in the same time."""
+    return strategy(text).batching == "dynamic"
+
+
 def traffic(found: Strategy, step: StepProfile) -> Traffic:
     """What of a model goes to a parameter server and back in a step; or to one peer, and from it."""
     made = registry.sender(found.sender, variables(step))
@@ -56,6 +61,13 @@ def traffic(found: Strategy, step: StepProfile) -> Traffic:
         return Traffic(made.traffic_bytes() / whole, made.answer_bytes() / whole)
     share = 1.0 if made.by_link else made.traffic_bytes() / whole
     return Traffic(share, share)
+
+
+def notes(found: Strategy, step: StepProfile) -> list[str]:
+    """What the operator must know of the bytes."""
+    if step.layers or presets.PRESETS[DEFAULT].sender == found.sender:
+        return []
+    return ["the profile does not tell the model's layers, which what is sent depends on; profile again with --fresh"]
 
 
 def variables(step: StepProfile) -> tuple[Variable, ...]:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from planner.clusters import Candidates, ClusterConfig, enumerate_clusters
+from planner import exchange
+from planner.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
 from planner.costs import Costs, costs
 from planner.cycles import BOTTLENECKS
 from planner.errors import PlanError
@@ -148,6 +149,8 @@ def recommend(
         raise PlanError(f"--server {server}: {known.left_out[server]}; choose another or profile it again")
     excluded = [name for name in exclude if name not in known.left_out]
     candidates = enumerate_clusters(known.names, known.reachable(), include, excluded, server)
+    if not exchange.through_server(exchange.strategy(strategy)):
+        candidates = conducted(candidates, known.reachable())
     if exponents(weights)[1]:
         _check_watts(known, candidates)
     extra_w = base_watts + (_idle_of_left_out(profile, known) if count_idle else 0.0)

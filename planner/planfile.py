@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     changed; network_bytes: of the run; shares: of the workers' time, by what it goes to; besides_w: watts in the
     prediction that are not the workers' (``--base-watts``, ``--count-idle``); energy_uncertainty: half of the
     95 % interval of the energy, as a share, None where no spread is known; strategy: how the workers exchange what
-    they learn.
+    they learn; predicted_strategy: that of the prediction, where it is another.
     """
 
     schema: int
@@ -61,6 +61,7 @@ class Plan(NamedTuple):
     besides_w: float = 0.0
     energy_uncertainty: float | None = None
     strategy: str = DEFAULT
+    predicted_strategy: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,6 +81,13 @@ class Plan(NamedTuple):
             interval=(),
             network_bytes=self.network_bytes * steps / self.steps,
         )
+
+    def with_strategy(self, strategy: str | None) -> "Plan":
+        """The same cluster with another strategy, if one is given; what was predicted stays that of the plan's own."""
+        if strategy in (None, self.strategy):
+            return self
+        assert strategy is not None
+        return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())
 
 
 def load_plan(path: Path) -> Plan:

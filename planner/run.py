@@ -60,7 +60,7 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     if not options.data:
         raise PlanError("no data: name a directory with --data")
     dataset = training.load_dataset(options.data)
-    plan = _plan(request, options, dataset, before, view)
+    plan = _plan(request, options, dataset, before, view).with_strategy(options.strategy)
     _check_fit(plan, dataset)
     _check_checkpoint(plan, before)
     view.on_plan(plan)

@@ -123,6 +123,11 @@ class Player(threading.Thread):
         self.pulse.close()
         self.connection.abort()
 
+    def freeze(self) -> None:
+        """Neither works nor says so, as a stopped process does: its connections stay."""
+        self.pulse.close()
+        self.exchange.step = lambda *_: threading.Event().wait()
+
     def end(self) -> np.ndarray:
         """Its weights when the run is over."""
         self.join(LIMIT_S)

@@ -40,7 +40,7 @@ def test_a_worker_pulls_what_has_changed_since_it_last_did(central):
     central.update([sparse(np.ones(3, np.float32), np.array([1]))], 0.0)
     assert central.pull("a").kind == "dense"  # its only layer
     assert central.pull("a").arrays[1].size == 0
-    central.forget("a")
+    central.welcome("a")
     assert central.pull("a").kind == "dense"
 
 

@@ -140,3 +140,37 @@ def test_the_best_hands_its_weights_to_the_others(tmp_path):
     # After 100 and 200 of 220 steps the 39 weights go from one to the two others, or to one of them.
     nobody, worst, everyone = (sent(whom) for whom in ("none", "best-to-worst", "best-to-all"))
     assert nobody + 2 * 39 * 4 < worst < everyone
+
+
+def test_with_the_last_who_has_the_weights_the_run_is_over(tmp_path):
+    peers = Peers(tmp_path, "allreduce", 10_000, 1, checkpoint_every=20)
+    (only,) = peers.all()
+    until(lambda: any("checkpoint" in event for event in peers.events), 20, lambda: "no checkpoint")
+    only.cut()
+    account = peers.account()
+    assert not account["finished"]
+    assert account["reason"] == "no member is left that has the weights"
+    assert 0 < peers.saved().meta["step"] < 10_000
+
+
+def test_a_run_that_is_stopped_can_be_gone_on_with(tmp_path):
+    peers = Peers(tmp_path, "baseline", 100_000, 3)
+    players = peers.all()
+    until(lambda: peers.done >= 30, 20, lambda: "no steps")
+    peers.stopping.set()
+    for player in players:
+        player.end()
+    account = peers.account()
+    assert account["reason"] == "stopped"
+    assert peers.saved().meta["step"] == account["done"]
+
+
+def test_a_member_that_is_frozen_is_left_behind(tmp_path):
+    peers = Peers(tmp_path, "allreduce", 1500, 3, heartbeat_s=1.0, evaluate_every=10_000)
+    players = peers.all()
+    until(lambda: peers.done >= 60, 20, lambda: "no steps")
+    players[1].freeze()
+    for player in (players[0], players[2]):
+        player.end()
+    assert peers.account()["finished"]
+    assert any("silent" in event for event in peers.events)

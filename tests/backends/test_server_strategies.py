@@ -158,3 +158,17 @@ def test_layers_that_stay_cost_nothing_either_way(tmp_path):
     # One of two layers goes, the one of 3 elements of 39: what is left are heads.
     dropped, everything = cost("layer-drop:ratio=0.5"), cost("everything")
     assert dropped < everything
+
+
+def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed(tmp_path):
+    running = Running(plain(tmp_path, 100))
+    first, other = Puppet(running, "nano"), Puppet(running, "pc")
+    first.take()
+    again = Puppet(running, "nano")
+    running.await_event("replaced")
+    again.replica.weights[:] = 99
+    again.take()
+    other.take()
+    np.testing.assert_array_equal(again.replica.weights, other.replica.weights)
+    running.stopping.set()
+    running.account()

@@ -105,6 +105,8 @@ def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path
     assert command.ended(60) == 0, command.errors
     result = json.loads(command.output)
     assert result["steps_made"] >= 200
+    assert result["strategy"] == strategy
+    assert f"predicted for parameter-server, trained with {strategy}" in result["notes"]
     (first,) = run_folders(pair)
     assert saved_step(first) == 200
     command = run(pair, *training("--resume", str(first), "--steps", "240", "--json"))

@@ -5,8 +5,9 @@ import pytest
 
 from backends.strategies.presets import PRESETS
 from planner import cycles, peering
-from planner.clusters import Candidates
+from planner.clusters import Candidates, conducted
 from planner.costs import Costs, costs
+from planner.errors import PlanError
 from planner.plan import recommend
 from planner.predict import predict
 from tests.planner import profiles
@@ -47,6 +48,11 @@ def test_synchronous_steps_are_the_slowest_gradient_and_the_exchange(strategy: s
     )
 
 
+def test_batches_dealt_by_speed_end_at_the_same_time() -> None:
+    computed_s = 4 / (3 / 0.1 + 1 / 0.5) + 0.002
+    assert cycle_s("baseline:batching=dynamic", slow_s=0.5) == pytest.approx(np.full(4, computed_s + 0.24), rel=0.01)
+
+
 def test_without_waiting_everyone_sends_while_it_computes() -> None:
     free = "baseline:gate=asynchronous"
     assert cycle_s(free) == pytest.approx(np.full(4, 0.24), rel=0.01)
@@ -66,11 +72,13 @@ def test_every_preset_is_ranked_with_what_it_sends(name: str) -> None:
     together = Candidates(np.array([15, 15]), np.array([0, 2]))
     told = predict(found, together, 1000)
     assert np.isfinite(told.time_s).all() and (told.time_s > 0).all()
-    assert told.time_s[0] == told.time_s[1]  # whoever conducts
+    assert told.time_s[0] == told.time_s[1]
     sent = peering.loads(PRESETS[name].topology, 4).sent
     assert told.network_bytes[0] <= 1000 * sent.max() * found.up_bytes * 1.001
     devices = {device: profiles.device() for device in "ab"}
-    assert len(recommend(profiles.profile(devices), {"time": 1.0}, strategy=name)) == 4
+    ranked = recommend(profiles.profile(devices), {"time": 1.0}, strategy=name)
+    assert sorted(ranked.row(place).config.workers for place in (1, 2, 3)) == [("a",), ("a", "b"), ("b",)]
+    assert len(ranked) == 3  # whoever conducts
 
 
 @pytest.mark.parametrize(("topology", "sent"), [("all", 3.0), ("ring", 1.5), ("random", 1.0), ("exponential", 1.0)])
@@ -82,3 +90,12 @@ def test_one_alone_sends_nothing() -> None:
     alone = cycles.solve(four("baseline"), Candidates(np.array([1]), np.array([0])))
     assert alone.cycle_s[0, 0] == pytest.approx(0.11)
     assert alone.network_bytes.sum() == 0.0
+
+
+def test_devices_that_do_not_reach_one_another_are_no_peers() -> None:
+    reachable = np.ones((3, 3), dtype=bool)
+    reachable[0, 2] = False
+    kept = conducted(Candidates(np.array([1, 3, 5, 6, 7, 7]), np.array([0, 0, 0, 1, 0, 1])), reachable)
+    assert kept.masks.tolist() == [1, 3, 6]
+    with pytest.raises(PlanError, match="all reach one another"):
+        conducted(Candidates(np.array([5, 7]), np.array([0, 0])), reachable)
