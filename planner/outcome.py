@@ -99,7 +99,8 @@ def result(
     The training time is the wall time from the word to begin until the last update, less what evaluations on
     the way cost the cluster: the evaluating worker's seconds, times its share of the steps where nobody waits for it.
     The power is the workers', and ``besides_w`` as planned. A run that was resumed is compared with a prediction of
-    the steps that it made itself. energy_uncertainty: half the 95 % interval of the energy, as a share, null where unknown.
+    the steps that it made itself. energy_uncertainty: half the 95 % interval of the energy, as a share, null where
+    unknown.
     """
     made = sum(part.steps for part in parts.values())
     predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
