@@ -40,6 +40,7 @@ class Concert:
         self._arrived = {}  # type: Dict[str, Dict[str, Arrays]]
         self._epoch = 0
         self._ending = False
+        self._digests = {}  # type: Dict[str, str]
         self.layout = None  # type: Optional[Layout]
         self.copy = ()  # type: Arrays
         self.addresses = {}  # type: Dict[str, Any]
@@ -63,16 +64,15 @@ class Concert:
                 self._kept.setdefault(name, {})[label] = arrays
             self._pacing.restore(self._kept.get("", {}))
         patience_s = PATIENCE_S if work.members > 1 else 0.0
-        return Turns(
-            work.steps, work.gate, work.members, patience_s, done, evaluated, work.evaluate_every, work.checkpoint_every
-        )
+        every = work.evaluate_every, work.checkpoint_every
+        return Turns(work.steps, work.gate, work.members, patience_s, done, evaluated, *every, host=work.host)
 
     # -- who is there ------------------------------------------------------------------------------
 
     def join(self, name, layout, address):
         # type: (str, Layout, List[Any]) -> Optional[Dict[str, Arrays]]
-        """One comes; what it is to go on from, where a resumed run has that: weights, velocity and state as "own", and
-        what else it had by name.
+        """One comes; what it is to go on from, where a resumed run has that: weights and velocity as "own", (state,) as
+        "state", and what else it had by name.
 
         Raises ValueError where its model is another.
         """
@@ -89,7 +89,7 @@ class Concert:
             kept = dict(self._kept.get(name, {}))
             clock = int(kept.pop("clock")[0][0]) if "clock" in kept else self.tickets.done // self.work.members
             self.tickets.join(name, clock)
-            return dict({"own": self.copy}, **kept)
+            return dict({"own": self.copy[:2], "state": self.copy[2:]}, **kept)
 
     def leave(self, name):
         # type: (str) -> None
@@ -194,27 +194,36 @@ class Concert:
         """Whether a member that is told to finish hands over what it has."""
         return self.work.checkpoint_path is not None
 
+    def wants(self, name, digest, last=False):
+        # type: (str, str, bool) -> bool
+        """Whether a member is to hand over its weights: not where another's with the same digest are here or coming.
+
+        last: at its end; then what came before counts no longer.
+        """
+        with self._lock:
+            if last and not self._ending:
+                self._arrived.clear()
+                self._ending = True
+            known = {each for other, each in self._digests.items() if other != name and other in self._arrived}
+            self._digests[name] = digest
+            self._arrived[name] = {}
+            return digest not in known
+
     def keep(self, name, arrays, clock):
         # type: (str, Dict[str, Arrays], int) -> None
-        """All that a member has: weights and velocity (parameters,) and state (state,) as "own", the rest by name."""
+        """What a member has: weights and velocity (parameters,) as "own", if it was to hand them over, (state,) as
+        "state", and the rest by name."""
         with self._lock:
             self._arrived[name] = dict(arrays, clock=(np.array([clock], np.int64),))
-
-    def keep_last(self, name, arrays, clock):
-        # type: (str, Dict[str, Arrays], int) -> None
-        """As ``keep``, at a member's end; what came before counts no longer."""
-        with self._lock:
-            if not self._ending:
-                self._arrived.clear()
-            self._ending = True
-            self.keep(name, arrays, clock)
 
     def saved(self, name):
         # type: (str) -> None
         """A member has handed over what it has, as it was asked to."""
-        if self.tickets.saved(name):
-            with self._lock:
-                self._saver.behind(self._snapshot, self._model)
+        with self._lock:
+            if self.tickets.saved(name):
+                if self._handed_over:
+                    self._saver.behind(self._snapshot, self._model)
+                self._arrived = {}
 
     @property
     def _model(self):
@@ -222,24 +231,32 @@ class Concert:
         assert self.layout is not None, "who has handed over something has joined"
         return self.layout
 
+    @property
+    def _handed_over(self):
+        # type: () -> bool
+        return any("own" in each for each in self._arrived.values())
+
     def _snapshot(self):
         # type: () -> checkpoint.Checkpoint
         """Means over the members, beside what is each one's own; weights that all have alike are kept once."""
-        each = [arrays["own"] for _, arrays in sorted(self._arrived.items())]
-        alike = all(np.array_equal(one[0], each[0][0]) and np.array_equal(one[1], each[0][1]) for one in each)
-        means = each[0][:2] if alike else tuple(np.mean([one[i] for one in each], axis=0) for i in range(2))
+        arrived, digests = sorted(self._arrived.items()), self._digests
+        own = {digests[name]: each["own"] for name, each in arrived if "own" in each}
+        each = [own[digests[name]] for name, _ in arrived if digests[name] in own]
+        mean = each[0] if len(own) == 1 else [np.mean(part, axis=0, dtype=np.float32) for part in zip(*each)]
+        states = [each["state"][0] for _, each in arrived if "state" in each]
         kept = {"/" + label: arrays for label, arrays in self._pacing.state().items()}
-        for name, arrays in self._arrived.items():
-            kept.update({name + "/" + label: a for label, a in arrays.items() if label != "own" or not alike})
+        for name, arrays in arrived:
+            kept.update({name + "/" + label: a for label, a in arrays.items() if label not in ("own", "state")})
+            if len(own) > 1 and digests[name] in own:
+                kept[name + "/own"] = own[digests[name]]
         meta = dict(self.work.description, step=self.tickets.done, evaluations=self._earlier + self.evaluations)
-        state = np.mean([one[2] for one in each], axis=0, dtype=np.float32)
-        return checkpoint.Checkpoint(means[0], means[1], state, meta, kept)
+        return checkpoint.Checkpoint(mean[0], mean[1], np.mean(states, axis=0, dtype=np.float32), meta, kept)
 
     def last_checkpoint(self):
         # type: () -> None
         """Of where the run stands, from what its members handed over at the end; none of one that has diverged."""
         self._saver.join()
-        if self._ending and (self.tickets.finished or self.reason == STOPPED):
+        if self._ending and self._handed_over and (self.tickets.finished or self.reason == STOPPED):
             with self._lock:
                 snapshot = self._snapshot()
             self._saver.now(snapshot, self._model)

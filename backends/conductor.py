@@ -39,7 +39,7 @@ class Conductor(Host):
             keep = office.asks_last(name)
             connection.send({"kind": FINISH, "keep": keep})
             if keep:
-                office.keep_last(name, self._receive(connection), turn.step)
+                self._keep(name, connection, turn, last=True)
         else:
             connection.send(office.order(name, turn))
             _ANSWERS[turn.kind](self, name, peer, connection, turn)
@@ -64,13 +64,23 @@ class Conductor(Host):
 
     def _given(self, name, peer, connection, turn):
         # type: (str, Peer, wire.Connection, Turn) -> None
-        self.office.copy = self._receive(connection)["own"]
+        connection.receive()
+        connection.send({"own": True})
+        given = self._receive(connection)
+        self.office.copy = given["own"] + given["state"]
         self.office.tickets.gave()
 
     def _saved(self, name, peer, connection, turn):
         # type: (str, Peer, wire.Connection, Turn) -> None
-        self.office.keep(name, self._receive(connection), turn.step)
+        self._keep(name, connection, turn)
         self.office.saved(name)
+
+    def _keep(self, name, connection, turn, last=False):
+        # type: (str, wire.Connection, Turn, bool) -> None
+        """Ask for what a member has, but for weights that another has already handed over."""
+        digest = str(connection.receive().meta.get("digest"))
+        connection.send({"own": self.office.wants(name, digest, last)})
+        self.office.keep(name, self._receive(connection), turn.step)
 
     def _receive(self, connection):
         # type: (wire.Connection) -> Dict[str, Arrays]
@@ -83,8 +93,9 @@ class Conductor(Host):
             return wire.as_bytes(flat(found[0]))
 
         connection.receive(payload)
-        parameters, own = self.office.layout.parameters, found[0].get("own", ())
-        if [array.shape for array in own] != [(parameters,), (parameters,), (self.office.layout.state,)]:
+        parameters, state = self.office.layout.parameters, self.office.layout.state
+        shapes = [array.shape for array in found[0].get("own", ()) + found[0].get("state", ())]
+        if shapes not in ([(state,)], [(parameters,), (parameters,), (state,)]):
             raise wire.WireError("%s handed over weights of another model" % connection.peer)
         return found[0]
 

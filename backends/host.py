@@ -13,6 +13,8 @@ from backends.work import STOPPED, Emit, Work
 
 TICK_S = 0.5
 DEPARTURE_S = 2.0
+#: How long members may take to hand over what they keep, as long as their hearts beat.
+HAND_OVER_S = 40.0
 
 
 class Host(abc.ABC):
@@ -79,8 +81,9 @@ class Host(abc.ABC):
     def _await_departures(self):
         # type: () -> None
         keeping = any(self.office.asks_last(name) for name in list(self.peers))
-        deadline = time.monotonic() + (max(DEPARTURE_S, self.work.heartbeat_s) if keeping else DEPARTURE_S)
+        deadline = time.monotonic() + (HAND_OVER_S if keeping else DEPARTURE_S)
         while time.monotonic() < deadline and any(peer.connection for peer in list(self.peers.values())):
+            self._cut_silent()
             time.sleep(0.01)
 
     def _beat(self, name):

@@ -3,11 +3,11 @@
 import collections
 import socket
 import threading
-import time
-from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from backends import wire
 from backends.door import Door
+from backends.outbox import Outbox
 from backends.strategies.message import Message, buffers
 
 #: How many bytes of one peer's messages may wait here, in sizes of the model, before its connection is left unread.
@@ -43,7 +43,7 @@ class Links:
         self._tls = wire.context(identity, server_side=False)
         self._changed = threading.Condition()
         self._addresses = {}  # type: Dict[str, Tuple[str, int]]
-        self._outboxes = {}  # type: Dict[str, _Outbox]
+        self._outboxes = {}  # type: Dict[str, Outbox]
         self._parcels = []  # type: List[Parcel]
         self._waiting_bytes = collections.Counter()  # type: Dict[str, int]
         self._incoming = []  # type: List[wire.Connection]
@@ -99,10 +99,10 @@ class Links:
         return self._outbox(peer).rate
 
     def _outbox(self, peer):
-        # type: (str) -> _Outbox
+        # type: (str) -> Outbox
         with self._changed:
             if peer not in self._outboxes:
-                self._outboxes[peer] = _Outbox(self, peer)
+                self._outboxes[peer] = Outbox(lambda peer=peer: self.connect(peer), self.gone_out)
             return self._outboxes[peer]
 
     def connect(self, peer):
@@ -217,86 +217,3 @@ class Links:
         for connection in list(self._incoming):
             connection.abort()
         self._door.close()
-
-
-class _Outbox:
-    """What goes to one peer, in a thread of its own that connects when there is something."""
-
-    def __init__(self, links, peer):
-        # type: (Links, str) -> None
-        self._links = links
-        self._peer = peer
-        self._queue = collections.deque()  # type: Deque[Tuple[Dict[str, Any], Message]]
-        self._ready = threading.Condition()
-        self._sending = False
-        self._closed = False
-        self._connection = None  # type: Optional[wire.Connection]
-        self.step = -1
-        self.rate = None  # type: Optional[float]
-        threading.Thread(target=self._run, daemon=True).start()
-
-    @property
-    def waiting(self):
-        # type: () -> bool
-        return bool(self._queue)
-
-    @property
-    def idle(self):
-        # type: () -> bool
-        return not self._queue and not self._sending
-
-    def put(self, step, meta, message):
-        # type: (int, Dict[str, Any], Message) -> None
-        with self._ready:
-            self.step = step
-            self._queue.append((meta, message))
-            self._ready.notify_all()
-
-    def clear(self):
-        # type: () -> None
-        with self._ready:
-            self._queue.clear()
-
-    def close(self):
-        # type: () -> None
-        with self._ready:
-            self._closed = True
-            self._queue.clear()
-            self._ready.notify_all()
-        if self._connection is not None:
-            self._connection.abort()
-
-    def _run(self):
-        # type: () -> None
-        while True:
-            with self._ready:
-                self._sending = False
-                self._ready.wait_for(lambda: self._queue or self._closed)
-                if self._closed:
-                    return
-                meta, message = self._queue.popleft()
-                self._sending = True
-            self._send(meta, message)
-
-    def _send(self, meta, message):
-        # type: (Dict[str, Any], Message) -> None
-        count = 0
-        try:
-            if self._connection is None:
-                self._connection = self._links.connect(self._peer)
-            began = time.perf_counter()
-            self._connection.send(meta, wire.as_bytes(message.arrays))
-            count, self._connection.sent_bytes = self._connection.sent_bytes, 0
-            self._note(count / max(1e-6, time.perf_counter() - began))
-        except (wire.WireError, KeyError):
-            # It is gone, which the conductor notices, or comes back: then it is connected to anew.
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
-        with self._ready:
-            self._sending = False
-        self._links.gone_out(count)
-
-    def _note(self, rate):
-        # type: (float) -> None
-        self.rate = rate if self.rate is None else 0.8 * self.rate + 0.2 * rate

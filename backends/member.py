@@ -1,5 +1,6 @@
 """A member of a run of peers: takes turns at the conductor's, and exchanges what it learns with the others."""
 
+import hashlib
 import time
 from typing import Any, Dict, Tuple
 
@@ -68,17 +69,18 @@ class Member:
         self._connection.receive(payload)
         kept = found[0]
         if "own" in kept:
-            self._own()[0][:], self._own()[1][:], self._own()[2][:] = kept.pop("own")
+            for mine, given in zip(self._own() + (replica.state,), kept.pop("own") + kept.pop("state")):
+                mine[:] = given
             self._adopt()
             self._exchange.restore(kept)
 
     def _own(self):
         # type: () -> Arrays
-        return self._replica.weights, self._local.velocity, self._replica.state
+        return self._replica.weights, self._local.velocity
 
     def _copy_of(self, meta):
         # type: (Dict[str, Any]) -> Any
-        return wire.as_bytes(self._own()) if meta["kind"] == TAKE else ()
+        return wire.as_bytes(self._own() + (self._replica.state,)) if meta["kind"] == TAKE else ()
 
     def _adopt(self):
         # type: () -> None
@@ -102,7 +104,14 @@ class Member:
 
     def _hand_over(self):
         # type: () -> None
-        kept = dict(self._exchange.state(), own=self._own())
+        """Weights and all else, if nobody else has handed over the same weights."""
+        digest = hashlib.sha256()
+        for array in self._own():
+            digest.update(array)
+        self._connection.send({"digest": digest.hexdigest()})
+        kept = dict(self._exchange.state(), state=(self._replica.state,))
+        if self._connection.receive().meta["own"]:
+            kept["own"] = self._own()
         self._connection.send({"kept": labels(kept)}, wire.as_bytes(flat(kept)))
 
     def _step(self, order):

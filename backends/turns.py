@@ -10,6 +10,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
+from backends.course import Course
 from backends.strategies.gates import Gate
 from backends.tickets import EVALUATE, FINISH, STEP
 
@@ -30,18 +31,20 @@ class Turns:
     """Hands out ``total`` steps of all members together; rounds of members who wait for one another are made whole.
 
     ``expected``: how many members the first epoch waits for, no longer than ``patience_s`` after the first has come.
-    ``done``, ``evaluated``: where a resumed run goes on. Thread-safe.
+    ``done``, ``evaluated``: where a resumed run goes on. ``host``: the member beside the conductor, whose weights cost
+    no link anything, and who is therefore saved first. Thread-safe.
     """
 
-    def __init__(self, total, gate, expected=1, patience_s=0.0, done=0, evaluated=0, evaluate_every=0, save_every=0):
-        # type: (int, Gate, int, float, int, int, int, int) -> None
-        self.total = total
+    def __init__(
+        self, total, gate, expected=1, patience_s=0.0, done=0, evaluated=0, evaluate_every=0, save_every=0, host=""
+    ):
+        # type: (int, Gate, int, float, int, int, int, int, str) -> None
+        self._course = Course(total, done, evaluated, evaluate_every, save_every)
         self._gate = gate
         self._expected = expected
         self._patience_s = patience_s
-        self._evaluate_every, self._save_every = evaluate_every, save_every
+        self._host = host
         self.lock = threading.Condition()
-        self._made, self._evaluated = done, evaluated
         self._epoch, self._members = 0, ()  # type: int, Tuple[str, ...]
         self._clocks = {}  # type: Dict[str, int]
         self._goal = math.inf
@@ -89,7 +92,7 @@ class Turns:
     def orphaned(self):
         # type: () -> bool
         """Whether steps have been made, and nobody is left who has them."""
-        return bool(self._epoch and self._made and not set(self._clocks) - self._fresh)
+        return bool(self._epoch and self._course.made and not set(self._clocks) - self._fresh)
 
     @property
     def call(self):
@@ -119,7 +122,7 @@ class Turns:
                 self._meet()
             elif self._broken or name not in self._members or not self._is_waited_for(name):
                 return None
-        if name in self._unsaved:
+        if name in self._unsaved and (name == self._host or self._host not in self._unsaved):
             return SAVE
         if self._donor == name:
             return GIVE
@@ -127,7 +130,7 @@ class Turns:
             return TAKE if self._donor is None else None
         if self._unsaved:
             return None
-        if self._evaluating is None and self._due():
+        if self._evaluating is None and self._course.evaluation_due(self._trained):
             self._evaluating = name
             return EVALUATE
         return STEP if self._may_begin(name) else None
@@ -183,12 +186,13 @@ class Turns:
         # type: () -> None
         clocks = [self._clocks[name] for name in self._members]
         if self._waits:
-            self._goal = int(math.ceil((self.total - self._made + sum(clocks)) / len(clocks)))
+            self._goal = int(math.ceil((self._course.total - self._course.made + sum(clocks)) / len(clocks)))
 
     def _may_begin(self, name):
         # type: (str) -> bool
         others = [self._clocks[other] for other in self._members if other != name]
-        left = self._clocks[name] < self._goal if self._waits else self._made + len(self._at_work) < self.total
+        at_most = self._course.total - len(self._at_work)
+        left = self._clocks[name] < self._goal if self._waits else self._course.made < at_most
         if left and self._gate.may_begin(self._clocks[name], others):
             self._at_work.add(name)
             return True
@@ -203,10 +207,7 @@ class Turns:
             self._at_work.discard(name)
             if name in self._clocks:
                 self._clocks[name] += 1
-            before, self._made = self.done, self._made + 1
-            every = self._save_every
-            if every and self.done // every > before // every and self.done < self.total:
-                self._save_due = True
+            self._save_due |= self._course.step()
             self.lock.notify_all()
 
     def abandon(self, name):
@@ -242,7 +243,7 @@ class Turns:
         # type: (int) -> None
         """An evaluation of the weights after so many steps has come."""
         with self.lock:
-            self._evaluated, self._evaluating = step, None
+            self._course.evaluated, self._evaluating = step, None
             self.lock.notify_all()
 
     def stop(self):
@@ -269,14 +270,14 @@ class Turns:
     @property
     def done(self):
         # type: () -> int
-        """Steps made, of ``total``."""
-        return min(self._made, self.total)
+        """Steps made, of those asked for."""
+        return self._course.done
 
     @property
     def finished(self):
         # type: () -> bool
         """All steps and the last evaluation are done."""
-        return self._trained and self._evaluated == self.total
+        return self._trained and not self._course.evaluation_due(True)
 
     @property
     def over(self):
@@ -287,14 +288,7 @@ class Turns:
     @property
     def _trained(self):
         # type: () -> bool
-        return self._made >= self.total and not self._at_work
-
-    def _due(self):
-        # type: () -> bool
-        if self._trained:
-            return self._evaluated != self.total
-        every = self._evaluate_every
-        return bool(every and self.done // every > self._evaluated // every and self.done < self.total)
+        return self._course.made >= self._course.total and not self._at_work
 
     def clocks(self):
         # type: () -> Dict[str, int]

@@ -19,7 +19,7 @@ class Work(NamedTuple):
     ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on.
 
     Of runs of peers: how they exchange what they learn, how many ``members`` are expected, samples of a usual step and
-    of all training data, and the seed of what they draw together.
+    of all training data, the seed of what they draw together, and which of them is on the conductor's ``host``.
     """
 
     steps: int
@@ -37,6 +37,7 @@ class Work(NamedTuple):
     batch: int = 1
     training_samples: int = 1
     seed: int = 0
+    host: str = ""
 
     def order(self, ticket):
         # type: (Ticket) -> Dict[str, Any]

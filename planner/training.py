@@ -187,6 +187,7 @@ def work(
         "batch": plan.batch,
         "training_samples": len(dataset.train_labels),
         "seed": options.seed,
+        "host": plan.server,
         "description": {
             "model": plan.model,
             "framework": plan.framework,

@@ -175,3 +175,16 @@ def test_a_member_that_is_frozen_is_left_behind(tmp_path):
         player.end()
     assert peers.account()["finished"]
     assert any("silent" in event for event in peers.events)
+
+
+def test_weights_that_all_have_alike_are_handed_over_and_kept_once(tmp_path):
+    def kept(text):
+        peers = Peers(tmp_path, text, 60, 3, checkpoint_every=20, host="pc")
+        for player in peers.all():
+            player.end()
+        assert peers.account()["finished"]
+        assert len([event for event in peers.events if "checkpoint" in event]) == 3
+        return {label for label in peers.saved().kept if label.endswith("own")}
+
+    assert kept("allreduce") == set()
+    assert kept("crossover") == {"nano/own", "pc/own", "tx2/own"}
