@@ -183,7 +183,8 @@ def test_weights_that_all_have_alike_are_handed_over_and_kept_once(tmp_path):
         for player in peers.all():
             player.end()
         assert peers.account()["finished"]
-        assert len([event for event in peers.events if "checkpoint" in event]) == 3
+        # One that is due while another is being written is left out.
+        assert len([event for event in peers.events if "checkpoint" in event]) >= 2
         return {label for label in peers.saved().kept if label.endswith("own")}
 
     assert kept("allreduce") == set()
