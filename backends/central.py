@@ -1,13 +1,15 @@
 """The server's copy of the model: what updates change, what evaluations and checkpoints see."""
 
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Sequence
 
 import numpy as np
 
 from backends import optimise, wire
-from backends.checkpoint import Checkpoint
+from backends.checkpoint import Arrays, Checkpoint
 from backends.layout import Layout
+from backends.strategies.layerdrop import Changed
+from backends.strategies.message import DENSE, Message, add, dense, sound
 
 
 class Central:
@@ -22,23 +24,51 @@ class Central:
         self.weights = weights
         self._momentum = momentum
         self._initial = initial
+        self._changed = Changed(layout.variables)
         self._reported = {}  # type: Dict[str, np.ndarray]
         self._updates = 0
         self._update_s = 0.0
 
-    def update(self, gradients, momentum):
-        # type: (np.ndarray, float) -> bool
-        """One step of SGD; gradients: (parameters,) float32, scaled (see base.Optimiser).
-
-        False, and nothing changes, where they are not all finite.
-        """
+    def accepts(self, gradient):
+        # type: (Message) -> bool
+        """Whether a gradient is finite. Raises ValueError for one that is of another model."""
         began = time.perf_counter()
-        if not optimise.finite(gradients):
-            return False
-        optimise.apply(self.weights, self._momentum, gradients, momentum)
+        finite = sound(gradient)
         self._update_s += time.perf_counter() - began
-        self._updates += 1
-        return True
+        return finite
+
+    def update(self, gradients, momentum):
+        # type: (Sequence[Message], float) -> None
+        """One step of SGD with the mean of gradients that were accepted, scaled (see base.Optimiser)."""
+        began = time.perf_counter()
+        self._apply(gradients, momentum)
+        for change in [dense(self._momentum)] if momentum else gradients:
+            self._changed.note(change)
+        self._update_s += time.perf_counter() - began
+        self._updates += len(gradients)
+
+    def _apply(self, gradients, momentum):
+        # type: (Sequence[Message], float) -> None
+        if len(gradients) == 1 and gradients[0].kind == DENSE:
+            optimise.apply(self.weights, self._momentum, gradients[0].arrays[0], momentum)
+            return
+        share = 1.0 / len(gradients)
+        if momentum:
+            self._momentum *= momentum
+        for gradient in gradients:
+            add(gradient, self._momentum if momentum else self.weights, share if momentum else -share)
+        if momentum:
+            self.weights -= self._momentum
+
+    def welcome(self, worker):
+        # type: (str) -> None
+        """A worker comes with weights of its own: what it pulls next is all."""
+        self._changed.forget(worker)
+
+    def pull(self, worker):
+        # type: (str) -> Message
+        """What of the weights has changed since the worker's last pull; may share their memory."""
+        return self._changed.pull(worker, self.weights)
 
     def report(self, worker, state):
         # type: (str, np.ndarray) -> None
@@ -60,10 +90,10 @@ class Central:
         reported = list(self._reported.values()) or [self._initial]
         return np.mean(reported, axis=0, dtype=np.float32)
 
-    def snapshot(self, meta):
-        # type: (Dict[str, Any]) -> Checkpoint
-        """A copy of everything."""
-        return Checkpoint(self.weights.copy(), self._momentum.copy(), self.state(), meta)
+    def snapshot(self, meta, kept):
+        # type: (Dict[str, Any], Dict[str, Arrays]) -> Checkpoint
+        """A copy of everything, beside what workers keep."""
+        return Checkpoint(self.weights.copy(), self._momentum.copy(), self.state(), meta, dict(kept))
 
     @property
     def service_s(self):

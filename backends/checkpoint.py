@@ -15,14 +15,22 @@ from backends.optimise import finite
 #: 2: the momentum holds the learning rate of what has gathered in it.
 SCHEMA = 2
 
+KEPT = "kept/"
+
+Arrays = Tuple[np.ndarray, ...]
+
 
 class Checkpoint(NamedTuple):
-    """weights, momentum: (parameters,) float32; state: (state,) float32; ``meta`` has the step it was taken at."""
+    """weights, momentum: (parameters,) float32; state: (state,) float32; ``meta`` has the step it was taken at.
+
+    kept: by worker, what it keeps between steps (residuals, velocities, counters): arrays of any shape.
+    """
 
     weights: np.ndarray
     momentum: np.ndarray
     state: np.ndarray
     meta: Dict[str, Any]
+    kept: Dict[str, Arrays] = {}
 
 
 def write(path, checkpoint, layout):
@@ -40,6 +48,8 @@ def write(path, checkpoint, layout):
         for variable in variables:
             values = flat[variable.start : variable.start + variable.size]
             arrays[kind + "/" + variable.name] = values.reshape(variable.shape)
+    for worker, kept in checkpoint.kept.items():
+        arrays.update({"%s%s/%d" % (KEPT, worker, i): array for i, array in enumerate(kept)})
     temporary = "%s.%d" % (path, os.getpid())
     try:
         with open(temporary, "wb") as stream:
@@ -72,7 +82,8 @@ def read(path):
         state, state_variables = _flat(arrays, "state")
         if same != variables:
             raise ValueError("weights and momentum do not match")
-    return Checkpoint(weights, momentum, state, meta), Layout(variables, state_variables)
+        kept = _kept(arrays)
+    return Checkpoint(weights, momentum, state, meta, kept), Layout(variables, state_variables)
 
 
 def read_for(path, layout):
@@ -131,6 +142,16 @@ def _flat(arrays, kind):
             values.append(array.astype(np.float32, copy=False).ravel())
             start += array.size
     return np.concatenate(values), tuple(places)
+
+
+def _kept(arrays):
+    # type: (Any) -> Dict[str, Arrays]
+    found = {}  # type: Dict[str, Arrays]
+    for name in arrays.files:  # in the order in which they were written
+        if name.startswith(KEPT):
+            worker = name[len(KEPT) :].rpartition("/")[0]
+            found[worker] = found.get(worker, ()) + (arrays[name],)
+    return found
 
 
 def _parts(layout):

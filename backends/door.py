@@ -16,11 +16,12 @@ Serve = Callable[[wire.Connection, Dict[str, Any]], None]
 class Door:
     """Accepts on a listener until it is closed, a thread a connection.
 
-    ``serve(connection, hello)`` is called with every worker's data connection, ``beat(name)`` at every heartbeat.
+    ``serve(connection, hello)`` is called with every worker's data connection, ``beat(name)`` at every heartbeat, which
+    is answered with what it returns.
     """
 
     def __init__(self, listener, tls, limit_s, serve, beat, emit):
-        # type: (socket.socket, ssl.SSLContext, float, Serve, Callable[[str], None], Emit) -> None
+        # type: (socket.socket, ssl.SSLContext, float, Serve, Callable[[str], Dict[str, Any]], Emit) -> None
         self._listener = listener
         self._tls = tls
         self._limit_s = limit_s
@@ -75,7 +76,6 @@ class Door:
         try:
             while True:
                 connection.receive()
-                connection.send({})
-                self._beat(connection.peer)
+                connection.send(self._beat(connection.peer))
         except wire.WireError:
             return  # the silence that follows is noticed by whoever counts the beats

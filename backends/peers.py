@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class Peer:
         self.heard = time.monotonic()
         self.gradients = np.empty(0, np.float32)
         self.state = np.empty(0, np.float32)
+        self.kept = ()  # type: Tuple[np.ndarray, ...]
         self.steps = 0
         self.loss = None  # type: Optional[float]
         self.staleness = 0

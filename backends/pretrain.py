@@ -8,6 +8,7 @@ import numpy as np
 from backends import central, data, models, worker
 from backends.base import Replica, framework, usable_threads
 from backends.layout import Layout
+from backends.strategies import message
 from profilers import cores, records, steptime
 from profilers.sampling import Sampler
 
@@ -79,6 +80,7 @@ def steps(job, model, framework_name, batch, protocol, seed=0, slowdown=1.0, inp
         gradient_bytes=parameters * 4,
         state_bytes=int(replica.state.size) * 4,
         window=watch.window,
+        layers=tuple(variable.size for variable in replica.variables),
     )
 
 
@@ -156,12 +158,14 @@ def _half_batch(replica, images, batch, seed, slowdown):
 def service(parameters):
     # type: (int) -> records.Samples
     """Seconds of one update by the parameter server, on this device's CPU, for a model of that many parameters."""
-    weights, velocity, gradients = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
+    weights, velocity, values = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
+    gradient = message.dense(values)
     server = central.Central(Layout((), ()), weights, velocity, np.empty(0, np.float32))
     times = []
     began = time.perf_counter()
     while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
         start = time.perf_counter()
-        server.update(gradients, MOMENTUM)
+        server.accepts(gradient)
+        server.update([gradient], MOMENTUM)
         times.append(time.perf_counter() - start)
     return records.Samples("s", tuple(times[1:]), tuple(times[:1]))

@@ -5,10 +5,20 @@ import time
 from typing import Any, Dict, Tuple
 
 from backends import data, files, solo, wire, worker
-from backends.base import Optimiser, framework
+from backends.base import Optimiser, Replica, framework
+from backends.conductor import Conductor
+from backends.exchanges.base import Local, Means
+from backends.exchanges.registry import exchange
+from backends.host import Host
+from backends.links import Links
+from backends.member import Member
 from backends.pretrain import build
 from backends.schedule import schedule
-from backends.server import Server, Work
+from backends.server import Server
+from backends.strategies import gates, topologies
+from backends.strategies.presets import Strategy
+from backends.strategies.registry import sender
+from backends.work import Work
 from profilers import records
 from profilers.sampling import Sampler
 
@@ -18,39 +28,113 @@ METER_S = 1.0
 def serve(job, address, identity, work):
     # type: (Any, str, Any, Dict[str, Any]) -> Dict[str, Any]
     """Host the parameter server of a run; emits the port it listens on, then the run's events."""
+    return _host(job, address, Server(_work(work), wire.Identity(*identity), job.emit))
+
+
+def conduct(job, address, identity, work):
+    # type: (Any, str, Any, Dict[str, Any]) -> Dict[str, Any]
+    """Host the conductor of a run of peers; emits as ``serve`` does."""
+    return _host(job, address, Conductor(_work(work), wire.Identity(*identity), job.emit))
+
+
+def _host(job, address, host):
+    # type: (Any, str, Host) -> Dict[str, Any]
     listener = wire.listen(address)
-    server = Server(_work(work), wire.Identity(*identity), job.emit)
     job.emit({"port": listener.getsockname()[1]})
     _await_go(job)  # the run's clock starts with the word, not with the listening
-    return server.run(listener, job.stopping.is_set)
+    return host.run(listener, job.stopping.is_set)
 
 
 def work(job, part, address, port, identity, heartbeat_s):
     # type: (Any, Dict[str, Any], str, int, Any, float) -> Dict[str, Any]
     """Be a worker: prepare, wait for the word, build the model, then work until the server has no more."""
+
+    def begin(connection, replica, train, test, meter):
+        # type: (wire.Connection, Replica, data.Batches, Any, Meter) -> Tuple[Any, Any, Any]
+        sending = sender(part["sender"], replica.variables, part["correction"])
+        slowdown = part["slowdown"]
+        return lambda: worker.run(connection, replica, train, test, slowdown, meter.note, sending), _nothing, _nothing
+
+    return _take_part(job, part, address, port, wire.Identity(*identity), heartbeat_s, begin)
+
+
+def join(job, part, address, port, identity, heartbeat_s):
+    # type: (Any, Dict[str, Any], str, int, Any, float) -> Dict[str, Any]
+    """Be a member of a run of peers: as ``work``, with links of its own to the others."""
+    known = wire.Identity(*identity)
+
+    def begin(connection, replica, train, test, meter):
+        # type: (wire.Connection, Replica, data.Batches, Any, Meter) -> Tuple[Any, Any, Any]
+        listener = wire.listen(part["listen"])
+        listens_on = listener.getsockname()[1]
+        links = Links(part["name"], known, listener, replica.weights.size, heartbeat_s, job.emit)
+        means = _means(part, replica, links)
+        made = exchange(means)
+        links.handle = made.handle
+        optimiser = Optimiser(*part["optimiser"])
+        member = Member(connection, replica, train, test, made, optimiser, part["slowdown"])
+        return (
+            lambda: member.run(part["listen"], listens_on, meter.note),
+            lambda meta: links.call(int(meta.get("call", 0))),
+            links.close,
+        )
+
+    return _take_part(job, part, address, port, known, heartbeat_s, begin)
+
+
+def _means(part, replica, links):
+    # type: (Dict[str, Any], Replica, Links) -> Means
+    strategy = Strategy(*part["strategy"])
+    return Means(
+        replica=replica,
+        links=links,
+        topology=topologies.parse(strategy.topology, part["shared_seed"]),
+        gate=gates.parse(strategy.gate),
+        sender=strategy.sender,
+        merge=strategy.merge,
+        local=Local(replica, strategy.optimiser == "lars"),
+        batch=part["batch"],
+    )
+
+
+def _nothing(*_):
+    # type: (Any) -> None
+    pass
+
+
+def _take_part(job, part, address, port, identity, heartbeat_s, begin):
+    # type: (Any, Dict[str, Any], str, int, wire.Identity, float, Any) -> Dict[str, Any]
+    """Prepare, wait for the word, build the model, connect with a pulse, and work until the host has no more.
+
+    ``begin(connection, replica, train, test, meter)`` gives what works, what hears the answers of heartbeats, and what
+    ends it.
+    """
     train, test = _prepare(job, part)
     meter = Meter(job)
     built = build(*_model(part))
     job.emit({"built_s": built.build_s})
-    tls = wire.context(wire.Identity(*identity), server_side=False)
+    tls = wire.context(identity, server_side=False)
     with meter:
         connection = wire.connect(address, port, tls, heartbeat_s)
         beats = wire.connect(address, port, tls, heartbeat_s)
         lost = []
+        run, hear, end = begin(connection, built.replica, train, test, meter)
 
         def silent(reason):
             # type: (str) -> None
             lost.append(reason)
+            end()
             connection.abort()
 
-        pulse = worker.Pulse(beats, heartbeat_s, silent)
-        stopper = threading.Thread(target=_abort_on_stop, args=(job, connection, pulse), daemon=True)
+        pulse = worker.Pulse(beats, heartbeat_s, silent, hear)
+        stopper = threading.Thread(target=_abort_on_stop, args=(job, connection, pulse, end), daemon=True)
         stopper.start()
         try:
-            spent = worker.run(connection, built.replica, train, test, part["slowdown"], meter.note)
+            spent = run()
         except wire.WireError as error:
             raise wire.WireError(lost[0] if lost else str(error)) from error
         finally:
+            end()
             pulse.close()
             connection.close()
     return {"spent": records.encode(spent), "build_s": built.build_s}
@@ -138,11 +222,14 @@ def _work(work):
     values = dict(work)
     values["optimiser"] = Optimiser(*values["optimiser"])
     values["schedule"] = schedule(*values["schedule"])
+    values["strategy"] = Strategy(*values["strategy"])
+    values["gate"] = gates.parse(values["strategy"].gate)
     return Work(**values)
 
 
-def _abort_on_stop(job, connection, pulse):
-    # type: (Any, wire.Connection, worker.Pulse) -> None
+def _abort_on_stop(job, connection, pulse, end):
+    # type: (Any, wire.Connection, worker.Pulse, Any) -> None
     job.stopping.wait()
+    end()
     pulse.close()
     connection.abort()

@@ -23,6 +23,9 @@ class Tickets:
     A worker holds one ticket at most. Thread-safe. Raises ValueError where there is nothing left to go on with.
     """
 
+    #: Nobody here waits for another whom the end of an epoch would leave waiting (see turns.Turns).
+    call = 0
+
     def __init__(self, total, done=0, evaluate_every=0, evaluated=0):
         # type: (int, int, int, int) -> None
         if done > total:
@@ -34,16 +37,19 @@ class Tickets:
         self._held = {}  # type: Dict[str, Ticket]
         self._stopped = False
         self._changed = threading.Condition()
+        #: Re-entrant, for who must do something else as one with it.
+        self.lock = self._changed
 
-    def take(self, worker, gone=lambda: False):
-        # type: (str, Callable[[], bool]) -> Ticket
-        """The next piece of work; waits while all that is left is in the hands of others.
+    def take(self, worker, gone=lambda: False, may_begin=lambda: True):
+        # type: (str, Callable[[], bool], Callable[[], bool]) -> Ticket
+        """The next piece of work; waits while all that is left is in the hands of others, and until it may begin.
 
-        FINISH when there is no more, and for a worker that is ``gone``: after ``wake`` those who wait are asked again.
+        ``may_begin`` is called under the lock. FINISH when there is no more, and for a worker that is ``gone``: after
+        ``wake`` those who wait are asked again.
         """
         with self._changed:
             while True:
-                ticket = Ticket(FINISH, self.done) if gone() else self._next()
+                ticket = Ticket(FINISH, self.done) if gone() else self._next() if self._over or may_begin() else None
                 if ticket is None:
                     self._changed.wait()
                     continue
@@ -51,9 +57,14 @@ class Tickets:
                     self._held[worker] = ticket
                 return ticket
 
+    @property
+    def _over(self):
+        # type: () -> bool
+        return self._stopped or self.finished
+
     def _next(self):
         # type: () -> Optional[Ticket]
-        if self._stopped or self.finished:
+        if self._over:
             return Ticket(FINISH, self.done)
         held = [ticket.kind for ticket in self._held.values()]
         if EVALUATE not in held and self._due():
@@ -104,7 +115,7 @@ class Tickets:
         # type: (float) -> bool
         """Wait until the run is over or stopped; False when the time is up before."""
         with self._changed:
-            return self._changed.wait_for(lambda: self.finished or self._stopped, timeout_s)
+            return self._changed.wait_for(lambda: self._over, timeout_s)
 
     @property
     def finished(self):

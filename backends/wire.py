@@ -141,6 +141,13 @@ class Connection:
         """Seconds of silence after which send and receive give up; None waits for ever."""
         self._sock.settimeout(timeout_s)
 
+    def wait_for_ever(self):
+        # type: () -> None
+        """Let the peer leave what is sent unread for as long as it likes; others must tell whether it is alive."""
+        self._sock.settimeout(None)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
+
     def abort(self):
         # type: () -> None
         """End the connection under a thread that is blocked in it."""
@@ -172,17 +179,19 @@ def accept(sock, tls, timeout_s):
     return _wrap(sock, tls, True, timeout_s)
 
 
-def connect(address, port, tls, timeout_s):
-    # type: (str, int, ssl.SSLContext, float, Optional[str]) -> Connection
-    """Connect to a run's server; raises WireError where it is not reached or is not that server."""
+def connect(address, port, tls, timeout_s, peer=SERVER):
+    # type: (str, int, ssl.SSLContext, float, str) -> Connection
+    """Connect to a run's server, or to another of its members; raises WireError where that is not reached or is
+    somebody else."""
     try:
         sock = socket.create_connection((address, port), timeout_s)
     except OSError as error:
         raise WireError("cannot reach %s:%d: %s" % (address, port, error)) from error
     connection = _wrap(sock, tls, False, timeout_s)
-    if connection.peer != SERVER:
+    if connection.peer != peer:
         connection.close()
-        raise WireError("%s:%d is %r, not the server of this run" % (address, port, connection.peer))
+        wanted = "the server of this run" if peer == SERVER else peer
+        raise WireError("%s:%d is %r, not %s" % (address, port, connection.peer, wanted))
     return connection
 
 

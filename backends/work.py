@@ -4,6 +4,8 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from backends.base import Optimiser
 from backends.schedule import Schedule
+from backends.strategies.gates import GATES, Gate
+from backends.strategies.presets import PRESETS, Strategy
 from backends.tickets import EVALUATE, Ticket, Tickets
 
 Emit = Callable[[Dict[str, Any]], None]
@@ -14,7 +16,11 @@ STOPPED = "stopped"
 
 class Work(NamedTuple):
     """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end. Without a
-    ``checkpoint_path`` nothing is kept of what was learnt."""
+    ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on.
+
+    Of runs of peers: how they exchange what they learn, how many ``members`` are expected, samples of a usual step and
+    of all training data, the seed of what they draw together, and which of them is on the conductor's ``host``.
+    """
 
     steps: int
     optimiser: Optimiser
@@ -25,6 +31,13 @@ class Work(NamedTuple):
     heartbeat_s: float = 10.0
     resume: Optional[str] = None
     description: Dict[str, Any] = {}
+    gate: Gate = GATES["asynchronous"]
+    strategy: Strategy = PRESETS["parameter-server"]
+    members: int = 1
+    batch: int = 1
+    training_samples: int = 1
+    seed: int = 0
+    host: str = ""
 
     def order(self, ticket):
         # type: (Ticket) -> Dict[str, Any]

@@ -2,16 +2,19 @@
 
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from backends import wire
 from backends.base import Replica
-from backends.layout import layout_of
-from backends.tickets import EVALUATE, FINISH, STEP
+from backends.errands import Errands
+from backends.strategies.everything import Everything
+from backends.strategies.senders import Sender
+from backends.tickets import EVALUATE, FINISH
 
 Batches = Iterator[Tuple[np.ndarray, np.ndarray]]
+Test = Tuple[np.ndarray, np.ndarray]
 #: Images evaluated at once: enough to keep an accelerator busy, few enough for a small board.
 EVALUATION_BATCH = 128
 
@@ -73,37 +76,29 @@ def require(labels):
         raise ValueError("the test set is empty: there is nothing to evaluate the model on; give at least one image")
 
 
-def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
-    # type: (wire.Connection, Replica, Batches, Tuple[np.ndarray, np.ndarray], float, Any) -> Spent
+def run(connection, replica, batches, test, slowdown=1.0, on_step=None, sender=None):
+    # type: (wire.Connection, Replica, Batches, Test, float, Any, Optional[Sender]) -> Spent
     """Work for a server until it has no more steps. Raises WireError when the server is lost, ValueError before it
     begins where the test set is empty.
 
-    The server gives this replica its weights and state, unless it asks for the initial ones. ``on_step(Spent)`` is
-    called after every ticket.
+    The server gives this replica its weights and state, unless it asks for the initial ones, and after a checkpoint
+    what was kept. ``on_step(Spent)`` is called after every ticket. ``sender``: what of the gradients goes out; all if
+    not given.
     """
     require(test[1])
     connection.settimeout(None)  # others may be computing, or sending the initial weights: heartbeats tell who is alive
-    replica.fetch()
-    connection.send({"layout": layout_of(replica).encode()})
-    state = wire.as_bytes((replica.state,))
-    if connection.receive(lambda meta: () if meta["initial"] else state).meta["initial"]:
-        connection.send({}, wire.as_bytes((replica.weights, replica.state)))
-    merged = np.empty_like(replica.state)
-    payloads = {
-        FINISH: (),
-        STEP: wire.as_bytes((replica.weights,)),
-        EVALUATE: wire.as_bytes((replica.weights, merged)),
-    }
-    gradients = wire.as_bytes((replica.gradients, replica.state))
+    errands = Errands(connection, replica, sender or Everything(replica.variables))
+    errands.introduce()
     spent = Spent(0, 0.0, 0.0, 0.0)
     while True:
         asked, asked_cpu = time.perf_counter(), _thread_cpu_s()
-        order = connection.receive(lambda meta: payloads[meta["kind"]]).meta
+        order = errands.order()
         got, got_cpu = time.perf_counter(), _thread_cpu_s()
         if order["kind"] == FINISH:
+            errands.finish(order)
             return spent
         if order["kind"] == EVALUATE:
-            scores = _evaluate_with(replica, merged, test)
+            scores = _evaluate_with(replica, errands.merged, test)
             connection.send(scores)
             spent = spent._replace(evaluation_s=spent.evaluation_s + scores["seconds"])
         else:
@@ -112,7 +107,7 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None):
             loss = step(replica, batches, slowdown, order["rate"], order["weight_decay"])[0]
             gradient_cpu_s = time.process_time() - process_cpu
             ready, ready_cpu = time.perf_counter(), _thread_cpu_s()
-            connection.send({"loss": loss}, gradients)
+            errands.answer(order, loss)
             waited = (got - asked) + (time.perf_counter() - ready)
             spent = Spent(
                 steps=spent.steps + 1,
@@ -143,13 +138,17 @@ def _evaluate_with(replica, state, test):
 
 
 class Pulse:
-    """Heartbeats on a connection of their own; ``on_lost`` is called once when they are no longer answered."""
+    """Heartbeats on a connection of their own.
 
-    def __init__(self, connection, limit_s, on_lost):
-        # type: (wire.Connection, float, Callable[[str], None]) -> None
+    ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every answer says.
+    """
+
+    def __init__(self, connection, limit_s, on_lost, on_answer=lambda meta: None):
+        # type: (wire.Connection, float, Callable[[str], None], Callable[[Dict[str, Any]], None]) -> None
         self._connection = connection
         self._limit_s = limit_s
         self._on_lost = on_lost
+        self._on_answer = on_answer
         self._ended = threading.Event()
         connection.settimeout(limit_s)
         connection.send({"pulse": True})
@@ -160,7 +159,7 @@ class Pulse:
         try:
             while not self._ended.wait(self._limit_s / 5.0):
                 self._connection.send({})
-                self._connection.receive()
+                self._on_answer(self._connection.receive().meta)
         except wire.WireError as error:
             if not self._ended.is_set():
                 self._on_lost(str(error))

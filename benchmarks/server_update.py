@@ -16,6 +16,7 @@ from reporting import Spread, parser, show
 
 from backends.central import Central
 from backends.layout import Layout
+from backends.strategies.message import dense
 
 SIZES_MB = (1, 25, 100)
 SECONDS = 1.5
@@ -43,10 +44,12 @@ def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
     random = np.random.default_rng(0)
     weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
     server = Central(Layout((), ()), weights, velocity, np.empty(0, np.float32))
+    gradient = dense(gradients)
     targets = np.empty_like(weights), np.empty_like(velocity)
 
     def update() -> None:
-        assert server.update(gradients, momentum)
+        assert server.accepts(gradient)
+        server.update([gradient], momentum)
 
     def copy_weights() -> None:
         np.copyto(targets[0], weights)

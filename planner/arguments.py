@@ -73,6 +73,9 @@ Exclude = Annotated[list[str] | None, Option(help="Only clusters without this de
 CountIdle = Annotated[bool, Option("--count-idle", help="Count the idle watts of devices left out.")]
 BaseWatts = Annotated[float, Option("--base-watts", help="Watts spent whatever is chosen.")]
 Rates = Annotated[list[str] | None, Option("--rate", help="What if: DEVICE=100mbit; may be repeated.")]
+PlannedStrategy = Annotated[
+    str, Option("--strategy", help="How workers exchange what they learn: NAME or NAME:part=value,... .")
+]
 Top = Annotated[int, Option(min=0, help="Rows to show; 0 for all.")]
 Choose = Annotated[int, Option(min=1, help="Plan the N-th instead of the best.")]
 PlanOut = Annotated[Path, Option("--out", "-o", help="Where the plan goes.")]
@@ -100,6 +103,10 @@ Momentum = Annotated[float | None, Option(help="Momentum of SGD; 0.9 less what a
 WeightDecay = Annotated[float | None, Option(help="L2 weight decay [0].")]
 Schedule = Annotated[str | None, Option(help="Learning rate over the run: [constant], cosine or step.")]
 Warmup = Annotated[int | None, Option(min=0, help="Steps over which the learning rate rises [0].")]
+Strategy = Annotated[
+    str | None,
+    Option("--strategy", help="How workers exchange what they learn: NAME or NAME:part=value,... [the plan's]."),
+]
 Seed = Annotated[int | None, Option(min=0, help="Of weights, shards and batches [0].")]
 EvaluateEvery = Annotated[int | None, Option(min=0, help="Steps; [0] for once an epoch.")]
 CheckpointEvery = Annotated[int | None, Option(min=0, help="Steps; [0] for a tenth of the run.")]

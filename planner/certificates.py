@@ -27,12 +27,15 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
 
-    def identity(self, name: str) -> wire.Identity:
-        """A new key and certificate for a member. Only ``wire.SERVER`` can answer as the server."""
+    def identity(self, name: str, listens: bool = False) -> wire.Identity:
+        """A new key and certificate for a member. Only ``wire.SERVER`` can answer as the server.
+
+        listens: the member can answer to others, under its own name.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        if name == wire.SERVER:
-            usages.append(ExtendedKeyUsageOID.SERVER_AUTH)  # and a device may bear that name, too
+        if name == wire.SERVER or listens:
+            usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
         certificate = (
             _builder(name, "run", key, self._key)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

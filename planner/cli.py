@@ -173,6 +173,7 @@ def recommend(
     count_idle: args.CountIdle = False,
     base_watts: args.BaseWatts = 0.0,
     rate: args.Rates = None,
+    strategy: args.PlannedStrategy = "parameter-server",
     top: args.Top = 10,
     choose: args.Choose = 1,
     out: args.PlanOut = Path(runs.PLAN),
@@ -206,6 +207,7 @@ def recommend(
         count_idle=count_idle,
         base_watts=base_watts,
         rates=args.rates(rate or []),
+        strategy=strategy,
     )
     save(plan.make_plan(ranked, str(fleet), choose), out)
     if csv:
@@ -235,6 +237,7 @@ def train(
     evaluate_every: args.EvaluateEvery = None,
     checkpoint_every: args.CheckpointEvery = None,
     heartbeat: args.Heartbeat = None,
+    strategy: args.Strategy = None,
     resume: args.Resume = None,
     run_dir: args.RunDir = Path("runs"),
     as_json: args.AsJson = False,
@@ -256,6 +259,7 @@ def train(
         "data": str(data) if data else None, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
+        "strategy": strategy,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     request = Request(fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir)

@@ -72,6 +72,23 @@ def enumerate_clusters(
     return Candidates(masks, np.repeat(np.array(hosts, np.int64), [each.size for each in found]))
 
 
+def conducted(candidates: Candidates, reachable: NDArray[np.bool_]) -> Candidates:
+    """Each set of devices once, for clusters that exchange among themselves: whoever hosts only hands out turns.
+
+    Sets stay whose members all reach one another. reachable: as for ``enumerate_clusters``. Raises PlanError when
+    nothing is left.
+    """
+    _, first = np.unique(candidates.masks, return_index=True)
+    masks, hosts = candidates.masks[first], candidates.hosts[first]
+    members = Candidates(masks, hosts).members(len(reachable))
+    apart = ~(reachable & reachable.T)
+    np.fill_diagonal(apart, False)
+    whole = ~np.einsum("ci,ij,cj->c", members, apart, members, dtype=bool)
+    if not whole.any():
+        raise PlanError("no cluster's devices all reach one another; probe their links, or train through a server")
+    return Candidates(masks[whole], hosts[whole])
+
+
 def _submasks(allowed: int) -> NDArray[np.int64]:
     """Every non-empty subset of the bits of ``allowed``, ascending."""
     subsets = np.zeros(1, np.int64)

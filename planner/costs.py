@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import network
+from planner import exchange, network
 from planner.errors import PlanError
+from planner.exchange import DEFAULT
 from planner.profilefile import DeviceProfile, Profile
 from planner.provenance import Provenance
 from planner.timed import gradient_at, pick, timed_steps
@@ -28,7 +29,7 @@ class Costs(NamedTuple):
     (infinite where no contention shows), idle_w and busy_w (NaN unknown). (N, N), [worker, host]: up_s
     and down_s of one exchange (infinite unmeasured), worker_cpu_s and host_cpu_s processor seconds of it,
     host_taken_s those that a computation on the host lacks meanwhile; on the diagonal, a co-located worker, all
-    of them are the host's. error_*: relative standard errors of means.
+    of them are the host's. error_*: relative standard errors of means. strategy: what the bytes are of.
     """
 
     names: tuple[str, ...]
@@ -64,6 +65,7 @@ class Costs(NamedTuple):
     error_busy: Floats
     left_out: dict[str, str]
     notes: tuple[str, ...]
+    strategy: str = DEFAULT
 
     def reachable(self) -> NDArray[np.bool_]:
         """(N, N): worker i has measured links with host k both ways."""
@@ -77,11 +79,13 @@ def costs(
     batch: int | None = None,
     rates: Mapping[str, float] | None = None,
     include: Sequence[str] = (),
+    strategy: str = DEFAULT,
 ) -> Costs:
     """Costs of ``model`` at ``batch`` (the profiled one) on every device that has all that is needed.
 
     model, framework: may be left out where the profile holds one; rates: what-if line rates of devices'
-    networks, bytes/s; include: devices that must not be left out. Raises PlanError naming what is missing.
+    networks, bytes/s; include: devices that must not be left out; strategy: how they exchange what they learn. Raises
+    PlanError naming what is missing.
     """
     rates = rates or {}
     _check_names(profile, "--rate", rates)
@@ -97,9 +101,8 @@ def costs(
     if not steps:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise PlanError(f"no device can train {model} ({reasons}); run `planner profile` again")
-    return _assemble(
-        profile, steps, left_out, next(iter(steps.values())).batch if batch is None else batch, rates
-    )
+    size = next(iter(steps.values())).batch if batch is None else batch
+    return _assemble(profile, steps, left_out, size, rates, strategy)
 
 
 def _assemble(
@@ -108,11 +111,16 @@ def _assemble(
     left_out: dict[str, str],
     batch: int,
     rates: Mapping[str, float],
+    strategy: str,
 ) -> Costs:
     names = tuple(steps)
     each = list(steps.values())
     first = each[0]
-    up_bytes, down_bytes = first.gradient_bytes + first.state_bytes, first.parameter_bytes
+    found = exchange.strategy(strategy)
+    share = exchange.traffic(found, first)
+    state_bytes = first.state_bytes if exchange.through_server(found) else 0  # peers keep theirs
+    up_bytes = round(share.up * first.gradient_bytes) + state_bytes
+    down_bytes = round(share.down * first.parameter_bytes)
     gradient_s, error_gradient = np.array([gradient_at(step, batch) for step in each]).T
     grown = gradient_s / _means(step.gradient_s for step in each)
     caps = {name: network.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
@@ -147,7 +155,9 @@ def _assemble(
         error_idle=_array(each.idle_error for each in watts),
         error_busy=_array(each.busy_error for each in watts),
         left_out=left_out,
+        strategy=strategy,
         notes=(
+            *exchange.notes(found, first),
             *_batch_notes(steps, batch),
             *network.faster_than_measured(profile, rates),
             *_link_notes(names, pairs[0] + pairs[1]),

@@ -4,12 +4,13 @@ Gu et al. tune the factors alpha and beta of Eq. 2 and 3 by hand; here the cycle
 model, and ``without_network`` gives the value that the paper's form divides by.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import queueing
+from planner import exchange, lockstep, peering, queueing
 from planner.clusters import Candidates
 from planner.costs import Costs
 
@@ -24,28 +25,69 @@ class Cycles(NamedTuple):
     """Steady state of C candidates of N devices.
 
     cycle_s: (C, N), T_i^C, infinite where a device is no member; busy: (C, N), share of the time a device
-    works at full load; shares: (C, 4), where the workers' time goes, summing to 1, as in BOTTLENECKS.
+    works at full load; shares: (C, 4), where the workers' time goes, summing to 1, as in BOTTLENECKS; network_bytes:
+    (C, N), what crosses the network for one step of a device.
     """
 
     cycle_s: Floats
     busy: Floats
     shares: Floats
+    network_bytes: Floats
 
 
 def solve(costs: Costs, candidates: Candidates) -> Cycles:
     """Cycles of all candidates; a device alone computes and updates by itself and uses no network."""
     members = candidates.members(len(costs.names))
     alone = members.sum(axis=1) == 1
+    with_server = exchange.through_server(exchange.strategy(costs.strategy))
+    cycle_s, busy, shares, sent_bytes = (_served if with_server else _among_peers)(costs, candidates)
+    cycle_s[alone] = np.where(members[alone], costs.gradient_s + costs.update_s, np.inf)
+    shares[alone] = np.eye(4)[COMPUTE]
+    busy[alone] = members[alone]
+    sent_bytes[alone] = 0.0
+    return Cycles(cycle_s, busy, shares, sent_bytes)
+
+
+def _among_peers(costs: Costs, candidates: Candidates) -> Cycles:
+    """Cycles of clusters without a server; a shared link counts as slow where it is at one of the peers."""
+    steps = peering.solve(costs, candidates)
+    rate = 1 / steps.cycle_s
+    own_s = costs.gradient_s + costs.copy_s + costs.service_s
+    shares = np.zeros((rate.shape[0], len(BOTTLENECKS)))
+    shares[:, COMPUTE] = np.minimum(1.0, rate * own_s).sum(axis=1) / (rate > 0).sum(axis=1)
+    shares[:, SLOW_LINK] = 1 - shares[:, COMPUTE]
+    return Cycles(steps.cycle_s, np.minimum(1.0, rate * own_s), shares, steps.sent_bytes)
+
+
+def _served(costs: Costs, candidates: Candidates) -> Cycles:
+    members = candidates.members(len(costs.names))
     uncontended_s, demand_s, taken_s = _stations(costs)
     demand_s, delay_s = queueing.split_cycle(uncontended_s, demand_s)
     cycle_s, queue = _steady(demand_s, delay_s, taken_s, members, candidates.hosts)
-    cycle_s[alone] = np.where(members[alone], costs.gradient_s + costs.update_s, np.inf)
-    rate = 1 / cycle_s
-    shares = _shares(costs, candidates.hosts, rate, demand_s, queue)
-    shares[alone] = np.eye(4)[COMPUTE]
-    busy = _busy(costs, candidates.hosts, rate)
-    busy[alone] = members[alone]
-    return Cycles(cycle_s, busy, shares)
+    shares = _shares(costs, candidates.hosts, 1 / cycle_s, demand_s, queue)
+    cycle_s, shares = _gated(costs, candidates, cycle_s, shares)
+    busy = _busy(costs, candidates.hosts, 1 / cycle_s)
+    sent_bytes: Floats = np.where(members, float(costs.up_bytes + costs.down_bytes), 0.0)
+    sent_bytes[np.arange(members.shape[0]), candidates.hosts] = 0.0
+    return Cycles(cycle_s, busy, shares, sent_bytes)
+
+
+def _gated(costs: Costs, candidates: Candidates, cycle_s: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Cycles and shares where workers wait for one another; as they are where they do not."""
+    gate = exchange.gate(costs.strategy)
+    members = candidates.members(len(costs.names))
+    if not math.isfinite(gate.staleness):
+        return cycle_s, shares
+    if gate.staleness or gate.backups:
+        return lockstep.pace_of_slowest(cycle_s), shares
+    round_s, computed_s = lockstep.round_s(costs, candidates)
+    computing = (computed_s / round_s)[:, None]
+    others = shares.copy()
+    others[:, COMPUTE] = 0.0
+    total = others.sum(axis=1, keepdims=True)
+    others = np.divide(others * (1 - computing), total, out=np.zeros_like(others), where=total > 0)
+    others[:, COMPUTE] = 1 - others.sum(axis=1)
+    return np.where(members, round_s[:, None], np.inf), others
 
 
 def without_network(costs: Costs) -> Costs:

@@ -27,13 +27,22 @@ class Signals(NamedTuple):
 
 
 class Keeper:
-    """Keeps one worker going, in a thread of its own, until the run is over.
+    """Keeps one worker going, in a thread of its own, until the run is over; ``verb``: the part it plays.
 
     ``ready``: it has been ready to begin; ``joined``: the server has it; ``failure``: why it was given up.
     """
 
-    def __init__(self, name: str, crew: Crew, beside_server: bool, telemetry: Telemetry, signals: Signals) -> None:
+    def __init__(
+        self,
+        name: str,
+        crew: Crew,
+        beside_server: bool,
+        telemetry: Telemetry,
+        signals: Signals,
+        verb: str = "work",
+    ) -> None:
         self._name = name
+        self._verb = verb
         self._crew = crew
         self._beside_server = beside_server
         self._telemetry = telemetry
@@ -109,7 +118,7 @@ class Keeper:
         self._telemetry.begin_life(name)
         self.joined = False
         self._agent = agent
-        call = agent.start("work", **orders)
+        call = agent.start(self._verb, **orders)
         expect(call, "ready")
         self.ready = True
         self._signals.go.wait()

@@ -51,6 +51,7 @@ class Launch:
         self._journal = Journal(folder.events, on_event)
         self._signals = Signals(go=threading.Event(), over=threading.Event(), events=queue.Queue())
         self._keepers: dict[str, Keeper] = {}
+        self._addresses: dict[str, str] = {}
         self.telemetry = Telemetry(plan.names)
 
     def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
@@ -117,13 +118,15 @@ class Launch:
         shards = training.shards(self._dataset, plan.names, steps, options.seed)
         test = training.packed(self._dataset.test_images, self._dataset.test_labels)
         parts: dict[str, dict[str, Any]] = {}
+        self._addresses = data_addresses(self._devices, self._crew.agents)
 
         def bring(name: str) -> None:
             agent = self._crew.agents[name]
             self._journal.note(name, {"sending": len(shards[name].content) + len(test.content)})
             files = (training.place(agent, shards[name]), training.place(agent, test))
             slowdown = self._devices[name].slowdown
-            parts[name] = training.part(agent, plan, options, self._dataset, name, slowdown, files)
+            address = self._addresses[name]
+            parts[name] = training.part(agent, plan, options, self._dataset, name, slowdown, files, address)
             parts[name]["seed"] += done
 
         in_parallel(plan.names, bring)
@@ -136,18 +139,21 @@ class Launch:
 
     def _start_cluster(self, agent: Agent, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
         authority = Authority()
-        address = data_addresses(self._devices, self._crew.agents)[self.plan.server]
-        call = agent.start("serve", address=address, identity=list(authority.identity(wire.SERVER)), work=work)
+        address = self._addresses[self.plan.server]
+        peers = not training.through_server(self.plan, self.options)
+        verb = "conduct" if peers else "serve"
+        call = agent.start(verb, address=address, identity=list(authority.identity(wire.SERVER)), work=work)
         port = expect(call, "port")["port"]
         for name in self.plan.names:
             orders = {
                 "part": parts[name],
                 "address": address,
                 "port": port,
-                "identity": list(authority.identity(name)),
+                "identity": list(authority.identity(name, listens=peers)),
                 "heartbeat_s": self.options.heartbeat_s,
             }
-            keeper = Keeper(name, self._crew, name == self.plan.server, self.telemetry, self._signals)
+            beside, verb = name == self.plan.server, "join" if peers else "work"
+            keeper = Keeper(name, self._crew, beside, self.telemetry, self._signals, verb)
             self._keepers[name] = keeper
             keeper.start(orders)
         self._wait_for_workers()

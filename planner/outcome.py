@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from planner import exchange
 from planner.decode import decode
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Prediction
@@ -96,15 +97,18 @@ def result(
     """result.json: measured beside predicted time, power, energy and EDP, and each worker's part.
 
     The training time is the wall time from the word to begin until the last update, less what evaluations on
-    the way cost the cluster: the evaluating worker's seconds times its share of the steps. The power is the
-    workers', and ``besides_w`` as planned. A run that was resumed is compared with a prediction of the steps that it
-    made itself. energy_uncertainty: half the 95 % interval of the energy, as a share, null where unknown.
+    the way cost the cluster: the evaluating worker's seconds, times its share of the steps where nobody waits for it.
+    The power is the workers', and ``besides_w`` as planned. A run that was resumed is compared with a prediction of
+    the steps that it made itself. energy_uncertainty: half the 95 % interval of the energy, as a share, null where
+    unknown.
     """
     made = sum(part.steps for part in parts.values())
     predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
     planned = {worker.name: worker for worker in predicted_plan.workers}
     on_the_way = [e for e in account["evaluations"] if e["step"] < plan.steps]
-    evaluation_s = math.fsum(e["seconds"] * parts[e["worker"]].steps / max(1, made) for e in on_the_way)
+    waited_for = exchange.gate(plan.strategy).waits_for(len(plan.workers)) > 1
+    shares = {name: 1.0 if waited_for else part.steps / max(1, made) for name, part in parts.items()}
+    evaluation_s = math.fsum(e["seconds"] * shares[e["worker"]] for e in on_the_way)
     time_s = float(account["elapsed_s"]) - evaluation_s
     measured = figures(Prediction(time_s, _total_w(parts, plan.besides_w)))
     predicted = figures(predicted_plan.prediction)
@@ -113,6 +117,7 @@ def result(
         "steps": plan.steps,
         "steps_made": made,
         "server": plan.server,
+        "strategy": plan.strategy,
         "workers": {
             name: {**encode(part), "predicted_steps": planned[name].steps, "build_s": built_s.get(name)}
             for name, part in parts.items()
@@ -132,7 +137,7 @@ def result(
         "error": {key: _relative(measured[key], predicted[key]) for key in measured},
         "besides_w": plan.besides_w,
         "evaluations": account["evaluations"],
-        "notes": [f"{name}: {note}" for name, part in parts.items() for note in part.notes],
+        "notes": _notes(plan, parts),
         "service_s": account.get("service_s"),
     }
 
@@ -153,6 +158,13 @@ def _error(parts: Mapping[str, Worker], besides_w: float) -> float | None:
     total_w = _total_w(parts, besides_w)
     errors_w = [part.watts * part.watts_error for part in parts.values() if part.watts and part.watts_error is not None]
     return math.hypot(*errors_w) / total_w if total_w and len(errors_w) == len(parts) else None
+
+
+def _notes(plan: Plan, parts: Mapping[str, Worker]) -> list[str]:
+    told = [f"{name}: {note}" for name, part in parts.items() for note in part.notes]
+    if plan.predicted_strategy is not None:
+        told.insert(0, f"predicted for {plan.predicted_strategy}, trained with {plan.strategy}")
+    return told
 
 
 def _relative(measured: float | None, predicted: float | None) -> float | None:

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from planner.clusters import Candidates, ClusterConfig, enumerate_clusters
+from planner import exchange
+from planner.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
 from planner.costs import Costs, costs
 from planner.cycles import BOTTLENECKS
 from planner.errors import PlanError
+from planner.exchange import DEFAULT
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Factors, Prediction, Predictions, factors, predict
 from planner.profilefile import Profile
@@ -127,13 +129,14 @@ def recommend(
     count_idle: bool = False,
     base_watts: float = 0.0,
     rates: Mapping[str, float] | None = None,
+    strategy: str = DEFAULT,
 ) -> Recommendation:
     """Predict and rank every admissible cluster of a profiled fleet.
 
     weights: by metric, {"edp": 1.0} for one metric alone; steps: what the profile was made for, or 100,000;
     batch: images a worker takes a step; rates: what-if line rates of networks by device, bytes/s; count_idle,
-    base_watts: watts on the bill beside the members' (Eq. 5 counts these alone). Raises PlanError naming
-    what stands in the way.
+    base_watts: watts on the bill beside the members' (Eq. 5 counts these alone); strategy: how workers exchange what
+    they learn. Raises PlanError naming what stands in the way.
     """
     steps = profile.steps_planned if steps is None else steps
     _at_least("--steps", steps, 1)
@@ -141,11 +144,13 @@ def recommend(
     _at_least("--base-watts", base_watts, 0)
     for name, rate in (rates or {}).items():
         _at_least(f"--rate {name}", rate, 1)
-    known = costs(profile, model, framework, batch, rates, include)
+    known = costs(profile, model, framework, batch, rates, include, strategy)
     if server in known.left_out:
         raise PlanError(f"--server {server}: {known.left_out[server]}; choose another or profile it again")
     excluded = [name for name in exclude if name not in known.left_out]
     candidates = enumerate_clusters(known.names, known.reachable(), include, excluded, server)
+    if not exchange.through_server(exchange.strategy(strategy)):
+        candidates = conducted(candidates, known.reachable())
     if exponents(weights)[1]:
         _check_watts(known, candidates)
     extra_w = base_watts + (_idle_of_left_out(profile, known) if count_idle else 0.0)
@@ -173,12 +178,13 @@ def metric_name(weights: Mapping[str, float]) -> str:
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:
-    """{"metric", "model", "ranking": [...], "notes", "left_out"}, best first."""
+    """{"metric", "model", "strategy", "ranking": [...], "notes", "left_out"}, best first."""
     rows = (recommendation.row(place) for place in range(1, len(recommendation) + 1))
     sources = dict(zip(recommendation.costs.names, recommendation.costs.power_sources, strict=True))
     return {
         "metric": recommendation.metric,
         "model": recommendation.costs.model,
+        "strategy": recommendation.costs.strategy,
         "ranking": [_row_json(row, sources) for row in rows],
         "notes": list(recommendation.notes),
         "left_out": recommendation.left_out,
@@ -220,6 +226,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         shares=row.shares,
         besides_w=row.besides_w,
         energy_uncertainty=row.energy_uncertainty,
+        strategy=recommendation.costs.strategy,
     )
 
 

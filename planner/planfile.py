@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.decode import load
+from planner.exchange import DEFAULT
 from planner.predict import Prediction, run_time
 from planner.provenance import Provenance
 
@@ -38,7 +39,8 @@ class Plan(NamedTuple):
     interval: bounds of the metric's value (95 %, from the measured spread), empty once the steps were
     changed; network_bytes: of the run; shares: of the workers' time, by what it goes to; besides_w: watts in the
     prediction that are not the workers' (``--base-watts``, ``--count-idle``); energy_uncertainty: half of the
-    95 % interval of the energy, as a share, None where no spread is known.
+    95 % interval of the energy, as a share, None where no spread is known; strategy: how the workers exchange what
+    they learn; predicted_strategy: that of the prediction, where it is another.
     """
 
     schema: int
@@ -58,6 +60,8 @@ class Plan(NamedTuple):
     shares: dict[str, float]
     besides_w: float = 0.0
     energy_uncertainty: float | None = None
+    strategy: str = DEFAULT
+    predicted_strategy: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,6 +81,13 @@ class Plan(NamedTuple):
             interval=(),
             network_bytes=self.network_bytes * steps / self.steps,
         )
+
+    def with_strategy(self, strategy: str | None) -> "Plan":
+        """The same cluster with another strategy, if one is given; what was predicted stays that of the plan's own."""
+        if strategy in (None, self.strategy):
+            return self
+        assert strategy is not None
+        return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())
 
 
 def load_plan(path: Path) -> Plan:

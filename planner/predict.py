@@ -90,13 +90,12 @@ def predict(
     resting = count_idle & ~candidates.members(len(costs.names))
     besides_w = extra_w + np.where(resting, costs.idle_w, 0.0).sum(axis=1)
     power_w = device_w.sum(axis=1) + besides_w
-    crossing = done.sum(axis=1) - done[np.arange(time_s.size), candidates.hosts]
     return Predictions(
         candidates=candidates,
         time_s=time_s,
         power_w=power_w,
         besides_w=besides_w,
-        network_bytes=crossing * (costs.up_bytes + costs.down_bytes),
+        network_bytes=(done * state.network_bytes).sum(axis=1),
         cycle_s=state.cycle_s,
         device_w=device_w,
         steps=done,

@@ -9,6 +9,7 @@ from backends import checkpoint, models
 from planner import outcome, training
 from planner.decode import load, save
 from planner.errors import PlanError, RecordError
+from planner.exchange import DEFAULT
 from planner.fleet import load_fleet
 from planner.journal import OnEvent
 from planner.launch import Launch
@@ -59,7 +60,7 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     if not options.data:
         raise PlanError("no data: name a directory with --data")
     dataset = training.load_dataset(options.data)
-    plan = _plan(request, options, dataset, before, view)
+    plan = _plan(request, options, dataset, before, view).with_strategy(options.strategy)
     _check_fit(plan, dataset)
     _check_checkpoint(plan, before)
     view.on_plan(plan)
@@ -88,7 +89,7 @@ def _options(request: Request, before: RunFolder | None) -> Options:
 
 def _plan(request: Request, options: Options, dataset: Any, before: RunFolder | None, view: View) -> Plan:
     if request.metric is not None:
-        plan = _plan_now(request, dataset, view, load(Plan, before.plan, RUN_REMEDY) if before else None)
+        plan = _plan_now(request, options, dataset, view, load(Plan, before.plan, RUN_REMEDY) if before else None)
     elif request.plan is None and before is not None:
         plan = load(Plan, before.plan, RUN_REMEDY)
     else:
@@ -96,7 +97,7 @@ def _plan(request: Request, options: Options, dataset: Any, before: RunFolder | 
     return plan.for_steps(request.steps) if request.steps else plan
 
 
-def _plan_now(request: Request, dataset: Any, view: View, before: Plan | None) -> Plan:
+def _plan_now(request: Request, options: Options, dataset: Any, view: View, before: Plan | None) -> Plan:
     """Profile what is missing, choose, and write plan.json."""
     model = request.model or (before.model if before else "cifar10")
     steps = request.steps or (before.steps if before else DEFAULT_STEPS)
@@ -109,7 +110,7 @@ def _plan_now(request: Request, dataset: Any, view: View, before: Plan | None) -
     )  # fmt: skip
     profile = Profiler(fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
     weights = one_metric(request.metric or "edp")
-    ranked = recommend(profile, weights, model, framework, steps, batch)
+    ranked = recommend(profile, weights, model, framework, steps, batch, strategy=options.strategy or DEFAULT)
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))
     return plan

@@ -10,6 +10,11 @@ import numpy as np
 
 from backends import data
 from backends.schedule import KINDS
+from backends.strategies import gates
+from backends.strategies.gates import GATES, Gate
+from backends.strategies.presets import Strategy
+from backends.strategies.registry import keeps
+from planner import exchange
 from planner.agents import Agent
 from planner.errors import PlanError, RunError
 from planner.fleet import suggest
@@ -26,7 +31,8 @@ FEWEST_STEPS = 1e-3
 class Options(NamedTuple):
     """How to train. Counts are in steps; 0: a tenth of the run for checkpoints, one epoch for evaluations.
 
-    keep_weights: without it what was learnt is thrown away, and no checkpoint is written.
+    keep_weights: without it what was learnt is thrown away, and no checkpoint is written. strategy: how workers
+    exchange what they learn, NAME or NAME:part=value,...; the plan's if None.
     """
 
     data: str
@@ -40,6 +46,7 @@ class Options(NamedTuple):
     checkpoint_every: int = 0
     heartbeat_s: float = 10.0
     keep_weights: bool = True
+    strategy: str | None = None
 
 
 class Shard(NamedTuple):
@@ -66,20 +73,32 @@ def check(options: Options) -> None:
             raise PlanError(f"--{name} {value:g}: give a finite number above 0")
     if not 0 <= options.weight_decay < math.inf:
         raise PlanError(f"--weight-decay {options.weight_decay:g}: give a finite number of at least 0")
+    if options.strategy is not None:
+        exchange.strategy(options.strategy)
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
 
 
-def momentum(options: Options, workers: int) -> float:
+def momentum(options: Options, workers: int, gate: Gate = GATES["asynchronous"]) -> float:
     """The momentum to ask for: the operator's, or what makes 0.9 together with the workers' own.
 
     Gradients that come late act like momentum: n asynchronous workers add 1 - 1/n of it, so that the explicit part m
     has to satisfy (1 - m) / n = 1 - 0.9 (Mitliagkas et al., Asynchrony begets momentum, 2016). With 0.9 on top
-    of it, training diverges.
+    of it, training diverges. Where k of them wait for one another, n / k take their place.
     """
     if options.momentum is not None:
         return options.momentum
-    return max(0.0, 1.0 - workers * (1.0 - WHOLE_MOMENTUM))
+    return max(0.0, 1.0 - workers / gate.waits_for(workers) * (1.0 - WHOLE_MOMENTUM))
+
+
+def strategy(plan: Plan, options: Options) -> Strategy:
+    """The operator's, or the plan's. Raises PlanError for one that there is not, or whose parts do not fit."""
+    return exchange.strategy(options.strategy or plan.strategy)
+
+
+def through_server(plan: Plan, options: Options) -> bool:
+    """Whether workers exchange with a parameter server, and not among themselves."""
+    return exchange.through_server(strategy(plan, options))
 
 
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
@@ -117,8 +136,13 @@ def part(
     name: str,
     slowdown: float,
     files: tuple[str, str],
+    address: str,
 ) -> dict[str, Any]:
-    """The orders for one worker: model, data and seeds. ``files``: training and test data on its device."""
+    """The orders for one worker: model, data and seeds. ``files``: training and test data on its device;
+    address: where others reach it. The momentum of senders that keep something for later is the workers' own.
+    """
+    how = strategy(plan, options)
+    own = momentum(options, len(plan.workers), gates.parse(how.gate))
     return {
         "name": name,
         "framework": plan.framework,
@@ -132,6 +156,12 @@ def part(
         "slowdown": slowdown,
         "train": files[0],
         "test": files[1],
+        "sender": how.sender,
+        "correction": own if keeps(how.sender) else 0.0,
+        "strategy": list(how),
+        "optimiser": [options.rate, own, options.weight_decay],
+        "shared_seed": options.seed,
+        "listen": address,
     }
 
 
@@ -140,20 +170,30 @@ def work(
 ) -> dict[str, Any]:
     """The orders for the server of a run; ``checkpoint`` and ``resume`` are paths on its device, None for neither."""
     epoch = max(1, len(dataset.train_labels) // plan.batch)
+    how = strategy(plan, options)
+    alone = len(plan.workers) == 1
+    own = momentum(options, len(plan.workers), gates.parse(how.gate))
     return {
         "steps": plan.steps,
-        "optimiser": [options.rate, momentum(options, len(plan.workers)), options.weight_decay],
+        "optimiser": [options.rate, 0.0 if keeps(how.sender) and not alone else own, options.weight_decay],
         "schedule": [options.schedule, plan.steps, options.warmup],
         "checkpoint_path": checkpoint,
         "checkpoint_every": options.checkpoint_every or max(1, plan.steps // 10),
         "evaluate_every": options.evaluate_every or epoch,
         "heartbeat_s": options.heartbeat_s,
         "resume": resume,
+        "strategy": list(how),
+        "members": len(plan.workers),
+        "batch": plan.batch,
+        "training_samples": len(dataset.train_labels),
+        "seed": options.seed,
+        "host": plan.server,
         "description": {
             "model": plan.model,
             "framework": plan.framework,
             "batch": plan.batch,
             "steps": plan.steps,
+            "strategy": options.strategy or plan.strategy,
         },
     }
 

@@ -112,7 +112,8 @@ class StepProfile(NamedTuple):
     gradient_s + copy_s and the exchange with the server. ``service_s`` is what one update costs
     this device's CPU when it hosts the parameter server. ``half_batch_s`` holds the gradient
     times at half the batch size, from which other batch sizes are predicted. ``steps_planned``:
-    of the training for which the time for this was allowed, as the operator's side knows it.
+    of the training for which the time for this was allowed, as the operator's side knows it. ``layers``: elements of
+    each trained variable, in the order in which they lie in the flat buffer.
     """
 
     model: str
@@ -139,6 +140,7 @@ class StepProfile(NamedTuple):
     state_bytes: int
     window: Window
     steps_planned: Optional[int] = None
+    layers: Tuple[int, ...] = ()
 
 
 class CurvePoint(NamedTuple):

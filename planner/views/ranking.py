@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from planner.exchange import DEFAULT
 from planner.plan import Recommendation, Row
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
@@ -38,8 +39,9 @@ def remarks(found: Recommendation) -> list[str]:
 
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Table:
+    how = "" if found.costs.strategy == DEFAULT else f", {found.costs.strategy}"
     made = table(
-        f"{found.costs.model}, batch {found.costs.batch}, {found.steps:,} steps: "
+        f"{found.costs.model}{how}, batch {found.costs.batch}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",
         ("", "server", "workers", "time", "power", "energy", "± 95 %", "EDP", "± score", "sent", "bottleneck"),
         left=("server", "workers", "bottleneck"),

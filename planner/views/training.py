@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.decode import decode
+from planner.exchange import DEFAULT
 from planner.planfile import Plan
 from planner.provenance import Provenance
 from planner.render import plain
@@ -60,7 +61,9 @@ class Progress:
         self._stand_ins = {worker.name for worker in plan.workers if worker.power_source.emulated}
         server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
-        self._say(f"{plan.model}: {plan.steps:,} steps, {where}; predicted {seconds(plan.prediction.time_s)}")
+        how = "" if plan.strategy == DEFAULT else f", {plan.strategy}"
+        of = "" if plan.predicted_strategy is None else f" with {plan.predicted_strategy}"
+        self._say(f"{plan.model}: {plan.steps:,} steps{how}, {where}; predicted {seconds(plan.prediction.time_s)}{of}")
         if self._stand_ins:
             self._say(EMULATED_NOTE)
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from backends import wire, worker
 from backends.base import Optimiser, Replica, Variable
+from backends.layout import layout_of
 from backends.schedule import Schedule
 from backends.server import Server
+from backends.strategies import message
 from backends.work import Work
 from planner.certificates import Authority
 
@@ -173,8 +175,11 @@ class Running:
 class Member(threading.Thread):
     """A worker that does what it should, in a thread."""
 
-    def __init__(self, running: Running, name: str, replica: Replica | None = None, data: Any = None) -> None:
+    def __init__(
+        self, running: Running, name: str, replica: Replica | None = None, data: Any = None, sender: Any = None
+    ) -> None:
         super().__init__(daemon=True)
+        self.sender = sender
         self.replica = replica or Softmax()
         self.spent: worker.Spent | None = None
         self.failure: str | None = None
@@ -189,7 +194,7 @@ class Member(threading.Thread):
             connection = self._running.connect(self._name)
             pulse = self._running.pulse(self._name)
             try:
-                self.spent = worker.run(connection, self.replica, self._data, TEST)
+                self.spent = worker.run(connection, self.replica, self._data, TEST, sender=self.sender)
             finally:
                 self.bytes = connection.sent_bytes + connection.received_bytes
                 pulse.close()
@@ -210,7 +215,7 @@ class Puppet:
         self.replica = Softmax()
         self.connection = running.connect(name)
         self.pulse = running.pulse(name) if beating else None
-        self.connection.send({"layout": worker.layout_of(self.replica).encode()})
+        self.connection.send({"layout": layout_of(self.replica).encode()})
         answer = self.connection.receive(self._state).meta
         if answer["initial"]:
             self.connection.send({}, wire.as_bytes((self.replica.weights, self.replica.state)))
@@ -220,17 +225,25 @@ class Puppet:
 
     def take(self) -> dict[str, Any]:
         """Receive a ticket, with the weights (and state) that come with it."""
-        sizes = {
-            "finish": (),
-            "step": (self.replica.weights,),
-            "evaluate": (self.replica.weights, self.replica.state),
-        }
-        return self.connection.receive(lambda meta: wire.as_bytes(sizes[meta["kind"]])).meta
+        pulls = []
+
+        def payload(meta: dict[str, Any]) -> Any:
+            if meta["kind"] == "finish":
+                return ()
+            pulls.append(message.buffers(meta["weights"], self.replica.weights.size))
+            return wire.as_bytes((*pulls[0].arrays, *((self.replica.state,) if meta["kind"] == "evaluate" else ())))
+
+        meta = self.connection.receive(payload).meta
+        for pull in pulls:
+            message.put(pull, self.replica.weights)
+        return meta
 
     def give(self, loss: Any = 1.0, gradient: float = 0.0) -> None:
         """Answer a step."""
         self.replica.gradients[:] = gradient
-        self.connection.send({"loss": loss}, wire.as_bytes((self.replica.gradients, self.replica.state)))
+        head = message.dense(self.replica.gradients).head
+        arrays = wire.as_bytes((self.replica.gradients, self.replica.state))
+        self.connection.send({"loss": loss, "gradient": head}, arrays)
 
     def stop_beating(self) -> None:
         if self.pulse is not None:

@@ -6,6 +6,7 @@ import pytest
 from backends.base import Variable
 from backends.central import Central
 from backends.layout import Layout
+from backends.strategies.message import dense, sparse
 
 
 @pytest.fixture
@@ -15,17 +16,32 @@ def central():
 
 
 def test_an_update_is_momentum(central):
-    assert central.update(np.full(3, 0.5, np.float32), 0.5)
-    assert central.update(np.full(3, 0.5, np.float32), 0.5)
+    central.update([dense(np.full(3, 0.5, np.float32))], 0.5)
+    central.update([dense(np.full(3, 0.5, np.float32))], 0.5)
     np.testing.assert_allclose(central.weights, 1 - 0.5 - 0.75)
     assert central.service_s > 0
 
 
-def test_gradients_that_are_not_finite_change_nothing(central):
-    assert not central.update(np.array([0, np.nan, 0], np.float32), 0.5)
-    np.testing.assert_array_equal(central.weights, 1)
-    np.testing.assert_array_equal(central.snapshot({}).momentum, 0)
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_several_gradients_count_as_their_mean(central, momentum):
+    given = [np.array([1, 2, 3], np.float32), np.array([3, 2, 1], np.float32)]
+    central.update([dense(given[0]), sparse(given[1], np.array([0, 2]))], momentum)
+    np.testing.assert_allclose(central.weights, 1 - np.array([2, 1, 2]))
+
+
+def test_gradients_that_are_not_finite_are_not_accepted(central):
+    assert not central.accepts(dense(np.array([0, np.nan, 0], np.float32)))
+    assert central.accepts(dense(np.zeros(3, np.float32)))
     assert central.service_s is None
+
+
+def test_a_worker_pulls_what_has_changed_since_it_last_did(central):
+    assert central.pull("a").kind == "dense"
+    central.update([sparse(np.ones(3, np.float32), np.array([1]))], 0.0)
+    assert central.pull("a").kind == "dense"  # its only layer
+    assert central.pull("a").arrays[1].size == 0
+    central.welcome("a")
+    assert central.pull("a").kind == "dense"
 
 
 def test_state_is_the_mean_of_what_workers_report(central):

@@ -80,6 +80,47 @@ def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pa
     gone(pair)
 
 
+def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
+    strategy = "layer-drop:gate=synchronous"
+    command = run(pair, *training("--strategy", strategy, "--steps", "60", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    workers = json.loads(command.output)["workers"]
+    assert abs(workers["desktop"]["steps"] - workers["tx2"]["steps"]) <= 5  # one may have begun before the other
+    (first,) = run_folders(pair)
+    saved, layout = checkpoint.read(str(first / "checkpoint.npz"))
+    assert set(saved.kept) == {"desktop", "tx2"}
+    assert all(kept[0].shape == (layout.parameters,) for kept in saved.kept.values())
+    command = run(pair, *training("--resume", str(first), "--steps", "90", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    assert saved_step(run_folders(pair)[-1]) == 90
+    assert json.loads((run_folders(pair)[-1] / "options.json").read_text())["strategy"] == strategy
+
+
+@pytest.mark.parametrize("strategy", ["allreduce", "dlion:gate=bounded", "crossover"])
+def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
+    command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
+    command.says("joined tx2")
+    until(lambda: has_checkpoint(pair), 30, lambda: command.errors)
+    signal_all(agents(pair, "tx2")[:1], signal.SIGKILL)
+    assert command.ended(60) == 0, command.errors
+    result = json.loads(command.output)
+    assert result["steps_made"] >= 200
+    assert result["strategy"] == strategy
+    assert f"predicted for parameter-server, trained with {strategy}" in result["notes"]
+    (first,) = run_folders(pair)
+    assert saved_step(first) == 200
+    command = run(pair, *training("--resume", str(first), "--steps", "240", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    assert saved_step(run_folders(pair)[-1]) == 240
+    gone(pair)
+
+
+def test_a_strategy_that_does_not_exist_is_named_before_anything_starts(pair: Path) -> None:
+    command = run(pair, *training("--strategy", "layerdrop"))
+    assert command.popen.returncode == 1
+    assert "--strategy layerdrop: unknown strategy" in one_line(command) and "layer-drop" in one_line(command)
+
+
 def test_ctrl_c_before_the_first_step_ends_at_once(pair: Path) -> None:
     command = start(pair)
     until(lambda: len(agents(pair)) >= 2, 30, lambda: command.errors)

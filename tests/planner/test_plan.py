@@ -28,7 +28,7 @@ def fleet(**changes: object) -> Profile:
 
 def test_every_cluster_is_ranked_best_first() -> None:
     found = to_json(recommend(fleet(), TIME))
-    assert list(found) == ["metric", "model", "ranking", "notes", "left_out"]
+    assert list(found) == ["metric", "model", "strategy", "ranking", "notes", "left_out"]
     assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
     best = found["ranking"][0]
     assert best["workers"] == ["a", "b", "c"]

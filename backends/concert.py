@@ -1,0 +1,262 @@
+"""What a run of peers has in one place: who does what next, batches, whose knowledge is best, and checkpoints."""
+
+import math
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from backends import checkpoint
+from backends.layout import Layout
+from backends.pacing import PACINGS
+from backends.peers import Peer
+from backends.saver import Saver
+from backends.strategies import knowledge
+from backends.tickets import STEP
+from backends.turns import Turn, Turns
+from backends.work import STOPPED, Emit, Work, diverged
+
+Arrays = Tuple[np.ndarray, ...]
+#: How long the first epoch waits for members that are still building their models.
+PATIENCE_S = 60.0
+ORPHANED = "no member is left that has the weights"
+
+
+class Concert:
+    """Keeps no weights but those on their way, from one who gives them to those who come, or into a checkpoint.
+
+    Thread-safe. Raises ValueError or OSError where the checkpoint to go on from cannot be used.
+    """
+
+    service_s = None
+
+    def __init__(self, work, emit):
+        # type: (Work, Emit) -> None
+        self.work = work
+        self._emit = emit
+        self._saver = Saver(work.checkpoint_path, emit)
+        self._pacing = PACINGS[work.strategy.batching](work.batch, work.training_samples, work.seed)
+        self._losses = {}  # type: Dict[str, knowledge.Losses]
+        self._arrived = {}  # type: Dict[str, Dict[str, Arrays]]
+        self._epoch = 0
+        self._ending = False
+        self._digests = {}  # type: Dict[str, str]
+        self.layout = None  # type: Optional[Layout]
+        self.copy = ()  # type: Arrays
+        self.addresses = {}  # type: Dict[str, Any]
+        self.evaluations = []  # type: List[Dict[str, Any]]
+        self.reason = None  # type: Optional[str]
+        self.ended = None  # type: Optional[float]
+        self._earlier, self._kept = [], {}  # type: List[Dict[str, Any]], Dict[str, Dict[str, Arrays]]
+        self.tickets = self._begin()
+        self._lock = self.tickets.lock
+
+    def _begin(self):
+        # type: () -> Turns
+        work, done, evaluated = self.work, 0, 0
+        if work.resume is not None:
+            saved, self.layout = checkpoint.read(work.resume)
+            done, self._earlier = int(saved.meta["step"]), saved.meta["evaluations"]
+            evaluated = int(self._earlier[-1]["step"]) if self._earlier else 0
+            self.copy = (saved.weights, saved.momentum, saved.state)
+            for key, arrays in saved.kept.items():
+                name, _, label = key.partition("/")
+                self._kept.setdefault(name, {})[label] = arrays
+            self._pacing.restore(self._kept.get("", {}))
+        patience_s = PATIENCE_S if work.members > 1 else 0.0
+        every = work.evaluate_every, work.checkpoint_every
+        return Turns(work.steps, work.gate, work.members, patience_s, done, evaluated, *every, host=work.host)
+
+    # -- who is there ------------------------------------------------------------------------------
+
+    def join(self, name, layout, address):
+        # type: (str, Layout, List[Any]) -> Optional[Dict[str, Arrays]]
+        """One comes; what it is to go on from, where a resumed run has that: weights and velocity as "own", (state,) as
+        "state", and what else it had by name.
+
+        Raises ValueError where its model is another.
+        """
+        with self._lock:
+            if self.layout is None:
+                self.layout = layout
+            if layout != self.layout:
+                raise ValueError("its model is not the run's: the arrays have other names or shapes")
+            self.addresses[name] = address
+            self._losses[name] = knowledge.Losses()
+            if self.work.resume is None or self._epoch:
+                self.tickets.join(name)
+                return None
+            kept = dict(self._kept.get(name, {}))
+            clock = int(kept.pop("clock")[0][0]) if "clock" in kept else self.tickets.done // self.work.members
+            self.tickets.join(name, clock)
+            return dict({"own": self.copy[:2], "state": self.copy[2:]}, **kept)
+
+    def leave(self, name):
+        # type: (str) -> None
+        """One is gone; with the last who has the weights the run is over."""
+        with self._lock:
+            self.tickets.leave(name)
+            if not self.tickets.over:
+                self._arrived.pop(name, None)
+                if self.tickets.orphaned:
+                    self.stop(ORPHANED)
+
+    def forget(self, name):
+        # type: (str) -> None
+        """Nothing more is known of it."""
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def take(self, name, gone):
+        # type: (str, Callable[[], bool]) -> Turn
+        """The member's next turn; waits for it."""
+        turn = self.tickets.ask(name, gone)
+        with self._lock:
+            if turn.epoch != self._epoch:
+                self._epoch = turn.epoch
+                self._pacing.begin(turn.members)
+        return turn
+
+    def order(self, name, turn):
+        # type: (str, Turn) -> Dict[str, Any]
+        """What a member is told to do."""
+        order = {"kind": turn.kind, "step": turn.step, "epoch": turn.epoch}  # type: Dict[str, Any]
+        if turn.kind != STEP:
+            return order
+        with self._lock:
+            passed = min(self.work.steps, turn.step * len(turn.members))
+            rate = self.work.optimiser.rate * self.work.schedule.factor(passed)
+            return dict(
+                order,
+                members=[[each] + self.addresses[each] for each in turn.members],
+                rate=rate,
+                batch=self._pacing.batch(name),
+                gives_to=self._takers(name, turn),
+            )
+
+    def _takers(self, name, turn):
+        # type: (str, Turn) -> List[str]
+        """Who is to get this member's weights now."""
+        whom = self.work.strategy.knowledge
+        if whom == "none" or not knowledge.due(turn.step):
+            return []
+        means = {each: self._losses[each].mean() for each in turn.members}
+        return list(knowledge.takers(means, whom)) if knowledge.best(means) == name else []
+
+    def stepped(self, name, peer, turn, loss, batch, seconds):
+        # type: (str, Peer, Turn, float, int, float) -> None
+        """A member has made its step."""
+        if not math.isfinite(loss):
+            self._diverged(name, turn, loss)
+            return
+        with self._lock:
+            peer.learnt(loss, 0)
+            self._losses[name].add(loss)
+            self._pacing.note(name, batch, seconds)
+            self.tickets.complete(name)
+            if self.tickets.done == self.work.steps:
+                self.ended = self.ended or time.monotonic()
+
+    def interrupted(self, name):
+        # type: (str) -> None
+        """A member could not end its step."""
+        self.tickets.abandon(name)
+        self.tickets.interrupted()
+
+    def evaluated(self, name, turn, scores):
+        # type: (str, Turn, Dict[str, float]) -> None
+        """Note loss, accuracy and seconds of an evaluation of this member's weights."""
+        if not math.isfinite(scores["loss"]):
+            self._diverged(name, turn, scores["loss"])
+            return
+        with self._lock:
+            step = self.tickets.done
+            record = dict(scores, step=step, worker=name)  # type: Dict[str, Any]
+            self.evaluations.append(record)
+        self._emit({"evaluated": record})
+        self.tickets.evaluated(step)
+
+    def _diverged(self, name, turn, loss):
+        # type: (str, Turn, float) -> None
+        self._emit({"diverged": name, "step": turn.step, "loss": str(loss)})
+        self.stop(diverged(name, turn, loss))
+
+    def stop(self, reason):
+        # type: (str) -> None
+        """Hand out nothing more; the first reason counts."""
+        self.reason = self.reason or reason
+        self.tickets.stop()
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def asks_last(self, name):
+        # type: (str) -> bool
+        """Whether a member that is told to finish hands over what it has."""
+        return self.work.checkpoint_path is not None
+
+    def wants(self, name, digest, last=False):
+        # type: (str, str, bool) -> bool
+        """Whether a member is to hand over its weights: not where another's with the same digest are here or coming.
+
+        last: at its end; then what came before counts no longer.
+        """
+        with self._lock:
+            if last and not self._ending:
+                self._arrived.clear()
+                self._ending = True
+            known = {each for other, each in self._digests.items() if other != name and other in self._arrived}
+            self._digests[name] = digest
+            self._arrived[name] = {}
+            return digest not in known
+
+    def keep(self, name, arrays, clock):
+        # type: (str, Dict[str, Arrays], int) -> None
+        """What a member has: weights and velocity (parameters,) as "own", if it was to hand them over, (state,) as
+        "state", and the rest by name."""
+        with self._lock:
+            self._arrived[name] = dict(arrays, clock=(np.array([clock], np.int64),))
+
+    def saved(self, name):
+        # type: (str) -> None
+        """A member has handed over what it has, as it was asked to."""
+        with self._lock:
+            if self.tickets.saved(name):
+                if self._handed_over:
+                    self._saver.behind(self._snapshot, self._model)
+                self._arrived = {}
+
+    @property
+    def _model(self):
+        # type: () -> Layout
+        assert self.layout is not None, "who has handed over something has joined"
+        return self.layout
+
+    @property
+    def _handed_over(self):
+        # type: () -> bool
+        return any("own" in each for each in self._arrived.values())
+
+    def _snapshot(self):
+        # type: () -> checkpoint.Checkpoint
+        """Means over the members, beside what is each one's own; weights that all have alike are kept once."""
+        arrived, digests = sorted(self._arrived.items()), self._digests
+        own = {digests[name]: each["own"] for name, each in arrived if "own" in each}
+        each = [own[digests[name]] for name, _ in arrived if digests[name] in own]
+        mean = each[0] if len(own) == 1 else [np.mean(part, axis=0, dtype=np.float32) for part in zip(*each)]
+        states = [each["state"][0] for _, each in arrived if "state" in each]
+        kept = {"/" + label: arrays for label, arrays in self._pacing.state().items()}
+        for name, arrays in arrived:
+            kept.update({name + "/" + label: a for label, a in arrays.items() if label not in ("own", "state")})
+            if len(own) > 1 and digests[name] in own:
+                kept[name + "/own"] = own[digests[name]]
+        meta = dict(self.work.description, step=self.tickets.done, evaluations=self._earlier + self.evaluations)
+        return checkpoint.Checkpoint(mean[0], mean[1], np.mean(states, axis=0, dtype=np.float32), meta, kept)
+
+    def last_checkpoint(self):
+        # type: () -> None
+        """Of where the run stands, from what its members handed over at the end; none of one that has diverged."""
+        self._saver.join()
+        if self._ending and self._handed_over and (self.tickets.finished or self.reason == STOPPED):
+            with self._lock:
+                snapshot = self._snapshot()
+            self._saver.now(snapshot, self._model)

@@ -1,0 +1,110 @@
+"""Gradients, or parts of them, to peers; each takes in what comes (DLion and the systems it is compared with)."""
+
+from typing import Any, Callable, Dict, List, Sequence
+
+import numpy as np
+
+from backends.base import Optimiser
+from backends.exchanges.base import Arrays, Exchange, Means
+from backends.links import Parcel
+from backends.strategies.message import DENSE, add
+from backends.strategies.registry import sender
+from backends.strategies.senders import Sender
+
+#: The share of one of n members' gradients in an update, from samples: of its batch, of this member's own, and usual.
+WEIGHTS = {
+    "mean": lambda batch, own, usual, n: 1.0 / n,
+    "weighted": lambda batch, own, usual, n: batch / own / n,  # DLion, Eq. 7
+    "rates": lambda batch, own, usual, n: batch / usual / n,  # ScaDLES: S_i / sum S, and the rate times sum S / B
+}  # type: Dict[str, Callable[[int, int, int, int], float]]
+
+GRADIENT = "gradient"
+
+
+class Gradients(Exchange):
+    """Everyone sends to its peers, waits for as many as the gate says, and applies what has come.
+
+    Members who wait take in no message of a later step than their own, so that with all of them there every replica
+    makes the same sum. Others take in whatever has come.
+    """
+
+    def __init__(self, means):
+        # type: (Means) -> None
+        super().__init__(means)
+        self._shared = sender(means.sender, means.replica.variables)
+        self._shared.look(means.replica.weights)
+        self._own = {}  # type: Dict[str, Sender]
+        self._merged = np.empty(means.replica.weights.size, np.float32)
+
+    def step(self, step, batch, optimiser, budget_s=None):
+        # type: (int, int, Optimiser, Any) -> None
+        links, n = self.means.links, len(self.names)
+        waited = self.means.gate.waits_for(n) - 1
+        self._send(step, batch, budget_s, bool(waited))
+        arrived = links.take(lambda parcel: _is_gradient(parcel) and (not waited or parcel.step <= step), 0)
+        missing = waited - sum(parcel.step == step for parcel in arrived)
+        if missing > 0:
+            arrived += links.take(lambda parcel: _is_gradient(parcel) and parcel.step == step, missing)
+        if waited:
+            links.flush()  # the gradients are to be overwritten
+        self._merge(sorted(arrived, key=lambda parcel: (parcel.step, parcel.sender)), batch)
+        self.means.local.apply(self.means.replica.weights, self._merged, optimiser)
+
+    def _send(self, step, batch, budget_s, waits):
+        # type: (int, int, Any, bool) -> None
+        gradients, links = self.means.replica.gradients, self.means.links
+        peers = self.peers(self.means.topology.sends_to(self.rank, len(self.names), step))
+        message = None if self._shared.by_link or not peers else self._shared.send(gradients)
+        if message is not None and message.kind == DENSE and not waits:
+            message = message._replace(arrays=(message.arrays[0].copy(),))  # goes on while others are computed
+        for peer in peers:
+            mine = message if message is not None else self._for(peer).send(gradients, self._budget(peer, budget_s))
+            links.send(peer, step, mine, kind=GRADIENT, batch=batch)
+
+    def _for(self, peer):
+        # type: (str) -> Sender
+        if peer not in self._own:
+            self._own[peer] = sender(self.means.sender, self.means.replica.variables)
+            self._own[peer].look(self.means.replica.weights)
+        return self._own[peer]
+
+    def _budget(self, peer, budget_s):
+        # type: (str, Any) -> Any
+        rate = self.means.links.bytes_per_s(peer)
+        return None if rate is None or budget_s is None else rate * budget_s
+
+    def _merge(self, arrived, batch):
+        # type: (List[Parcel], int) -> None
+        """All in the order of steps and names, one's own among them, so that who gets the same has the same."""
+        total, own = self._merged, self.means.links.name
+        total.fill(0.0)
+        for parcel in arrived:
+            if parcel.sender < own:
+                add(parcel.message, total, self._share(int(parcel.meta["batch"]), batch))
+        np.add(total, self._share(batch, batch) * self.means.replica.gradients, out=total)
+        for parcel in arrived:
+            if parcel.sender > own:
+                add(parcel.message, total, self._share(int(parcel.meta["batch"]), batch))
+
+    def _share(self, batch, own):
+        # type: (int, int) -> float
+        return WEIGHTS[self.means.merge](batch, own, self.means.batch, len(self.names))
+
+    def _senders(self):
+        # type: () -> Dict[str, Sender]
+        return dict({"peer " + name: made for name, made in self._own.items()}, peers=self._shared)
+
+    def state(self):
+        # type: () -> Dict[str, Arrays]
+        """What each sender keeps."""
+        return {name: made.state() for name, made in self._senders().items() if made.state()}
+
+    def restore(self, state):
+        # type: (Dict[str, Arrays]) -> None
+        for name, arrays in state.items():
+            (self._for(name[5:]) if name.startswith("peer ") else self._shared).restore(arrays)
+
+
+def _is_gradient(parcel):
+    # type: (Parcel) -> bool
+    return bool(parcel.meta.get("kind") == GRADIENT)

@@ -1,0 +1,220 @@
+"""What a parameter server does beside talking: hands out steps, applies gradients, takes checkpoints."""
+
+import math
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from backends import checkpoint
+from backends.central import Central
+from backends.keeping import Arrays, Keeping
+from backends.optimise import finite
+from backends.peers import Peer
+from backends.rounds import Gradient, Rounds
+from backends.saver import Saver
+from backends.strategies.message import Message
+from backends.tickets import EVALUATE, STEP, Ticket, Tickets
+from backends.work import STOPPED, Emit, Work, diverged, resumed
+
+
+class Learning:
+    """The weights of a run, and who may do what next. Thread-safe.
+
+    ``begin(central)`` gives it the weights where no checkpoint did. Raises ValueError or OSError where the checkpoint
+    to go on from cannot be used.
+    """
+
+    def __init__(self, work, emit):
+        # type: (Work, Emit) -> None
+        self._work = work
+        self._emit = emit
+        self._central = None  # type: Optional[Central]
+        self._earlier = []  # type: List[Dict[str, Any]]
+        self._rounds = Rounds(work.gate)
+        self._keeping = Keeping({})
+        self.tickets = self._begin()
+        self._lock = self.tickets.lock
+        self._saver = Saver(work.checkpoint_path, emit)
+        self.evaluations = []  # type: List[Dict[str, Any]]
+        self.reason = None  # type: Optional[str]
+        self.ended = None  # type: Optional[float]
+
+    def _begin(self):
+        # type: () -> Tickets
+        if self._work.resume is None:
+            return Tickets(self._work.steps, 0, self._work.evaluate_every)
+        saved, layout = checkpoint.read(self._work.resume)
+        self._central = Central(layout, saved.weights, saved.momentum, saved.state)
+        self._earlier = saved.meta["evaluations"]
+        self._keeping = Keeping(saved.kept)
+        return resumed(self._work, saved.meta)
+
+    # -- who is there ------------------------------------------------------------------------------
+
+    @property
+    def begun(self):
+        # type: () -> bool
+        """Whether there are weights."""
+        return self._central is not None
+
+    def begin(self, central):
+        # type: (Central) -> None
+        """These are the initial weights."""
+        self._central = central
+
+    @property
+    def model(self):
+        # type: () -> Central
+        """The weights; asserts that there are some."""
+        assert self._central is not None, "workers are served after the first has given the initial weights"
+        return self._central
+
+    def join(self, worker, description):
+        # type: (str, List[Any]) -> Arrays
+        """A worker that keeps such arrays begins; what a resumed run has for it."""
+        with self._lock:
+            self.model.welcome(worker)
+            self._rounds.join(worker)
+            return self._keeping.join(worker, description)
+
+    def leave(self, worker):
+        # type: (str) -> None
+        """Others go on without it: its ticket goes back, and no round and no checkpoint waits for it."""
+        with self._lock:
+            self._rounds.leave(worker)
+            self._keeping.leave(worker)
+            self.tickets.abandon(worker)
+            self._go_on()
+
+    def forget(self, worker):
+        # type: (str) -> None
+        """A lost worker's state ages."""
+        with self._lock:
+            if self._central is not None:
+                self._central.forget(worker)
+
+    # -- work --------------------------------------------------------------------------------------
+
+    def take(self, worker, gone):
+        # type: (str, Callable[[], bool]) -> Ticket
+        """The worker's next piece of work, when it may begin it."""
+        return self.tickets.take(worker, gone, lambda: self._may_begin(worker))
+
+    def _may_begin(self, worker):
+        # type: (str) -> bool
+        return self._rounds.may_begin(worker) and self._keeping.may_begin(worker)
+
+    def pull(self, worker, ticket):
+        # type: (str, Ticket) -> Tuple[Message, int, bool]
+        """What the worker needs of the weights, the updates in them, and whether it is to bring what it keeps."""
+        with self._lock:
+            keep = ticket.kind == STEP and self._keeping.asked(worker)
+            return self.model.pull(worker), self.tickets.done, keep
+
+    def learn(self, peer, ticket, gradient, keep):
+        # type: (Peer, Ticket, Gradient, bool) -> None
+        """Take in what a worker brought. It changes the weights when there are enough gradients."""
+        with self._lock:
+            sound = math.isfinite(gradient.loss) and finite(peer.state) and self.model.accepts(gradient.message)
+            if sound:
+                self.model.report(gradient.worker, peer.state)
+                if keep:
+                    self._keeping.bring(gradient.worker, tuple(array.copy() for array in peer.kept))
+                self._rounds.bring(gradient)
+                self._go_on()
+        if not sound:
+            self._diverged(gradient.worker, ticket, gradient.loss)
+
+    def _go_on(self):
+        # type: () -> None
+        """Apply a round that is complete, and count its steps as one with it, so that no checkpoint can come between;
+        take a checkpoint that is due where all is there."""
+        before, every = self.tickets.done, self._work.checkpoint_every
+        gradients = self._rounds.take(self._work.steps - before, self._keeping.complete())
+        if gradients:
+            self._apply(gradients, before)
+        done = self.tickets.done
+        if done < self._work.steps and every and done // every > before // every and not self._keeping.ask():
+            self._save()
+        if self._keeping.complete():
+            self._save()
+            self._keeping.clear()
+        self.tickets.wake()
+
+    def _apply(self, gradients, before):
+        # type: (Sequence[Gradient], int) -> None
+        self.model.update([gradient.message for gradient in gradients], self._work.optimiser.momentum)
+        for gradient in gradients:
+            gradient.peer.learnt(gradient.loss, before - gradient.version)
+            self.tickets.complete(gradient.worker)
+        if self.tickets.done == self._work.steps:
+            self.ended = time.monotonic()
+
+    def evaluated(self, worker, ticket, scores):
+        # type: (str, Ticket, Dict[str, float]) -> None
+        """Note loss, accuracy and seconds of an evaluation."""
+        if not math.isfinite(scores["loss"]):
+            self._diverged(worker, ticket, scores["loss"])
+            return
+        record = dict(scores, step=ticket.step, worker=worker)  # type: Dict[str, Any]
+        self.evaluations.append(record)
+        self._emit({"evaluated": record})
+        self.tickets.complete(worker)
+
+    def _diverged(self, worker, ticket, loss):
+        # type: (str, Ticket, float) -> None
+        """Refuse what would spoil the weights, and end the run: what follows could only be as bad."""
+        self._emit({"diverged": worker, "step": ticket.step, "loss": str(loss)})
+        self.stop(diverged(worker, ticket, loss))
+        self.tickets.abandon(worker)
+
+    def stop(self, reason):
+        # type: (str) -> None
+        """Hand out no more work; the first reason counts."""
+        self.reason = self.reason or reason
+        self.tickets.stop()
+
+    # -- state -------------------------------------------------------------------------------------
+
+    def state(self):
+        # type: () -> np.ndarray
+        """The mean of what workers reported; a new (state,) float32."""
+        with self._lock:
+            return self.model.state()
+
+    def asks_last(self, worker):
+        # type: (str) -> bool
+        """Whether a worker that is told to finish is to bring what it keeps."""
+        return self._work.checkpoint_path is not None and self._keeping.keeps(worker)
+
+    def keep_last(self, worker, arrays):
+        # type: (str, Arrays) -> None
+        """What a worker kept at its end."""
+        with self._lock:
+            self._keeping.kept[worker] = arrays
+
+    def _snapshot(self):
+        # type: () -> checkpoint.Checkpoint
+        evaluations = self._earlier + self.evaluations
+        meta = dict(self._work.description, step=self.tickets.done, evaluations=evaluations)
+        return self.model.snapshot(meta, self._keeping.kept)
+
+    def _save(self):
+        # type: () -> None
+        self._saver.behind(self._snapshot, self.model.layout)
+
+    def last_checkpoint(self):
+        # type: () -> None
+        """Of where the run stands, but for one that has diverged: what was saved before is worth more."""
+        self._saver.join()
+        if self._central is not None and (self.tickets.finished or self.reason == STOPPED):
+            with self._lock:
+                snapshot = self._snapshot()
+            self._saver.now(snapshot, self.model.layout)
+
+    @property
+    def service_s(self):
+        # type: () -> Any
+        """Mean seconds of an update; None before the first."""
+        return self._central.service_s if self._central is not None else None

@@ -1,0 +1,101 @@
+"""The sending side of a link between two members of a run."""
+
+import collections
+import threading
+import time
+from typing import Any, Callable, Deque, Dict, Optional, Tuple
+
+from backends import wire
+from backends.strategies.message import Message
+
+
+class Outbox:
+    """What goes to one peer, in a thread of its own that connects when there is something.
+
+    connect: may raise WireError, or KeyError for a peer that is no member any more; gone_out: called with the bytes of
+    every message that has gone out, 0 where that has failed. ``step``: of the last message; ``rate``: bytes/s, of late.
+    """
+
+    def __init__(self, connect, gone_out):
+        # type: (Callable[[], wire.Connection], Callable[[int], None]) -> None
+        self._connect = connect
+        self._gone_out = gone_out
+        self._queue = collections.deque()  # type: Deque[Tuple[Dict[str, Any], Message]]
+        self._ready = threading.Condition()
+        self._sending = False
+        self._closed = False
+        self._connection = None  # type: Optional[wire.Connection]
+        self.step = -1
+        self.rate = None  # type: Optional[float]
+        threading.Thread(target=self._run, daemon=True).start()
+
+    @property
+    def waiting(self):
+        # type: () -> bool
+        """Whether there is a message that has not begun to go out."""
+        return bool(self._queue)
+
+    @property
+    def idle(self):
+        # type: () -> bool
+        """Whether all has gone out."""
+        return not self._queue and not self._sending
+
+    def put(self, step, meta, message):
+        # type: (int, Dict[str, Any], Message) -> None
+        """Send a message of a step after all others."""
+        with self._ready:
+            self.step = step
+            self._queue.append((meta, message))
+            self._ready.notify_all()
+
+    def clear(self):
+        # type: () -> None
+        """Forget what has not begun to go out."""
+        with self._ready:
+            self._queue.clear()
+
+    def close(self):
+        # type: () -> None
+        """Send nothing more."""
+        with self._ready:
+            self._closed = True
+            self._queue.clear()
+            self._ready.notify_all()
+        if self._connection is not None:
+            self._connection.abort()
+
+    def _run(self):
+        # type: () -> None
+        while True:
+            with self._ready:
+                self._sending = False
+                self._ready.wait_for(lambda: self._queue or self._closed)
+                if self._closed:
+                    return
+                meta, message = self._queue.popleft()
+                self._sending = True
+            self._send(meta, message)
+
+    def _send(self, meta, message):
+        # type: (Dict[str, Any], Message) -> None
+        count = 0
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            began = time.perf_counter()
+            self._connection.send(meta, wire.as_bytes(message.arrays))
+            count, self._connection.sent_bytes = self._connection.sent_bytes, 0
+            self._note(count / max(1e-6, time.perf_counter() - began))
+        except (wire.WireError, KeyError):
+            # It is gone, which the conductor notices, or comes back: then it is connected to anew.
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+        with self._ready:
+            self._sending = False
+        self._gone_out(count)
+
+    def _note(self, rate):
+        # type: (float) -> None
+        self.rate = rate if self.rate is None else 0.8 * self.rate + 0.2 * rate

@@ -1,0 +1,129 @@
+"""How many samples the members of a run compute in a step: the same, as many as they manage, or as many as they get."""
+
+from typing import Any, Callable, Dict, Sequence, Tuple
+
+import numpy as np
+
+from backends.strategies import streams
+from backends.strategies.batching import WINDOW, GlobalBatch, Throughput, local_batches, powers
+
+Arrays = Tuple[np.ndarray, ...]
+#: Steps of every member that must have been timed before batches follow them.
+TIMED = 3
+
+
+class Fixed:
+    """``usual`` samples each. Not thread-safe, and neither are the others."""
+
+    def __init__(self, usual, training_samples, seed):
+        # type: (int, int, int) -> None
+        self.usual = usual
+        self.names = ()  # type: Sequence[str]
+
+    def begin(self, names):
+        # type: (Sequence[str]) -> None
+        """These are the members now."""
+        self.names = tuple(names)
+
+    def batch(self, name):
+        # type: (str) -> int
+        """Samples of a member's next step."""
+        return self.usual
+
+    def note(self, name, batch, seconds):
+        # type: (str, int, float) -> None
+        """A member computed so many samples in so long."""
+
+    def state(self):
+        # type: () -> Dict[str, Arrays]
+        """All that must be in a checkpoint, by name."""
+        return {}
+
+    def restore(self, state):
+        # type: (Dict[str, Arrays]) -> None
+        """Go on from ``state``."""
+
+
+class Dynamic(Fixed):
+    """DLion's weighted dynamic batching: a global batch that grows, dealt out by how fast each member is now."""
+
+    def __init__(self, usual, training_samples, seed):
+        # type: (int, int, int) -> None
+        super().__init__(usual, training_samples, seed)
+        self._training_samples = training_samples
+        self._global = None  # type: Any
+        self._timed = {}  # type: Dict[str, Throughput]
+        self._counts = {}  # type: Dict[str, int]
+        self._batches = {}  # type: Dict[str, int]
+
+    def begin(self, names):
+        # type: (Sequence[str]) -> None
+        super().begin(names)
+        self._global = self._global or GlobalBatch(self.usual * len(names), self._training_samples)
+        self._counts = dict.fromkeys(names, 0)
+        for name in names:
+            self._timed.setdefault(name, Throughput())
+        self._batches = {}
+
+    def batch(self, name):
+        # type: (str) -> int
+        return self._batches.get(name, self.usual)
+
+    def note(self, name, batch, seconds):
+        # type: (str, int, float) -> None
+        if name not in self._counts:
+            return
+        self._timed[name].add(batch, seconds)
+        self._counts[name] += 1
+        if self._counts[name] == min(self._counts.values()):  # an iteration of all is over when the last has made it
+            grown = self._global.advance()
+            if grown or not self._batches or self._counts[name] % WINDOW == 0:
+                self._deal()
+
+    def _deal(self):
+        # type: () -> None
+        if min(self._counts.values()) >= TIMED:
+            costs = [self._timed[name].cost() for name in self.names]
+            size = max(self._global.size, len(self.names))
+            self._batches = dict(zip(self.names, local_batches(size, powers(costs, size))))
+
+    def state(self):
+        # type: () -> Dict[str, Arrays]
+        timed = {"timed " + name: each.state() for name, each in self._timed.items()}  # type: Dict[str, Arrays]
+        return dict(timed, **{"global batch": self._global.state()} if self._global else {})
+
+    def restore(self, state):
+        # type: (Dict[str, Arrays]) -> None
+        for name, arrays in state.items():
+            if name == "global batch":
+                self._global = GlobalBatch(self.usual, self._training_samples)
+                self._global.restore(arrays)
+            elif name.startswith("timed "):
+                self._timed[name[6:]] = Throughput()
+                self._timed[name[6:]].restore(arrays)
+
+
+class Stream(Fixed):
+    """ScaDLES: what arrives at each member in a second, by rates drawn for the members in the order of their names."""
+
+    DISTRIBUTION = "S1"
+
+    def __init__(self, usual, training_samples, seed):
+        # type: (int, int, int) -> None
+        super().__init__(usual, training_samples, seed)
+        self._seed = seed
+        self._batches = {}  # type: Dict[str, int]
+
+    def begin(self, names):
+        # type: (Sequence[str]) -> None
+        super().begin(names)
+        rates = streams.draw_rates(self.DISTRIBUTION, len(names), self._seed)
+        self._batches = dict(zip(names, streams.batches(rates)))
+
+    def batch(self, name):
+        # type: (str) -> int
+        return self._batches[name]
+
+
+#: By the names of presets.BATCHINGS.
+PACINGS = {"fixed": Fixed, "dynamic": Dynamic, "stream": Stream}  # type: Dict[str, Callable[[int, int, int], Fixed]]

@@ -1,0 +1,22 @@
+"""All of a gradient, every time: DLion's Baseline, which every other kind is measured against."""
+
+from typing import Optional
+
+import numpy as np
+
+from backends.strategies.message import DENSE, Message, bytes_of, dense
+from backends.strategies.senders import Sender
+
+
+class Everything(Sender):
+    """Sends what it is given and keeps nothing."""
+
+    def send(self, values, budget_bytes=None):
+        # type: (np.ndarray, Optional[float]) -> Message
+        """All of it. The message shares the memory of ``values``: send it before they change."""
+        return dense(values)
+
+    def traffic_bytes(self, budget_bytes=None):
+        # type: (Optional[float]) -> float
+        """Exact."""
+        return bytes_of(DENSE, self.size, self.size)

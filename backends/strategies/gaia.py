@@ -1,0 +1,50 @@
+"""Gaia's significance filter (Hsieh et al., NSDI 2017): what changes a weight by more than a given part of it."""
+
+import math
+from typing import Optional, Sequence
+
+import numpy as np
+
+from backends.base import Variable
+from backends.strategies.message import SPARSE, Message, bytes_of
+from backends.strategies.residual import Residual
+
+#: Share of the entries that is taken to be significant before anything has run. An assumption: it depends on the
+#: learning rate, the model and how far training has come; Gaia's authors find most updates to be insignificant.
+SHARE = 0.05
+
+
+class Gaia(Residual):
+    """Sends the entries with |u| > s |w|, u being what has gathered; any change of a weight that is zero is enough.
+
+    u must be scaled as it will be subtracted from the weights w (see base.Optimiser), and w shown by ``look``. s is a
+    hundredth as in DLion, section 5.1.4. Where it is ``falling`` it is divided by the square root of the number of
+    the step, as in Gaia; DLion lets it stay. Raises ValueError unless 0 < s < 1.
+    """
+
+    counters = ("steps",)
+
+    def __init__(self, variables, s=0.01, falling=False):
+        # type: (Sequence[Variable], float, bool) -> None
+        if not 0 < s < 1:
+            raise ValueError("gaia needs an s between 0 and 1, not %s" % s)
+        super().__init__(variables)
+        self.s = s
+        self.falling = falling
+        self.steps = 0
+
+    def send(self, values, budget_bytes=None):
+        # type: (np.ndarray, Optional[float]) -> Message
+        """Asserts that there was a ``look`` at the weights."""
+        assert self.weights is not None, "gaia must look at the weights before it sends"
+        gathered = self.gather(values)
+        self.steps += 1
+        enough = np.abs(self.weights)
+        enough *= self.s / math.sqrt(self.steps) if self.falling else self.s
+        return self.take(np.flatnonzero(np.abs(gathered) > enough))
+
+    def traffic_bytes(self, budget_bytes=None):
+        # type: (Optional[float]) -> float
+        """For ``SHARE`` of all entries."""
+        entries = int(SHARE * self.size)
+        return bytes_of(SPARSE, self.size, entries, entries)

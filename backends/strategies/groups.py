@@ -1,0 +1,27 @@
+"""Two levels: groups of consecutive ranks, each led by its first (hierarchical Crossover-SGD, Yeo et al., 3.3).
+
+Gradients are summed at the leader, leaders exchange what they have, and weights go back to the group. Ranks that share
+a fast link should follow one another. There are as many groups as asked for, or n where there are fewer workers; one
+that leaves or joins moves the borders.
+"""
+
+from typing import List, Tuple
+
+
+def split(n, count):
+    # type: (int, int) -> List[range]
+    """The groups of n ranks, whose sizes differ by at most 1; none is empty."""
+    count = min(count, n)
+    return [range(n * i // count, n * (i + 1) // count) for i in range(count)]
+
+
+def leaders(n, count):
+    # type: (int, int) -> Tuple[int, ...]
+    """The first of each group."""
+    return tuple(group[0] for group in split(n, count))
+
+
+def group_of(rank, n, count):
+    # type: (int, int, int) -> range
+    """The group that ``rank`` is in; 0 <= rank < n."""
+    return next(group for group in split(n, count) if rank in group)

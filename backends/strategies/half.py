@@ -1,0 +1,24 @@
+"""All of a gradient in half of its bytes."""
+
+from typing import Optional
+
+import numpy as np
+
+from backends.strategies.message import HALF, Message, bytes_of, half
+from backends.strategies.senders import Sender
+
+
+class Half(Sender):
+    """Sends what it is given as float16 (11 significant bits), and forgets the bits that were rounded away."""
+
+    lossy = True
+
+    def send(self, values, budget_bytes=None):
+        # type: (np.ndarray, Optional[float]) -> Message
+        """All of it, rounded."""
+        return half(values)
+
+    def traffic_bytes(self, budget_bytes=None):
+        # type: (Optional[float]) -> float
+        """Exact."""
+        return bytes_of(HALF, self.size, self.size)

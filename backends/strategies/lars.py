@@ -1,0 +1,52 @@
+"""LARS: a rate of its own for every variable, so that large batches train (You, Gitman and Ginsburg, 2017, Alg. 1)."""
+
+import math
+from typing import Sequence
+
+import numpy as np
+
+from backends import optimise
+from backends.base import Optimiser, Variable
+
+#: The eta of the trust ratio (Crossover-SGD, Table 1).
+COEFFICIENT = 0.0025
+
+
+def apply(weights, velocity, gradients, variables, optimiser, coefficient=COEFFICIENT):
+    # type: (np.ndarray, np.ndarray, np.ndarray, Sequence[Variable], Optimiser, float) -> None
+    """u = rate trust (g + weight_decay w);  v <- momentum v + u;  w <- w - v, in place.
+
+    All arrays (parameters,) float32. ``gradients``: g, merged over the workers but not scaled by any rate, for trust
+    needs its norm; afterwards it holds u.
+    """
+    scale(gradients, weights, variables, optimiser, coefficient)
+    optimise.apply(weights, velocity, gradients, optimiser.momentum)
+
+
+def scale(gradients, weights, variables, optimiser, coefficient=COEFFICIENT):
+    # type: (np.ndarray, np.ndarray, Sequence[Variable], Optimiser, float) -> None
+    """g becomes u = rate trust (g + weight_decay w) in place: what ``optimise.apply`` takes.
+
+    Variables of one dimension, biases and the scales of normalisation, are not scaled, as is usual: their trust is 1.
+    """
+    for variable in variables:
+        part = slice(variable.start, variable.start + variable.size)
+        gradient, weight = gradients[part], weights[part]
+        factor = optimiser.rate
+        if len(variable.shape) > 1:
+            factor *= trust(weight, gradient, optimiser.weight_decay, coefficient)
+        if optimiser.weight_decay:
+            gradient += optimiser.weight_decay * weight
+        gradient *= factor
+
+
+def trust(weights, gradients, weight_decay, coefficient=COEFFICIENT):
+    # type: (np.ndarray, np.ndarray, float, float) -> float
+    """coefficient |w| / (|g| + weight_decay |w|) of one variable; 1 where w or g is all zeros, and says nothing."""
+    w, g = _norm(weights), _norm(gradients)
+    return coefficient * w / (g + weight_decay * w) if w > 0.0 and g > 0.0 else 1.0
+
+
+def _norm(values):
+    # type: (np.ndarray) -> float
+    return math.sqrt(float(np.dot(values, values)))

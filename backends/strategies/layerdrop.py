@@ -1,0 +1,144 @@
+"""Layer dropping (Lee et al., 2020): whole layers go, or stay until enough of them has gathered.
+
+A layer is one weight variable. Its representative value is the mean of its absolute values (section 4; Eq. 2 forgets
+the absolute value). One that is below the threshold is not sent. A server sends back only what has changed.
+"""
+
+import math
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from backends.base import Variable
+from backends.strategies.message import DENSE, HALF, SPANS, Message, bytes_of, dense, spans
+from backends.strategies.residual import Residual
+
+NORMS = ("mean", "l1")
+
+
+class LayerDrop(Residual):
+    """The worker's side, section 4: sends the layers whose gathered representative value is the threshold or more.
+
+    The threshold is computed anew every ``every`` steps, by Alg. 1, from the gradients of that step alone, to drop at
+    most the share ``ratio`` of all elements. norm: what represents a layer, in both places: "mean", or "l1" as in the
+    text of Alg. 1. Raises ValueError unless 0 <= ratio < 1 and every >= 1, and for another norm.
+    """
+
+    counters = ("steps", "threshold")
+
+    def __init__(self, variables, ratio=0.95, every=100, norm="mean"):
+        # type: (Sequence[Variable], float, int, str) -> None
+        if not 0 <= ratio < 1:
+            raise ValueError("layer-drop needs a ratio from 0 to below 1, not %s" % ratio)
+        if every < 1:
+            raise ValueError("layer-drop needs a threshold every 1 step or more, not %s" % every)
+        if norm not in NORMS:
+            raise ValueError("layer-drop has no norm %r; known: %s" % (norm, ", ".join(NORMS)))
+        super().__init__(variables)
+        self.ratio = ratio
+        self.every = every
+        self.norm = norm
+        self.steps = 0
+        self.threshold = -1.0
+
+    def send(self, values, budget_bytes=None):
+        # type: (np.ndarray, Optional[float]) -> Message
+        """One span for each layer that goes; what is not in it is the marker of the paper."""
+        if self.steps % self.every == 0:
+            self.threshold = threshold(self._represented(values), [v.size for v in self.variables], self.ratio)
+        self.steps += 1
+        represented = self._represented(self.gather(values))
+        chosen = [v for v, value in zip(self.variables, represented) if value >= self.threshold]
+        return self.take_spans(_parts(chosen))
+
+    def traffic_bytes(self, budget_bytes=None):
+        # type: (Optional[float]) -> float
+        """For layers whose sizes say nothing of their rank, and which are far apart in scale.
+
+        Alg. 1 drops ratio less what it could still drop of the layer it ends in: half of it on average, a layer being
+        met in proportion to its size. What was dropped and returns is left out.
+        """
+        end = sum(v.size * v.size for v in self.variables) / (2.0 * self.size * self.size)
+        share = min(1.0, 1.0 - self.ratio + end)
+        return bytes_of(SPANS, self.size, math.ceil(share * len(self.variables)), int(share * self.size))
+
+    def answer_bytes(self):
+        # type: () -> float
+        """As many: gradients of one model are large in the same layers, whoever computes them."""
+        return self.traffic_bytes()
+
+    def told(self):
+        # type: () -> Dict[str, Any]
+        """threshold: that of the last message."""
+        return {"threshold": self.threshold}
+
+    def _represented(self, values):
+        # type: (np.ndarray) -> List[float]
+        sums = [float(np.abs(values[v.start : v.start + v.size]).sum()) for v in self.variables]
+        return sums if self.norm == "l1" else [total / v.size for total, v in zip(sums, self.variables)]
+
+
+def threshold(represented, sizes, ratio):
+    # type: (Sequence[float], Sequence[int], float) -> float
+    """Alg. 1: the value of the layer in which the sizes, smallest value first, exceed ``ratio`` of all elements.
+
+    The paper sorts in reverse; to drop the small ones takes ascending order. -1, which drops nothing, where they
+    never do.
+    """
+    dropped = 0
+    for layer in np.argsort(represented, kind="mergesort"):
+        dropped += sizes[layer]
+        if dropped > ratio * sum(sizes):
+            return float(represented[layer])
+    return -1.0
+
+
+class Changed:
+    """The server's side, section 4.2: which layers have changed since each worker's last pull."""
+
+    def __init__(self, variables):
+        # type: (Sequence[Variable]) -> None
+        self.variables = tuple(variables)
+        self._starts = np.array([v.start for v in variables])
+        self._updates = 0
+        self._changed = np.zeros(len(self.variables), np.int64)  # the update in which each layer last did
+        self._pulled = {}  # type: Dict[str, int]
+
+    def note(self, message):
+        # type: (Message) -> None
+        """What was added to the weights. With a server's momentum that is its whole velocity, not a gradient."""
+        self._updates += 1
+        for layers in self._touched(message):
+            self._changed[layers] = self._updates
+
+    def pull(self, worker, weights):
+        # type: (str, np.ndarray) -> Message
+        """What of (size,) float32 a worker is to ``put`` over its own; all of it the first time.
+
+        May share the memory of ``weights``: send it before they change.
+        """
+        news = self._changed > self._pulled.get(worker, -1)
+        self._pulled[worker] = self._updates
+        chosen = [v for v, new in zip(self.variables, news) if new]
+        return dense(weights) if len(chosen) == len(self.variables) else spans(weights, _parts(chosen))
+
+    def forget(self, worker):
+        # type: (str) -> None
+        """A worker has left: should it come back, it gets everything."""
+        self._pulled.pop(worker, None)
+
+    def _touched(self, message):
+        # type: (Message) -> Sequence[Any]
+        """Indices or slices of layers."""
+        if message.kind in (DENSE, HALF):
+            return [slice(None)]
+        if message.kind == SPANS:
+            firsts = np.searchsorted(self._starts, message.arrays[0][:, 0], side="right") - 1
+            lasts = np.searchsorted(self._starts, message.arrays[0][:, 1], side="left")
+            return [slice(first, last) for first, last in zip(firsts, lasts)]
+        return [np.searchsorted(self._starts, message.arrays[0], side="right") - 1]
+
+
+def _parts(variables):
+    # type: (Sequence[Variable]) -> List[Tuple[int, int]]
+    return [(v.start, v.start + v.size) for v in variables]

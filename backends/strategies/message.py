@@ -1,0 +1,186 @@
+"""What one worker sends another of a vector: all of it, spans of it, or single elements; as arrays of raw bytes.
+
+A message is a small JSON object and arrays whose bytes follow it. What is not in it stands for zeros.
+"""
+
+import json
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from backends.optimise import finite
+
+DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
+
+
+class Message(NamedTuple):
+    """kind: of DENSE, HALF, SPANS, SPARSE; size: elements of the vector; arrays: contiguous, as they go on the wire.
+
+    dense: (size,) float32. half: (size,) uint16, the bits of float16, which Python before 3.12 cannot see as bytes.
+    spans: (n, 2) uint32 of start and end, ascending and apart, and float32 values one after the other. sparse: (n,)
+    uint32 indices, ascending, and (n,) float32 values.
+    """
+
+    kind: str
+    size: int
+    arrays: Tuple[np.ndarray, ...]
+
+    @property
+    def head(self):
+        # type: () -> Dict[str, Any]
+        """What the receiver must know before the bytes."""
+        return {"kind": self.kind, "size": self.size, "counts": [int(array.shape[0]) for array in self.arrays]}
+
+    @property
+    def traffic_bytes(self):
+        # type: () -> int
+        """Bytes of the head and of the arrays."""
+        return len(json.dumps(self.head)) + sum(array.nbytes for array in self.arrays)
+
+
+def dense(values):
+    # type: (np.ndarray) -> Message
+    """All of (size,) float32, uncopied."""
+    return Message(DENSE, values.size, (values,))
+
+
+def half(values):
+    # type: (np.ndarray) -> Message
+    """All of it, rounded to float16; what is beyond its range becomes the greatest there is."""
+    most = float(np.finfo(np.float16).max)
+    return Message(HALF, values.size, (np.clip(values, -most, most).astype(np.float16).view(np.uint16),))
+
+
+def spans(values, parts):
+    # type: (np.ndarray, Sequence[Tuple[int, int]]) -> Message
+    """The elements [start, end) of each part; parts ascending and apart. A single part is not copied."""
+    edges = np.array(parts, dtype=np.uint32).reshape(-1, 2)
+    taken = [values[start:end] for start, end in parts]
+    joined = taken[0] if len(taken) == 1 else np.concatenate(taken) if taken else np.empty(0, np.float32)
+    return Message(SPANS, values.size, (edges, joined))
+
+
+def sparse(values, indices):
+    # type: (np.ndarray, np.ndarray) -> Message
+    """The elements at ascending indices."""
+    chosen = indices.astype(np.uint32)
+    return Message(SPARSE, values.size, (chosen, values[chosen]))
+
+
+def buffers(head, size, room=None):
+    # type: (Dict[str, Any], int, Optional[np.ndarray]) -> Message
+    """An empty message to receive into. Raises ValueError for a head that no message of ``size`` elements has.
+
+    room: (size,) float32 that takes all of a dense one, in place of new memory.
+    """
+    if not isinstance(head, dict):
+        raise ValueError("a message cannot begin with %r" % (head,))
+    kind, counts = head.get("kind"), head.get("counts")
+    sound = isinstance(counts, list) and all(isinstance(n, int) and 0 <= n <= size for n in counts)
+    if head.get("size") != size or not sound or isinstance(counts, list) and len(counts) != _ARRAYS.get(str(kind)):
+        raise ValueError("a message of %d elements cannot begin with %r" % (size, head))
+    assert isinstance(counts, list)
+    if kind in (DENSE, HALF):
+        if counts != [size]:
+            raise ValueError("a %s message of %d elements has %d" % (kind, size, counts[0]))
+        if kind == DENSE and room is not None:
+            return dense(room)
+        return Message(kind, size, (np.empty(size, np.float32 if kind == DENSE else np.uint16),))
+    if kind == SPANS:
+        return Message(kind, size, (np.empty((counts[0], 2), np.uint32), np.empty(counts[1], np.float32)))
+    if counts[0] != counts[1]:
+        raise ValueError("a sparse message has %d indices and %d values" % (counts[0], counts[1]))
+    return Message(SPARSE, size, (np.empty(counts[0], np.uint32), np.empty(counts[1], np.float32)))
+
+
+_ARRAYS = {DENSE: 1, HALF: 1, SPANS: 2, SPARSE: 2}
+
+
+def bytes_of(kind, size, *counts):
+    # type: (str, int, int) -> int
+    """Bytes of a message that is not there yet; counts as in its head."""
+    return buffers({"kind": kind, "size": size, "counts": list(counts)}, size).traffic_bytes
+
+
+def add(message, total, scale=1.0):
+    # type: (Message, np.ndarray, float) -> None
+    """total += scale * what was sent, in place; (size,) float32. Raises ValueError for one that does not fit it."""
+    _same_size(message, total)
+    if message.kind in (DENSE, HALF):
+        values = _all(message)
+        # Old numpy would multiply float16 in float16.
+        total += values if scale == 1.0 else np.multiply(values, np.float32(scale), dtype=np.float32)
+    elif message.kind == SPANS:
+        edges, values = message.arrays
+        at = 0
+        for start, end in _checked(edges, values, total.size):
+            total[start:end] += np.float32(scale) * values[at : at + end - start]
+            at += end - start
+    else:
+        indices, values = message.arrays
+        total[_ascending(indices, total.size)] += np.float32(scale) * values
+
+
+def put(message, total):
+    # type: (Message, np.ndarray) -> None
+    """total = what was sent, where something was, in place; (size,) float32. Raises ValueError as ``add`` does."""
+    _same_size(message, total)
+    if message.kind in (DENSE, HALF):
+        total[:] = _all(message)
+    elif message.kind == SPANS:
+        edges, values = message.arrays
+        at = 0
+        for start, end in _checked(edges, values, total.size):
+            total[start:end] = values[at : at + end - start]
+            at += end - start
+    else:
+        indices, values = message.arrays
+        total[_ascending(indices, total.size)] = values
+
+
+def whole(message):
+    # type: (Message) -> np.ndarray
+    """What was sent as a new (size,) float32, zeros where nothing was."""
+    total = np.zeros(message.size, np.float32)
+    add(message, total)
+    return total
+
+
+def sound(message):
+    # type: (Message) -> bool
+    """Whether all values are finite. Raises ValueError where a message that came does not fit its own vector."""
+    if message.kind == SPANS:
+        _checked(message.arrays[0], message.arrays[1], message.size)
+    elif message.kind == SPARSE:
+        _ascending(message.arrays[0], message.size)
+    if message.kind == HALF:
+        return bool(np.isfinite(_all(message)).all())
+    return finite(message.arrays[-1])
+
+
+def _same_size(message, total):
+    # type: (Message, np.ndarray) -> None
+    if message.size != total.size:
+        raise ValueError("a message of %d elements does not fit a vector of %d" % (message.size, total.size))
+
+
+def _all(message):
+    # type: (Message) -> np.ndarray
+    """The (size,) float32 or float16 values of a dense or half message, uncopied."""
+    return message.arrays[0] if message.kind == DENSE else message.arrays[0].view(np.float16)
+
+
+def _checked(edges, values, size):
+    # type: (np.ndarray, np.ndarray, int) -> Sequence[Tuple[int, int]]
+    flat = edges.astype(np.int64).reshape(-1)
+    lengths = flat[1::2] - flat[::2]
+    if flat.size and (flat[-1] > size or not np.all(np.diff(flat) >= 0)) or int(lengths.sum()) != values.size:
+        raise ValueError("a message's spans do not fit its values or its vector")
+    return [(int(start), int(end)) for start, end in edges]
+
+
+def _ascending(indices, size):
+    # type: (np.ndarray, int) -> np.ndarray
+    if indices.size and (int(indices[-1]) >= size or not np.all(indices[1:] > indices[:-1])):
+        raise ValueError("a sparse message's indices are not ascending, or beyond its vector")
+    return indices

@@ -1,0 +1,68 @@
+"""Top-k with error feedback: the largest elements of the whole vector go, the others are kept and added to.
+
+Stich et al., Sparsified SGD with Memory (2018), and the compressor of ScaDLES (Tyagi and Swany).
+"""
+
+from typing import Optional, Sequence
+
+import numpy as np
+
+from backends.base import Variable
+from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
+from backends.strategies.residual import Residual
+
+#: Elements, and of those to be found, that a sample of a large vector should have.
+_SAMPLE = 1 << 14
+_SPARE = 16
+
+
+class TopK(Residual):
+    """Sends the ``share`` of all elements that is largest in absolute value; everything from a half on.
+
+    Raises ValueError unless 0 < share <= 1.
+    """
+
+    def __init__(self, variables, share=0.01):
+        # type: (Sequence[Variable], float) -> None
+        if not 0 < share <= 1:
+            raise ValueError("top-k needs a share above 0 and at most 1, not %s" % share)
+        super().__init__(variables)
+        self.count = max(1, int(round(share * self.size)))
+
+    def send(self, values, budget_bytes=None):
+        # type: (np.ndarray, Optional[float]) -> Message
+        """The k largest of all that has gathered; of equal ones any."""
+        gathered = self.gather(values)
+        if 2 * self.count >= self.size:
+            return self.take_all()
+        return self.take(largest(np.abs(gathered), self.count))
+
+    def traffic_bytes(self, budget_bytes=None):
+        # type: (Optional[float]) -> float
+        """Exact."""
+        if 2 * self.count >= self.size:
+            return bytes_of(DENSE, self.size, self.size)
+        return bytes_of(SPARSE, self.size, self.count, self.count)
+
+
+def largest(magnitudes, count):
+    # type: (np.ndarray, int) -> np.ndarray
+    """Ascending indices of the ``count`` largest of (n,) float32; 1 <= count <= n. Of equal ones any."""
+    found = _candidates(magnitudes, count)
+    chosen = np.argpartition(magnitudes[found], found.size - count)[found.size - count :]
+    return np.sort(found[chosen])
+
+
+def _candidates(magnitudes, count):
+    # type: (np.ndarray, int) -> np.ndarray
+    """Ascending indices of ``count`` elements or more, and of all that are as large as any of them."""
+    step = magnitudes.size // _SAMPLE
+    if step > 1:
+        # A guess from a sample, low enough to be right nearly always, spares partitioning the whole vector.
+        sample = magnitudes[::step]
+        place = sample.size - 2 * (count // step) - _SPARE
+        if place > 0:
+            found = np.flatnonzero(magnitudes >= np.partition(sample, place)[place])
+            if found.size >= count:
+                return found
+    return np.arange(magnitudes.size)

@@ -1,0 +1,297 @@
+"""Who among peers does what next: steps, evaluations, and the moments at which all must agree on who is there.
+
+All members train at their own pace as far as their gate lets them. When somebody has come or gone, or a checkpoint is
+due, everyone is held at the end of a step, until all are; then a new epoch begins, with new ranks, or all are saved.
+One for whose messages of a step others may wait, because they have begun it, is let go that far first.
+"""
+
+import math
+import threading
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+
+from backends.course import Course
+from backends.strategies.gates import Gate
+from backends.tickets import EVALUATE, FINISH, STEP
+
+#: To give one's weights for those who come; to take them; to hand over everything for a checkpoint.
+GIVE, TAKE, SAVE = "give", "take", "save"
+
+
+class Turn(NamedTuple):
+    """What a member is to do; ``step``: how many it has made."""
+
+    kind: str
+    step: int
+    epoch: int
+    members: Tuple[str, ...]
+
+
+class Turns:
+    """Hands out ``total`` steps of all members together; rounds of members who wait for one another are made whole.
+
+    ``expected``: how many members the first epoch waits for, no longer than ``patience_s`` after the first has come.
+    ``done``, ``evaluated``: where a resumed run goes on. ``host``: the member beside the conductor, whose weights cost
+    no link anything, and who is therefore saved first. Thread-safe.
+    """
+
+    def __init__(
+        self, total, gate, expected=1, patience_s=0.0, done=0, evaluated=0, evaluate_every=0, save_every=0, host=""
+    ):
+        # type: (int, Gate, int, float, int, int, int, int, str) -> None
+        self._course = Course(total, done, evaluated, evaluate_every, save_every)
+        self._gate = gate
+        self._expected = expected
+        self._patience_s = patience_s
+        self._host = host
+        self.lock = threading.Condition()
+        self._epoch, self._members = 0, ()  # type: int, Tuple[str, ...]
+        self._clocks = {}  # type: Dict[str, int]
+        self._goal = math.inf
+        self._asking, self._at_work, self._fresh = set(), set(), set()  # type: Set[str], Set[str], Set[str]
+        self._changed = self._broken = self._stopped = False
+        self._began = None  # type: Optional[float]
+        self._donor = None  # type: Optional[str]
+        self._evaluating = None  # type: Optional[str]
+        self._save_due, self._unsaved = False, set()  # type: bool, Set[str]
+
+    # -- coming and going --------------------------------------------------------------------------
+
+    def join(self, name, clock=None):
+        # type: (str, Optional[int]) -> None
+        """One comes; clock: the steps it had made when its weights were saved, None where it has none of the run's."""
+        with self.lock:
+            self._began = self._began or time.monotonic()
+            self._clocks[name] = clock or 0
+            if clock is None:
+                self._fresh.add(name)
+            self._changed = True
+            self.lock.notify_all()
+
+    def leave(self, name):
+        # type: (str) -> None
+        """One is gone; those who wait for it are to be interrupted (see ``call``)."""
+        with self.lock:
+            self._clocks.pop(name, None)
+            for names in (self._fresh, self._asking, self._at_work, self._unsaved):
+                names.discard(name)
+            if self._evaluating == name:
+                self._evaluating = None
+            if name in self._members and not self.over:
+                self.interrupted()
+            self.lock.notify_all()
+
+    def interrupted(self):
+        # type: () -> None
+        """A step could not be ended: nobody ends one in this epoch any more."""
+        with self.lock:
+            self._changed = self._broken = True
+            self.lock.notify_all()
+
+    @property
+    def orphaned(self):
+        # type: () -> bool
+        """Whether steps have been made, and nobody is left who has them."""
+        return bool(self._epoch and self._course.made and not set(self._clocks) - self._fresh)
+
+    @property
+    def call(self):
+        # type: () -> int
+        """The epoch that there is, or must be next: who waits in an earlier one waits in vain."""
+        return self._epoch + int(self._broken or self._stopped)
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def ask(self, name, gone=lambda: False):
+        # type: (str, Callable[[], bool]) -> Turn
+        """The next thing to do for one who has joined; waits as long as that is nothing."""
+        with self.lock:
+            self._asking.add(name)
+            self.lock.notify_all()
+            while True:
+                kind = FINISH if gone() or self.over else self._next(name)
+                if kind is not None:
+                    self._asking.discard(name)
+                    return Turn(kind, self._clocks.get(name, 0), self._epoch, self._members)
+                self.lock.wait(0.2)
+
+    def _next(self, name):
+        # type: (str) -> Optional[str]
+        if self._changed or self._save_due:
+            if self._asking >= set(self._clocks) and self._enough_have_come():
+                self._meet()
+            elif self._broken or name not in self._members or not self._is_waited_for(name):
+                return None
+        if name in self._unsaved and (name == self._host or self._host not in self._unsaved):
+            return SAVE
+        if self._donor == name:
+            return GIVE
+        if name in self._fresh:
+            return TAKE if self._donor is None else None
+        if self._unsaved:
+            return None
+        if self._evaluating is None and self._course.evaluation_due(self._trained):
+            self._evaluating = name
+            return EVALUATE
+        return STEP if self._may_begin(name) else None
+
+    def _enough_have_come(self):
+        # type: () -> bool
+        assert self._began is not None
+        patient = time.monotonic() - self._began < self._patience_s
+        return self._epoch > 0 or len(self._clocks) >= self._expected or not patient
+
+    def _is_waited_for(self, name):
+        # type: (str) -> bool
+        """Whether others have begun a step for which they wait for this member's messages."""
+        return self._waits and self._clocks[name] < max(self._begun(other) for other in self._members)
+
+    def _begun(self, name):
+        # type: (str) -> int
+        return self._clocks.get(name, 0) + int(name in self._at_work)
+
+    @property
+    def _waits(self):
+        # type: () -> bool
+        return self._gate.waits_for(len(self._members)) > 1
+
+    def _meet(self):
+        # type: () -> None
+        """All are at the end of a step: the new epoch, or the checkpoint, begins."""
+        if self._changed:
+            self._epoch += 1
+            self._members = tuple(sorted(self._clocks))
+            self._bring_up()
+        if self._save_due:
+            self._unsaved = set(self._members) - self._fresh
+        self._changed = self._broken = self._save_due = False
+        self._set_goal()
+        self.lock.notify_all()
+
+    def _bring_up(self):
+        # type: () -> None
+        """Who has nothing of the run takes the weights of the one who is furthest; so does, where all keep in step, who
+        was interrupted before the step that another has ended."""
+        known = [name for name in self._members if name not in self._fresh] or [self._members[0]]
+        furthest = max(known, key=lambda name: (self._clocks[name], name))
+        self._fresh.discard(furthest)
+        if self._gate.staleness == 0:
+            self._fresh.update(name for name in known if self._clocks[name] < self._clocks[furthest])
+        pace = self._clocks[furthest] if self._gate.staleness == 0 else min(self._clocks[name] for name in known)
+        for name in self._fresh:
+            self._clocks[name] = pace
+        self._donor = furthest if self._fresh else None
+
+    def _set_goal(self):
+        # type: () -> None
+        clocks = [self._clocks[name] for name in self._members]
+        if self._waits:
+            self._goal = int(math.ceil((self._course.total - self._course.made + sum(clocks)) / len(clocks)))
+
+    def _may_begin(self, name):
+        # type: (str) -> bool
+        others = [self._clocks[other] for other in self._members if other != name]
+        at_most = self._course.total - len(self._at_work)
+        left = self._clocks[name] < self._goal if self._waits else self._course.made < at_most
+        if left and self._gate.may_begin(self._clocks[name], others):
+            self._at_work.add(name)
+            return True
+        return False
+
+    # -- what was done -----------------------------------------------------------------------------
+
+    def complete(self, name):
+        # type: (str) -> None
+        """A step was made."""
+        with self.lock:
+            self._at_work.discard(name)
+            if name in self._clocks:
+                self._clocks[name] += 1
+            self._save_due |= self._course.step()
+            self.lock.notify_all()
+
+    def abandon(self, name):
+        # type: (str) -> None
+        """A step was not ended."""
+        with self.lock:
+            self._at_work.discard(name)
+            self.lock.notify_all()
+
+    def gave(self):
+        # type: () -> None
+        """The weights for those who come are there."""
+        with self.lock:
+            self._donor = None
+            self.lock.notify_all()
+
+    def took(self, name):
+        # type: (str) -> None
+        """One has the weights of the run."""
+        with self.lock:
+            self._fresh.discard(name)
+            self.lock.notify_all()
+
+    def saved(self, name):
+        # type: (str) -> bool
+        """One has handed over everything; whether all have."""
+        with self.lock:
+            self._unsaved.discard(name)
+            self.lock.notify_all()
+            return not self._unsaved
+
+    def evaluated(self, step):
+        # type: (int) -> None
+        """An evaluation of the weights after so many steps has come."""
+        with self.lock:
+            self._course.evaluated, self._evaluating = step, None
+            self.lock.notify_all()
+
+    def stop(self):
+        # type: () -> None
+        """Hand out nothing more."""
+        with self.lock:
+            self._stopped = True
+            self.lock.notify_all()
+
+    def wake(self):
+        # type: () -> None
+        """Have those who wait asked again whether they are gone."""
+        with self.lock:
+            self.lock.notify_all()
+
+    def wait(self, timeout_s):
+        # type: (float) -> bool
+        """Wait until the run is over; False when the time is up before."""
+        with self.lock:
+            return self.lock.wait_for(lambda: self.over, timeout_s)
+
+    # -- how far it is -----------------------------------------------------------------------------
+
+    @property
+    def done(self):
+        # type: () -> int
+        """Steps made, of those asked for."""
+        return self._course.done
+
+    @property
+    def finished(self):
+        # type: () -> bool
+        """All steps and the last evaluation are done."""
+        return self._trained and not self._course.evaluation_due(True)
+
+    @property
+    def over(self):
+        # type: () -> bool
+        """Finished or stopped."""
+        return self._stopped or self.finished
+
+    @property
+    def _trained(self):
+        # type: () -> bool
+        return self._course.made >= self._course.total and not self._at_work
+
+    def clocks(self):
+        # type: () -> Dict[str, int]
+        """Steps of each member, of all its lives."""
+        with self.lock:
+            return dict(self._clocks)

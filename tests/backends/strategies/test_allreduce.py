@@ -1,0 +1,74 @@
+"""Every rank of the ring ends with the same sum, having sent 2 (n - 1) / n of a vector."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from backends.strategies.allreduce import Piece, Round, absorb, arrivals, bounds, departures, in_memory, schedule
+
+
+def test_chunks_cover_the_vector_and_differ_by_at_most_one():
+    assert bounds(10, 3) == [(0, 3), (3, 6), (6, 10)]
+    assert bounds(2, 3) == [(0, 0), (0, 1), (1, 2)]
+    assert bounds(0, 2) == [(0, 0), (0, 0)]
+
+
+def test_the_first_of_three_gathers_chunk_1_and_then_takes_the_others():
+    assert schedule(0, 3) == [Round(0, 2, True), Round(2, 1, True), Round(1, 0, False), Round(0, 2, False)]
+
+
+def test_alone_there_is_nothing_to_do():
+    vector = np.array([1.0, 2.0], np.float32)
+    assert schedule(0, 1) == departures(0, 1, 2) == arrivals(0, 1, 2) == []
+    in_memory([vector])
+    assert vector.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("n", range(2, 12))
+def test_one_receives_what_the_one_before_sends_and_sends_it_on_in_the_next_round(n):
+    for rank in range(n):
+        own, before = schedule(rank, n), schedule((rank - 1) % n, n)
+        assert len(own) == 2 * (n - 1)
+        assert [each.received for each in own] == [each.sent for each in before]
+        assert [each.sent for each in own] == [rank] + [each.received for each in own[:-1]]
+
+
+def test_chunks_travel_in_pieces():
+    assert departures(0, 2, 5, most=2) == [(0, 2)]
+    assert arrivals(0, 2, 5, most=2) == [Piece(2, 4, True, True), Piece(4, 5, True, True), Piece(0, 2, False, False)]
+    assert departures(1, 2, 5, most=2) == [(2, 4), (4, 5)]
+    assert arrivals(1, 2, 5, most=2) == [Piece(0, 2, True, True), Piece(2, 4, False, False), Piece(4, 5, False, False)]
+
+
+def test_a_piece_is_added_or_takes_its_place():
+    vector = np.array([1.0, 2.0, 3.0], np.float32)
+    absorb(vector, Piece(1, 3, True, True), np.array([10.0, 20.0], np.float32))
+    assert vector.tolist() == [1.0, 12.0, 23.0]
+    absorb(vector, Piece(0, 2, False, False), np.array([7.0, 8.0], np.float32))
+    assert vector.tolist() == [7.0, 8.0, 23.0]
+
+
+def test_two_workers_have_the_sum():
+    vectors = [np.array([1, 2, 3, 4, 5], np.float32), np.array([10, 20, 30, 40, 50], np.float32)]
+    in_memory(vectors, most=2)
+    assert [vector.tolist() for vector in vectors] == [[11, 22, 33, 44, 55]] * 2
+
+
+@pytest.mark.parametrize(("n", "size", "most"), [(2, 12, 5), (3, 12, 1), (4, 12, 100), (6, 12, 2)])
+def test_a_rank_sends_its_share_of_the_vector(n, size, most):
+    for rank in range(n):
+        sent = departures(rank, n, size, most) + [p[:2] for p in arrivals(rank, n, size, most) if p.sent_on]
+        assert all(0 < end - start <= most for start, end in sent)
+        assert sum(end - start for start, end in sent) * n == 2 * (n - 1) * size
+
+
+@settings(max_examples=150, deadline=None)
+@given(n=some.integers(1, 7), size=some.integers(0, 40), most=some.integers(1, 12), seed=some.integers(0, 1000))
+def test_every_rank_ends_with_the_same_mean(n, size, most, seed):
+    values = np.random.default_rng(seed).normal(size=(n, size))
+    vectors = [(each / n).astype(np.float32) for each in values]
+    in_memory(vectors, most)
+    for vector in vectors:
+        np.testing.assert_array_equal(vector, vectors[0])
+        np.testing.assert_allclose(vector, values.mean(axis=0), atol=1e-5)

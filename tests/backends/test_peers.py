@@ -1,0 +1,191 @@
+"""Runs of peers: the same weights as one process, whatever the topology; whoever comes, goes or resumes."""
+
+import numpy as np
+import pytest
+
+from backends.base import Optimiser
+from backends.exchanges.base import Local
+from backends.strategies.presets import PRESETS
+from tests.backends.fakes import Softmax
+from tests.backends.peers import Peers, shard, union
+from tests.running import until
+
+#: Synchronous and lossless: all gradients of a step reach everyone within it.
+WHOLE = [
+    ("baseline", 3),
+    ("allreduce", 2),
+    ("allreduce", 3),
+    ("allreduce", 4),
+    ("crossover-hierarchical:topology=groups:count=2,between=all,merge=mean", 3),
+    ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean", 4),
+    ("dlion:sender=everything,batching=fixed,knowledge=none", 3),
+    # Two peers have one another's weights in every step, whatever they merge by.
+    ("crossover", 2),
+    ("crossover:topology=random:segments=1", 2),
+    ("crossover-hierarchical", 2),
+    ("sgp", 2),
+]
+PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize(("text", "members"), WHOLE)
+def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, text, members, momentum):
+    peers = Peers(tmp_path, text, 8 * members, members, momentum=momentum)
+    for weights in [player.end() for player in peers.all()]:
+        np.testing.assert_allclose(weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
+    account = peers.account()
+    assert account["finished"]
+    assert {each["steps"] for each in account["workers"].values()} == {8}
+    np.testing.assert_allclose(peers.saved().weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
+
+
+def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):
+    optimiser = Optimiser(2.0, 0.5, 0.01)
+    peers = Peers(tmp_path, "allreduce:optimiser=lars", 16, 2, optimiser=optimiser)
+    replica, drawn = Softmax(), [shard(seed) for seed in range(2)]
+    local = Local(replica, with_lars=True)
+    for _ in range(8):
+        together = [np.concatenate(part) for part in zip(*(next(each) for each in drawn), strict=True)]
+        replica.gradient(*together)
+        local.apply(replica.weights, replica.gradients, optimiser)
+    for player in peers.all():
+        np.testing.assert_allclose(player.end(), replica.weights, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_every_preset_learns(tmp_path, name):
+    peers = Peers(tmp_path, name, 90, 3, evaluate_every=45, checkpoint_every=30)
+    for player in peers.all():
+        player.end()
+    account = peers.account()
+    assert account["finished"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    assert peers.saved().meta["step"] == 90
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_one_alone_is_plain_sgd(tmp_path, name):
+    text = name + ":sender=everything" + (",batching=fixed,merge=mean" if PRESETS[name].batching != "fixed" else "")
+    peers = Peers(tmp_path, text, 10, 1, momentum=0.5)
+    (player,) = peers.all()
+    np.testing.assert_allclose(player.end(), union(10, 1, 0.5), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["baseline", "allreduce", "dlion", "sgp", "crossover", "crossover-hierarchical", "ako", "ad-psgd"]
+)
+def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, name):
+    peers = Peers(tmp_path, name, 1500, 3, evaluate_every=10_000)
+    players = peers.all()
+    until(lambda: peers.done >= 60, 20, lambda: "no steps")
+    players[1].cut()
+    for player in (players[0], players[2]):
+        player.end()
+    account = peers.account()
+    assert account["finished"]
+    made = {name: each["steps"] for name, each in account["workers"].items()}
+    assert made["pc"] < 500 < made["nano"] + made["tx2"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+
+
+@pytest.mark.parametrize("name", ["allreduce", "baseline", "sgp", "ako"])
+def test_one_that_joins_begins_with_the_weights_of_the_others(tmp_path, name):
+    peers = Peers(tmp_path, name, 1500, 2, momentum=0.5)
+    first = [peers.start(0), peers.start(1)]
+    until(lambda: peers.done >= 100, 20, lambda: "no steps")
+    late = peers.start(2)
+    weights = [player.end() for player in (*first, late)]
+    account = peers.account()
+    assert account["finished"]
+    assert account["workers"]["tx2"]["steps"] > 10
+    if name in ("allreduce", "baseline"):
+        for each in weights[1:]:
+            np.testing.assert_array_equal(each, weights[0])
+
+
+@pytest.mark.parametrize(
+    "text", ["baseline", "baseline:sender=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia"]
+)
+def test_a_synchronous_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
+    def train(folder, rounds, skip=0, resume=None):
+        folder.mkdir()
+        peers = Peers(folder, text, 3 * rounds, 3, momentum=0.5, resume=resume)
+        weights = [player.end() for player in peers.all(skip=skip)]
+        assert peers.account()["finished"]
+        return weights
+
+    whole = train(tmp_path / "whole", 9)
+    train(tmp_path / "half", 4)
+    rest = train(tmp_path / "rest", 9, 4, str(tmp_path / "half" / "checkpoint.npz"))
+    for one, other in zip(rest, whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_batches_follow_a_member_that_is_slower(tmp_path):
+    peers = Peers(tmp_path, "dlion", 240, 2, training_samples=10_000)
+    slow, quick = peers.start(0, slowdown=20.0), peers.start(1)
+    slow.end()
+    quick.end()
+    assert peers.account()["finished"]
+    assert slow.batches.batch < quick.batches.batch
+
+
+def test_the_best_hands_its_weights_to_the_others(tmp_path):
+    def sent(knowledge):
+        peers = Peers(tmp_path, "baseline:knowledge=" + knowledge, 660, 3)
+        for player in peers.all():
+            player.end()
+        return sum(each["bytes"] for each in peers.account()["workers"].values())
+
+    # After 100 and 200 of 220 steps the 39 weights go from one to the two others, or to one of them.
+    nobody, worst, everyone = (sent(whom) for whom in ("none", "best-to-worst", "best-to-all"))
+    assert nobody + 2 * 39 * 4 < worst < everyone
+
+
+def test_with_the_last_who_has_the_weights_the_run_is_over(tmp_path):
+    peers = Peers(tmp_path, "allreduce", 10_000, 1, checkpoint_every=20)
+    (only,) = peers.all()
+    until(lambda: any("checkpoint" in event for event in peers.events), 20, lambda: "no checkpoint")
+    only.cut()
+    account = peers.account()
+    assert not account["finished"]
+    assert account["reason"] == "no member is left that has the weights"
+    assert 0 < peers.saved().meta["step"] < 10_000
+
+
+def test_a_run_that_is_stopped_can_be_gone_on_with(tmp_path):
+    peers = Peers(tmp_path, "baseline", 100_000, 3)
+    players = peers.all()
+    until(lambda: peers.done >= 30, 20, lambda: "no steps")
+    peers.stopping.set()
+    for player in players:
+        player.end()
+    account = peers.account()
+    assert account["reason"] == "stopped"
+    assert peers.saved().meta["step"] == account["done"]
+
+
+def test_a_member_that_is_frozen_is_left_behind(tmp_path):
+    peers = Peers(tmp_path, "allreduce", 1500, 3, heartbeat_s=1.0, evaluate_every=10_000)
+    players = peers.all()
+    until(lambda: peers.done >= 60, 20, lambda: "no steps")
+    players[1].freeze()
+    for player in (players[0], players[2]):
+        player.end()
+    assert peers.account()["finished"]
+    assert any("silent" in event for event in peers.events)
+
+
+def test_weights_that_all_have_alike_are_handed_over_and_kept_once(tmp_path):
+    def kept(text):
+        peers = Peers(tmp_path, text, 60, 3, checkpoint_every=20, host="pc")
+        for player in peers.all():
+            player.end()
+        assert peers.account()["finished"]
+        # One that is due while another is being written is left out.
+        assert len([event for event in peers.events if "checkpoint" in event]) >= 2
+        return {label for label in peers.saved().kept if label.endswith("own")}
+
+    assert kept("allreduce") == set()
+    assert kept("crossover") == {"nano/own", "pc/own", "tx2/own"}

@@ -1,0 +1,72 @@
+"""Rounds of workers that wait for one another, against what follows on paper and what a simulation of a link gives."""
+
+import numpy as np
+import pytest
+
+from planner import cycles, lockstep
+from planner.clusters import Candidates
+from planner.costs import costs
+from planner.plan import make_plan, recommend
+from planner.predict import predict
+from tests.planner import profiles
+
+TWO = {"a": profiles.device(), "b": profiles.device(profiles.step(0.2))}
+LAYERS = (200_000, 25_000, 20_000, 5_000)
+SYNCHRONOUS = "parameter-server:gate=synchronous"
+
+
+def both(strategy):
+    found = costs(profiles.profile(TWO), strategy=strategy)
+    return found, Candidates(np.array([3]), np.array([0]))
+
+
+def test_a_round_is_the_slowest_gradient_its_way_up_both_updates_and_the_way_down() -> None:
+    found, candidates = both(SYNCHRONOUS)
+    round_s, computed_s = lockstep.round_s(found, candidates)
+    assert computed_s == pytest.approx([0.2])
+    assert round_s == pytest.approx([0.2 + 0.08 + 2 * 0.002 + 0.08])
+    assert cycles.solve(found, candidates).cycle_s == pytest.approx(np.full((1, 2), round_s[0]))
+
+
+def test_equal_workers_queue_at_the_server_s_link() -> None:
+    names = {name: profiles.device() for name in "abcd"}
+    found = costs(profiles.profile(names), strategy=SYNCHRONOUS)
+    round_s, _ = lockstep.round_s(found, Candidates(np.array([15]), np.array([0])))
+    up_s = found.up_bytes / found.in_bytes_per_s[0]
+    down_s = found.down_bytes / found.out_bytes_per_s[0]
+    assert (up_s, down_s) == pytest.approx((0.08, 0.08))
+    assert round_s == pytest.approx([0.1 + 3 * up_s + 4 * 0.002 + 3 * down_s])
+
+
+def test_a_bound_makes_all_as_slow_as_the_slowest() -> None:
+    found, candidates = both("parameter-server:gate=bounded")
+    free = cycles.solve(found._replace(strategy="parameter-server"), candidates).cycle_s
+    assert cycles.solve(found, candidates).cycle_s == pytest.approx(np.full((1, 2), free.max()))
+
+
+def test_one_alone_waits_for_nobody() -> None:
+    found, _ = both(SYNCHRONOUS)
+    alone = Candidates(np.array([1]), np.array([0]))
+    assert cycles.solve(found, alone).cycle_s[0, 0] == pytest.approx(0.11)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "up", "down"),
+    [("parameter-server:sender=float16", 0.5, 1.0), ("parameter-server:sender=top-k:share=0.01", 0.02, 1.0)],
+)
+def test_what_is_sent_is_what_counts(strategy: str, up: float, down: float) -> None:
+    found, _ = both(strategy)
+    assert found.up_bytes == pytest.approx(1_000_000 * up, rel=0.01)
+    assert found.down_bytes == pytest.approx(1_000_000 * down)
+    assert found.up_s[0, 1] == pytest.approx(0.08 * up, rel=0.01)
+
+
+def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:
+    devices = {name: profiles.device(profiles.step(layers=LAYERS)) for name in "ab"}
+    found = costs(profiles.profile(devices), strategy="layer-drop")
+    assert found.up_bytes == found.down_bytes < 600_000
+    ranked = recommend(profiles.profile(devices), {"time": 1.0}, strategy="layer-drop")
+    assert make_plan(ranked, "fleet.toml").strategy == "layer-drop"
+    together = Candidates(np.array([3]), np.array([0]))
+    whole = predict(costs(profiles.profile(devices)), together, 100)
+    assert predict(found, together, 100).network_bytes[0] < 0.7 * whole.network_bytes[0]
