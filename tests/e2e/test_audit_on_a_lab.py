@@ -59,8 +59,10 @@ def test_both_rates_are_one_grid(tmp_path: Path, lab: str) -> None:
     assert len(board["rules"]["planner"]["selections"]) == 2 * 4
     assert "emulated" in planner("audit", "100mbit", "10mbit")
     both = {each["audit"]: each for each in board["configurations"] if len(each["workers"]) == 2}
-    (remote,) = both["100mbit"]["workers"].keys() - {both["100mbit"]["config"]["server"]}
-    cycles_s = {rate: each["workers"][remote]["cycle_s"] for rate, each in both.items()}
+    cycles_s = {}
+    for rate, each in both.items():  # where others run beside this, each may have found another device the faster one
+        (remote,) = each["workers"].keys() - {each["config"]["server"]}
+        cycles_s[rate] = each["workers"][remote]["cycle_s"]
     # Ten times slower links cannot be overlooked, whatever else runs here; it may not end a step in the window.
     assert (cycles_s["10mbit"]["measured"] or math.inf) > 2 * cycles_s["100mbit"]["measured"]
     assert cycles_s["10mbit"]["predicted"] > 2 * cycles_s["100mbit"]["predicted"]
