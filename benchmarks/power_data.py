@@ -10,7 +10,7 @@ from reporting import show
 
 from power_models.base import Target
 from power_models.columns import choose
-from power_models.evaluate import cross_validate, folds
+from power_models.evaluate import Scores, cross_validate, folds
 from power_models.table import CsvFile, read_csv
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "power"
@@ -38,22 +38,24 @@ def validated(
     table = file.table()
     groups = table.keys(by)
     held = folds(groups, len(np.unique(groups)) if each_value else None)
-    measured = Target(target, file.positive(target))
-    found = cross_validate(table.only(choose(table, target, groups).features), measured, held)
+    actual = Target(target, file.positive(target))
+    found = cross_validate(table.only(choose(table, target, groups).features), actual, held)
     best = found.best()
     rows = []
     for kind, held_out in found.held_out.items():
-        scores = held_out.scores()
-        rows.append(
-            row(name, target, f"{', '.join(by)}: {len(held)} folds", f"{kind}{' (chosen)' * (kind == best)}", wanted)
-            | {"MAPE %": scores.mape, "± folds": scores.mape_stdev, "in 90 %": scores.coverage}
-        )
+        begins = row(name, target, f"{', '.join(by)}: {len(held)} folds", kind + " (chosen)" * (kind == best), wanted)
+        rows.append(begins | measured(held_out.scores()))
     return rows
 
 
 def row(data: str, target: str, held_out: str, model: str, wanted: str) -> dict[str, Any]:
     """What every row begins with."""
     return {"data": data, "target": target, "held out": held_out, "model": model, "wanted": wanted}
+
+
+def measured(scores: Scores) -> dict[str, Any]:
+    """What every row ends with."""
+    return {"MAPE %": scores.mape, "± folds": scores.mape_stdev, "in 90 %": scores.coverage}
 
 
 def report(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:

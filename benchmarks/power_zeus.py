@@ -1,6 +1,6 @@
 """Watts and times of training runs under power limits, on the Zeus traces of a V100 and a P100.
 
-1. A (dataset, network, batch size) that was never run, whatever its optimizer: power.
+1. A (dataset, network, batch size) that was never run, whatever its optimizer: power; and divided into other folds.
 2. A power limit that was never set: power.
 3. A workload (dataset, network) that was never run but once: power and time. "one run each batch size": the reference
    is a run of the same optimizer and batch size at another limit, first the greatest limit, then every limit in turn.
@@ -13,10 +13,12 @@ from itertools import permutations
 from typing import Any
 
 import numpy as np
-from power_data import files, report, row, validated
+from power_data import files, measured, report, row, validated
 from reporting import parser
 
 from power_models.base import Target
+from power_models.columns import choose
+from power_models.evaluate import cross_validate, folds
 from power_models.table import CsvFile, Floats, Ints
 from power_models.transfer import Columns, Transfer, tried
 
@@ -31,6 +33,7 @@ def main() -> None:
     found = files("zeus_v100.csv", "zeus_p100.csv")
     for name, file in found.items():
         rows += validated(name, file, POWER, (*WORKLOAD, BATCH), "<= 3 %")
+        rows += _divided_anew(name, file)
         rows += validated(name, file, POWER, (LIMIT,), "<= 4 %", each_value=True)
         for target, wanted in WANTED.items():
             rows += _new_workload(name, file, target, wanted)
@@ -38,6 +41,20 @@ def main() -> None:
         for target in WANTED:
             rows += _new_device(f"{known}, {new}", seen, unseen, target)
     report("Zeus traces, held out", rows, options.json)
+
+
+def _divided_anew(name: str, file: CsvFile) -> list[dict[str, Any]]:
+    """How much the first one hangs on which groups are held out together."""
+    table = file.table()
+    groups = table.keys((*WORKLOAD, BATCH))
+    used, target = table.only(choose(table, POWER, groups).features), Target(POWER, file.positive(POWER))
+    made = []
+    for seed in (1, 2, 3):
+        held = folds(groups, seed=seed)
+        scores = cross_validate(used, target, held, ("saturation",)).held_out["saturation"].scores()
+        split = f"the same, division {seed} of {len(held)} folds"
+        made.append(row(name, POWER, split, "saturation", "reported") | measured(scores))
+    return made
 
 
 def _new_device(name: str, seen: CsvFile, unseen: CsvFile, target: str) -> list[dict[str, Any]]:

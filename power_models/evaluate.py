@@ -87,16 +87,17 @@ def width(misses: Floats) -> float:
     return float(np.quantile(misses, share, method="higher"))
 
 
-def folds(groups: Ints, count: int | None = None) -> list[Ints]:
+def folds(groups: Ints, count: int | None = None, seed: int = 0) -> list[Ints]:
     """The rows of each fold. Groups go, largest first, to the fold that holds the fewest rows, equals by chance.
 
-    count: as many as there are groups, FOLDS at most, if not given. Raises ValueError for fewer groups than folds.
+    count: as many as there are groups, FOLDS at most, if not given; seed: of the chance. Raises ValueError for fewer
+    groups than folds.
     """
     sizes = np.bincount(groups)
     wanted = min(FOLDS, len(sizes)) if count is None else count
     if len(sizes) < max(2, wanted):
         raise ValueError(f"{len(sizes)} groups cannot be divided into {max(2, wanted)} folds")
-    order = np.random.default_rng(0).permutation(len(sizes))
+    order = np.random.default_rng(seed).permutation(len(sizes))
     order = order[np.argsort(-sizes[order], kind="stable")]
     filled, fold = np.zeros(wanted), np.zeros(len(sizes), dtype=np.intp)
     for group in order:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,7 +51,15 @@ def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def write(path: str, **changes: object) -> None:
     """60 rows of counters and watts, some columns replaced."""
     table, target = counters()
-    columns = {**table.columns, "average_power": target.values, "time": 1 / target.values, **changes}
+    write_csv(path, {**table.columns, "average_power": target.values, "time": 1 / target.values, **changes})
+
+
+def write_runs(noise: float = 0.0) -> None:
+    """runs.csv: 48 runs of eight networks under power limits."""
+    write_csv("runs.csv", limited(noise)[0].columns)
+
+
+def write_csv(path: str, columns: Mapping[str, Any]) -> None:
     lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
     Path(path).write_text("\n".join(lines) + "\n")
 
@@ -95,9 +103,7 @@ def test_named_features_are_used_as_they_are(planner: Planner) -> None:
 
 
 def test_a_limit_is_known_by_its_name(planner: Planner) -> None:
-    table, _ = limited(noise=0.01)
-    lines = [",".join(table.names), *(",".join(map(str, row)) for row in zip(*table.columns.values(), strict=True))]
-    Path("runs.csv").write_text("\n".join(lines) + "\n")
+    write_runs(noise=0.01)
     arguments = ("--target", "average_power", "--group", "power_limit", "--model", "saturation", "--json")
     found = planner("fit", "runs.csv", *arguments).data()
     assert found["features"] == ["network", "power_limit"]
@@ -105,9 +111,7 @@ def test_a_limit_is_known_by_its_name(planner: Planner) -> None:
 
 
 def test_a_limit_alone_is_fitted_by_what_it_suits(planner: Planner) -> None:
-    table, _ = limited()
-    lines = [",".join(table.names), *(",".join(map(str, row)) for row in zip(*table.columns.values(), strict=True))]
-    Path("runs.csv").write_text("\n".join(lines) + "\n")
+    write_runs()
     arguments = ("--target", "average_power", "--features", "power_limit", "--folds", "2", "--json")
     found = planner("fit", "runs.csv", *arguments).data()
     assert found["unsuitable"]["saturation"] == "nothing but the power limit changes"
@@ -128,9 +132,7 @@ def test_evaluate_holds_a_model_against_other_rows(planner: Planner) -> None:
 
 
 def test_a_transfer_is_fitted_to_runs_that_have_references(planner: Planner) -> None:
-    table, _ = limited(noise=0.01)
-    lines = [",".join(table.names), *(",".join(map(str, row)) for row in zip(*table.columns.values(), strict=True))]
-    Path("runs.csv").write_text("\n".join(lines) + "\n")
+    write_runs(noise=0.01)
     arguments = ("runs.csv", "--target", "time_per_epoch", "--group", "network", "--reference", "batch_size")
     found = planner("fit", *arguments, "--json").data()
     assert (found["chosen"], found["groups"], found["folds"]) == ("transfer", ["network"], 8)
