@@ -74,7 +74,7 @@ CountIdle = Annotated[bool, Option("--count-idle", help="Count the idle watts of
 BaseWatts = Annotated[float, Option("--base-watts", help="Watts spent whatever is chosen.")]
 Rates = Annotated[list[str] | None, Option("--rate", help="What if: DEVICE=100mbit; may be repeated.")]
 PlannedStrategy = Annotated[
-    str, Option("--strategy", help="How workers exchange what they learn: NAME or NAME:part=value,... .")
+    str, Option("--strategy", help="How workers exchange what they learn: NAME or NAME:part=value,..., or auto.")
 ]
 Top = Annotated[int, Option(min=0, help="Rows to show; 0 for all.")]
 Choose = Annotated[int, Option(min=1, help="Plan the N-th instead of the best.")]

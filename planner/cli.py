@@ -183,6 +183,7 @@ def recommend(
 ) -> None:
     """Predict every possible cluster, rank them, and plan the best."""
     from planner import plan, render
+    from planner.choose import best_of
     from planner.decode import save
     from planner.profilefile import load_profile
     from planner.rank import METRICS, one_metric, parse_weights
@@ -194,7 +195,7 @@ def recommend(
         raise PlanError(f"--metric {metric} and --weights {weights}: choose one of them")
     if metric is not None:
         args.known("--metric", metric, METRICS)
-    ranked = plan.recommend(
+    ranked = best_of(
         load_profile(profile_path or runs.newest_profile(Path())),
         one_metric(metric or "edp") if weights is None else parse_weights(weights),
         model=model,

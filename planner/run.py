@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from backends import checkpoint, models
 from planner import outcome, training
+from planner.choose import AUTO, best_of
 from planner.decode import load, save
 from planner.errors import PlanError, RecordError
 from planner.exchange import DEFAULT
 from planner.fleet import load_fleet
 from planner.journal import OnEvent
 from planner.launch import Launch
-from planner.plan import make_plan, recommend
+from planner.plan import make_plan
 from planner.planfile import Plan, load_plan
 from planner.profile import Profiler
 from planner.profilefile import DEFAULT_STEPS
@@ -56,11 +57,15 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     fleet = load_fleet(request.fleet) if request.fleet else None
     before = RunFolder(request.resume) if request.resume else None
     options = _options(request, before)
-    training.check(options)
+    if options.strategy == AUTO and request.metric is None:
+        raise PlanError("--strategy auto: a plan has its own; add --metric to make another plan")
+    training.check(options._replace(strategy=None) if options.strategy == AUTO else options)
     if not options.data:
         raise PlanError("no data: name a directory with --data")
     dataset = training.load_dataset(options.data)
-    plan = _plan(request, options, dataset, before, view).with_strategy(options.strategy)
+    plan = _plan(request, options, dataset, before, view)
+    options = options._replace(strategy=plan.strategy) if options.strategy == AUTO else options
+    plan = plan.with_strategy(options.strategy)
     _check_fit(plan, dataset)
     _check_checkpoint(plan, before)
     view.on_plan(plan)
@@ -110,7 +115,9 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
     )  # fmt: skip
     profile = Profiler(fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
     weights = one_metric(request.metric or "edp")
-    ranked = recommend(profile, weights, model, framework, steps, batch, strategy=options.strategy or DEFAULT)
+    ranked = best_of(
+        profile, weights, options.strategy or DEFAULT, model=model, framework=framework, steps=steps, batch=batch
+    )
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))
     return plan

@@ -1,22 +1,16 @@
 """Gradients, or parts of them, to peers; each takes in what comes (DLion and the systems it is compared with)."""
 
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 import numpy as np
 
 from backends.base import Optimiser
 from backends.exchanges.base import Arrays, Exchange, Means
 from backends.links import Parcel
+from backends.strategies.merging import FACTORS
 from backends.strategies.message import DENSE, add
 from backends.strategies.registry import sender
 from backends.strategies.senders import Sender
-
-#: The share of one of n members' gradients in an update, from samples: of its batch, of this member's own, and usual.
-WEIGHTS = {
-    "mean": lambda batch, own, usual, n: 1.0 / n,
-    "weighted": lambda batch, own, usual, n: batch / own / n,  # DLion, Eq. 7
-    "rates": lambda batch, own, usual, n: batch / usual / n,  # ScaDLES: S_i / sum S, and the rate times sum S / B
-}  # type: Dict[str, Callable[[int, int, int, int], float]]
 
 GRADIENT = "gradient"
 
@@ -88,7 +82,7 @@ class Gradients(Exchange):
 
     def _share(self, batch, own):
         # type: (int, int) -> float
-        return WEIGHTS[self.means.merge](batch, own, self.means.batch, len(self.names))
+        return FACTORS[self.means.merge](batch, own, self.means.batch, len(self.names))
 
     def _senders(self):
         # type: () -> Dict[str, Sender]

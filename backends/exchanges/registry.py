@@ -4,17 +4,18 @@ from typing import Callable, Dict
 
 from backends.exchanges.averaging import Averaging
 from backends.exchanges.base import Exchange, Means
-from backends.exchanges.gradients import WEIGHTS, Gradients
+from backends.exchanges.gradients import Gradients
 from backends.exchanges.grouped import Grouped
 from backends.exchanges.pairing import Pairing
 from backends.exchanges.push import Push
 from backends.exchanges.ring import Ring
 from backends.strategies.graphs import Ring as RingTopology
+from backends.strategies.merging import FACTORS
 from backends.strategies.topologies import Groups
 
 #: By merge; those of gradients go round where the topology is a ring.
 MERGES = dict(
-    dict.fromkeys(WEIGHTS, Gradients),
+    dict.fromkeys(FACTORS, Gradients),
     **{"average": Averaging, "push-sum": Push, "pairwise": Pairing}
 )  # type: Dict[str, Callable[[Means], Exchange]]
 

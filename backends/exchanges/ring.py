@@ -5,8 +5,8 @@ from typing import Any
 
 from backends.base import Optimiser
 from backends.exchanges.base import Exchange
-from backends.exchanges.gradients import WEIGHTS
 from backends.strategies import allreduce
+from backends.strategies.merging import FACTORS
 from backends.strategies.message import dense
 
 
@@ -16,7 +16,7 @@ class Ring(Exchange):
     def step(self, step, batch, optimiser, budget_s=None):
         # type: (int, int, Optimiser, Any) -> None
         n, gradients, links = len(self.names), self.means.replica.gradients, self.means.links
-        gradients *= WEIGHTS[self.means.merge](batch, batch, self.means.batch, n)
+        gradients *= FACTORS[self.means.merge](batch, batch, self.means.batch, n)
         if n > 1:
             after, before = self.names[(self.rank + 1) % n], self.names[self.rank - 1]
             count = itertools.count()  # pieces are told apart by the order in which they leave

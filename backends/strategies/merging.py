@@ -1,52 +1,41 @@
-"""How what workers send is merged: gradients into weights, and weights with weights; in place on flat float32."""
+"""How what workers send is merged: the weight of each gradient, and weights with weights, in place on flat float32."""
 
-from typing import List, Sequence, Tuple
+from typing import Callable, Dict
 
 import numpy as np
 
-from backends.optimise import BLOCK
+
+def equal(batch, own, usual, n):
+    # type: (int, int, int, int) -> float
+    """1 / n: w <- w - (1/n) sum_j u_j (DLion, Eq. 4)."""
+    return 1.0 / n
 
 
-def mean_update(weights, gradients, rate=1.0):
-    # type: (np.ndarray, Sequence[np.ndarray], float) -> None
-    """w <- w - rate (1/n) sum_j g_j (DLion, Eq. 4). All (parameters,); rate 1 where gradients have theirs."""
-    update(weights, gradients, [1.0 / len(gradients)] * len(gradients), rate)
+def by_own_batch(batch, own, usual, n):
+    # type: (int, int, int, int) -> float
+    """(LBS_j / LBS_k) / n, for worker k's own update (DLion, Eq. 7)."""
+    return batch / own / n
 
 
-def weighted_update(weights, gradients, batches, k, rate=1.0):
-    # type: (np.ndarray, Sequence[np.ndarray], Sequence[int], int, float) -> None
-    """w_k <- w_k - rate (1/n) sum_j (LBS_j / LBS_k) g_j (DLion, Eq. 7), for the worker at position k."""
-    update(weights, gradients, batch_factors(batches, k), rate)
+def by_rate(batch, own, usual, n):
+    # type: (int, int, int, int) -> float
+    """r_j sum S / B = S_j / B, B the batches for which the rate was chosen together (ScaDLES)."""
+    return batch / (usual * n)
 
 
-def batch_factors(batches, k):
-    # type: (Sequence[int], int) -> List[float]
-    """What worker k multiplies each worker's gradient by in Eq. 7; local batches, all positive."""
-    return [(batch / batches[k]) / len(batches) for batch in batches]
-
-
-def update(weights, gradients, factors, rate=1.0):
-    # type: (np.ndarray, Sequence[np.ndarray], Sequence[float], float) -> None
-    """w <- w - rate sum_j factors_j g_j, in place; all arrays (parameters,)."""
-    for start in range(0, weights.size, BLOCK):
-        block = slice(start, start + BLOCK)
-        part = weights[block]
-        for gradient, factor in zip(gradients, factors):
-            part -= rate * factor * gradient[block]
+#: What one of n workers' gradients is multiplied by, from samples: of its batch, of one's own, and of the usual one.
+FACTORS = {
+    "mean": equal,
+    "weighted": by_own_batch,
+    "rates": by_rate,
+}  # type: Dict[str, Callable[[int, int, int, int], float]]
 
 
 def average(weights, received):
     # type: (np.ndarray, np.ndarray) -> None
-    """w <- (w + received) / 2, in place; both of one shape, such as a view of a segment."""
+    """w <- (w + received) / 2, in place; both of one shape, such as a segment (Crossover-SGD, Alg. 1)."""
     weights += received
     weights *= 0.5
-
-
-def average_segments(weights, segments, received):
-    # type: (np.ndarray, Sequence[Tuple[int, int]], Sequence[np.ndarray]) -> None
-    """Average each segment [start, end) of (parameters,) with what one peer sent of it (Crossover-SGD, Alg. 1)."""
-    for (start, end), values in zip(segments, received):
-        average(weights[start:end], values)
 
 
 def average_pair(first, second):

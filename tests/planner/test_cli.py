@@ -423,7 +423,7 @@ def test_ctrl_c_is_one_line_and_130(profiled: Planner, monkeypatch: pytest.Monke
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("planner.plan.recommend", interrupt)
+    monkeypatch.setattr("planner.choose.best_of", interrupt)
     assert profiled("recommend").problem(code=130) == "stopped"
 
 
