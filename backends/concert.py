@@ -75,8 +75,8 @@ class Concert:
         """One comes; what it is to go on from, where a resumed run has that: weights and velocity as "own", (state,) as
         "state", and what else it had by name.
 
-        digest: of its weights; one whose initial ones are those of the first need not take them. Raises ValueError where
-        its model is another.
+        digest: of its weights; one whose initial ones are those of the first need not take them. Raises ValueError
+        where its model is another.
         """
         with self._lock:
             if self.layout is None:
