@@ -40,6 +40,7 @@ class Concert:
         self._arrived = {}  # type: Dict[str, Dict[str, Arrays]]
         self._epoch = 0
         self._ending = False
+        self._initial = ""
         self._digests = {}  # type: Dict[str, str]
         self.layout = None  # type: Optional[Layout]
         self.copy = ()  # type: Arrays
@@ -69,12 +70,13 @@ class Concert:
 
     # -- who is there ------------------------------------------------------------------------------
 
-    def join(self, name, layout, address):
-        # type: (str, Layout, List[Any]) -> Optional[Dict[str, Arrays]]
+    def join(self, name, layout, address, digest):
+        # type: (str, Layout, List[Any], str) -> Optional[Dict[str, Arrays]]
         """One comes; what it is to go on from, where a resumed run has that: weights and velocity as "own", (state,) as
         "state", and what else it had by name.
 
-        Raises ValueError where its model is another.
+        digest: of its weights; one whose initial ones are those of the first need not take them. Raises ValueError
+        where its model is another.
         """
         with self._lock:
             if self.layout is None:
@@ -84,7 +86,8 @@ class Concert:
             self.addresses[name] = address
             self._losses[name] = knowledge.Losses()
             if self.work.resume is None or self._epoch:
-                self.tickets.join(name)
+                self._initial = self._initial or digest
+                self.tickets.join(name, None if self._epoch or digest != self._initial else 0)
                 return None
             kept = dict(self._kept.get(name, {}))
             clock = int(kept.pop("clock")[0][0]) if "clock" in kept else self.tickets.done // self.work.members

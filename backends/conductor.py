@@ -24,7 +24,7 @@ class Conductor(Host):
         # type: (wire.Connection, Peer, Dict[str, Any]) -> None
         layout = Layout.decode(hello.get("layout"))
         address = [str(hello.get("address")), int(wire.number(hello, "port"))]
-        kept = self.office.join(connection.peer, layout, address)
+        kept = self.office.join(connection.peer, layout, address, str(hello.get("digest")))
         connection.send({"kept": labels(kept or {})}, wire.as_bytes(flat(kept or {})))
 
     def _hand_out(self, name, peer, connection):

@@ -59,7 +59,8 @@ class Member:
         replica = self._replica
         replica.fetch()
         layout, found = layout_of(replica), []
-        self._connection.send({"layout": layout.encode(), "address": address, "port": port})
+        hello = {"layout": layout.encode(), "address": address, "port": port, "digest": self._digest()}
+        self._connection.send(hello)
 
         def payload(meta):
             # type: (Dict[str, Any]) -> Any
@@ -77,6 +78,14 @@ class Member:
     def _own(self):
         # type: () -> Arrays
         return self._replica.weights, self._local.velocity
+
+    def _digest(self):
+        # type: () -> str
+        """By which weights that are alike are known."""
+        digest = hashlib.sha256()
+        for array in self._own():
+            digest.update(array)
+        return digest.hexdigest()
 
     def _copy_of(self, meta):
         # type: (Dict[str, Any]) -> Any
@@ -105,10 +114,7 @@ class Member:
     def _hand_over(self):
         # type: () -> None
         """Weights and all else, if nobody else has handed over the same weights."""
-        digest = hashlib.sha256()
-        for array in self._own():
-            digest.update(array)
-        self._connection.send({"digest": digest.hexdigest()})
+        self._connection.send({"digest": self._digest()})
         kept = dict(self._exchange.state(), state=(self._replica.state,))
         if self._connection.receive().meta["own"]:
             kept["own"] = self._own()

@@ -81,9 +81,11 @@ def shard(seed: int) -> Batches:
 class Player(threading.Thread):
     """A member that does what it should, in a thread, until it is ``cut``."""
 
-    def __init__(self, peers: Peers, name: str, seed: int, slowdown: float = 1.0, skip: int = 0) -> None:
+    def __init__(
+        self, peers: Peers, name: str, seed: int, slowdown: float = 1.0, skip: int = 0, initial: int = 0
+    ) -> None:
         super().__init__(daemon=True)
-        self.replica = Softmax()
+        self.replica = Softmax(initial)
         self.failure: str | None = None
         self.batches = shard(seed)
         self.batches.position = skip * BATCH

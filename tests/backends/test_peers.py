@@ -189,3 +189,11 @@ def test_weights_that_all_have_alike_are_handed_over_and_kept_once(tmp_path):
 
     assert kept("allreduce") == set()
     assert kept("crossover") == {"nano/own", "pc/own", "tx2/own"}
+
+
+def test_members_whose_initial_weights_differ_begin_with_those_of_one(tmp_path):
+    peers = Peers(tmp_path, "allreduce", 9, 3)
+    players = [peers.start(seed, initial=seed) for seed in range(3)]
+    weights = [player.end() for player in players]
+    for each in weights[1:]:
+        np.testing.assert_array_equal(each, weights[0])
