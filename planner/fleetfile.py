@@ -80,10 +80,7 @@ class _Entry(_Table):
     @field_validator("key")
     @classmethod
     def _key(cls, value: str, info: ValidationInfo) -> str:
-        path = _beside(value, info)
-        if not path.is_file():
-            raise ValueError(f"there is no key file {path}; make one with ssh-keygen, or correct the path")
-        return str(path)
+        return _file(value, info, "key file", "make one with ssh-keygen")
 
     @field_validator("jump")
     @classmethod
@@ -115,10 +112,7 @@ class _Entry(_Table):
     @field_validator("power_model")
     @classmethod
     def _power_model(cls, value: str, info: ValidationInfo) -> str:
-        path = _beside(value, info)
-        if not path.is_file():
-            raise ValueError(f"there is no power model {path}; fit one with `planner power fit`, or correct the path")
-        return str(path)
+        return _file(value, info, "power model", "fit one with `planner power fit`")
 
     @field_validator("python", "venv")
     @classmethod
@@ -215,6 +209,14 @@ def _at_home(program: str, local: bool) -> str:
     if local:
         return str(Path(program).expanduser())
     return f"./{program[2:]}" if program.startswith("~/") else program
+
+
+def _file(value: str, info: ValidationInfo, what: str, remedy: str) -> str:
+    """The path of a file that the fleet file names. Raises ValueError where it is none."""
+    path = _beside(value, info)
+    if not path.is_file():
+        raise ValueError(f"there is no {what} {path}; {remedy}, or correct the path")
+    return str(path)
 
 
 def _beside(value: str, info: ValidationInfo) -> Path:

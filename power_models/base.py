@@ -44,6 +44,11 @@ class Target(NamedTuple):
     def logs(self) -> Floats:
         return np.log(self.values)
 
+    def require_power(self) -> None:
+        """Raises Unsuitable for what is no sum of parts: times and joules."""
+        if self.log:
+            raise Unsuitable(f"{self.name} is no power: it is no sum of parts")
+
 
 class Guess(NamedTuple):
     """Predicted values, in the target's unit, and how wide each one's interval is relative to the others'."""
@@ -126,8 +131,32 @@ class Prediction(NamedTuple):
     extrapolated: list[tuple[str, ...]]
 
 
+class Fitted:
+    """What fitted models of every interface say of themselves."""
+
+    target: str
+    ranges: tuple[Range, ...]
+    width: float
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.ranges)
+
+    @property
+    def unit(self) -> str:
+        return columns.unit(self.target)
+
+    def interval(self, values: Floats, spread: Floats, table: Table) -> Prediction:
+        """Values with 90 % intervals, ``width`` times their spread to either side as a logarithm."""
+        factor = np.exp(self.width * spread)
+        return Prediction(values, values / factor, values * factor, outside(self.ranges, table))
+
+    def _of(self) -> str:
+        return f"{self.target} [{self.unit}]" if self.unit else self.target
+
+
 @dataclass(frozen=True)
-class PowerModel:
+class PowerModel(Fitted):
     """A fitted model with the ranges it holds in. ``width``: half an interval's width as a logarithm."""
 
     regressor: Regressor
@@ -165,14 +194,6 @@ class PowerModel:
         """Of its kind."""
         return self.regressor.name
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.ranges)
-
-    @property
-    def unit(self) -> str:
-        return columns.unit(self.target)
-
     def guess(self, table: Table) -> Guess:
         """Values alone, kept near those fitted on. Raises ValueError where a feature is missing."""
         values, spread = self.regressor.predict(table.only(self.features))
@@ -184,10 +205,8 @@ class PowerModel:
         Raises ValueError where a feature is missing.
         """
         values, spread = self.guess(table)
-        factor = np.exp(self.width * spread)
-        return Prediction(values, values / factor, values * factor, outside(self.ranges, table))
+        return self.interval(values, spread, table)
 
     def describe(self) -> str:
         """The model in a line: its kind, what it learned, and from how many rows."""
-        of = f"{self.target} [{self.unit}]" if self.unit else self.target
-        return f"{of} by {self.name}, {self.rows} rows: {self.regressor.describe()}"
+        return f"{self._of()} by {self.name}, {self.rows} rows: {self.regressor.describe()}"

@@ -46,8 +46,7 @@ class Nameplate(Regressor):
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
         """The two watts that fit best, by relative errors."""
-        if target.log:
-            raise Unsuitable(f"{target.name} is no power")
+        target.require_power()
         draft = cls(0.0, 0.0, _loads(table))
         busy = draft.busy(table)
         terms = np.column_stack([1 - busy, busy]) / target.values[:, None]

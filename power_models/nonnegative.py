@@ -28,8 +28,7 @@ class NonNegative(Regressor):
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
-        if target.log:
-            raise Unsuitable(f"{target.name} is no power: it is no sum of parts")
+        target.require_power()
         encoder = Encoder.fit(table, logs=False)
         matrix = encoder.matrix(table)
         floor = matrix.min(axis=0, initial=0.0)

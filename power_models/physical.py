@@ -40,8 +40,7 @@ class Physical(Regressor):
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
-        if target.log:
-            raise Unsuitable(f"{target.name} is no power: it is no sum of parts")
+        target.require_power()
         clocks = _clocks(table)
         encoder = Encoder.fit(table.only(name for name in table.names if name not in clocks), logs=False, needed=False)
         matrix = encoder.matrix(table)

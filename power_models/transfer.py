@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from power_models import columns
-from power_models.base import Prediction, Range, Target, Unsuitable, outside
+from power_models.base import Fitted, Prediction, Range, Target, Unsuitable
 from power_models.evaluate import HeldOut, folds, width
 from power_models.forest import Forest
 from power_models.ratio import Ratio, Runs, pairs
@@ -55,7 +55,7 @@ class Pairs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Transfer:
+class Transfer(Fitted):
     """A ``ratio`` of one target with the ranges it holds in.
 
     Half its 90 % interval is, as a logarithm, ``width`` times what ``spread`` says of pairs like this one.
@@ -87,14 +87,6 @@ class Transfer:
         half = width(tried.held_out.misses)
         return cls(target.name, names, ratio, tried.spread, seen, table.rows, half, about or {})
 
-    @property
-    def unit(self) -> str:
-        return columns.unit(self.target)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.ranges)
-
     def pairs(self, table: Table) -> Pairs:
         """Every two different runs of one job, both ways round. Raises ValueError where there are none."""
         first, second = pairs(table.keys(self.columns.job))
@@ -116,14 +108,13 @@ class Transfer:
         unknown = Table({**wanted.columns, watts: np.ones(wanted.rows)})
         step = self.ratio.between(Runs.of(before, limit, watts, settings), Runs.of(unknown, limit, watts, settings))
         values = before.only([self.target]).numbers(self.target) * np.exp(step.logs)
-        factor = np.exp(self.width * _spread(self.spread, step.inputs))
-        return Prediction(values, values / factor, values * factor, outside(self.ranges, wanted))
+        return self.interval(values, _spread(self.spread, step.inputs), wanted)
 
     def describe(self) -> str:
         """The model in a line."""
-        of = f"{self.target} [{self.unit}]" if self.unit else self.target
         job = ", ".join(self.columns.job)
-        return f"{of} by {self.name}, {self.rows} rows: from one run of the same {job} at another {self.columns.limit}"
+        what = f"from one run of the same {job} at another {self.columns.limit}"
+        return f"{self._of()} by {self.name}, {self.rows} rows: {what}"
 
 
 class Tried(NamedTuple):

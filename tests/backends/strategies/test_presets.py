@@ -5,6 +5,13 @@ import pytest
 from backends.strategies.presets import FITS, PARTS, PRESETS, TOPOLOGIES, Strategy, checked, strategy
 
 
+def refusal(text):
+    """Why a strategy is refused."""
+    with pytest.raises(ValueError) as refused:
+        strategy(text)
+    return str(refused.value)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_goes_together_and_has_known_parts(name):
     chosen = strategy(name)
@@ -96,9 +103,7 @@ def test_parts_and_their_options_override_those_of_the_preset(text, expected):
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_known_names(text, message):
-    with pytest.raises(ValueError) as refusal:
-        strategy(text)
-    assert message in str(refusal.value)
+    assert message in refusal(text)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +133,4 @@ def test_what_cannot_be_read_is_refused_with_the_known_names(text, message):
     ],
 )
 def test_what_makes_no_sense_is_refused_and_says_why(text, message):
-    with pytest.raises(ValueError) as refusal:
-        strategy(text)
-    assert message in str(refusal.value)
+    assert message in refusal(text)
