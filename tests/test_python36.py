@@ -12,7 +12,7 @@ from planner.ship import agent_archive
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMPY = "numpy==1.19.5"
-NEEDS_A_FRAMEWORK = ("backends.pytorch",)
+NEEDS_A_FRAMEWORK = ("backends.pytorch", "backends.tensorflow")
 EXIT_LIMIT_S = 5
 
 
