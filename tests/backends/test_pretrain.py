@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends import pretrain
+from backends import models, pretrain
+from backends.base import framework
 from tests.backends.fakes import Softmax, batches
+from tests.installed import EACH
 from tests.running import tiny_model
 
 
@@ -61,9 +63,12 @@ def model(tmp_path: Path) -> str:
     return f"{tmp_path}/tiny.py:tiny"
 
 
-def test_a_profile_of_steps_is_whole(model: str) -> None:
+@pytest.mark.parametrize("frameworks", EACH)
+def test_a_profile_of_steps_is_whole(frameworks: tuple[str, ...]) -> None:
     job = Job()
-    found = pretrain.steps(job, model, "torch", 4, "adaptive")
+    found = pretrain.steps(job, "cipher", frameworks[0], 4, "adaptive")
+    assert (found.framework, found.framework_version) == (frameworks[0], framework(frameworks[0]).version())
+    assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
     assert len(found.half_batch_s.values) == pretrain.HALF_BATCH_STEPS
     assert len(found.service_s.values) >= 2 and min(found.service_s.values) > 0
