@@ -34,8 +34,8 @@ def timed_steps(
 ) -> tuple[dict[str, StepProfile], dict[str, str]]:
     """Timings by device, and the reason by device that is left out.
 
-    Of several batch sizes the nearest to ``batch`` counts, and where ``framework`` is None the framework whose
-    gradients take a device least. Raises PlanError where a batch size must be chosen.
+    Of several batch sizes the nearest to ``batch`` counts, and where ``framework`` is None the framework in which a
+    worker's step is shortest. Raises PlanError where a batch size must be chosen.
     """
     steps: dict[str, StepProfile] = {}
     left_out: dict[str, str] = {}
@@ -69,8 +69,9 @@ def _complete(step: StepProfile) -> bool:
 
 
 def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:
-    """The least comes first: how far the batch size is from the one asked for, then seconds of an image."""
-    return abs(step.batch - (batch or step.batch)), mean(step.gradient_s.values) / step.batch
+    """The least comes first: how far the batch size is from the one asked for, then a worker's seconds an image."""
+    worker_s = sum(mean(samples.values) for samples in (step.gradient_s, step.copy_s) if samples.values)
+    return abs(step.batch - (batch or step.batch)), worker_s / step.batch
 
 
 def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str, str]) -> None:
