@@ -63,12 +63,9 @@ def model(tmp_path: Path) -> str:
     return f"{tmp_path}/tiny.py:tiny"
 
 
-@pytest.mark.parametrize("frameworks", EACH)
-def test_a_profile_of_steps_is_whole(frameworks: tuple[str, ...]) -> None:
+def test_a_profile_of_steps_is_whole(model: str) -> None:
     job = Job()
-    found = pretrain.steps(job, "cipher", frameworks[0], 4, "adaptive")
-    assert (found.framework, found.framework_version) == (frameworks[0], framework(frameworks[0]).version())
-    assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
+    found = pretrain.steps(job, model, "torch", 4, "adaptive")
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
     assert len(found.half_batch_s.values) == pretrain.HALF_BATCH_STEPS
     assert len(found.service_s.values) >= 2 and min(found.service_s.values) > 0
@@ -76,6 +73,16 @@ def test_a_profile_of_steps_is_whole(frameworks: tuple[str, ...]) -> None:
     assert found.cpu_s_per_step > 0
     rests = [event["rest_s"] / event["step_s"] for event in job.events if event["stage"] == "timed"]
     assert rests[0] > rests[-1] == pytest.approx((pretrain.HALF_BATCH_WARMUP + pretrain.HALF_BATCH_STEPS) / 2)
+
+
+@pytest.mark.parametrize("frameworks", EACH)
+def test_so_is_that_of_every_framework_and_tells_which_it_was(frameworks: tuple[str, ...]) -> None:
+    (name,) = frameworks
+    found = pretrain.steps(Job(go_after=1), "cipher", name, 4, "adaptive")
+    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
+    assert len(found.half_batch_s.values) == pretrain.HALF_BATCH_STEPS
+    assert (found.framework, found.framework_version) == (name, framework(name).version())
+    assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
 
 
 def test_told_to_go_on_it_ends_with_the_fewest_steps(model: str) -> None:
