@@ -29,9 +29,14 @@ EACH = [using(name) for name in FRAMEWORKS]
 MIXED = using(*FRAMEWORKS)
 
 
+def old_path() -> Path:
+    """Where a Python 3.6 with TensorFlow is, if there is one."""
+    return Path(os.environ.get(OLD_PYTHON) or ROOT / ".venv36/bin/python")
+
+
 def old_python() -> Path:
     """A Python 3.6 with a TensorFlow of its time. Skips, with the reason, where there is none."""
-    path = Path(os.environ.get(OLD_PYTHON) or ROOT / ".venv36/bin/python")
+    path = old_path()
     asked = "import sys, importlib.util as i; sys.exit(sys.version_info[:2] != (3, 6) or not i.find_spec('tensorflow'))"
     if not path.exists():
         pytest.skip(

@@ -269,6 +269,13 @@ def test_alone_and_without_a_framework(tmp_path: Path) -> None:
     assert stages[0] == "reachable" and stages[-1] == "done"
 
 
+def test_a_framework_that_ends_its_process_takes_no_other_check_along(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import os\nos.write(2, b'compiled to use AVX\\n')\nos._exit(132)")
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    report = check(fleet(Device(name="here", python=sys.executable, environment=environment)), ["torch"])
+    assert "compiled to use AVX" in assert_only_failed(report, "here", "framework").detail
+
+
 def test_an_unknown_framework_names_those_there_are() -> None:
     with pytest.raises(PlannerError, match=r'no framework "tork"; did you mean "torch"\?'):
         check(fleet(Device(name="here")), ["tork"])
