@@ -16,7 +16,7 @@ OLD_PYTHON = "PLANNER_PYTHON36"
 
 
 def using(*frameworks: str) -> Any:
-    """A parameter of a test that needs these frameworks, or none of them ("numpy")."""
+    """A parameter, the names themselves, of a test that needs these frameworks, or none of them ("numpy")."""
     absent = [name for name in frameworks if name in FRAMEWORKS and find_spec(name) is None]
     marks = [pytest.mark.skip(reason=f"not installed: {', '.join(absent)}")] if absent else []
     if "tensorflow" in frameworks:  # seconds and most of a gigabyte in every process that imports it

@@ -1,6 +1,5 @@
 """Replicas of described models by every framework that is installed, and what tests of them have in common."""
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -9,17 +8,15 @@ import pytest
 from backends import data
 from backends.base import FRAMEWORKS
 from backends.models.layers import Concat, Dropout, Model, Residual
+from tests.installed import using
 
 SMALL = ["alexnet", "cifar10", "cipher", "mobilenet", "nin", "resnet", "squeezenet"]
 
 
-def _when_installed(name: str) -> Any:
-    absent = importlib.util.find_spec(name) is None
-    return pytest.param(name, marks=pytest.mark.skipif(absent, reason=f"{name} is not installed"))
-
-
 #: Every framework by its name, skipped where it is not installed.
-by_every_framework = pytest.mark.parametrize("framework", [_when_installed(name) for name in sorted(FRAMEWORKS)])
+by_every_framework = pytest.mark.parametrize(
+    "framework", [pytest.param(name, marks=using(name).marks) for name in sorted(FRAMEWORKS)]
+)
 
 
 def batch_for(replica: Any, count: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends import models, pretrain
-from backends.base import framework
+from backends import base, models, pretrain
 from tests.backends.fakes import Softmax, batches
-from tests.installed import EACH
+from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
 
 
@@ -75,13 +74,12 @@ def test_a_profile_of_steps_is_whole(model: str) -> None:
     assert rests[0] > rests[-1] == pytest.approx((pretrain.HALF_BATCH_WARMUP + pretrain.HALF_BATCH_STEPS) / 2)
 
 
-@pytest.mark.parametrize("frameworks", EACH)
-def test_so_is_that_of_every_framework_and_tells_which_it_was(frameworks: tuple[str, ...]) -> None:
-    (name,) = frameworks
-    found = pretrain.steps(Job(go_after=1), "cipher", name, 4, "adaptive")
+@by_every_framework
+def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) -> None:
+    found = pretrain.steps(Job(go_after=1), "cipher", framework, 4, "adaptive")
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
     assert len(found.half_batch_s.values) == pretrain.HALF_BATCH_STEPS
-    assert (found.framework, found.framework_version) == (name, framework(name).version())
+    assert (found.framework, found.framework_version) == (framework, base.framework(framework).version())
     assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
 
 
