@@ -1,4 +1,5 @@
 # make demo: install, then profile, recommend and train here.    make test: install, then every check.
+# make old-python: what the tests of old boards need.
 
 # A pyenv shim may exist without running, so each candidate is asked for its own path.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
@@ -6,8 +7,10 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	2>/dev/null && break; done)
 BIN := .venv/bin
 STAMP := .venv/.installed
+OLD := .venv36/bin
+OLD_STAMP := .venv36/.installed
 
-.PHONY: demo test venv lint clean
+.PHONY: demo test venv old-python lint clean
 .DELETE_ON_ERROR:
 
 demo: venv
@@ -33,13 +36,27 @@ $(STAMP): pyproject.toml constraints.txt
 		links=$$(echo $${PIP_FIND_LINKS:-$$("$$python" -m pip config get global.find-links 2>/dev/null)} | tr ' ' ','); \
 		if test -n "$$links"; then export UV_FIND_LINKS="$$links"; fi; \
 		uv venv --quiet --allow-existing --python "$$python" .venv; \
-		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[torch,test,dev]'; \
+		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[torch,tensorflow,test,dev]'; \
 	else \
 		"$$python" -c 'import ensurepip' 2>/dev/null || { echo "$$python makes no virtual environments; remedy: apt install python3-venv"; exit 1; }; \
 		"$$python" -m venv .venv; \
-		$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,test,dev]'; \
+		$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[torch,tensorflow,test,dev]'; \
 	fi
 	@touch $@
 
+# The software of a Jetson TX2, or nearly. What needs it is skipped, visibly, where there is none.
+old-python: $(OLD_STAMP)
+
+$(OLD_STAMP): constraints-old.txt
+	@set -eu; \
+	python=$$(for python in python3.6 $$(ls -d "$$(pyenv root 2>/dev/null)"/versions/3.6*/bin/python 2>/dev/null); do \
+		$$python -c 'import sys; sys.version_info[:2] != (3, 6) and sys.exit(1); print(sys.executable)' 2>/dev/null && break; \
+	done) || { echo "No Python 3.6 found, neither python3.6 nor one of pyenv's"; exit 1; }; \
+	echo "Installing into .venv36 (a minute or two)"; \
+	"$$python" -m venv --clear .venv36; \
+	$(OLD)/python -m pip install --quiet --upgrade 'pip<22'; \
+	$(OLD)/python -m pip install --quiet -c constraints-old.txt tensorflow-cpu
+	@touch $@
+
 clean:
-	rm -rf .venv build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv36 build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 import numpy as np
 
 #: Framework name on the command line -> the module that alone may import that framework.
-FRAMEWORKS = {"torch": "backends.pytorch"}
+FRAMEWORKS = {"torch": "backends.pytorch", "tensorflow": "backends.tensorflow"}
 
 
 class Variable(NamedTuple):
@@ -59,12 +59,12 @@ class Replica(abc.ABC):
     @abc.abstractmethod
     def fetch(self):
         # type: () -> None
-        """Bring gradients and state into the host buffers; no work on a CPU."""
+        """Bring gradients and state into the host buffers; little work on a CPU, or none."""
 
     @abc.abstractmethod
     def load(self):
         # type: () -> None
-        """Take the host buffers' weights and state into the replica; no work on a CPU."""
+        """Take the host buffers' weights and state into the replica; little work on a CPU, or none."""
 
     @abc.abstractmethod
     def update(self, momentum):

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 FleetPath = Annotated[Path, Option("--fleet", "-f", help="The fleet file.")]
 FleetOfPlan = Annotated[Path | None, Option("--fleet", "-f", help="The fleet file; the plan's if not given.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
-Framework = Annotated[str, Option(help="What to compute with: torch.")]
+Framework = Annotated[
+    str | None, Option(help="What to compute with: torch or tensorflow; on each device the first it has if not given.")
+]
 Metric = Annotated[str | None, Option("--metric", help="time, power, energy or edp [edp].")]
 Steps = Annotated[
     int,
@@ -60,7 +62,7 @@ ProfiledModel = Annotated[
     str | None, Option("--model", "-m", help="Which model, where the profile holds several.")
 ]
 ProfiledFramework = Annotated[
-    str | None, Option("--framework", help="Which framework, where the profile holds several.")
+    str | None, Option("--framework", help="torch or tensorflow; on each device its fastest if not given.")
 ]
 PlannedSteps = Annotated[
     int | None,
@@ -96,7 +98,8 @@ StepsToMake = Annotated[
 ]
 BatchToPlan = Annotated[int | None, Option("--batch-size", min=1, help="With --metric: images a step [32].")]
 FrameworkToPlan = Annotated[
-    str | None, Option("--framework", help="With --metric: what to compute with [torch].")
+    str | None,
+    Option("--framework", help="With --metric: torch or tensorflow; on each device what it has if not given."),
 ]
 LearningRate = Annotated[float | None, Option(help="Base learning rate of SGD [0.01].")]
 Momentum = Annotated[float | None, Option(help="Momentum of SGD; 0.9 less what asynchrony adds if not given.")]

@@ -1,19 +1,20 @@
 """The doctor: what each device lacks to take part, and what to do about it."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing
 
 from backends.base import FRAMEWORKS
 from planner import findings
 from planner.agents import Agent
 from planner.crew import in_parallel
 from planner.decode import decode
-from planner.errors import AgentError, PlannerError
+from planner.errors import AgentError, DeviceLostError, PlannerError
 from planner.findings import FAILED, OK, SKIPPED, Finding, Report
 from planner.fleet import Device, Fleet, suggest
 from planner.reachability import reachability
 from planner.remote import connect
+from planner.remote.base import Remote
 from profilers.records import Facts, SensorFacts
 
 __all__ = ["Finding", "Report", "check"]
@@ -27,17 +28,20 @@ OnProgress = Callable[[str, str, float | None], None]
 
 
 def check(
-    fleet: Fleet, framework: str | None = "torch", on_progress: OnProgress = lambda name, what, share: None
+    fleet: Fleet,
+    frameworks: Collection[str] = tuple(FRAMEWORKS),
+    on_progress: OnProgress = lambda name, what, share: None,
 ) -> Report:
     """Examine all devices at once; what is wrong with one hides nothing of another.
 
-    framework: which one they shall compute with; None leaves that out. Raises PlannerError for an unknown
-    one, and nothing that a device can cause.
+    frameworks: each device needs one of these; none leaves that out. Raises PlannerError for an unknown one, and
+    nothing that a device can cause.
     """
-    if framework is not None and framework not in FRAMEWORKS:
-        raise PlannerError(f'no framework "{framework}"; {suggest(framework, FRAMEWORKS)}')
+    for name in frameworks:
+        if name not in FRAMEWORKS:
+            raise PlannerError(f'no framework "{name}"; {suggest(name, FRAMEWORKS)}')
     with ExitStack() as stack:
-        exams = {device.name: Exam(device, framework, stack, on_progress) for device in fleet.devices}
+        exams = {device.name: Exam(device, frameworks, stack, on_progress) for device in fleet.devices}
         in_parallel(exams, lambda name: exams[name].run())
         agents = {name: exam.agent for name, exam in exams.items() if exam.agent is not None}
         for name, finding in reachability({name: exams[name].device for name in agents}, agents).items():
@@ -52,12 +56,12 @@ class Exam:
     """The checks of one device, one after the other. ``agent`` is there if it may take part, ``sensors`` if asked."""
 
     def __init__(
-        self, device: Device, framework: str | None, stack: ExitStack, on_progress: OnProgress
+        self, device: Device, frameworks: Collection[str], stack: ExitStack, on_progress: OnProgress
     ) -> None:
         self.device = device
         self.agent: Agent | None = None
         self.sensors: tuple[SensorFacts, ...] = ()
-        self._framework = framework
+        self._frameworks = frameworks
         self._stack = stack
         self._on_progress = on_progress
         self._found: dict[str, Finding] = {}
@@ -66,8 +70,10 @@ class Exam:
     def run(self) -> None:
         """Everything that concerns this device alone."""
         try:
-            agent = self._start()
-            self._ask(agent)
+            remote = self._reach()
+            agent = self._start(remote)
+            facts = self._ask(agent)
+            self._start_frameworks(remote, facts)
             self.agent = agent
         except PlannerError as error:
             stage = findings.stage_of(error) if self._now == "reachable" else self._now
@@ -87,23 +93,27 @@ class Exam:
         for name in findings.CHECKS:
             yield self._found.get(name, Finding(self.device.name, name, SKIPPED, reason))
 
-    def _start(self) -> Agent:
-        """Connect and start the agent. Raises RemoteError."""
+    def _reach(self) -> Remote:
+        """Connect. Raises RemoteError."""
         self._begin("reachable")
         remote = connect(self.device)
         self._stack.callback(remote.close)
         detail = "this machine" if self.device.local else ""
         for passed in ("reachable", "host key", "login"):
             self.note(Finding(self.device.name, passed, OK, detail))
+        return remote
+
+    def _start(self, remote: Remote) -> Agent:
+        """Start the agent. Raises RemoteError."""
         self._begin("python")
         agent = Agent.launch(self.device, remote)
         self._stack.callback(agent.close)
         self.note(Finding(self.device.name, "python", OK, agent.python))
         return agent
 
-    def _ask(self, agent: Agent) -> None:
-        """Everything the agent can tell. Raises RemoteError, RecordError."""
-        device, names = self.device, [self._framework] if self._framework else []
+    def _ask(self, agent: Agent) -> Facts:
+        """What the agent can tell at once. Raises RemoteError, RecordError."""
+        device, names = self.device, list(self._frameworks)
         self._begin("gpu")
         answer = agent.call("facts", timeout_s=ANSWER_S, frameworks=names)
         facts = decode(Facts, answer, f"{device.name}.facts")
@@ -115,10 +125,25 @@ class Exam:
         self.note(findings.of_power(device, self.sensors))
         self._begin("clock")
         self.note(findings.of_clock(device, clock_offset_s(agent)))
-        if self._framework is not None:
+        return facts
+
+    def _start_frameworks(self, remote: Remote, facts: Facts) -> None:
+        if self._frameworks:
             self._begin("framework")
-            started = _start_framework(agent, facts, self._framework)
-            self.note(findings.of_framework(device, facts, self._framework, started))
+            started = {name: self._start_framework(remote, facts, name) for name in self._frameworks}
+            self.note(findings.of_frameworks(self.device, facts, started))
+
+    def _start_framework(self, remote: Remote, facts: Facts, name: str) -> Mapping[str, str]:
+        """In an agent of its own: two may not fit into one process, and one that crashes takes no other check along."""
+        looked_up = facts.frameworks.get(name, {})
+        if "error" in looked_up:
+            return looked_up
+        try:
+            with closing(Agent.launch(self.device, remote)) as agent:
+                answer: Mapping[str, str] = agent.call("start_framework", timeout_s=FRAMEWORK_S, name=name)
+        except (AgentError, DeviceLostError) as error:  # a library that is missing, or built for another board
+            return {"error": findings.what_was_said(self.device.name, error)}
+        return answer
 
     def _begin(self, name: str) -> None:
         self._now = name
@@ -130,14 +155,3 @@ def clock_offset_s(agent: Agent) -> float:
     before_s = time.time()
     there_s = float(agent.call("clock", timeout_s=ANSWER_S))
     return there_s - (before_s + time.time()) / 2
-
-
-def _start_framework(agent: Agent, facts: Facts, name: str) -> Mapping[str, str]:
-    looked_up = facts.frameworks.get(name, {})
-    if "error" in looked_up:
-        return looked_up
-    try:
-        answer: Mapping[str, str] = agent.call("start_framework", timeout_s=FRAMEWORK_S, name=name)
-    except AgentError as error:  # a library that is missing, or built for another board
-        return {"error": findings.what_was_said(agent.name, error)}
-    return answer

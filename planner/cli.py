@@ -83,17 +83,18 @@ def init(path: args.NewFleet = Path(runs.FLEET)) -> None:
 @app.command(epilog="Example: planner check --json")
 def check(
     fleet: args.FleetPath = Path(runs.FLEET),
-    framework: args.Framework = "torch",
+    framework: args.Framework = None,
     as_json: args.AsJson = False,
 ) -> None:
     """See whether every device can take part, and the remedy if not."""
+    from backends.base import FRAMEWORKS
     from planner import render
     from planner.check import check as examine
     from planner.checkview import table
     from planner.fleet import load_fleet
 
     with render.status("checking the fleet") as on_progress:
-        report = examine(load_fleet(fleet), framework, on_progress)
+        report = examine(load_fleet(fleet), [framework] if framework else FRAMEWORKS, on_progress)
     render.show(report.to_json() if as_json else table(report))
     if not all(report.able.values()):
         raise typer.Exit(1)
@@ -128,7 +129,7 @@ def profile(
     model: args.Models = None,
     batch_size: args.BatchSize = 32,
     protocol: args.Protocol = "adaptive",
-    framework: args.Framework = "torch",
+    framework: args.Framework = None,
     data: args.Data = None,
     device: args.Devices = None,
     steps: args.Steps = 100_000,
@@ -146,7 +147,8 @@ def profile(
     from profilers.steptime import PROTOCOLS
 
     args.known("--protocol", protocol, PROTOCOLS)
-    args.known("--framework", framework, FRAMEWORKS)
+    if framework is not None:
+        args.known("--framework", framework, FRAMEWORKS)
     devices = load_fleet(fleet)
     shape, classes = args.shape_of(data)
     wanted = Wanted(tuple(model or ["cifar10"]), batch_size, protocol, framework, shape, classes, steps)
@@ -255,7 +257,8 @@ def train(
         args.need_metric({"--model": model, "--batch-size": batch_size, "--framework": framework})
     else:
         args.known("--metric", metric, METRICS)
-        args.known("--framework", framework or "torch", FRAMEWORKS)
+        if framework is not None:
+            args.known("--framework", framework, FRAMEWORKS)
     options = {
         "data": str(data) if data else None, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,

@@ -11,7 +11,7 @@ from planner.errors import PlanError
 from planner.exchange import DEFAULT
 from planner.profilefile import DeviceProfile, Profile
 from planner.provenance import Provenance
-from planner.timed import gradient_at, pick, timed_steps
+from planner.timed import gradient_at, pick, pick_framework, timed_steps
 from planner.transfers import standard_error
 from planner.wattage import disagreements, wattage
 from profilers.records import Samples, StepProfile
@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 class Costs(NamedTuple):
     """Measured, uncontended costs of one model at one batch size on N devices.
 
-    (N,): gradient_s, copy_s, update_s, build_s of a device as a worker, service_s of one server update on it,
-    step_cpu_s processor seconds of one gradient that compete with a server on the same host (0 where another
+    (N,): frameworks; gradient_s, copy_s, update_s, build_s of a device as a worker, service_s of one server update on
+    it, step_cpu_s processor seconds of one gradient that compete with a server on the same host (0 where another
     accelerator computes), cores, in_bytes_per_s and out_bytes_per_s of a host's link with all peers at once
     (infinite where no contention shows), idle_w and busy_w (NaN unknown). (N, N), [worker, host]: up_s
     and down_s of one exchange (infinite unmeasured), worker_cpu_s and host_cpu_s processor seconds of it,
@@ -35,7 +35,7 @@ class Costs(NamedTuple):
     names: tuple[str, ...]
     model: str
     fingerprint: str
-    framework: str
+    frameworks: tuple[str, ...]
     batch: int
     up_bytes: int
     down_bytes: int
@@ -83,15 +83,15 @@ def costs(
 ) -> Costs:
     """Costs of ``model`` at ``batch`` (the profiled one) on every device that has all that is needed.
 
-    model, framework: may be left out where the profile holds one; rates: what-if line rates of devices'
-    networks, bytes/s; include: devices that must not be left out; strategy: how they exchange what they learn. Raises
-    PlanError naming what is missing.
+    model: may be left out where the profile holds one; framework: on all devices, None for what is fastest on each;
+    rates: what-if line rates of devices' networks, bytes/s; include: devices that must not be left out; strategy: how
+    they exchange what they learn. Raises PlanError naming what is missing.
     """
     rates = rates or {}
     _check_names(profile, "--rate", rates)
     _check_names(profile, "--include", include)
-    model, framework = pick(profile, "model", model), pick(profile, "framework", framework, model)
-    steps, left_out = timed_steps(profile, model, framework, batch)
+    model = pick(profile, "model", model)
+    steps, left_out = timed_steps(profile, model, pick_framework(profile, framework, model), batch)
     for name in include:
         if name in left_out:
             raise PlanError(f"--include {name}: {left_out[name]}; profile it again or do not include it")
@@ -133,7 +133,8 @@ def _assemble(
     }
     watts = [wattage(profile.devices[name], step) for name, step in steps.items()]
     return Costs(
-        names=names, model=first.model, fingerprint=first.fingerprint, framework=first.framework, batch=batch,
+        names=names, model=first.model, fingerprint=first.fingerprint, batch=batch,
+        frameworks=tuple(step.framework for step in each),
         up_bytes=up_bytes, down_bytes=down_bytes,
         gradient_s=gradient_s,
         copy_s=_means(step.copy_s for step in each),

@@ -24,6 +24,8 @@ DISK_WARNING_BYTES = 1e9
 MEMORY_WARNING_BYTES = 500e6
 CLOCK_WARNING_S = 5.0
 JETPACKS = {"3.6": "JetPack 4", "3.8": "JetPack 5", "3.10": "JetPack 6"}
+#: The last wheels that NVIDIA made for a JetPack that gets no more.
+LAST_WHEELS = {"JetPack 4": {"torch": "1.10", "tensorflow": "2.7"}}
 
 
 class Finding(NamedTuple):
@@ -114,13 +116,23 @@ def of_clock(device: Device, offset_s: float) -> Finding:
     return Finding(device.name, "clock", WARNING, detail, "set its clock: sudo timedatectl set-ntp true")
 
 
-def of_framework(device: Device, facts: Facts, name: str, answer: Mapping[str, str]) -> Finding:
-    """answer: {"version", "accelerator", "device"}, or {"error"} where the framework does not start."""
-    if "error" in answer:
-        return Finding(device.name, "framework", FAILED, answer["error"], install_remedy(device, facts, name))
-    where = f"{name} {answer['version']} on {answer['accelerator']}"
-    if facts.gpus and answer["accelerator"] == "cpu":
-        remedy = f"to use {facts.gpus[0]}, {install_remedy(device, facts, name)}"
+def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[str, str]]) -> Finding:
+    """Whether a device has one of the frameworks, and which. One that is installed and does not start is a warning.
+
+    answers: by framework {"version", "accelerator", "device"}, or {"error"} where it does not start.
+    """
+    able = {name: answer for name, answer in answers.items() if "error" not in answer}
+    if not able:
+        reasons = "; ".join(answer["error"] for answer in answers.values())
+        return Finding(device.name, "framework", FAILED, reasons, install_remedy(device, facts, list(answers)))
+    where = ", ".join(f"{name} {answer['version']} on {answer['accelerator']}" for name, answer in able.items())
+    broken = [name for name in answers if name not in able and "error" not in facts.frameworks.get(name, {})]
+    if broken:
+        reasons = "; ".join(answers[name]["error"] for name in broken)
+        remedy = f"mend {' and '.join(broken)}, or profile with --framework {next(iter(able))}"
+        return Finding(device.name, "framework", WARNING, f"{where}; {reasons}", remedy)
+    if facts.gpus and all(answer["accelerator"] == "cpu" for answer in able.values()):
+        remedy = f"to use {facts.gpus[0]}, {install_remedy(device, facts, list(able))}"
         return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", remedy)
     return Finding(device.name, "framework", OK, where)
 
@@ -164,15 +176,19 @@ def stage_of(error: PlannerError) -> str:
     return "login" if isinstance(error, LoginError) else "reachable"
 
 
-def install_remedy(device: Device, facts: Facts, framework: str) -> str:
-    """How a framework gets onto this kind of board."""
+def install_remedy(device: Device, facts: Facts, frameworks: Sequence[str]) -> str:
+    """How one of these frameworks gets onto this kind of board."""
+    any_of = " or ".join(frameworks)
     if "jetson" in (facts.board or "").lower() or "tegra" in facts.system.lower():
         version = ".".join(facts.python.split(".")[:2])
         jetpack = JETPACKS.get(version, "its JetPack")
-        return f"install NVIDIA's {framework} wheel for {jetpack} and Python {version}, not pip's own"
+        last = [f"{name} {LAST_WHEELS[jetpack][name]}" for name in frameworks if jetpack in LAST_WHEELS]
+        until = f" (the last: {', '.join(last)})" if last else ""
+        return f"install NVIDIA's {any_of} wheel for {jetpack} and Python {version}{until}, not pip's own"
     if facts.machine.startswith(("armv6", "armv7")):
-        return f"install a 64-bit system there: {framework} has no wheel for {facts.machine}"
-    return f"install it there: {_interpreter(device)} -m pip install {framework}"
+        return f"install a 64-bit system there: {any_of} has no wheel for {facts.machine}"
+    pip = f"{_interpreter(device)} -m pip install"
+    return f"install it there: {', or '.join(f'{pip} {name}' for name in frameworks)}"
 
 
 def _reasons(sensors: Iterable[SensorFacts]) -> str:

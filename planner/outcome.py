@@ -119,7 +119,12 @@ def result(
         "server": plan.server,
         "strategy": plan.strategy,
         "workers": {
-            name: {**encode(part), "predicted_steps": planned[name].steps, "build_s": built_s.get(name)}
+            name: {
+                **encode(part),
+                "framework": planned[name].framework,
+                "predicted_steps": planned[name].steps,
+                "build_s": built_s.get(name),
+            }
             for name, part in parts.items()
         },
         "predicted": {

@@ -102,6 +102,7 @@ class Recommendation(NamedTuple):
             beta_time=float(found.beta_time[device]),
             alpha_power=_known(found.alpha_power[device]),
             beta_power=_known(found.beta_power[device]),
+            framework=self.costs.frameworks[device],
         )
 
     def _candidate(self, place: int) -> int:
@@ -133,10 +134,10 @@ def recommend(
 ) -> Recommendation:
     """Predict and rank every admissible cluster of a profiled fleet.
 
-    weights: by metric, {"edp": 1.0} for one metric alone; steps: what the profile was made for, or 100,000;
-    batch: images a worker takes a step; rates: what-if line rates of networks by device, bytes/s; count_idle,
-    base_watts: watts on the bill beside the members' (Eq. 5 counts these alone); strategy: how workers exchange what
-    they learn. Raises PlanError naming what stands in the way.
+    weights: by metric, {"edp": 1.0} for one metric alone; framework: on all devices, None for what is fastest on each;
+    steps: what the profile was made for, or 100,000; batch: images a worker takes a step; rates: what-if line rates of
+    networks by device, bytes/s; count_idle, base_watts: watts on the bill beside the members' (Eq. 5 counts these
+    alone); strategy: how workers exchange what they learn. Raises PlanError naming what stands in the way.
     """
     steps = profile.steps_planned if steps is None else steps
     _at_least("--steps", steps, 1)
@@ -178,13 +179,14 @@ def metric_name(weights: Mapping[str, float]) -> str:
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:
-    """{"metric", "model", "strategy", "ranking": [...], "notes", "left_out"}, best first."""
+    """{"metric", "model", "strategy", "frameworks" by device, "ranking": [...], "notes", "left_out"}, best first."""
     rows = (recommendation.row(place) for place in range(1, len(recommendation) + 1))
     sources = dict(zip(recommendation.costs.names, recommendation.costs.power_sources, strict=True))
     return {
         "metric": recommendation.metric,
         "model": recommendation.costs.model,
         "strategy": recommendation.costs.strategy,
+        "frameworks": dict(zip(recommendation.costs.names, recommendation.costs.frameworks, strict=True)),
         "ranking": [_row_json(row, sources) for row in rows],
         "notes": list(recommendation.notes),
         "left_out": recommendation.left_out,
@@ -207,18 +209,18 @@ def to_csv(recommendation: Recommendation) -> str:
 
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:
     """The plan for the cluster at a place of the ranking; ``fleet`` is the path of the fleet file."""
-    row = recommendation.row(place)
+    row, workers = recommendation.row(place), recommendation.workers(place)
     return Plan(
         schema=SCHEMA,
         fleet=fleet,
         model=recommendation.costs.model,
         fingerprint=recommendation.costs.fingerprint,
-        framework=recommendation.costs.framework,
+        framework="+".join(sorted({worker.framework for worker in workers})),
         metric=recommendation.metric,
         steps=recommendation.steps,
         batch=recommendation.costs.batch,
         server=row.config.server,
-        workers=recommendation.workers(place),
+        workers=workers,
         prediction=row.prediction,
         interval=row.interval,
         network_bytes=row.network_bytes,

@@ -15,7 +15,8 @@ class PlannedWorker(NamedTuple):
     """A member as predicted: its part of the steps, T_i^C, T_i^B, processor cores, watts idle and busy, P_i^C, and
     alpha and beta of Eq. 2 and 3.
 
-    Watts and their factors are None where unknown; power_source says where the watts come from.
+    Watts and their factors are None where unknown; power_source says where the watts come from; framework: what it
+    computes with, torch in plans that were made when there was no other.
     """
 
     name: str
@@ -31,16 +32,17 @@ class PlannedWorker(NamedTuple):
     beta_time: float
     alpha_power: float | None
     beta_power: float | None
+    framework: str = "torch"
 
 
 class Plan(NamedTuple):
     """plan.json: the cluster that ``planner train`` is to run, with what was predicted of it.
 
-    interval: bounds of the metric's value (95 %, from the measured spread), empty once the steps were
-    changed; network_bytes: of the run; shares: of the workers' time, by what it goes to; besides_w: watts in the
-    prediction that are not the workers' (``--base-watts``, ``--count-idle``); energy_uncertainty: half of the
-    95 % interval of the energy, as a share, None where no spread is known; strategy: how the workers exchange what
-    they learn; predicted_strategy: that of the prediction, where it is another.
+    framework: the workers', joined by "+"; interval: bounds of the metric's value (95 %, from the measured
+    spread), empty once the steps were changed; network_bytes: of the run; shares: of the workers' time, by what it goes
+    to; besides_w: watts in the prediction that are not the workers' (``--base-watts``, ``--count-idle``);
+    energy_uncertainty: half of the 95 % interval of the energy, as a share, None where no spread is known; strategy:
+    how the workers exchange what they learn; predicted_strategy: that of the prediction, where it is another.
     """
 
     schema: int
@@ -67,6 +69,11 @@ class Plan(NamedTuple):
     def names(self) -> tuple[str, ...]:
         """The workers' names."""
         return tuple(worker.name for worker in self.workers)
+
+    @property
+    def frameworks(self) -> dict[str, str]:
+        """What each worker computes with, by name."""
+        return {worker.name: worker.framework for worker in self.workers}
 
     def for_steps(self, steps: int) -> "Plan":
         """The same cluster for another number of steps: Eq. 4 again, at the same watts."""

@@ -14,11 +14,11 @@ from planner.agents import Agent
 from planner.allowance import Allowance
 from planner.crew import Crew, in_parallel
 from planner.decode import decode, save
-from planner.errors import AgentError, PlannerError
+from planner.errors import AgentError, PlanError, PlannerError
 from planner.findings import what_was_said
 from planner.fleet import Device, Fleet
 from planner.linkprobe import Outstanding, measure_links
-from planner.profilefile import Profile, load_profile
+from planner.profilefile import Profile, load_profile, timing_of
 from planner.wanted import Wanted
 from planner.watts import Watts
 from profilers import records, steptime
@@ -146,22 +146,32 @@ class Profiler:
             self.profile = self.profile._replace(links=links, fans=())
 
     def _model(self, device: Device, agent: Agent, model: str) -> None:
-        """One model. That it fails, for want of memory say, tells nothing of the others."""
+        """One model. That it fails, for want of memory say, tells nothing of the others, nor of other frameworks."""
         name = device.name
         before = self.profile.devices[name]
         failures = {other: reason for other, reason in before.failures.items() if other != model}
         self._note(name, failures=failures)
         try:
-            self._steps(device, agent, model)
+            framework = self._framework(name)
+        except PlanError as error:
+            self._fail(name, f"{model}: {error}", failures={**failures, model: str(error)})
+            return
+        try:
+            self._steps(device, agent, model, framework)
         except AgentError as error:
             reason = what_was_said(name, error)
-            took = {part: took_s for part, took_s in before.took_s.items() if part != model}
-            changes = {"steps": self._apart(name, model)[1], "took_s": took, "failures": {**failures, model: reason}}
-            self._fail(name, f"{model}: {reason}", **changes)
+            kept = self._apart(name, model, framework)[1]
+            took = {part: took_s for part, took_s in before.took_s.items() if part != timing_of(model, framework)}
+            self._fail(name, f"{model}: {reason}", steps=kept, took_s=took, failures={**failures, model: reason})
 
-    def _steps(self, device: Device, agent: Agent, model: str) -> None:
+    def _framework(self, name: str) -> str:
+        facts = self.profile.devices[name].facts
+        assert facts is not None, "they are the first that is asked for"
+        return self._wanted.framework_on(facts)
+
+    def _steps(self, device: Device, agent: Agent, model: str, framework: str) -> None:
         before = self.profile.devices[device.name]
-        earlier, others = self._apart(device.name, model)
+        earlier, others = self._apart(device.name, model, framework)
         fingerprint, wanted = self._fingerprints[model], self._wanted
         if any(reuse.timing_holds(steps, fingerprint, wanted, device, before.facts) for steps in earlier):
             self._on_progress(device.name, f"{model}: measured before", 1.0)
@@ -170,7 +180,7 @@ class Profiler:
         call = agent.start(
             "steps",
             model=place_model(agent, model),
-            framework_name=wanted.framework,
+            framework_name=framework,
             batch=wanted.batch,
             protocol=wanted.protocol,
             slowdown=device.slowdown,
@@ -187,12 +197,12 @@ class Profiler:
         answer = call.result(600.0, progress)
         measured = decode(records.StepProfile, answer, f"{device.name}.steps")
         measured = measured._replace(model=model, fingerprint=fingerprint, steps_planned=wanted.steps_planned)
-        took = {**before.took_s, model: time.monotonic() - began}
+        took = {**before.took_s, timing_of(model, framework): time.monotonic() - began}
         self._note(device.name, steps=(*others, measured), took_s=took)
 
-    def _apart(self, name: str, model: str) -> tuple[Timings, Timings]:
+    def _apart(self, name: str, model: str, framework: str) -> tuple[Timings, Timings]:
         """Of a device's timings, those of this model, framework and batch size, and the others."""
-        key = (model, self._wanted.framework, self._wanted.batch)
+        key = (model, framework, self._wanted.batch)
         steps = self.profile.devices[name].steps
         same = tuple(s for s in steps if (s.model, s.framework, s.batch) == key)
         return same, tuple(s for s in steps if s not in same)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from backends.base import FRAMEWORKS
 from planner.decode import load
 from profilers import records
 
@@ -16,8 +17,8 @@ class DeviceProfile(NamedTuple):
 
     device: what the fleet file declares of it, {kind, idle_watts, max_watts, rate_bytes_per_s,
     slowdown}, None where undeclared; facts and idle: None where the device did not get that far;
-    error: why it cannot take part, or None; took_s: seconds each part of its profiling took;
-    failures: by model, why that one could not be timed.
+    error: why it cannot take part, or None; took_s: seconds each part of its profiling took, a model's timing under
+    ``timing_of`` or, in older files, its name; failures: by model, why that one could not be timed.
     """
 
     device: dict[str, Any]
@@ -31,6 +32,10 @@ class DeviceProfile(NamedTuple):
     def failed(self, models: Iterable[str]) -> bool:
         """Whether it can be used for none of these."""
         return self.error is not None or all(model in self.failures for model in models)
+
+    def timing_s(self, model: str) -> float:
+        """Seconds it took to time a model, in all frameworks."""
+        return sum(self.took_s.get(part, 0.0) for part in (model, *(timing_of(model, each) for each in FRAMEWORKS)))
 
 
 class Profile(NamedTuple):
@@ -58,9 +63,14 @@ class Profile(NamedTuple):
         return slowest + sum(self.took_s.values())
 
 
+def timing_of(model: str, framework: str) -> str:
+    """The part of a device's profiling that timing a model is, by name."""
+    return f"{model} with {framework}"
+
+
 def _took_s(device: DeviceProfile, model: str | None) -> float:
     others = {steps.model for steps in device.steps if model not in (None, steps.model)}
-    return sum(seconds for part, seconds in device.took_s.items() if part not in others)
+    return sum(device.took_s.values()) - sum(map(device.timing_s, others))
 
 
 def load_profile(path: Path) -> Profile:

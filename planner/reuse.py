@@ -53,9 +53,14 @@ def timing_holds(
     return (
         (steps.fingerprint, steps.protocol, steps.slowdown) == (fingerprint, wanted.protocol, device.slowdown)
         and facts is not None
-        and steps.framework_version == facts.frameworks.get(steps.framework, {}).get("version")
+        and _is_version(steps.framework_version, facts.frameworks.get(steps.framework, {}).get("version"))
         and (steps.protocol != "adaptive" or _fine_enough(steps, wanted.steps_planned))
     )
+
+
+def _is_version(version: str, installed: str | None) -> bool:
+    """NVIDIA's TensorFlow calls itself 2.7.0 where it is installed as 2.7.0+nv22.1."""
+    return installed is not None and version in (installed, installed.partition("+")[0])
 
 
 def _fine_enough(steps: records.StepProfile, steps_planned: int) -> bool:

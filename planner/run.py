@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends import checkpoint, models
+from backends.base import FRAMEWORKS
 from planner import outcome, training
 from planner.choose import AUTO, best_of
 from planner.decode import load, save
@@ -107,7 +108,7 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
     model = request.model or (before.model if before else "cifar10")
     steps = request.steps or (before.steps if before else DEFAULT_STEPS)
     batch = request.batch or (before.batch if before else 32)
-    framework = request.framework or (before.framework if before else "torch")
+    framework = request.framework or (before.framework if before and before.framework in FRAMEWORKS else None)
     fleet = load_fleet(request.fleet or Path(before.fleet if before else FLEET))
     wanted = Wanted(
         (model,), batch, framework=framework,
@@ -146,6 +147,11 @@ def _check_checkpoint(plan: Plan, before: RunFolder | None) -> None:
         raise RecordError(f"cannot resume {before.path}: {error}") from error
     if meta["model"] != plan.model:
         raise PlanError(f"{before.checkpoint} is of {meta['model']}, the plan is for {plan.model}")
+    if models.is_user_model(plan.model) and meta.get("framework", plan.framework) != plan.framework:
+        raise PlanError(
+            f"{before.checkpoint} is of {plan.model} in {meta['framework']}, the plan computes with {plan.framework}; "
+            f"only a known model goes on in another framework: plan again with --framework {meta['framework']}"
+        )
     evaluated = [evaluation["step"] for evaluation in meta["evaluations"][-1:]]
     if meta["step"] > plan.steps or (meta["step"] == plan.steps and evaluated == [plan.steps]):
         raise PlanError(f"{before.path} has made all its {meta['step']} steps; give more with --steps")

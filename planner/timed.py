@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 
+from backends.models import is_user_model
 from planner.errors import PlanError
 from planner.profilefile import Profile
 from planner.transfers import standard_error
@@ -29,17 +30,18 @@ def gradient_at(step: StepProfile, batch: int) -> tuple[float, float]:
 
 
 def timed_steps(
-    profile: Profile, model: str, framework: str, batch: int | None
+    profile: Profile, model: str, framework: str | None, batch: int | None
 ) -> tuple[dict[str, StepProfile], dict[str, str]]:
     """Timings by device, and the reason by device that is left out.
 
-    Of several batch sizes the nearest to ``batch`` counts. Raises PlanError where it must be chosen.
+    Of several batch sizes the nearest to ``batch`` counts, and where ``framework`` is None the framework in which a
+    worker's step is shortest. Raises PlanError where a batch size must be chosen.
     """
     steps: dict[str, StepProfile] = {}
     left_out: dict[str, str] = {}
     batches: set[int] = set()
     for name, device in profile.devices.items():
-        timed = [step for step in device.steps if (step.model, step.framework) == (model, framework)]
+        timed = [step for step in device.steps if step.model == model and framework in (None, step.framework)]
         complete = [step for step in timed if _complete(step)]
         if device.error is not None:
             left_out[name] = device.error
@@ -48,14 +50,14 @@ def timed_steps(
         elif not complete and model in device.failures:
             left_out[name] = f"{model}: {device.failures[model]}"
         elif not complete:
-            left_out[name] = f"{model} was not timed completely on it with {framework}"
+            left_out[name] = f"{model} was not timed completely on it{f' with {framework}' if framework else ''}"
         else:
             batches.update(step.batch for step in complete)
-            nearest = min(complete, key=lambda step: abs(step.batch - (batch or step.batch)))
-            if batch in (None, nearest.batch) or nearest.half_batch_s.values:
-                steps[name] = nearest
+            chosen = min(complete, key=lambda step: _preference(step, batch))
+            if batch in (None, chosen.batch) or chosen.half_batch_s.values:
+                steps[name] = chosen
             else:
-                left_out[name] = f"{model} was timed on it at batch size {nearest.batch} only"
+                left_out[name] = f"{model} was timed on it at batch size {chosen.batch} only"
     _leave_out_other_versions(steps, left_out)
     if batch is None and len(batches) > 1:
         raise PlanError(f"{model} was timed at several batch sizes; choose one with --batch-size")
@@ -66,22 +68,52 @@ def _complete(step: StepProfile) -> bool:
     return all(samples.values for samples in (step.gradient_s, step.update_s, step.service_s))
 
 
+def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:
+    """The least comes first: how far the batch size is from the one asked for, then a worker's seconds an image."""
+    worker_s = sum(mean(samples.values) for samples in (step.gradient_s, step.copy_s) if samples.values)
+    return abs(step.batch - (batch or step.batch)), worker_s / step.batch
+
+
 def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str, str]) -> None:
     """Keep the devices that timed the same model as most others."""
-    kinds = Counter((step.fingerprint, step.parameters) for step in steps.values()).most_common(1)
+    kinds = Counter(map(_kind, steps.values())).most_common(1)
     for name, step in list(steps.items()):
-        if (step.fingerprint, step.parameters) != kinds[0][0]:
-            left_out[name] = f"its {step.model} ({step.fingerprint}) is not the one most devices timed"
+        if _kind(step) != kinds[0][0]:
+            what = ", ".join(filter(None, (step.fingerprint, _own_framework(step))))
+            left_out[name] = f"its {step.model} ({what}) is not the one most devices timed"
             del steps[name]
+
+
+def _kind(step: StepProfile) -> tuple[str, int, str]:
+    return step.fingerprint, step.parameters, _own_framework(step)
+
+
+def _own_framework(step: StepProfile) -> str:
+    """The framework that a user's own model is written in; "" for a description, which is the same model in all."""
+    return step.framework if is_user_model(step.model) else ""
 
 
 def pick(profile: Profile, field: str, chosen: str | None, model: str | None = None) -> str:
     """The ``model`` or ``framework`` asked for, or the only one. Raises PlanError naming the known."""
-    steps = [step for device in profile.devices.values() for step in device.steps]
-    known = sorted({getattr(step, field) for step in steps if model in (None, step.model)})
+    known = _known(profile, field, model)
     if chosen is None and len(known) == 1:
-        return str(known[0])
+        return known[0]
     if chosen in known:
         return str(chosen)
     what = f"choose one with --{field}" if chosen is None else f"{chosen} is not in the profile"
     raise PlanError(f"{field}: {what}; profiled: {', '.join(known) or 'none, run `planner profile`'}")
+
+
+def pick_framework(profile: Profile, chosen: str | None, model: str | None = None) -> str | None:
+    """The framework asked for, or the only one; None where there are several, so that each device has its own.
+
+    Raises PlanError naming the known.
+    """
+    if chosen is None and len(_known(profile, "framework", model)) > 1:
+        return None
+    return pick(profile, "framework", chosen, model)
+
+
+def _known(profile: Profile, field: str, model: str | None) -> list[str]:
+    steps = [step for device in profile.devices.values() for step in device.steps]
+    return sorted({str(getattr(step, field)) for step in steps if model in (None, step.model)})

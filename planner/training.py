@@ -145,7 +145,7 @@ def part(
     own = momentum(options, len(plan.workers), gates.parse(how.gate))
     return {
         "name": name,
-        "framework": plan.framework,
+        "framework": plan.frameworks[name],
         "model": place_model(agent, plan.model),
         "input_shape": dataset.input_shape,
         "classes": dataset.classes,

@@ -62,8 +62,16 @@ def _toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def plan_file(path: Path, model: str, names: Iterable[str], steps: int, fingerprint: str | None = None) -> Path:
-    """A plan made by hand for a user's model: the first device is the server too."""
+def plan_file(
+    path: Path,
+    model: str,
+    names: Iterable[str],
+    steps: int,
+    fingerprint: str | None = None,
+    frameworks: Mapping[str, str] | None = None,
+) -> Path:
+    """A plan made by hand for a user's model: the first device is the server too. ``frameworks``: those that are not
+    torch, by device."""
     if fingerprint is None:
         fingerprint = models.fingerprint(model)
     workers = tuple(
@@ -81,11 +89,13 @@ def plan_file(path: Path, model: str, names: Iterable[str], steps: int, fingerpr
             beta_time=0.0,
             alpha_power=None,
             beta_power=None,
+            framework=(frameworks or {}).get(name, "torch"),
         )  # fmt: skip
         for name in names
     )
+    framework = "+".join(sorted({worker.framework for worker in workers}))
     plan = Plan(
-        SCHEMA, "fleet.toml", model, fingerprint, "torch", "time", steps, 8, workers[0].name, workers,
+        SCHEMA, "fleet.toml", model, fingerprint, framework, "time", steps, 8, workers[0].name, workers,
         Prediction(steps * 0.02, 20.0), (), 1e6, "computing", {"computing": 1.0},
     )  # fmt: skip
     save(plan, path)

@@ -12,7 +12,7 @@ TOOLS = Path(sys.executable).parent
 SHIPPED = ("profilers", "backends")
 # Everything else that a device runs comes with its Python.
 ON_DEVICE = sys.stdlib_module_names | {"numpy", *SHIPPED}
-FRAMEWORKS = {"backends/pytorch": {"torch"}}
+FRAMEWORKS = {"backends/pytorch": {"torch"}, "backends/tensorflow": {"tensorflow"}}
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from planner.ship import agent_archive
+from tests.installed import old_path, old_python
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMPY = "numpy==1.19.5"
-NEEDS_A_FRAMEWORK = ("backends.pytorch",)
+NEEDS_A_FRAMEWORK = ("backends.pytorch", "backends.tensorflow")
 EXIT_LIMIT_S = 5
 
 
@@ -23,7 +24,9 @@ def run(*command: str | Path, timeout_s: float = 60) -> subprocess.CompletedProc
 
 
 def is_python36(path: str | Path) -> bool:
-    """Whether it runs (a pyenv shim may not) and is what it says."""
+    """Whether it is there, runs (a pyenv shim may not) and is what it says."""
+    if shutil.which(path) is None:
+        return False
     return run(path, "-c", "import sys; sys.exit(sys.version_info[:2] != (3, 6))").returncode == 0
 
 
@@ -37,7 +40,9 @@ def find_python36() -> Path | None:
 
 @pytest.fixture(scope="module")
 def python36(pytestconfig: pytest.Config) -> Path:
-    """The python of a virtual environment with numpy, made once and kept in pytest's cache."""
+    """That of `make old-python`, or of a virtual environment with numpy, made once and kept in pytest's cache."""
+    if is_python36(old_path()):
+        return old_path()
     base = find_python36()
     if base is None:
         pytest.skip("no Python 3.6 on this machine (looked for python3.6 and pyenv's versions)")
@@ -54,15 +59,23 @@ def python36(pytestconfig: pytest.Config) -> Path:
     return python
 
 
-def shipped_modules() -> list[str]:
+def shipped_modules(needing: tuple[str, ...] = ()) -> list[str]:
+    """Those that need no framework, or those of one."""
     files = [path for package in ("profilers", "backends") for path in (ROOT / package).rglob("*.py")]
     names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
-    return sorted(name.removesuffix(".__init__") for name in names if not name.startswith(NEEDS_A_FRAMEWORK))
+    wanted = {name for name in names if name.startswith(needing or NEEDS_A_FRAMEWORK) == bool(needing)}
+    return sorted(name.removesuffix(".__init__") for name in wanted)
 
 
 def test_every_module_imports(python36: Path) -> None:
     lines = "\n".join(f"import {name}" for name in shipped_modules())
     done = run(python36, "-B", "-c", lines)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_module_for_tensorflow_imports_beside_the_tensorflow_of_its_time() -> None:
+    lines = "\n".join(f"import {name}" for name in shipped_modules(("backends.tensorflow",)))
+    done = run(old_python(), "-B", "-c", lines)
     assert done.returncode == 0, done.stderr
 
 

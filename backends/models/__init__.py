@@ -20,6 +20,7 @@ from backends.models.vgg import vgg19
 __all__ = [
     "MODELS",
     "Model",
+    "agree",
     "fingerprint",
     "initial_weights",
     "is_user_model",
@@ -59,6 +60,17 @@ def model(name, input_shape=None, classes=None):
     description = MODELS[name](**{key: value for key, value in given.items() if value is not None})
     trace(description)
     return description
+
+
+def agree(name, own_shape, own_classes, input_shape, classes):
+    # type: (str, Shape, int, Optional[Shape], Optional[int]) -> None
+    """Raises ValueError where a model and the data, None where not known, are of different shape or classes."""
+    if input_shape is not None and tuple(input_shape) != own_shape:
+        raise ValueError(
+            "model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape))
+        )
+    if classes is not None and own_classes != classes:
+        raise ValueError("model %s has %d outputs, the data %d classes" % (name, own_classes, classes))
 
 
 def parameter_count(model):

@@ -4,6 +4,8 @@ import importlib.util
 import os
 from typing import Any, Callable, Tuple, cast
 
+from backends.models.layers import Shape
+
 
 def is_user_model(model):
     # type: (str) -> bool
@@ -35,3 +37,33 @@ def load(model):
     if not callable(function):
         raise ValueError("model %r: %s defines no function %s" % (model, path, name))
     return cast(Callable[[], Any], function)
+
+
+def returned(model, kind, fits):
+    # type: (str, str, Callable[[Any], bool]) -> Tuple[Any, Shape]
+    """(module, input shape) as the user's function returns them.
+
+    kind: what the module must be, as the user is told; fits: whether it is that. Raises ValueError for anything else.
+    """
+    result = load(model)()
+    if not (isinstance(result, tuple) and len(result) == 2 and fits(result[0])):
+        raise ValueError(
+            "model %r returned %s; it must return (%s, (height, width, channels))"
+            % (model, type(result).__name__, kind)
+        )
+    shape = tuple(result[1])
+    if len(shape) != 3 or not all(isinstance(length, int) and length > 0 for length in shape):
+        raise ValueError(
+            "model %r returned input shape %s; it must be (height, width, channels)" % (model, shape)
+        )
+    return result[0], shape
+
+
+def outputs(model, output):
+    # type: (str, Any) -> int
+    """Classes, from what the module makes of one image. Raises ValueError where that is not (batch, classes)."""
+    shape = getattr(output, "shape", None)
+    if shape is None or len(shape) != 2:
+        found = type(output).__name__ if shape is None else tuple(shape)
+        raise ValueError("model %r: the module's output must be (batch, classes), is %s" % (model, found))
+    return int(shape[1])

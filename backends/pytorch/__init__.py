@@ -42,22 +42,12 @@ def build(model, input_shape=None, classes=None, seed=0, threads=1):
     torch.manual_seed(seed)
     if isinstance(model, str) and models.is_user_model(model):
         module, shape, outputs = own.build(model)
-        _agree(model, shape, outputs, input_shape, classes)
+        models.agree(model, shape, outputs, input_shape, classes)
         return TorchReplica(module, shape, outputs)
     description = models.model(model, input_shape, classes) if isinstance(model, str) else model
-    _agree(description.name, description.input_shape, description.classes, input_shape, classes)
+    models.agree(description.name, description.input_shape, description.classes, input_shape, classes)
     module = layers.build(description.layers, description.input_shape)
     replica = TorchReplica(module, description.input_shape, description.classes)
     np.copyto(replica.weights, models.initial_weights(description, seed))
     replica.load()
     return replica
-
-
-def _agree(name, own_shape, own_classes, input_shape, classes):
-    # type: (str, Shape, int, Optional[Shape], Optional[int]) -> None
-    if input_shape is not None and tuple(input_shape) != own_shape:
-        raise ValueError(
-            "model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape))
-        )
-    if classes is not None and own_classes != classes:
-        raise ValueError("model %s has %d outputs, the data %d classes" % (name, own_classes, classes))

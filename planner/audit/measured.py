@@ -94,7 +94,7 @@ class Audit(NamedTuple):
 
     label: str
     profile: Profile
-    framework: str
+    framework: str | None
     steps: int
     batch: int
     measured: tuple[Measured, ...]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from planner.errors import AuditError
 from planner.profilefile import Profile
-from planner.timed import pick, timed_steps
+from planner.timed import pick, pick_framework, timed_steps
 from profilers.records import SCHEMA
 
 #: Which member hosts the server: the fastest, as Gu et al. have it, or each in turn.
@@ -16,15 +16,16 @@ SERVERS = (FASTEST, EVERY)
 class Settings(NamedTuple):
     """``models`` at ``batch``, about ``seconds`` of steady state in each run, judged at ``steps`` steps.
 
-    label: its name in tables; servers: one of SERVERS; sample: how many configurations of each model, drawn by the
-    seed, None for all; input_shape, classes: of a data set's images, None for the models' own.
+    label: its name in tables; framework: on all devices, None for what is fastest on each; servers: one of SERVERS;
+    sample: how many configurations of each model, drawn by the seed, None for all; input_shape, classes: of a data
+    set's images, None for the models' own.
     """
 
     schema: int
     label: str
     fleet: str
     models: tuple[str, ...]
-    framework: str
+    framework: str | None
     batch: int
     steps: int
     seconds: float
@@ -74,7 +75,7 @@ def settings(
     chosen = tuple(pick(profile, "model", name) for name in models or sorted(every))
     if not chosen:
         raise AuditError("the profile holds no model; run `planner profile` first")
-    framework = pick(profile, "framework", framework, chosen[0])
+    framework = pick_framework(profile, framework)
     timed, _ = timed_steps(profile, chosen[0], framework, batch)
     if not timed:
         raise AuditError(f"{chosen[0]} was not timed completely on any device; run `planner profile` again")

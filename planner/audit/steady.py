@@ -173,6 +173,6 @@ def _drift(part: Sequence[Report], profiled: StepProfile | None) -> float:
 
 
 def _profiled(profile: Profile, plan: Plan, name: str) -> StepProfile | None:
-    known = (plan.model, plan.framework, plan.batch)
+    known = (plan.model, plan.frameworks[name], plan.batch)
     steps = profile.devices[name].steps if name in profile.devices else ()
     return next((step for step in steps if (step.model, step.framework, step.batch) == known), None)

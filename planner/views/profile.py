@@ -26,7 +26,8 @@ def render(profile: Profile, path: Path) -> RenderableType:
 
 
 def to_json(profile: Profile, path: Path) -> dict[str, Any]:
-    """{"profile", "took_s", "devices": {name: {"error", "failures", "models"}}, "links", "link_errors", "notes"}."""
+    """{"profile", "took_s", "devices": {name: {"error", "failures", "timings": [...]}}, "links", "link_errors",
+    "notes"}."""
     return {
         "profile": str(path),
         "took_s": profile.profiling_s(),
@@ -34,7 +35,7 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
             name: {
                 "error": device.error,
                 "failures": device.failures,
-                "models": {timed.model: _timed_json(device, timed) for timed in device.steps},
+                "timings": [_timed_json(device, timed) for timed in device.steps],
             }
             for name, device in profile.devices.items()
         },
@@ -77,13 +78,13 @@ def _failures(profile: Profile) -> Iterator[str]:
 
 
 def _steps(profile: Profile) -> Table:
-    columns = ("device", "model", "batch", "step", "± 95 %", "build", "server update", "size", "steady")
-    made = table("steps", columns, left=("device", "model"))
+    columns = ("device", "model", "with", "batch", "step", "± 95 %", "build", "server update", "size", "steady")
+    made = table("steps", columns, left=("device", "model", "with"))
     for name, device in profile.devices.items():
         for timed in device.steps:
             totals = _step_totals_s(timed)
             made.add_row(
-                _label(name, timed), timed.model, str(timed.batch),
+                _label(name, timed), timed.model, timed.framework, str(timed.batch),
                 seconds(_mean(totals)), percent(stats.relative_interval95(totals) if totals else None),
                 seconds(timed.build_s), seconds(_mean(timed.service_s.values)),
                 bytes_text(timed.parameter_bytes), "yes" if timed.steady else "no",
@@ -92,13 +93,13 @@ def _steps(profile: Profile) -> Table:
 
 
 def _power(profile: Profile) -> Table:
-    columns = ("device", "model", "idle", "± 95 %", "training", "± 95 %", "from")
-    made = table("watts", columns, left=("device", "model", "from"))
+    columns = ("device", "model", "with", "idle", "± 95 %", "training", "± 95 %", "from")
+    made = table("watts", columns, left=("device", "model", "with", "from"))
     for name, device in profile.devices.items():
         for timed in device.steps:
             found = wattage(device, timed)
             made.add_row(
-                _label(name, timed), timed.model,
+                _label(name, timed), timed.model, timed.framework,
                 watts(_known(found.idle_w)), percent(uncertainty(found.idle_error)),
                 watts(_known(found.busy_w)), percent(uncertainty(found.busy_error)), found.provenance.text,
             )  # fmt: skip
@@ -117,6 +118,7 @@ def _links(profile: Profile) -> Table:
 def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
     found = wattage(device, timed)
     return {
+        "model": timed.model,
         "framework": timed.framework,
         "batch": timed.batch,
         "slowdown": timed.slowdown,

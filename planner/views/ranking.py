@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from planner.costs import Costs
 from planner.exchange import DEFAULT
 from planner.plan import Recommendation, Row
 from planner.provenance import NAMEPLATE
@@ -35,7 +36,18 @@ def render(found: Recommendation, top: int, path: Path, place: int = 1) -> Rende
 
 def remarks(found: Recommendation) -> list[str]:
     """What the operator must know of a ranking in whatever form it is printed."""
-    return [*(f"left out: {name}: {reason}" for name, reason in found.left_out.items()), *found.notes]
+    left_out = [f"left out: {name}: {reason}" for name, reason in found.left_out.items()]
+    return [*left_out, *_frameworks(found.costs), *found.notes]
+
+
+def _frameworks(costs: Costs) -> list[str]:
+    """Who computes with what, where not all do with the same."""
+    users = {
+        framework: [name for name, used in zip(costs.names, costs.frameworks, strict=True) if used == framework]
+        for framework in dict.fromkeys(costs.frameworks)
+    }
+    told = ", ".join(f"{framework} on {' and '.join(names)}" for framework, names in users.items())
+    return [f"computed with {told}: what is fastest on each device"] if len(users) > 1 else []
 
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Table:

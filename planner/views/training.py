@@ -64,6 +64,8 @@ class Progress:
         how = "" if plan.strategy == DEFAULT else f", {plan.strategy}"
         of = "" if plan.predicted_strategy is None else f" with {plan.predicted_strategy}"
         self._say(f"{plan.model}: {plan.steps:,} steps{how}, {where}; predicted {seconds(plan.prediction.time_s)}{of}")
+        if len(set(plan.frameworks.values())) > 1:
+            self._say("; ".join(f"{name} computes with {framework}" for name, framework in plan.frameworks.items()))
         if self._stand_ins:
             self._say(EMULATED_NOTE)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from backends import checkpoint, wire
-from backends.base import Optimiser
+from backends.base import Optimiser, Replica
 from backends.conductor import Conductor
 from backends.data import Batches
 from backends.exchanges.base import Local, Means
@@ -82,10 +82,17 @@ class Player(threading.Thread):
     """A member that does what it should, in a thread, until it is ``cut``."""
 
     def __init__(
-        self, peers: Peers, name: str, seed: int, slowdown: float = 1.0, skip: int = 0, initial: int = 0
+        self,
+        peers: Peers,
+        name: str,
+        seed: int,
+        slowdown: float = 1.0,
+        skip: int = 0,
+        initial: int = 0,
+        replica: Replica | None = None,
     ) -> None:
         super().__init__(daemon=True)
-        self.replica = Softmax(initial)
+        self.replica = replica or Softmax(initial)
         self.failure: str | None = None
         self.batches = shard(seed)
         self.batches.position = skip * BATCH
@@ -137,11 +144,12 @@ class Player(threading.Thread):
         return self.replica.weights
 
 
-def union(steps: int, members: int, momentum: float = 0.0) -> np.ndarray:
+def union(steps: int, members: int, momentum: float = 0.0, replica: Replica | None = None) -> np.ndarray:
     """The weights of one process that takes the batches of all members together in each of its steps."""
-    replica, drawn = Softmax(), [shard(seed) for seed in range(members)]
+    replica, drawn = replica or Softmax(), [shard(seed) for seed in range(members)]
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in drawn), strict=True)]
         replica.gradient(*together, rate=0.1)
         replica.update(momentum)
+    replica.fetch()
     return replica.weights

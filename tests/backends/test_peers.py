@@ -1,5 +1,7 @@
 """Runs of peers: the same weights as one process, whatever the topology; whoever comes, goes or resumes."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,8 @@ from backends.exchanges.base import Local
 from backends.strategies.presets import PRESETS
 from tests.backends.fakes import Softmax
 from tests.backends.peers import Peers, shard, union
+from tests.backends.small import replica
+from tests.installed import EACH, MIXED
 from tests.running import until
 
 #: Synchronous and lossless: all gradients of a step reach everyone within it.
@@ -31,13 +35,26 @@ PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "ser
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 @pytest.mark.parametrize(("text", "members"), WHOLE)
 def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, text, members, momentum):
-    peers = Peers(tmp_path, text, 8 * members, members, momentum=momentum)
-    for weights in [player.end() for player in peers.all()]:
-        np.testing.assert_allclose(weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
+    expect_union(tmp_path, text, members, momentum, ("numpy",))
+
+
+@pytest.mark.parametrize(("text", "members"), [("allreduce", 3), ("crossover", 2)])
+@pytest.mark.parametrize("frameworks", [*EACH, MIXED])
+def test_so_is_one_of_any_framework_and_of_several(tmp_path, text, members, frameworks):
+    expect_union(tmp_path, text, members, 0.5, frameworks)
+
+
+def expect_union(folder, text, members, momentum, frameworks):
+    replicas = map(replica, itertools.cycle(frameworks))
+    peers = Peers(folder, text, 8 * members, members, momentum=momentum)
+    players = [peers.start(seed, replica=next(replicas)) for seed in range(members)]
+    expected = union(8, members, momentum, replica(frameworks[0]))
+    for weights in [player.end() for player in players]:
+        np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-5)
     account = peers.account()
     assert account["finished"]
     assert {each["steps"] for each in account["workers"].values()} == {8}
-    np.testing.assert_allclose(peers.saved().weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(peers.saved().weights, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):

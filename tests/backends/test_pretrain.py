@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends import pretrain
+from backends import base, models, pretrain
 from tests.backends.fakes import Softmax, batches
+from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
 
 
@@ -71,6 +72,15 @@ def test_a_profile_of_steps_is_whole(model: str) -> None:
     assert found.cpu_s_per_step > 0
     rests = [event["rest_s"] / event["step_s"] for event in job.events if event["stage"] == "timed"]
     assert rests[0] > rests[-1] == pytest.approx((pretrain.HALF_BATCH_WARMUP + pretrain.HALF_BATCH_STEPS) / 2)
+
+
+@by_every_framework
+def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) -> None:
+    found = pretrain.steps(Job(go_after=1), "cipher", framework, 4, "adaptive")
+    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
+    assert len(found.half_batch_s.values) == pretrain.HALF_BATCH_STEPS
+    assert (found.framework, found.framework_version) == (framework, base.framework(framework).version())
+    assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
 
 
 def test_told_to_go_on_it_ends_with_the_fewest_steps(model: str) -> None:

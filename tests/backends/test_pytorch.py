@@ -7,11 +7,9 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from backends import base, data, models, pytorch  # noqa: E402
+from backends import pytorch  # noqa: E402
 from backends.base import Optimiser  # noqa: E402
-from backends.models import shapes  # noqa: E402
-
-SMALL = ["alexnet", "cifar10", "cipher", "mobilenet", "nin", "resnet", "squeezenet"]
+from tests.backends.replicas import batch_for, close  # noqa: E402
 
 on_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="views of host memory exist on a CPU only")
 
@@ -19,11 +17,6 @@ on_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="views of host mem
 @pytest.fixture(autouse=True)
 def _full_precision(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-
-
-def batch_for(replica, count=8, seed=0):
-    noise = data.synthetic(replica.input_shape, replica.classes, count, seed)
-    return noise.train_images, noise.train_labels
 
 
 def as_input(images):
@@ -86,34 +79,6 @@ def take(module, replica):
 
 def flat(tensors):
     return np.concatenate([tensor.detach().numpy().ravel() for tensor in tensors])
-
-
-def close(got, expected):
-    """Equal but for rounding, which batch normalisation over few images magnifies."""
-    assert got.shape == expected.shape
-    assert np.linalg.norm(got - expected) <= 1e-3 * np.linalg.norm(expected)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_torch_builds_the_variables_the_description_promises(name):
-    description = models.model(name, (32, 32, 3), 10)
-    replica = pytorch.build(name, (32, 32, 3), 10, seed=1)
-    trace = shapes.trace(description)
-    assert tuple((place.name, place.shape) for place in replica.variables) == trace.variables
-    assert tuple((place.name, place.shape) for place in replica.state_variables) == trace.state
-    assert replica.weights.shape == replica.gradients.shape == (models.parameter_count(description),)
-    ends = [place.start + place.size for place in replica.variables]
-    assert [place.start for place in replica.variables] == [0] + ends[:-1]
-    with torch.no_grad():
-        assert replica._module(torch.zeros(2, 3, 32, 32, device=replica.accelerator)).shape == (2, 10)
-
-
-def test_large_residual_networks_also_match_their_description():
-    replica = pytorch.build("resnet50", (32, 32, 3), 10)
-    assert (
-        tuple((place.name, place.shape) for place in replica.variables)
-        == shapes.trace(models.model("resnet50", (32, 32, 3), 10)).variables
-    )
 
 
 @pytest.mark.parametrize("name, plain", [("cifar10", WrittenOut), ("resnet", written_out_resnet)])
@@ -182,26 +147,6 @@ def test_on_a_cpu_buffers_are_the_tensors_and_stay_so():
     assert all((b == 7).all() for b in replica._module.buffers() if b.is_floating_point())
 
 
-def test_loaded_weights_are_what_is_evaluated():
-    replica, other = pytorch.build("cipher", seed=1), pytorch.build("cipher", seed=2)
-    images, labels = batch_for(replica, 16)
-    assert replica.evaluate(images, labels) != other.evaluate(images, labels)
-    other.weights[:] = replica.weights
-    other.load()
-    assert other.evaluate(images, labels) == replica.evaluate(images, labels)
-
-
-def test_the_same_seed_starts_and_steps_alike():
-    results = []
-    for seed in (4, 4, 5):
-        replica = pytorch.build("squeezenet", (28, 28, 1), 10, seed)  # has dropout
-        loss = replica.gradient(*batch_for(replica))
-        replica.fetch()
-        results.append((loss, replica.gradients.copy()))
-    assert results[0][0] == results[1][0] != results[2][0]
-    np.testing.assert_array_equal(results[0][1], results[1][1])
-
-
 def test_evaluation_sums_over_all_images_and_changes_nothing():
     replica, module = pytorch.build("resnet", seed=3), written_out_resnet()
     take(module, replica)
@@ -216,36 +161,6 @@ def test_evaluation_sums_over_all_images_and_changes_nothing():
     assert right == (scores.argmax(1).numpy() == labels).sum()
     np.testing.assert_array_equal(replica.state, state)
     assert replica._module.training
-
-
-def test_momentum_comes_back_as_it_was_set():
-    replica = pytorch.build("resnet")
-    assert not replica.momentum().any()
-    values = np.arange(len(replica.weights), dtype=np.float32)
-    replica.set_momentum(values)
-    np.testing.assert_array_equal(replica.momentum(), values)
-
-
-def test_a_small_model_learns_real_images(request):
-    dataset = data.load(str(request.config.rootpath / "examples" / "fashion-mnist"))
-    replica = pytorch.build("cipher", dataset.input_shape, dataset.classes, seed=1)
-    batches = data.Batches(dataset.train_images, dataset.train_labels, 32, 1)
-    test = dataset.test_images[:300], dataset.test_labels[:300]
-    _, before = replica.evaluate(*test)
-    for _ in range(30):
-        replica.gradient(*next(batches), rate=0.01)
-        replica.update(0.9)
-    _, after = replica.evaluate(*test)
-    assert before < 75 and after > 120
-
-
-def test_the_interface_finds_this_backend():
-    assert base.framework("torch") is pytorch
-    assert pytorch.version() == torch.__version__
-    kind, name = pytorch.accelerator()
-    assert kind in ("cpu", "cuda") and name
-    with pytest.raises(ValueError, match="unknown framework 'troch'; known: torch"):
-        base.framework("troch")
 
 
 OWN = """
@@ -265,7 +180,6 @@ def build(): return Tied(), (2, 2, 3)
 def no_tuple(): return Tied()
 def no_shape(): return Tied(), (12,)
 def no_classes(): return torch.nn.Identity(), (2, 2, 3)
-constant = 3
 """
 
 
@@ -299,8 +213,6 @@ def test_a_users_model_is_built_with_ties_frozen_parameters_and_buffers(own):
 @pytest.mark.parametrize(
     "function, complaint",
     [
-        ("absent", "defines no function absent"),
-        ("constant", "defines no function constant"),
         ("no_tuple", "returned Tied; it must return"),
         ("no_shape", r"returned input shape \(12,\); it must be \(height, width, channels\)"),
         ("no_classes", r"output must be \(batch, classes\), is \(1, 3, 2, 2\)"),
@@ -311,18 +223,11 @@ def test_a_users_mistake_is_named(own, function, complaint):
         pytorch.build(f"{own}:{function}")
 
 
-def test_a_users_file_must_exist(tmp_path):
-    with pytest.raises(ValueError, match="no file .*gone.py"):
-        pytorch.build(f"{tmp_path}/gone.py:build")
-
-
-def test_model_and_data_must_fit(own):
+def test_a_users_model_and_data_must_fit(own):
     with pytest.raises(ValueError, match=r"takes images of \(2, 2, 3\), the data are \(28, 28, 1\)"):
         pytorch.build(f"{own}:build", (28, 28, 1))
     with pytest.raises(ValueError, match="has 5 outputs, the data 10 classes"):
         pytorch.build(f"{own}:build", (2, 2, 3), 10)
-    with pytest.raises(ValueError, match="resnet takes images of"):
-        pytorch.build(models.model("resnet"), (28, 28, 1))
 
 
 HOOKED = """

@@ -1,5 +1,6 @@
 """What is sent and when workers go on, on a real server: the same weights as they should be, kept over a resumption."""
 
+import itertools
 import threading
 
 import numpy as np
@@ -11,6 +12,8 @@ from backends.schedule import Schedule
 from backends.strategies.gates import parse
 from backends.strategies.registry import SENDERS, keeps, sender
 from tests.backends.fakes import Member, Puppet, Running, Softmax, batches, work
+from tests.backends.small import replica
+from tests.installed import EACH, MIXED, using
 
 NAMES = ("nano", "pc", "tx2")
 MOMENTUM = 0.5
@@ -20,14 +23,15 @@ def saved(running):
     return checkpoint.read(running.server.work.checkpoint_path)[0]
 
 
-def union(steps, workers, momentum):
+def union(one, steps, workers, momentum):
     """The weights of one process that takes the batches of all ``workers`` together in each of its steps."""
-    replica, drawn = Softmax(), [batches(seed=seed) for seed in range(workers)]
+    drawn = [batches(seed=seed) for seed in range(workers)]
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in drawn), strict=True)]
-        replica.gradient(*together, rate=0.1)
-        replica.update(momentum)
-    return replica.weights
+        one.gradient(*together, rate=0.1)
+        one.update(momentum)
+    one.fetch()
+    return one.weights
 
 
 def plain(folder, steps, gate="asynchronous", momentum=0.0, **changes):
@@ -36,7 +40,8 @@ def plain(folder, steps, gate="asynchronous", momentum=0.0, **changes):
 
 
 @pytest.mark.parametrize("momentum", [0.0, MOMENTUM])
-def test_synchronous_workers_do_what_one_process_does_with_all_their_batches(tmp_path, momentum):
+@pytest.mark.parametrize("frameworks", [using("numpy"), *EACH, MIXED])
+def test_synchronous_workers_do_what_one_process_does_with_all_their_batches(tmp_path, frameworks, momentum):
     running = Running(plain(tmp_path, 30, "synchronous", momentum))
     together = threading.Event()
 
@@ -44,13 +49,15 @@ def test_synchronous_workers_do_what_one_process_does_with_all_their_batches(tmp
         assert together.wait(20)
         yield from batches(seed=seed)
 
-    members = [Member(running, name, data=when_all_have_joined(seed)) for seed, name in enumerate(NAMES)]
+    replicas = map(replica, itertools.cycle(frameworks))
+    members = [Member(running, name, next(replicas), when_all_have_joined(seed)) for seed, name in enumerate(NAMES)]
     running.await_event("joined", 3)
     together.set()
     for member in members:
         member.end()
     assert {each["steps"] for each in running.account()["workers"].values()} == {10}
-    np.testing.assert_allclose(saved(running).weights, union(10, 3, momentum), rtol=1e-4, atol=1e-5)
+    expected = union(replica(frameworks[0]), 10, 3, momentum)
+    np.testing.assert_allclose(saved(running).weights, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_synchronous_round_is_applied_when_all_are_there(tmp_path):

@@ -9,6 +9,8 @@ from backends import checkpoint, solo, worker
 from backends.base import Optimiser
 from backends.schedule import Schedule
 from tests.backends.fakes import TEST, Diverging, Member, Running, Softmax, batches, work
+from tests.backends.small import NORMALISED, replica
+from tests.installed import MIXED
 
 
 def never():
@@ -51,6 +53,25 @@ def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path):
         np.testing.assert_array_equal(getattr(rest, part), getattr(whole, part))
     assert spent.steps == 11
     assert [one["step"] for one in account["evaluations"]] == [10, 15, 20]
+
+
+@pytest.mark.parametrize("frameworks", [MIXED])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_one_framework_saved_another_goes_on_with(tmp_path, frameworks, turned):
+    first, other = frameworks[::-1] if turned else frameworks
+    train(work(tmp_path, 2), replica(first, NORMALISED))
+    ends = {}
+    for name in frameworks:
+        left = str(tmp_path / name)
+        then = work(tmp_path, 6, evaluate_every=1, resume=str(tmp_path / "checkpoint.npz"), checkpoint_path=left)
+        ends[name] = train(then, replica(name, NORMALISED), 2)
+    (account, spent, _, same), (account_of_other, _, _, changed) = ends[first], ends[other]
+    assert spent.steps == 4
+    losses, others = ([one["loss"] for one in each["evaluations"]] for each in (account, account_of_other))
+    assert len(losses) == 4
+    np.testing.assert_allclose(losses, others, rtol=1e-4)
+    for part in ("weights", "momentum", "state"):
+        np.testing.assert_allclose(getattr(changed, part), getattr(same, part), rtol=1e-3, atol=1e-5)
 
 
 def test_what_a_cluster_saved_one_device_goes_on_with(tmp_path):

@@ -41,7 +41,7 @@ def test_from_three_strangers_to_a_trained_model(ssh_fleet: Path) -> None:
     assert {(link["source"], link["target"]) for link in profiled["links"]} == {
         (source, target) for source in SLOWDOWNS for target in SLOWDOWNS
     }
-    seconds = {name: device["models"]["cipher"]["gradient_s"] for name, device in profiled["devices"].items()}
+    seconds = {name: device["timings"][0]["gradient_s"] for name, device in profiled["devices"].items()}
     assert seconds["desktop"] < seconds["tx1"]
 
     ranked = json.loads(planner(ssh_fleet, "recommend", "--metric", "edp", "--json").output)

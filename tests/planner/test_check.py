@@ -94,7 +94,8 @@ def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory)
                 local("broken", {**cache, "PYTHONPATH": str(folder / "broken")}),
                 local("missing", python=str(folder / "no-python")),
                 local("old", python=script(folder / "python2", "echo planner:old 2.7")),
-            )
+            ),
+            ["torch"],
         )
 
 
@@ -254,7 +255,7 @@ def test_a_row_reads_without_colour(checked: Report) -> None:
 def test_a_python_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "START_S", 0.3)
     began_s = time.monotonic()
-    report = check(fleet(Device(name="stuck", python=script(tmp_path / "python", "cat > /dev/null"))), None)
+    report = check(fleet(Device(name="stuck", python=script(tmp_path / "python", "cat > /dev/null"))), ())
     assert_only_failed(report, "stuck", "python")
     assert time.monotonic() - began_s < 5
 
@@ -262,15 +263,22 @@ def test_a_python_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Mon
 def test_alone_and_without_a_framework(tmp_path: Path) -> None:
     device = Device(name="here", python=sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path)})
     stages: list[str] = []
-    report = check(fleet(device), None, lambda name, what, share: stages.append(what))
+    report = check(fleet(device), (), lambda name, what, share: stages.append(what))
     assert report.able == {"here": True}
     assert {found(report, "here")[name].status for name in ("framework", "data plane")} == {"skipped"}
     assert stages[0] == "reachable" and stages[-1] == "done"
 
 
+def test_a_framework_that_ends_its_process_takes_no_other_check_along(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import os\nos.write(2, b'compiled to use AVX\\n')\nos._exit(132)")
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    report = check(fleet(Device(name="here", python=sys.executable, environment=environment)), ["torch"])
+    assert "compiled to use AVX" in assert_only_failed(report, "here", "framework").detail
+
+
 def test_an_unknown_framework_names_those_there_are() -> None:
     with pytest.raises(PlannerError, match=r'no framework "tork"; did you mean "torch"\?'):
-        check(fleet(Device(name="here")), "tork")
+        check(fleet(Device(name="here")), ["tork"])
 
 
 # -- judgement -------------------------------------------------------------------------------------
@@ -349,23 +357,54 @@ def test_a_meter_that_the_operator_named_and_that_is_silent_is_a_warning() -> No
 )
 def test_a_jetson_needs_the_wheel_of_its_jetpack(python: str, jetpack: str) -> None:
     facts = FACTS._replace(board="NVIDIA Jetson TX2", python=python)
-    assert f"NVIDIA's torch wheel for {jetpack} " in findings.install_remedy(DEVICE, facts, "torch")
+    assert f"NVIDIA's torch wheel for {jetpack} " in findings.install_remedy(DEVICE, facts, ["torch"])
 
 
 def test_a_jetson_in_a_container_is_known_by_its_kernel() -> None:
     facts = FACTS._replace(system="Ubuntu 18.04, Linux 4.9.253-tegra", python="3.6.9")
-    assert "JetPack 4" in findings.install_remedy(DEVICE, facts, "torch")
+    assert findings.install_remedy(DEVICE, facts, ["torch", "tensorflow"]) == (
+        "install NVIDIA's torch or tensorflow wheel for JetPack 4 and Python 3.6 "
+        "(the last: torch 1.10, tensorflow 2.7), not pip's own"
+    )
 
 
 def test_a_system_for_which_there_is_no_wheel() -> None:
-    assert "64-bit" in findings.install_remedy(DEVICE, FACTS._replace(machine="armv7l"), "torch")
+    assert "64-bit" in findings.install_remedy(DEVICE, FACTS._replace(machine="armv7l"), ["torch"])
+
+
+ON_CPU = {"version": "2.4", "accelerator": "cpu", "device": "x"}
+ABSENT = {"error": "it is not installed"}
 
 
 def test_a_gpu_left_unused_is_a_warning() -> None:
-    answer = {"version": "2.4", "accelerator": "cpu", "device": "x"}
     facts = FACTS._replace(gpus=("RTX 3060",))
-    assert findings.of_framework(DEVICE, facts, "torch", answer).status == "warning"
-    assert findings.of_framework(DEVICE, FACTS, "torch", answer).status == "ok"
+    assert findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU}).status == "warning"
+    assert findings.of_frameworks(DEVICE, FACTS, {"torch": ON_CPU}).status == "ok"
+    both = {"torch": ON_CPU, "tensorflow": {**ON_CPU, "accelerator": "cuda"}}
+    assert findings.of_frameworks(DEVICE, facts, both).status == "ok"
+
+
+def test_one_framework_is_enough_and_all_that_there_are_are_told() -> None:
+    facts = FACTS._replace(frameworks={"torch": ABSENT, "tensorflow": {"version": "2.6.2"}})
+    one = findings.of_frameworks(DEVICE, facts, {"torch": ABSENT, "tensorflow": {**ON_CPU, "version": "2.6.2"}})
+    assert (one.status, one.detail) == ("ok", "tensorflow 2.6.2 on cpu")
+    two = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU, "tensorflow": {**ON_CPU, "version": "2.6.2"}})
+    assert (two.status, two.detail) == ("ok", "torch 2.4 on cpu, tensorflow 2.6.2 on cpu")
+
+
+def test_a_device_with_no_framework_hears_how_to_install_either() -> None:
+    facts = FACTS._replace(frameworks={"torch": ABSENT, "tensorflow": ABSENT})
+    none = findings.of_frameworks(DEVICE, facts, {"torch": ABSENT, "tensorflow": ABSENT})
+    assert none.status == "failed"
+    assert none.remedy == "install it there: python3 -m pip install torch, or python3 -m pip install tensorflow"
+
+
+def test_a_framework_that_is_there_and_does_not_start_is_a_warning_beside_one_that_does() -> None:
+    facts = FACTS._replace(frameworks={"torch": {"version": "2.4"}, "tensorflow": {"version": "2.6.2"}})
+    answers = {"torch": {"error": "libcudart.so.10.2: cannot open it"}, "tensorflow": ON_CPU}
+    finding = findings.of_frameworks(DEVICE, facts, answers)
+    assert (finding.status, finding.detail) == ("warning", "tensorflow 2.4 on cpu; libcudart.so.10.2: cannot open it")
+    assert finding.remedy == "mend torch, or profile with --framework tensorflow"
 
 
 def test_reached_by_some_is_a_warning_and_by_none_a_failure() -> None:

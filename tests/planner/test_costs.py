@@ -18,7 +18,7 @@ THREE = {**TWO, "c": profiles.device()}
 def test_what_was_measured_is_taken_as_it_is() -> None:
     found = costs(profiles.profile(TWO))
     assert found.names == ("a", "b")
-    assert (found.model, found.framework, found.batch) == ("net", "torch", 32)
+    assert (found.model, found.frameworks, found.batch) == ("net", ("torch", "torch"), 32)
     assert found.gradient_s == pytest.approx([0.1, 0.2])
     assert found.update_s == pytest.approx([0.01, 0.01])
     assert found.up_s == pytest.approx(np.array([[0.001, 0.08], [0.08, 0.001]]))

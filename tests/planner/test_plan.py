@@ -9,7 +9,7 @@ from planner import decode, outcome
 from planner.errors import PlanError, RecordError
 from planner.plan import make_plan, metric_name, recommend, to_csv, to_json
 from planner.planfile import Plan, load_plan
-from planner.profilefile import Profile
+from planner.profilefile import Profile, timing_of
 from planner.provenance import Provenance
 from profilers.records import PowerReading, Window, encode
 from tests.planner import profiles
@@ -28,7 +28,7 @@ def fleet(**changes: object) -> Profile:
 
 def test_every_cluster_is_ranked_best_first() -> None:
     found = to_json(recommend(fleet(), TIME))
-    assert list(found) == ["metric", "model", "strategy", "ranking", "notes", "left_out"]
+    assert list(found) == ["metric", "model", "strategy", "frameworks", "ranking", "notes", "left_out"]
     assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
     best = found["ranking"][0]
     assert best["workers"] == ["a", "b", "c"]
@@ -159,6 +159,14 @@ def test_what_profiling_other_models_took_is_not_counted() -> None:
     assert both.profiling_s() == 125.0
 
 
+def test_what_profiling_a_model_in_several_frameworks_took_is_counted() -> None:
+    took = {"idle": 2.0, timing_of("net", "torch"): 30.0, timing_of("net", "tensorflow"): 40.0, "other": 50.0}
+    steps = (profiles.step(), profiles.step(framework="tensorflow"), profiles.step(model="other"))
+    made = profiles.profile({"a": profiles.device()._replace(steps=steps, took_s=took)})
+    assert made.profiling_s("net") == 2.0 + 30.0 + 40.0 + 5.0
+    assert made.profiling_s("other") == 2.0 + 50.0 + 5.0
+
+
 def test_steps_come_from_the_option_the_profile_or_the_default() -> None:
     assert recommend(fleet(), TIME, steps=7).steps == 7
     assert recommend(fleet(steps_planned=500), TIME).steps == 500
@@ -255,12 +263,31 @@ def test_sensors_that_contradict_each_other_are_noted() -> None:
     assert notes == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]
 
 
+def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_for() -> None:
+    steps = {
+        "a": (profiles.step(0.5), profiles.step(0.7, framework="tensorflow")),
+        "b": (profiles.step(0.9, framework="tensorflow"),),
+    }
+    mixed = profiles.profile({name: profiles.device()._replace(steps=timed) for name, timed in steps.items()})
+    found = recommend(mixed, TIME)
+    assert to_json(found)["frameworks"] == {"a": "torch", "b": "tensorflow"}
+    plan = make_plan(found, "fleet.toml")
+    assert (plan.framework, plan.frameworks) == ("tensorflow+torch", {"a": "torch", "b": "tensorflow"})
+    alone = recommend(mixed, TIME, framework="torch")
+    assert (make_plan(alone, "fleet.toml").framework, len(alone)) == ("torch", 1)
+    assert alone.left_out == {"b": "net was not timed completely on it with torch"}
+    assert set(to_json(recommend(mixed, TIME, framework="tensorflow"))["frameworks"].values()) == {"tensorflow"}
+
+
 def test_a_plan_of_an_older_planner_is_read(tmp_path: Path) -> None:
     plan = make_plan(recommend(fleet(), EDP), "fleet.toml")
     decode.save(plan, tmp_path / "plan.json")
     written = json.loads((tmp_path / "plan.json").read_text())
     for worker in written["workers"]:
         worker["power_source"] = "fleet file: idle and maximum"
+        del worker["framework"]
     del written["energy_uncertainty"]
     (tmp_path / "plan.json").write_text(json.dumps(written))
-    assert load_plan(tmp_path / "plan.json").workers[0].power_source == Provenance("nameplate", ("board",))
+    loaded = load_plan(tmp_path / "plan.json")
+    assert loaded.workers[0].power_source == Provenance("nameplate", ("board",))
+    assert set(loaded.frameworks.values()) == {loaded.framework} == {"torch"}

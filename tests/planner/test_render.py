@@ -72,8 +72,8 @@ def test_watts_of_an_emulated_device_are_labelled() -> None:
 def test_watts_that_are_not_known_are_dashes() -> None:
     unknown = profiles.profile({"a": profiles.device(idle_w=None)})
     watts = shown(profile.render(unknown, PATH)).partition("watts")[2].partition("links")[0]
-    assert row(watts, "a").split() == ["a", "net", "-", "-", "-", "-", "unavailable"]
-    measured = profile.to_json(unknown, PATH)["devices"]["a"]["models"]["net"]
+    assert row(watts, "a").split() == ["a", "net", "torch", "-", "-", "-", "-", "unavailable"]
+    (measured,) = profile.to_json(unknown, PATH)["devices"]["a"]["timings"]
     assert (measured["idle_w"], measured["busy_w"], measured["provenance"]["kind"]) == (None, None, "unavailable")
     assert "no idle_watts and max_watts in the fleet file" in measured["provenance"]["detail"]
     assert "a: watts unavailable: no idle_watts" in shown(profile.render(unknown, PATH))
@@ -85,10 +85,23 @@ def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
     )
     sensed = profiles.profile({"a": profiles.device(profiles.step(window=busy))._replace(idle=idle)})
     watts = shown(profile.render(sensed, PATH)).partition("watts")[2].partition("links")[0]
-    assert " ".join(row(watts, "a").split()[2:]) == "10.0 W 2.0 % 50.0 W 2.0 % integrated sensor of the wall plug"
-    told = profile.to_json(sensed, PATH)["devices"]["a"]["models"]["net"]
+    assert " ".join(row(watts, "a").split()[3:]) == "10.0 W 2.0 % 50.0 W 2.0 % integrated sensor of the wall plug"
+    (told,) = profile.to_json(sensed, PATH)["devices"]["a"]["timings"]
     assert told["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
     assert told["busy_uncertainty"] == pytest.approx(0.0196, rel=1e-3)
+
+
+def test_a_model_that_was_timed_in_two_frameworks_is_told_twice() -> None:
+    both = profiles.device()._replace(steps=(profiles.step(0.1), profiles.step(0.3, framework="tensorflow")))
+    made = profiles.profile({"a": both})
+    told = profile.to_json(made, PATH)["devices"]["a"]["timings"]
+    assert [(each["model"], each["framework"], round(each["gradient_s"], 3)) for each in told] == [
+        ("net", "torch", 0.1), ("net", "tensorflow", 0.3)
+    ]  # fmt: skip
+    steps = shown(profile.render(made, PATH)).partition("watts")[0]
+    assert [line.split()[:3] for line in steps.splitlines() if line.startswith("a ")] == [
+        ["a", "net", "torch"], ["a", "net", "tensorflow"]
+    ]  # fmt: skip
 
 
 @WIDTHS
@@ -207,6 +220,14 @@ def test_the_breakdown_and_the_last_line_are_of_the_place_that_is_planned() -> N
     assert [line.split()[0] for line in breakdown.splitlines()[3:]] == members
     assert text.rstrip().endswith("wrote number 12 to profile.json")
     assert "the best, worker by worker" not in text
+
+
+def test_what_computes_is_told_where_it_is_not_the_same_everywhere() -> None:
+    devices = dict(fleet().devices)
+    devices["b"] = profiles.device(profiles.step(0.4, framework="tensorflow"))
+    mixed = shown(ranking.render(recommend(profiles.profile(devices), EDP), 1, PATH))
+    assert "computed with torch on a and c, tensorflow on b: what is fastest on each device" in mixed
+    assert "computed with" not in shown(ranking.render(recommend(fleet(), EDP), 1, PATH))
 
 
 def test_left_out_devices_are_named_with_the_reason() -> None:

@@ -119,6 +119,12 @@ def test_a_timing_holds_for_the_same_model_protocol_version_and_slowdown() -> No
     assert not timing_holds(profiles.step(), "abc", WANTED, Device(name="a"), None)
 
 
+@pytest.mark.parametrize(("installed", "same"), [("2.0", True), ("2.0+nv22.1", True), ("2.0.1", False), (None, False)])
+def test_the_build_that_a_distribution_names_is_no_other_version(installed: str | None, same: bool) -> None:
+    facts = profiles.facts()._replace(frameworks={"torch": {"version": installed}})
+    assert timing_holds(profiles.step(), "abc", WANTED, Device(name="a"), facts) == same
+
+
 @pytest.mark.parametrize(("planned", "enough"), [(None, False), (200, False), (1000, True), (10**6, True)])
 def test_a_crude_timing_holds_for_as_few_steps_as_it_was_made_for(planned: int | None, enough: bool) -> None:
     assert holds(profiles.step(precise=False, steps_planned=planned)) == enough

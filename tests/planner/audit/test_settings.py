@@ -21,6 +21,11 @@ def test_what_is_not_asked_for_is_as_profiled() -> None:
     assert (found.models, found.framework, found.batch, found.steps) == (("net",), "torch", 32, 7_000)
 
 
+def test_where_several_frameworks_were_profiled_each_device_has_its_own() -> None:
+    mixed = profile({"a": device(step(0.1)), "b": device(step(0.2, framework="tensorflow"))})
+    assert asked(mixed).framework is None
+
+
 def test_an_unknown_model_is_named_with_those_there_are() -> None:
     with pytest.raises(PlanError, match="model: nett is not in the profile; profiled: net"):
         asked(models=("nett",))

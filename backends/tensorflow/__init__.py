@@ -1,0 +1,38 @@
+"""TensorFlow: builds described models of its operations, and users' own of Keras. From TensorFlow 2.4 on."""
+
+from typing import Optional, Union
+
+import numpy as np
+
+from backends import models
+from backends.models.layers import Model, Shape
+from backends.tensorflow import environment, layers, own, runtime
+from backends.tensorflow.replica import TensorFlowReplica
+from backends.tensorflow.runtime import accelerator, version
+
+__all__ = ["accelerator", "build", "version"]
+
+
+def build(model, input_shape=None, classes=None, seed=0, threads=1):
+    # type: (Union[str, Model], Optional[Shape], Optional[int], int, int) -> TensorFlowReplica
+    """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
+
+    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the function
+    returns (Keras model or tf.Module, (height, width, channels)) and the model maps float32 (batch, height, width,
+    channels) to (batch, classes). input_shape and classes: of the data; the model's own where None. The same
+    seed gives the same weights. Raises ValueError where model and data do not fit, or for what is
+    wrong with the user's file. The threads are those of the first build in this process.
+    """
+    runtime.use_threads(threads)
+    kind = accelerator()[0]
+    if isinstance(model, str) and models.is_user_model(model):
+        network, shape, outputs = own.build(model, seed)
+        models.agree(model, shape, outputs, input_shape, classes)
+        return TensorFlowReplica(network, shape, outputs, kind)
+    description = models.model(model, input_shape, classes) if isinstance(model, str) else model
+    models.agree(description.name, description.input_shape, description.classes, input_shape, classes)
+    network = layers.Described(description, seed)
+    replica = TensorFlowReplica(network, description.input_shape, description.classes, kind)
+    np.copyto(replica.weights, models.initial_weights(description, seed))
+    replica.load()
+    return replica

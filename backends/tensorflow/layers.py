@@ -1,0 +1,231 @@
+"""Described layers in TensorFlow's operations.
+
+Arrays are as descriptions and other frameworks have them (kernels are (outputs, inputs, height, width)), images are
+(batch, height, width, channels), which is all that TensorFlow computes on a CPU.
+"""
+
+import zlib
+from typing import Any, Callable, Dict, List, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from backends.models import layers as kinds
+from backends.models.layers import Model, label
+from backends.models.shapes import trace
+
+Named = List[Tuple[str, Any]]
+
+
+class Described:
+    """A described model. trained, kept: its named variables, float32, in the order of ``shapes.trace``."""
+
+    def __init__(self, model, seed):
+        # type: (Model, int) -> None
+        found = trace(model)
+        self.trained = [(name, tf.Variable(tf.zeros(shape))) for name, shape in found.variables]  # type: Named
+        self.kept = [
+            (name, tf.Variable(tf.fill(shape, float(name.endswith("running_var"))), trainable=False))
+            for name, shape in found.state
+        ]  # type: Named
+        self._layers = model.layers
+        self._arrays = dict(self.trained + self.kept)
+        self._seed = seed
+
+    def __call__(self, images, training, step):
+        # type: (tf.Tensor, bool, tf.Tensor) -> tf.Tensor
+        """Logits (batch, classes) of float32 (batch, height, width, channels); step: what noise is drawn for."""
+        return _sequence(self._layers, images, Scope(self._arrays, training, self._seed, step))
+
+    def gradients(self, tape, loss, rate):
+        # type: (tf.GradientTape, tf.Tensor, tf.Tensor) -> List[tf.Tensor]
+        """Those of ``rate * loss``: scaled at the start, where it costs nothing, as nothing here depends on it."""
+        return list(tape.gradient(loss, [variable for _, variable in self.trained], rate))
+
+
+class Scope:
+    """Where in a model a layer is: its arrays by their names, and how to compute."""
+
+    def __init__(self, arrays, training, seed, step, prefix=""):
+        # type: (Dict[str, tf.Variable], bool, int, tf.Tensor, str) -> None
+        self.training = training
+        self._arrays, self._seed, self._step, self._prefix = arrays, seed, step, prefix
+
+    def __getitem__(self, name):
+        # type: (str) -> tf.Variable
+        return self._arrays[self._prefix + name]
+
+    def inside(self, name):
+        # type: (str) -> Scope
+        """One level further in."""
+        return Scope(self._arrays, self.training, self._seed, self._step, self._prefix + name + ".")
+
+    def uniform(self, shape):
+        # type: (Any) -> tf.Tensor
+        """Numbers from 0 to 1 that are the same for the same seed, layer and step."""
+        layer = zlib.crc32(("%d %s" % (self._seed, self._prefix)).encode()) & 0x7FFFFFFF
+        return tf.random.stateless_uniform(shape, tf.stack([layer, self._step]))
+
+
+def _sequence(layers, x, scope):
+    # type: (Tuple[Any, ...], tf.Tensor, Scope) -> tf.Tensor
+    for index, layer in enumerate(layers):
+        x = _RULES[type(layer)](layer, x, scope.inside(label(index, layer)))
+    return x
+
+
+def _convolution(layer, x, scope):
+    # type: (kinds.Conv, tf.Tensor, Scope) -> tf.Tensor
+    if layer.kernel == 1 and not layer.padding:
+        return _pointwise(layer, x[:, :: layer.stride, :: layer.stride] if layer.stride > 1 else x, scope)
+    kernel = tf.transpose(scope["weight"], (2, 3, 1, 0))
+    return _biased(layer, tf.nn.conv2d(x, kernel, layer.stride, _padding(layer)), scope)
+
+
+def _pointwise(layer, x, scope):
+    # type: (kinds.Conv, tf.Tensor, Scope) -> tf.Tensor
+    """A 1x1 convolution as the product that it is: faster on a CPU, and the kernel stays as it is."""
+    inputs = x.shape[3]
+    kernel = tf.reshape(scope["weight"], (layer.channels, inputs))
+    product = tf.matmul(tf.reshape(x, (-1, inputs)), kernel, transpose_b=True)
+    return tf.reshape(_biased(layer, product, scope), tuple(x.shape[:3]) + (layer.channels,))
+
+
+def _biased(layer, x, scope):
+    # type: (kinds.Conv, tf.Tensor, Scope) -> tf.Tensor
+    return tf.nn.bias_add(x, scope["bias"]) if layer.bias else x
+
+
+def _depthwise(layer, x, scope):
+    # type: (kinds.Depthwise, tf.Tensor, Scope) -> tf.Tensor
+    kernel = tf.transpose(scope["weight"], (2, 3, 0, 1))
+    return tf.nn.depthwise_conv2d(x, kernel, (1, layer.stride, layer.stride, 1), _padding(layer))
+
+
+def _batch_norm(layer, x, scope):
+    # type: (kinds.BatchNorm, tf.Tensor, Scope) -> tf.Tensor
+    """With the batch's biased variance, while the running one is unbiased, as in torch. Not through ``tf.nn``, which
+    raises epsilons below 1.001e-5."""
+    mean, variance = scope["running_mean"], scope["running_var"]
+    result = tf.raw_ops.FusedBatchNormV3(
+        x=x,
+        scale=scope["weight"],
+        offset=scope["bias"],
+        mean=mean,
+        variance=variance,
+        epsilon=layer.epsilon,
+        exponential_avg_factor=layer.momentum if scope.training else 1.0,
+        is_training=scope.training,
+    )
+    if scope.training:
+        mean.assign(result.batch_mean)
+        variance.assign(result.batch_variance)
+    return result.y
+
+
+def _response_norm(layer, x, scope):
+    # type: (kinds.LocalResponseNorm, tf.Tensor, Scope) -> tf.Tensor
+    """Its sums as a product with a band of ones, its power through logarithms: three times as fast on a CPU as what
+    ``tf.nn`` has, or as the power itself."""
+    channels = x.shape[3]
+    index = np.arange(channels)
+    near = np.abs(index[:, None] - index[None, :]) <= layer.size // 2
+    sums = tf.matmul(tf.reshape(x * x, (-1, channels)), tf.constant(near, x.dtype))
+    return x * tf.exp(-layer.exponent * tf.math.log(tf.reshape(layer.bias + layer.scale * sums, x.shape)))
+
+
+def _max_pool(layer, x, scope):
+    # type: (kinds.MaxPool, tf.Tensor, Scope) -> tf.Tensor
+    if layer.padding:
+        x = tf.pad(x, _around(layer.padding), constant_values=x.dtype.min)  # the pool's own padding is slow
+    return tf.nn.max_pool2d(x, layer.window, layer.stride, "VALID")
+
+
+def _average_pool(layer, x, scope):
+    # type: (kinds.AveragePool, tf.Tensor, Scope) -> tf.Tensor
+    if not layer.padding:
+        return tf.nn.avg_pool2d(x, layer.window, layer.stride, "VALID")
+    mean = tf.nn.avg_pool2d(tf.pad(x, _around(layer.padding)), layer.window, layer.stride, "VALID")
+    return mean * tf.constant(_shares(layer, x.shape[1], x.shape[2]))
+
+
+def _shares(layer, height, width):
+    # type: (kinds.AveragePool, int, int) -> np.ndarray
+    """By what each mean over a padded window is too small: float32 (height, width, 1) of the output."""
+    rows, columns = (_within(layer, length) for length in (height, width))
+    return (layer.window ** 2 / (rows[:, None] * columns[None, :])).astype(np.float32)[:, :, None]
+
+
+def _within(layer, length):
+    # type: (kinds.AveragePool, int) -> np.ndarray
+    """How many of each window's rows are the image's own."""
+    starts = np.arange(-layer.padding, length + layer.padding - layer.window + 1, layer.stride)
+    return np.minimum(starts + layer.window, length) - np.maximum(starts, 0)
+
+
+def _flatten(layer, x, scope):
+    # type: (kinds.Flatten, tf.Tensor, Scope) -> tf.Tensor
+    return tf.reshape(tf.transpose(x, (0, 3, 1, 2)) if len(x.shape) == 4 else x, (x.shape[0], -1))
+
+
+def _dense(layer, x, scope):
+    # type: (kinds.Dense, tf.Tensor, Scope) -> tf.Tensor
+    return tf.nn.bias_add(tf.matmul(x, scope["weight"], transpose_b=True), scope["bias"])
+
+
+def _dropout(layer, x, scope):
+    # type: (kinds.Dropout, tf.Tensor, Scope) -> tf.Tensor
+    if not scope.training:
+        return x
+    stays = tf.cast(scope.uniform(x.shape) >= layer.rate, x.dtype)
+    return x * (stays / (1.0 - layer.rate))
+
+
+def _subsample(layer, x, scope):
+    # type: (kinds.Subsample, tf.Tensor, Scope) -> tf.Tensor
+    missing = layer.channels - x.shape[3]
+    return tf.pad(x[:, :: layer.stride, :: layer.stride], ((0, 0), (0, 0), (0, 0), (0, missing)))
+
+
+def _residual(layer, x, scope):
+    # type: (kinds.Residual, tf.Tensor, Scope) -> tf.Tensor
+    branch = _sequence(layer.branch, x, scope.inside("branch"))
+    return branch + _sequence(layer.shortcut, x, scope.inside("shortcut"))
+
+
+def _concat(layer, x, scope):
+    # type: (kinds.Concat, tf.Tensor, Scope) -> tf.Tensor
+    parts = [_sequence(branch, x, scope.inside(str(index))) for index, branch in enumerate(layer.branches)]
+    return tf.concat(parts, 3)
+
+
+def _padding(layer):
+    # type: (Any) -> Any
+    """How a convolution is told to pad; by name where there is one, as with numbers its gradient is half as fast."""
+    if not layer.padding:
+        return "VALID"
+    return "SAME" if layer.stride == 1 and 2 * layer.padding == layer.kernel - 1 else _around(layer.padding)
+
+
+def _around(padding):
+    # type: (int) -> Any
+    """So many rows and columns on each side."""
+    return ((0, 0), (padding, padding), (padding, padding), (0, 0))
+
+
+_RULES = {
+    kinds.Conv: _convolution,
+    kinds.Depthwise: _depthwise,
+    kinds.BatchNorm: _batch_norm,
+    kinds.LocalResponseNorm: _response_norm,
+    kinds.Relu: lambda layer, x, scope: tf.nn.relu(x),
+    kinds.MaxPool: _max_pool,
+    kinds.AveragePool: _average_pool,
+    kinds.GlobalAveragePool: lambda layer, x, scope: tf.reduce_mean(x, (1, 2)),
+    kinds.Flatten: _flatten,
+    kinds.Dense: _dense,
+    kinds.Dropout: _dropout,
+    kinds.Subsample: _subsample,
+    kinds.Residual: _residual,
+    kinds.Concat: _concat,
+}  # type: Dict[type, Callable[[Any, tf.Tensor, Scope], tf.Tensor]]

@@ -1,0 +1,125 @@
+"""A replica whose variables are mirrored in flat host buffers."""
+
+from typing import Any, List, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from backends.base import Replica
+from backends.models.layers import Shape
+from backends.tensorflow.carriers import Each, Whole, aligned, end, places
+from backends.tensorflow.updates import OnDevice, OnHost
+
+
+class TensorFlowReplica(Replica):
+    """The variables of a network, a graph for each size of batch, and host buffers that stay where they are.
+
+    network: a ``layers.Described`` or an ``own.Own``; input_shape: (height, width, channels) of an image; classes:
+    width of the network's output; accelerator: ``cpu``, where variables use the host buffer of the weights as far
+    as they can (``carriers``), or another.
+    """
+
+    def __init__(self, network, input_shape, classes, accelerator):
+        # type: (Any, Shape, int, str) -> None
+        self.input_shape, self.classes, self.accelerator = input_shape, classes, accelerator
+        self._network = network
+        self._trained = [variable for _, variable in network.trained]
+        self._kept = [variable for _, variable in network.kept]
+        self.variables, self.state_variables = places(network.trained), places(network.kept)
+        self.weights, self.gradients = (aligned(end(self.variables)) for _ in range(2))
+        self.state = aligned(end(self.state_variables))
+        on_cpu = accelerator == "cpu"
+        self._carrier = (Each if on_cpu else Whole)(self._trained, self.variables)  # type: Any
+        self._state_carrier = Whole(self._kept, self.state_variables)
+        self._update = OnHost(self.variables) if on_cpu else OnDevice(self._trained, self.variables)  # type: Any
+        self._carrier.fetch(self._carrier.pack(self._trained), self.weights)
+        self._state_carrier.fetch(self._state_carrier.pack(self._kept), self.state)
+        self._packed = []  # type: List[tf.Tensor]
+        self._state = None  # type: Optional[List[tf.Tensor]]
+        self._updated = False
+        self._steps = 0
+        self._learn = tf.function(self._trace_gradient, autograph=False)
+        self._judge = tf.function(self._trace_evaluation, autograph=False)
+
+    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+        # type: (np.ndarray, np.ndarray, float, float) -> float
+        """See Replica."""
+        self._packed = []  # their memory can be used again
+        scale = tf.constant(rate, tf.float32)
+        decay = tf.constant(rate * weight_decay, tf.float32) if weight_decay else None
+        step = tf.constant(self._steps, tf.int32)
+        self._steps += 1
+        loss, self._packed, self._state = self._learn(images, labels, scale, decay, step)
+        return float(loss)
+
+    def fetch(self):
+        # type: () -> None
+        """See Replica; weights come too if ``update`` has changed them since."""
+        if self._state is not None:
+            self._carrier.fetch(self._packed, self.gradients)
+            self._state_carrier.fetch(self._state, self.state)
+            self._state = None
+        if self._updated:
+            self._carrier.fetch(self._carrier.pack(self._trained), self.weights)
+            self._updated = False
+
+    def load(self):
+        # type: () -> None
+        """See Replica."""
+        self._carrier.load(self.weights)
+        self._state_carrier.load(self.state)
+        self._state, self._updated = None, False
+
+    def update(self, momentum):
+        # type: (float) -> None
+        """See Replica and Optimiser."""
+        self._update(self.weights, self._packed, momentum)
+        if self.accelerator == "cpu":
+            self._carrier.load(self.weights)
+        else:
+            self._updated = True
+
+    def evaluate(self, images, labels):
+        # type: (np.ndarray, np.ndarray) -> Tuple[float, int]
+        """See Replica."""
+        loss, right = self._judge(images, labels)
+        return float(loss), int(right)
+
+    def momentum(self):
+        # type: () -> np.ndarray
+        """See Replica."""
+        return self._update.velocity().copy()
+
+    def set_momentum(self, values):
+        # type: (np.ndarray) -> None
+        """See Replica."""
+        self._update.set_velocity(values)
+
+    def _trace_gradient(self, images, labels, rate, decay, step):
+        # type: (tf.Tensor, tf.Tensor, tf.Tensor, Optional[tf.Tensor], tf.Tensor) -> Any
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(_losses(self._network(_pixels(images), True, step), labels))
+        gradients = self._network.gradients(tape, loss, rate)
+        if decay is not None:
+            gradients = [
+                gradient + decay * tf.cast(variable, tf.float32)
+                for gradient, variable in zip(gradients, self._trained)
+            ]
+        return loss, self._carrier.pack(gradients), self._state_carrier.pack(self._kept)
+
+    def _trace_evaluation(self, images, labels):
+        # type: (tf.Tensor, tf.Tensor) -> Any
+        logits = self._network(_pixels(images), False, tf.constant(0))
+        right = tf.equal(tf.argmax(logits, 1), labels)
+        return tf.reduce_sum(_losses(logits, labels)), tf.reduce_sum(tf.cast(right, tf.int32))
+
+
+def _pixels(images):
+    # type: (tf.Tensor) -> tf.Tensor
+    """uint8 (batch, height, width, channels) -> float32, -1 to 1."""
+    return tf.cast(images, tf.float32) * (2 / 255.0) - 1.0
+
+
+def _losses(logits, labels):
+    # type: (tf.Tensor, tf.Tensor) -> tf.Tensor
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)

@@ -1,0 +1,46 @@
+"""Replicas of described models by every framework that is installed, and what tests of them have in common."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backends import data
+from backends.base import FRAMEWORKS
+from backends.models.layers import Concat, Dropout, Model, Residual
+from tests.installed import using
+
+SMALL = ["alexnet", "cifar10", "cipher", "mobilenet", "nin", "resnet", "squeezenet"]
+
+
+#: Every framework by its name, skipped where it is not installed.
+by_every_framework = pytest.mark.parametrize(
+    "framework", [pytest.param(name, marks=using(name).marks) for name in sorted(FRAMEWORKS)]
+)
+
+
+def batch_for(replica: Any, count: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    noise = data.synthetic(replica.input_shape, replica.classes, count, seed)
+    return noise.train_images, noise.train_labels
+
+
+def close(got: np.ndarray, expected: np.ndarray, within: float = 1e-3) -> None:
+    """Equal but for rounding, which batch normalisation over few images magnifies."""
+    assert got.shape == expected.shape
+    assert np.linalg.norm(got - expected) <= within * np.linalg.norm(expected)
+
+
+def without_dropout(model: Model) -> Model:
+    return model._replace(layers=_without_dropout(model.layers))
+
+
+def _without_dropout(layers: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(_inside(layer) for layer in layers if not isinstance(layer, Dropout))
+
+
+def _inside(layer: Any) -> Any:
+    if isinstance(layer, Residual):
+        return Residual(_without_dropout(layer.branch), _without_dropout(layer.shortcut))
+    if isinstance(layer, Concat):
+        return Concat(tuple(map(_without_dropout, layer.branches)))
+    return layer

@@ -1,0 +1,210 @@
+"""What every framework's replicas must do (backends.base.Replica)."""
+
+import numpy as np
+import pytest
+
+from backends import base, data, models, optimise
+from backends.models import shapes
+from tests.backends.replicas import SMALL, batch_for, by_every_framework, close
+
+pytestmark = by_every_framework
+
+
+@pytest.fixture(autouse=True)
+def _full_precision(framework, monkeypatch):
+    if framework == "torch":
+        monkeypatch.setattr("torch.backends.cudnn.allow_tf32", False)
+
+
+def build(framework, *args, **options):
+    return base.framework(framework).build(*args, **options)
+
+
+def gradients(replica, *args):
+    replica.gradient(*args)
+    replica.fetch()
+    return replica.gradients.copy()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_model_has_the_variables_its_description_promises(framework, name):
+    description = models.model(name, (32, 32, 3), 10)
+    replica = build(framework, name, (32, 32, 3), 10, seed=1)
+    trace = shapes.trace(description)
+    assert tuple((place.name, place.shape) for place in replica.variables) == trace.variables
+    assert tuple((place.name, place.shape) for place in replica.state_variables) == trace.state
+    assert replica.weights.shape == replica.gradients.shape == (models.parameter_count(description),)
+    ends = [place.start + place.size for place in replica.variables]
+    assert [place.start for place in replica.variables] == [0] + ends[:-1]
+    np.testing.assert_array_equal(replica.weights, models.initial_weights(description, 1))
+
+
+def test_large_residual_networks_also_match_their_description(framework):
+    replica = build(framework, "resnet50", (32, 32, 3), 10)
+    described = shapes.trace(models.model("resnet50", (32, 32, 3), 10)).variables
+    assert tuple((place.name, place.shape) for place in replica.variables) == described
+
+
+def test_running_statistics_start_as_those_of_nothing_seen(framework):
+    replica = build(framework, "resnet")
+    for place in replica.state_variables:
+        values = replica.state[place.start : place.start + place.size]
+        np.testing.assert_array_equal(values, float(place.name.endswith("running_var")))
+
+
+def test_the_host_buffers_stay_where_they_are(framework):
+    replica = build(framework, "resnet")
+    buffers = replica.weights, replica.gradients, replica.state
+    for _ in range(2):
+        replica.gradient(*batch_for(replica))
+        replica.update(0.9)
+        replica.fetch()
+        replica.load()
+    assert all(
+        now is before for now, before in zip((replica.weights, replica.gradients, replica.state), buffers, strict=True)
+    )
+    assert all(buffer.flags.writeable and buffer.dtype == np.float32 for buffer in buffers)
+
+
+def test_gradients_are_scaled_by_the_rate_and_hold_the_decay(framework):
+    replica = build(framework, "cipher", seed=2)
+    batch = batch_for(replica)
+    plain = gradients(replica, *batch)
+    close(gradients(replica, *batch, 0.3), 0.3 * plain, 1e-5)
+    close(gradients(replica, *batch, 0.3, 0.02), 0.3 * (plain + 0.02 * replica.weights), 1e-5)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_the_native_update_is_what_a_server_does(framework, momentum):
+    replica = build(framework, "resnet", seed=3)
+    weights, velocity = replica.weights.copy(), np.zeros_like(replica.weights)
+    for seed in range(3):
+        applied = gradients(replica, *batch_for(replica, seed=seed), 0.05)
+        optimise.apply(weights, velocity, applied, momentum)
+        replica.update(momentum)
+        replica.fetch()
+        close(replica.weights, weights, 1e-6)
+    if momentum:
+        close(replica.momentum(), velocity, 1e-6)
+
+
+def test_an_update_is_what_the_next_step_computes_with(framework):
+    replica, other = (build(framework, "cipher", seed=1) for _ in range(2))
+    replica.gradient(*batch_for(replica), 0.1)
+    replica.update(0.9)
+    replica.fetch()
+    other.weights[:] = replica.weights
+    other.load()
+    batch = batch_for(replica, seed=5)
+    np.testing.assert_array_equal(gradients(replica, *batch), gradients(other, *batch))
+
+
+def test_loaded_weights_are_what_is_evaluated(framework):
+    replica, other = build(framework, "cipher", seed=1), build(framework, "cipher", seed=2)
+    images, labels = batch_for(replica, 16)
+    assert replica.evaluate(images, labels) != other.evaluate(images, labels)
+    other.weights[:] = replica.weights
+    other.load()
+    assert other.evaluate(images, labels) == replica.evaluate(images, labels)
+
+
+def test_a_loaded_state_is_what_is_evaluated_and_fetched(framework):
+    replica = build(framework, "resnet", seed=1)
+    images, labels = batch_for(replica, 16)
+    replica.gradient(images, labels)
+    replica.fetch()
+    seen = replica.evaluate(images, labels)
+    moved = replica.state.copy()
+    replica.state[:] = 1
+    replica.load()
+    assert replica.evaluate(images, labels) != seen
+    replica.fetch()
+    np.testing.assert_array_equal(replica.state, 1)
+    replica.state[:] = moved
+    replica.load()
+    assert replica.evaluate(images, labels) == seen
+
+
+def test_the_same_seed_starts_and_steps_alike(framework):
+    results = []
+    for seed in (4, 4, 5):
+        replica = build(framework, "squeezenet", (28, 28, 1), 10, seed)  # has dropout
+        losses = [replica.gradient(*batch_for(replica)) for _ in range(2)]
+        replica.fetch()
+        results.append((losses, replica.gradients.copy()))
+    assert results[0][0] == results[1][0] != results[2][0]
+    assert results[0][0][0] != results[0][0][1], "each step drops other values"
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+def test_evaluation_sums_over_images_and_changes_nothing(framework):
+    replica = build(framework, "resnet", seed=3)
+    images, labels = batch_for(replica, 40)
+    replica.gradient(images, labels)
+    replica.fetch()
+    state = replica.state.copy()
+    loss, right = replica.evaluate(images, labels)
+    parts = [replica.evaluate(images[part], labels[part]) for part in (slice(0, 30), slice(30, 40))]
+    assert loss == pytest.approx(sum(each[0] for each in parts), rel=1e-4)
+    assert right == sum(each[1] for each in parts)
+    replica.fetch()
+    np.testing.assert_array_equal(replica.state, state)
+
+
+def test_momentum_comes_back_as_it_was_set(framework):
+    replica = build(framework, "resnet")
+    assert not replica.momentum().any()
+    values = np.arange(len(replica.weights), dtype=np.float32)
+    replica.set_momentum(values)
+    np.testing.assert_array_equal(replica.momentum(), values)
+    replica.momentum()[:] = 7
+    np.testing.assert_array_equal(replica.momentum(), values)
+
+
+def test_a_small_model_learns_real_images(framework, request):
+    dataset = data.load(str(request.config.rootpath / "examples" / "fashion-mnist"))
+    replica = build(framework, "cipher", dataset.input_shape, dataset.classes, seed=1)
+    batches = data.Batches(dataset.train_images, dataset.train_labels, 32, 1)
+    test = dataset.test_images[:300], dataset.test_labels[:300]
+    _, before = replica.evaluate(*test)
+    for _ in range(30):
+        replica.gradient(*next(batches), rate=0.01)
+        replica.update(0.9)
+    _, after = replica.evaluate(*test)
+    assert before < 75 and after > 120
+
+
+def test_it_says_what_it_computes_on(framework):
+    backend = base.framework(framework)
+    kind, name = backend.accelerator()
+    assert kind in ("cpu", "cuda") and name
+    assert build(framework, "cipher").accelerator == kind
+    assert backend.version()[0].isdigit()
+
+
+def test_model_and_data_must_fit(framework):
+    with pytest.raises(ValueError, match="resnet takes images of"):
+        build(framework, models.model("resnet"), (28, 28, 1))
+    with pytest.raises(ValueError, match="resnet has 10 outputs, the data 7 classes"):
+        build(framework, models.model("resnet"), None, 7)
+
+
+@pytest.mark.parametrize(
+    "function, complaint",
+    [
+        ("absent", "defines no function absent"),
+        ("constant", "defines no function constant"),
+        ("no_tuple", "returned list; it must return"),
+        ("no_module", "returned tuple; it must return .*, .height, width, channels"),
+    ],
+)
+def test_a_users_mistake_is_named(framework, tmp_path, function, complaint):
+    mistakes = "def no_tuple(): return []\ndef no_module(): return 3, (2, 2, 3)\nconstant = 3\n"
+    (tmp_path / "net.py").write_text(mistakes)
+    with pytest.raises(ValueError, match=complaint):
+        build(framework, f"{tmp_path}/net.py:{function}")
+
+
+def test_a_users_file_must_exist(framework, tmp_path):
+    with pytest.raises(ValueError, match="no file .*gone.py"):
+        build(framework, f"{tmp_path}/gone.py:build")

@@ -1,0 +1,48 @@
+"""Which frameworks this machine has, as parameters of tests that hold for any: what is absent is skipped by name."""
+
+import os
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.base import FRAMEWORKS
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Names another than the one that `make old-python` makes.
+OLD_PYTHON = "PLANNER_PYTHON36"
+
+
+def using(*frameworks: str) -> Any:
+    """A parameter, the names themselves, of a test that needs these frameworks, or none of them ("numpy")."""
+    absent = [name for name in frameworks if name in FRAMEWORKS and find_spec(name) is None]
+    marks = [pytest.mark.skip(reason=f"not installed: {', '.join(absent)}")] if absent else []
+    if "tensorflow" in frameworks:  # seconds and most of a gigabyte in every process that imports it
+        marks.append(pytest.mark.xdist_group("tensorflow"))
+    return pytest.param(frameworks, marks=marks, id="+".join(frameworks))
+
+
+#: Each framework by itself, and a cluster of them all.
+EACH = [using(name) for name in FRAMEWORKS]
+MIXED = using(*FRAMEWORKS)
+
+
+def old_path() -> Path:
+    """Where a Python 3.6 with TensorFlow is, if there is one."""
+    return Path(os.environ.get(OLD_PYTHON) or ROOT / ".venv36/bin/python")
+
+
+def old_python() -> Path:
+    """A Python 3.6 with a TensorFlow of its time. Skips, with the reason, where there is none."""
+    path = old_path()
+    asked = "import sys, importlib.util as i; sys.exit(sys.version_info[:2] != (3, 6) or not i.find_spec('tensorflow'))"
+    if not path.exists():
+        pytest.skip(
+            f"no Python 3.6 with TensorFlow here: no {path} (`make old-python` makes it, {OLD_PYTHON} names one)"
+        )
+    done = subprocess.run([path, "-c", asked], capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode:
+        pytest.skip(f"{path} is no Python 3.6 with TensorFlow {done.stderr.strip()[-200:]}")
+    return path
