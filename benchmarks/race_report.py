@@ -8,7 +8,6 @@ J: emulated where the devices are a lab's; cards: what cards sent over what the 
 direction of a link, of its rate; pred.: predicted over measured seconds for the steps that were made.
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,8 @@ def main() -> None:
     if found:
         show("Claims", [claim._asdict() for claim in found], options.json)
     for entry in entries:
-        for error in entry.errors:
-            print(
-                json.dumps({"failed": [entry.race, entry.environment, entry.strategy], "error": error}), file=sys.stderr
-            )
+        for reason in entry.errors:
+            print(f"{entry.race} {entry.environment} {entry.strategy}: {reason}", file=sys.stderr)
 
 
 def _row(entry: Entry, reference: Entry | None) -> dict[str, Any]:
@@ -69,7 +66,7 @@ def _inverse(entry: Entry) -> Mean | None:
 def _scaled(mean: Mean | None, factor: float) -> Mean | None:
     if mean is None:
         return None
-    return Mean(mean.value * factor, None if mean.half is None else mean.half * factor, mean.count)
+    return Mean(mean.value * factor, None if mean.half is None else mean.half * factor, mean.values)
 
 
 if __name__ == "__main__":

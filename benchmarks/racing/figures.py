@@ -14,11 +14,11 @@ REFERENCE = "baseline"
 
 
 class Mean(NamedTuple):
-    """The mean of ``count`` values, and half of its 95 % interval (Student's t), None for a single value."""
+    """The mean of so many values, and half of its 95 % interval (Student's t), None for a single value."""
 
     value: float
     half: float | None
-    count: int
+    values: int
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Mean":
@@ -52,7 +52,7 @@ class Entry(NamedTuple):
     def target_s(self) -> Mean | None:
         """Seconds to the target; None unless every seed reached it."""
         found = self.mean(lambda outcome: outcome.target_s)
-        return found if found is not None and found.count == len(self.outcomes) and not self.errors else None
+        return found if found is not None and found.values == len(self.outcomes) and not self.errors else None
 
     @property
     def reached(self) -> int:

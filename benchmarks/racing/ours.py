@@ -1,5 +1,6 @@
 """One run of one of the planner's own strategies, on a fleet that is up."""
 
+import functools
 import json
 import shutil
 from collections.abc import Callable, Iterable
@@ -30,13 +31,12 @@ STEPS = 1_000_000
 def plan_for(strategy: str, ground: Ground) -> Plan:
     """All devices of the profile, or the best of them alone. Data are dealt out equally, so that all strategies have
     the same at the same place. Raises PlanError."""
+    with_rates = functools.partial(recommend, ground.profile, {"time": 1.0}, steps=STEPS, rates=ground.rates)
     if strategy == ALONE:
-        ranked = recommend(ground.profile, {"time": 1.0}, steps=STEPS, rates=ground.rates)
+        ranked = with_rates()
         place = next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)
     else:
-        names = list(ground.profile.devices)
-        wanted = {"include": names, "rates": ground.rates, "strategy": strategy}
-        ranked, place = recommend(ground.profile, {"time": 1.0}, steps=STEPS, **wanted), 1
+        ranked, place = with_rates(include=list(ground.profile.devices), strategy=strategy), 1
     plan = make_plan(ranked, str(ground.fleet.path), place)
     return plan._replace(workers=tuple(worker._replace(steps=1.0) for worker in plan.workers))
 

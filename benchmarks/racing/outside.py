@@ -44,6 +44,7 @@ class Process:
 
     def __init__(self, device: Device, program: str, python: str | None) -> None:
         self.device = device.name
+        self._program = program
         self._remote = connect(device)
         variables = {
             **device.environment,
@@ -60,20 +61,21 @@ class Process:
         """Write one line. Raises DeviceLostError."""
         self._process.write(json.dumps(orders).encode() + b"\n")
 
-    def next(self) -> Said:
+    def next(self, wanted: str = "account") -> Said:
         """What it says next. Raises RunError where it has ended, or says nothing for long."""
         try:
             said = self._said.get(timeout=SILENCE_S)
         except queue.Empty:
-            raise RunError(f"{self.device}: said nothing for {SILENCE_S:g} s") from None
+            raise RunError(f"{self.device}: no {wanted} from {self._program} within {SILENCE_S:g} s") from None
         if not said[1]:
             words = self._process.errors().decode(errors="replace").strip().splitlines()
-            raise RunError(f"{self.device}: ended with: {words[-1] if words else 'nothing'}")
+            last = words[-1] if words else "nothing"
+            raise RunError(f"{self.device}: {self._program} ended without {wanted}; it last said: {last}")
         return said
 
     def until(self, key: str) -> tuple[float, Any]:
         """The next thing of that key, what comes before it unheard. Raises RunError."""
-        while key not in (said := self.next())[1]:
+        while key not in (said := self.next(key))[1]:
             pass
         return said[0], said[1][key]
 

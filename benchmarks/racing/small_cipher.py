@@ -11,8 +11,7 @@ from backends.pytorch import layers
 SHAPE = (28, 28, 1)
 
 
-def small_cipher():
-    # type: () -> tuple
+def small_cipher() -> "tuple[nn.Module, tuple[int, ...]]":
     """(module, input shape), weights as He et al. (2015) draw them: torch's own start learns nothing for 30 steps."""
     described = (
         Conv(10, 5, 1, 2), Relu(), MaxPool(2, 2),
