@@ -33,7 +33,7 @@ from .rivals import RIVALS, Rival
 
 HERE = Path(__file__).parent
 #: Seconds that a process may be silent: to import a framework on the slowest device, or to end.
-SILENCE_S = 150.0
+SILENCE_S = 300.0
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Said = tuple[float, dict[str, Any]]
