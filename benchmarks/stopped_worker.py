@@ -8,6 +8,7 @@ when all were; whoever has not ended after ``--wait`` seconds is given up.
 """
 
 import argparse
+import sys
 import tempfile
 import threading
 import time
@@ -22,7 +23,8 @@ from racing.records import RACE, Setting
 from racing.rivals import RIVALS
 from reporting import parser, show
 
-from planner.errors import RunError
+from planner import interrupts
+from planner.errors import PlannerError, RunError
 from planner.lab.board import Board
 from planner.lab.lab import Lab
 from planner.launch import Launch
@@ -68,14 +70,21 @@ class Stopper:
 
 def main() -> None:
     options = _arguments()
-    race = load(options.race)
+    interrupts.once()
+    try:
+        rows = _seen(load(options.race), options)
+    except PlannerError as error:
+        sys.exit(str(error))
+    show(f"A worker stopped after {options.after:g} s, given up after {options.wait:g} s", rows, options.json)
+
+
+def _seen(race: Race, options: argparse.Namespace) -> list[dict[str, Any]]:
     options.out.mkdir(parents=True, exist_ok=True)
     grounds = Grounds(race, options.lab, options.out)
-    label = race.environments[0].label
     rows = []
     try:
         for name, make in (("planner", _planner), ("TensorFlow", _tensorflow)):
-            ground = grounds.at(label)
+            ground = grounds.at(race.environments[0].label)
             with Stopper(options.lab, ground.fleet.devices[-1].name, options.after) as stopper:
                 seen = make(race, ground, stopper, options)
             grounds.renew()
@@ -86,7 +95,7 @@ def main() -> None:
             })  # fmt: skip
     finally:
         grounds.close()
-    show(f"A worker stopped after {options.after:g} s, given up after {options.wait:g} s", rows, options.json)
+    return rows
 
 
 def _arguments() -> argparse.Namespace:

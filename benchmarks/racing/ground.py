@@ -47,7 +47,7 @@ class Grounds:
         self._name = name
         self._lab = Lab(name)
         self._folder = folder
-        self._fleet = folder / "fleet.toml"
+        self._fleet = folder / f"fleet-{name}.toml"
         self._dataset = training.load_dataset(str(race.path(race.data)))
         self._devices: list[str] = []
         self._stands: Path | None = None
