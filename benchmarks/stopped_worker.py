@@ -3,8 +3,8 @@
     TENSORFLOW_PYTHON=... python benchmarks/stopped_worker.py benchmarks/racing/three.toml --out race
 
 The planner's parameter server and TensorFlow's get as many steps to make, on the same devices of a lab (root); a few
-seconds after the beginning the last device is stopped. Shown is how many steps were done then, how many at the end, and
-when all were; whoever has not ended after ``--wait`` seconds is given up.
+seconds after the beginning the last one beside the server's is stopped. Shown is how many steps were done then, how many
+at the end, and when all were; whoever has not ended after ``--wait`` seconds is given up.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from planner.errors import PlannerError, RunError
 from planner.lab.board import Board
 from planner.lab.lab import Lab
 from planner.launch import Launch
+from planner.planfile import Plan
 from planner.run import carry_out
 from planner.runs import RunFolder
 from planner.training import Options
@@ -85,8 +86,10 @@ def _seen(race: Race, options: argparse.Namespace) -> list[dict[str, Any]]:
     try:
         for name, make in (("planner", _planner), ("TensorFlow", _tensorflow)):
             ground = grounds.at(race.environments[0].label)
-            with Stopper(options.lab, ground.fleet.devices[-1].name, options.after) as stopper:
-                seen = make(race, ground, stopper, options)
+            plan = ours.plan_for("parameter-server", ground)
+            stopped = [worker for worker in plan.names if worker != plan.server][-1]
+            with Stopper(options.lab, stopped, options.after) as stopper:
+                seen = make(race, ground, plan, stopper, options)
             grounds.renew()
             rows.append({
                 "program": name, "steps wanted": options.steps, "done when it was stopped": seen.before,
@@ -109,7 +112,7 @@ def _arguments() -> argparse.Namespace:
     return made.parse_args()
 
 
-def _planner(race: Race, ground: Ground, stopper: Stopper, options: argparse.Namespace) -> Seen:
+def _planner(race: Race, ground: Ground, plan: Plan, stopper: Stopper, options: argparse.Namespace) -> Seen:
     done, before = 0, 0
     began_s = ended_s = 0.0
 
@@ -123,7 +126,7 @@ def _planner(race: Race, ground: Ground, stopper: Stopper, options: argparse.Nam
             before = before if stopper.stopped else done
             ended_s = ended_s or (time.monotonic() - began_s if done == options.steps else 0.0)
 
-    plan = ours.plan_for("parameter-server", ground).for_steps(options.steps)
+    plan = plan.for_steps(options.steps)
     with tempfile.TemporaryDirectory() as folder:
         chosen = Options("", evaluate_every=options.steps, heartbeat_s=HEARTBEAT_S, keep_weights=False)
         launch = Launch(plan, ground.fleet, ground.dataset, chosen, RunFolder(Path(folder)), heard, ground.crew)
@@ -131,8 +134,7 @@ def _planner(race: Race, ground: Ground, stopper: Stopper, options: argparse.Nam
     return Seen(before, done, ended_s or None)
 
 
-def _tensorflow(race: Race, ground: Ground, stopper: Stopper, options: argparse.Namespace) -> Seen:
-    plan = ours.plan_for("parameter-server", ground)
+def _tensorflow(race: Race, ground: Ground, plan: Plan, stopper: Stopper, options: argparse.Namespace) -> Seen:
     setting = Setting(race.name, RACE, race.environments[0].label, "tensorflow-ps", 0, race.rates[0])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
