@@ -2,8 +2,8 @@
 
     TENSORFLOW_PYTHON=... python benchmarks/stopped_worker.py benchmarks/racing/three.toml --out race
 
-The planner's parameter server and TensorFlow's get as many steps to make, on the same devices of a lab (root); a few
-seconds after the beginning the last one beside the server's is stopped. Shown is how many steps were done then, how many
+The planner's parameter server and TensorFlow's get as many steps, on the same devices of a lab (root); a few
+seconds after the beginning the last one without the server is stopped. Shown is how many were done then, how many
 at the end, and when all were; whoever has not ended after ``--wait`` seconds is given up.
 """
 
