@@ -83,11 +83,13 @@ class Outbox:
         try:
             if self._connection is None:
                 self._connection = self._connect()
-            began = time.perf_counter()
+            began, before = time.perf_counter(), self._connection.outstanding_bytes()
             self._connection.send(meta, wire.as_bytes(message.arrays))
             count, self._connection.sent_bytes = self._connection.sent_bytes, 0
-            self._note(count / max(1e-6, time.perf_counter() - began))
-        except (wire.WireError, KeyError):
+            # Sending ends when the system has a copy: what has arrived by then tells how fast the link is.
+            arrived = count + before - self._connection.outstanding_bytes()
+            self._note(arrived / max(1e-6, time.perf_counter() - began))
+        except (OSError, KeyError):
             # It is gone, which the conductor notices, or comes back: then it is connected to anew.
             if self._connection is not None:
                 self._connection.close()
@@ -98,4 +100,6 @@ class Outbox:
 
     def _note(self, rate):
         # type: (float) -> None
+        if rate <= 0:  # nothing has arrived yet, which tells nothing
+            return
         self.rate = rate if self.rate is None else 0.8 * self.rate + 0.2 * rate

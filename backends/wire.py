@@ -5,12 +5,14 @@ caller's own buffers. Lengths are bounded before anything is allocated, and noth
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
 import ssl
 import struct
 import tempfile
+import termios
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 _HEADER = struct.Struct("!4sIQ")
@@ -147,6 +149,11 @@ class Connection:
         self._sock.settimeout(None)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
+
+    def outstanding_bytes(self):
+        # type: () -> int
+        """What was sent and the peer's system has not acknowledged: it waits here, or is on its way."""
+        return int(struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, b"\0" * 4))[0])
 
     def abort(self):
         # type: () -> None

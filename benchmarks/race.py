@@ -1,122 +1,92 @@
-"""Strategies against one another on a fleet that is there: predicted and measured time, accuracy, bytes, joules.
+"""Strategies against one another, as a race file says: time to a target, accuracy, bytes, joules, prediction.
 
-    python benchmarks/race.py profile.json STRATEGY... --data examples/fashion-mnist --steps 600 --target 0.8 --seeds 3
+    python benchmarks/race.py benchmarks/racing/dlion.toml --out race --minutes 40
 
-All devices of the profile take part, with the same data, initial weights and number of steps; strategies take turns
-within each seed, so that the machine's drift falls on all alike. Every learning rate of ``--rates`` is tried with the
-first seed, and the one with the best last accuracy is kept: the same number of trials for every strategy. The time to
-the target is that of the first evaluation that reaches it.
+Builds the lab of every environment in turn (root), profiles it once, tries every learning rate with every strategy in
+one of them, and then makes all runs, strategies taking turns within each seed. Every finished run is a line of
+OUT/results.jsonl at once: the same command goes on where it was stopped. `race_report.py` shows what there is.
 """
 
 import argparse
-import tempfile
+import os
+import sys
+import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from reporting import Spread, parser, show
+from racing import ours, outside, records
+from racing.ground import Grounds
+from racing.jobs import next_job
+from racing.racefile import Race, load
+from racing.records import Finished, Setting
+from racing.rivals import RIVALS
 
-from backends import data
-from planner import training
-from planner.fleet import Fleet, load_fleet
-from planner.launch import Launch
-from planner.plan import make_plan, recommend
-from planner.planfile import Plan
-from planner.profilefile import load_profile
-from planner.run import carry_out
-from planner.runs import RunFolder
-from planner.training import Options
+from planner import interrupts
+from planner.errors import InterruptedRunError, PlannerError
 
-
-class Run(NamedTuple):
-    """What one run came to."""
-
-    time_s: float
-    predicted_s: float
-    accuracy: float
-    target_s: float | None
-    bytes_sent: int
-    energy_j: float | None
+RESULTS = "results.jsonl"
+#: Exit status after Ctrl-C.
+STOPPED = 130
+#: What a run needs beside its seconds: to begin, to hand over its weights, and to be judged.
+BESIDES_S = 15.0
 
 
 def main() -> None:
     options = _arguments()
-    dataset = training.load_dataset(options.data)
-    profile = load_profile(Path(options.profile))
-    fleet = load_fleet(Path(options.fleet))
-    plans = {
-        text: make_plan(
-            recommend(profile, {"time": 1.0}, steps=options.steps, include=list(profile.devices), strategy=text),
-            options.fleet,
-        )
-        for text in options.strategies
-    }
-    rates = {text: _tuned(plan, fleet, dataset, options) for text, plan in plans.items()}
-    runs: dict[str, list[Run]] = {text: [] for text in plans}
-    for seed in range(options.seeds):
-        for text, plan in plans.items():
-            runs[text].append(_run(plan, fleet, dataset, options, seed, rates[text]))
-    rows = [_row(text, rates[text], found) for text, found in runs.items()]
-    show(f"{options.steps} steps, target {options.target:.0%}", rows, options.json)
+    options.out.mkdir(parents=True, exist_ok=True)
+    interrupts.once()
+    try:
+        end_s = time.monotonic() + 60.0 * options.minutes
+        for race in map(load, options.races):
+            _run_all(race, options.lab, options.out, end_s)
+    except (InterruptedRunError, KeyboardInterrupt):
+        print("stopped; the same command goes on", file=sys.stderr)
+        sys.exit(STOPPED)
+    except PlannerError as error:
+        sys.exit(str(error))
 
 
 def _arguments() -> argparse.Namespace:
-    made = parser(__doc__)
-    made.add_argument("profile")
-    made.add_argument("strategies", nargs="+")
-    made.add_argument("--data", required=True)
-    made.add_argument("--fleet", default="fleet.toml")
-    made.add_argument("--steps", type=int, default=600)
-    made.add_argument("--target", type=float, default=0.8)
-    made.add_argument("--seeds", type=int, default=3)
-    made.add_argument("--rates", type=float, nargs="+", default=[0.01, 0.03])
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("races", type=Path, nargs="+", help="race files, one after the other")
+    made.add_argument("--out", type=Path, default=Path("race"), help="folder of results, profiles and events")
+    made.add_argument("--minutes", type=float, default=float("inf"), help="begin no run that would end later")
+    made.add_argument("--lab", default="race", help="name of the lab to build")
     return made.parse_args()
 
 
-def _tuned(plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Namespace) -> float:
-    if len(options.rates) == 1:
-        return float(options.rates[0])
-    return float(max(options.rates, key=lambda rate: _run(plan, fleet, dataset, options, 0, rate).accuracy))
+def _run_all(race: Race, lab: str, out: Path, end_s: float) -> None:
+    grounds = Grounds(race, lab, out)
+    try:
+        while (setting := next_job(race, records.read(out / RESULTS))) is not None:
+            if time.monotonic() + race.seconds + BESIDES_S > end_s:
+                print(f"{race.name}: the time is over; the same command goes on", file=sys.stderr)
+                return
+            run = _finished(setting, race, grounds)
+            records.append(out / RESULTS, run)
+            print(_line(run), flush=True)
+    finally:
+        grounds.close()
 
 
-def _run(
-    plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Namespace, seed: int, rate: float
-) -> Run:
-    reached: list[float] = []
-    at: dict[str, Any] = {"elapsed_s": 0.0}
-
-    def heard(_: str, event: dict[str, Any]) -> None:
-        if "progress" in event:
-            at.update(event["progress"])
-        if "evaluated" in event and event["evaluated"]["accuracy"] >= options.target:
-            reached.append(at["elapsed_s"])
-
-    chosen = Options(options.data, rate=rate, seed=seed, evaluate_every=max(1, options.steps // 20), keep_weights=False)
-    with tempfile.TemporaryDirectory() as folder:
-        launch = Launch(plan, fleet, dataset, chosen, RunFolder.create(Path(folder), "race"), heard)
-        result = carry_out(launch)
-    return Run(
-        time_s=result["measured"]["time_s"],
-        predicted_s=result["predicted"]["time_s"],
-        accuracy=result["evaluations"][-1]["accuracy"],
-        target_s=reached[0] if reached else None,
-        bytes_sent=sum(worker["bytes"] for worker in at["workers"].values()),
-        energy_j=result["measured"]["energy_j"],
-    )
+def _finished(setting: Setting, race: Race, grounds: Grounds) -> Finished:
+    """The run, or why it failed."""
+    ground = grounds.at(setting.environment)
+    run = Finished(setting, time.time(), os.getloadavg()[0])
+    try:
+        make = outside.run if setting.strategy in RIVALS else ours.run
+        return run._replace(outcome=make(setting, race, ground, lambda: grounds.play(setting.environment)))
+    except InterruptedRunError:
+        raise
+    except PlannerError as error:
+        grounds.renew()
+        return run._replace(error=str(error))
 
 
-def _row(text: str, rate: float, runs: list[Run]) -> dict[str, Any]:
-    reached = [run.target_s for run in runs if run.target_s is not None]
-    joules = [run.energy_j for run in runs if run.energy_j is not None]
-    return {
-        "strategy": text,
-        "rate": rate,
-        "s": Spread.of(run.time_s for run in runs),
-        "predicted / measured": Spread.of(run.predicted_s / run.time_s for run in runs),
-        "accuracy": Spread.of(run.accuracy for run in runs),
-        "s to target": Spread.of(reached) if len(reached) == len(runs) else f"{len(reached)} of {len(runs)}",
-        "MB": Spread.of(run.bytes_sent / 1e6 for run in runs),
-        "J": Spread.of(joules) if joules else "-",
-    }
+def _line(run: Finished) -> str:
+    if run.outcome is None:
+        return f"{run.setting.text}: {run.error}"
+    target = "not reached" if run.outcome.target_s is None else f"{run.outcome.target_s:.1f} s"
+    return f"{run.setting.text}: {run.outcome.steps} steps, accuracy {run.outcome.accuracy:.3f}, target {target}"
 
 
 if __name__ == "__main__":

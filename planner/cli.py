@@ -8,7 +8,7 @@ from typing import cast
 import typer
 
 from planner import arguments as args
-from planner import labcommands, powercommands, runs
+from planner import interrupts, labcommands, powercommands, runs
 from planner.auditcommand import audit
 from planner.errors import FleetError, InterruptedRunError, PlanError, PlannerError
 
@@ -27,6 +27,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every locale has a "±"
+    interrupts.once()
     sys.exit(_run())
 
 

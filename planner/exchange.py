@@ -42,6 +42,11 @@ def through_server(found: Strategy) -> bool:
     return found.topology.partition(":")[0] == "server"
 
 
+def holds_up(found: Strategy, workers: int) -> bool:
+    """Whether all wait while one of so many workers evaluates."""
+    return workers == 1 or gates.parse(found.gate).waits_for(workers) > 1
+
+
 def fits_links(text: str) -> bool:
     """Whether a strategy sends between peers what each link can take in the time of a step."""
     any_layer = (Variable("any", (1,), 0, 1),)

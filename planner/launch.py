@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from backends import checkpoint, data, wire
-from planner import training
+from planner import exchange, training
 from planner.addresses import data_addresses
 from planner.agents import Agent, Call
 from planner.certificates import Authority
@@ -55,7 +55,7 @@ class Launch:
         self.telemetry = Telemetry(plan.names)
 
     def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
-        """Train to the last step, or for so long; returns the server's account.
+        """Train to the last step, or for so long, as ``Supervisor.run`` counts it; returns the server's account.
 
         Raises RunError where the run cannot start or ends early, InterruptedRunError on Ctrl-C; both leave the newest
         checkpoint in the run folder and name it.
@@ -93,7 +93,8 @@ class Launch:
         self._signals.go.set()
         call.go()
         self._journal.note("planner", {"started": True})
-        return Server(self.plan.server, agent, call, files)
+        holds_up = exchange.holds_up(training.strategy(self.plan, self.options), len(parts))
+        return Server(self.plan.server, agent, call, files, holds_up)
 
     def _place(self, resume: Path | None) -> tuple[Agent, str | None, str | None]:
         """The server's agent, and the paths on its device of the checkpoint to write and of the one to go on from."""

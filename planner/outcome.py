@@ -106,8 +106,8 @@ def result(
     predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
     planned = {worker.name: worker for worker in predicted_plan.workers}
     on_the_way = [e for e in account["evaluations"] if e["step"] < plan.steps]
-    waited_for = exchange.gate(plan.strategy).waits_for(len(plan.workers)) > 1
-    shares = {name: 1.0 if waited_for else part.steps / max(1, made) for name, part in parts.items()}
+    held_up = exchange.holds_up(exchange.strategy(plan.strategy), len(plan.workers))
+    shares = {name: 1.0 if held_up else part.steps / max(1, made) for name, part in parts.items()}
     evaluation_s = math.fsum(e["seconds"] * shares[e["worker"]] for e in on_the_way)
     time_s = float(account["elapsed_s"]) - evaluation_s
     measured = figures(Prediction(time_s, _total_w(parts, plan.besides_w)))

@@ -23,12 +23,16 @@ REMOVE_S = 10.0
 
 
 class Server(NamedTuple):
-    """The server at work: the device it is on, its agent, its order, and the paths of its files there."""
+    """The server at work: the device it is on, its agent, its order, and the paths of its files there.
+
+    holds_up: whether the whole cluster waits for an evaluation.
+    """
 
     device: str
     agent: Agent
     call: Call
     files: tuple[str, ...]
+    holds_up: bool = False
 
 
 class Supervisor:
@@ -52,18 +56,20 @@ class Supervisor:
         self._account: dict[str, Any] | None = None
         self._error: PlannerError | None = None
         self._lasted = False
+        self._held_up_s = 0.0
 
     def run(self, lasting_s: float = math.inf) -> dict[str, Any]:
         """Watch until the last step, or for so long; returns the server's account.
 
-        Raises RunError, InterruptedRunError on Ctrl-C.
+        Evaluations that hold up the cluster do not count, as in the time of the result. Raises RunError,
+        InterruptedRunError on Ctrl-C.
         """
         threading.Thread(target=self._listen, daemon=True).start()
         end_s = time.monotonic() + lasting_s
         stop_by: float | None = None
         while True:
             try:
-                if time.monotonic() > end_s:
+                if time.monotonic() > end_s + self._held_up_s:
                     end_s = math.inf
                     self._enough()
                 if stop_by is not None and time.monotonic() > stop_by:
@@ -131,6 +137,8 @@ class Supervisor:
             self._keepers[source].joined = False
         elif "dropped" in event:
             self._keepers[event["dropped"]].dropped(event["reason"])
+        elif "evaluated" in event and self._server.holds_up:
+            self._held_up_s += event["evaluated"]["seconds"]
         elif "checkpoint_failed" in event:
             self._courier.unsaved = event["checkpoint_failed"]
 

@@ -23,7 +23,7 @@ class TorchReplica(Replica):
         self.input_shape, self.classes = input_shape, classes
         self.accelerator = "cuda" if torch.cuda.is_available() else "cpu"
         self._device = torch.device(self.accelerator)
-        self._module = module.to(self._device).train()
+        self.module = module.to(self._device).train()
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
         kept = [(name, value) for name, value in module.named_parameters() if not value.requires_grad]
         kept += [(name, value) for name, value in module.named_buffers() if _changes(value)]
@@ -49,7 +49,7 @@ class TorchReplica(Replica):
             torch.mul(self._weights, weight_decay, out=self._gradients)
         else:
             self._gradients.zero_()
-        loss = functional.cross_entropy(self._module(self._images(images)), self._labels(labels))
+        loss = functional.cross_entropy(self.module(self.inputs(images)), self._labels(labels))
         loss.backward()
         # Scaling the loss instead would save this pass, but half precision or a hook in a user's model would see it.
         self._gradients.mul_(rate)
@@ -90,14 +90,14 @@ class TorchReplica(Replica):
     def evaluate(self, images, labels):
         # type: (np.ndarray, np.ndarray) -> Tuple[float, int]
         """See Replica."""
-        self._module.eval()
+        self.module.eval()
         try:
             with torch.no_grad():
-                scores, truth = self._module(self._images(images)), self._labels(labels)
+                scores, truth = self.module(self.inputs(images)), self._labels(labels)
                 loss = functional.cross_entropy(scores, truth, reduction="sum")
                 return float(loss.item()), int((scores.argmax(1) == truth).sum().item())
         finally:
-            self._module.train()
+            self.module.train()
 
     def momentum(self):
         # type: () -> np.ndarray
@@ -109,7 +109,7 @@ class TorchReplica(Replica):
         """See Replica."""
         self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
 
-    def _images(self, images):
+    def inputs(self, images):
         # type: (np.ndarray) -> torch.Tensor
         """uint8 (batch, height, width, channels) -> float32 (batch, channels, height, width), -1 to 1."""
         raw = torch.from_numpy(images).to(self._device)

@@ -130,7 +130,7 @@ def test_the_native_update_is_torchs_sgd(optimiser):
 @on_cpu
 def test_on_a_cpu_buffers_are_the_tensors_and_stay_so():
     replica = pytorch.build("resnet", seed=0)
-    parameters = list(replica._module.parameters())
+    parameters = list(replica.module.parameters())
     images, labels = batch_for(replica)
     before = [p.grad.data_ptr() for p in parameters]
     for _ in range(2):
@@ -144,7 +144,7 @@ def test_on_a_cpu_buffers_are_the_tensors_and_stay_so():
     replica.weights[last.start] = 42
     assert parameters[-1].view(-1)[0] == 42
     replica.state[:] = 7
-    assert all((b == 7).all() for b in replica._module.buffers() if b.is_floating_point())
+    assert all((b == 7).all() for b in replica.module.buffers() if b.is_floating_point())
 
 
 def test_evaluation_sums_over_all_images_and_changes_nothing():
@@ -160,7 +160,7 @@ def test_evaluation_sums_over_all_images_and_changes_nothing():
     )
     assert right == (scores.argmax(1).numpy() == labels).sum()
     np.testing.assert_array_equal(replica.state, state)
-    assert replica._module.training
+    assert replica.module.training
 
 
 OWN = """

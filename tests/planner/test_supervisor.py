@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,13 @@ class Interrupted(queue.Queue[tuple[str, Event]]):
 class Run:
     """A run that has begun. ``there``: the server's checkpoint."""
 
-    def __init__(self, folder: Path, call: ServersCall, events: queue.Queue[tuple[str, Event]] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        call: ServersCall,
+        events: queue.Queue[tuple[str, Event]] | None = None,
+        holds_up: bool = False,
+    ) -> None:
         self.there = folder / "there.npz"
         variables = (Variable("w", (1,), 0, 1),)
         one = np.ones(1, np.float32)
@@ -100,7 +107,7 @@ class Run:
         self.courier = Courier(self.agent, "tx2", self.folder, None, self.journal)
         signals = Signals(threading.Event(), threading.Event(), events or queue.Queue())
         order: Any = call
-        server = Server("tx2", self.agent, order, (str(self.there), "resume.npz"))
+        server = Server("tx2", self.agent, order, (str(self.there), "resume.npz"), holds_up)
         self.supervisor = Supervisor(server, {}, self.courier, Telemetry(["tx2"]), self.journal, signals)
 
     @property
@@ -124,9 +131,7 @@ def test_ctrl_c_while_something_is_taken_from_the_queue_loses_no_account(tmp_pat
     assert run.supervisor.run() == DONE
 
 
-def test_ctrl_c_while_the_end_is_tidied_up_keeps_the_account(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_while_the_end_is_tidied_up_keeps_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, ServersCall(DONE, saved(tmp_path)))
     monkeypatch.setattr(run.supervisor, "_drain", interrupt)
     assert run.supervisor.run() == DONE
@@ -186,3 +191,16 @@ def test_ctrl_c_is_heard_after_it_was_told_that_it_is_enough(tmp_path: Path) -> 
     run = Run(tmp_path, ServersCall(STOPPED, waits=True), Interrupted())
     with pytest.raises(InterruptedRunError, match="stopped"):
         run.supervisor.run(lasting_s=0.0)
+
+
+@pytest.mark.parametrize(("holds_up", "least_s"), [(True, 0.6), (False, 0.1)])
+def test_a_run_for_some_time_lasts_longer_by_evaluations_that_everyone_waits_for(
+    tmp_path: Path, holds_up: bool, least_s: float
+) -> None:
+    stopped = {**STOPPED, "done": 12}
+    call = ServersCall(stopped, {"evaluated": {"seconds": 0.5}}, waits=True)
+    began_s = time.monotonic()
+    Run(tmp_path, call, holds_up=holds_up).supervisor.run(lasting_s=0.1)
+    took_s = time.monotonic() - began_s
+    assert took_s >= least_s
+    assert holds_up or took_s < 0.5

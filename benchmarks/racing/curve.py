@@ -1,0 +1,41 @@
+"""Accuracy over seconds of training, from a run's events. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .records import Point
+
+
+def points(events: Iterable[dict[str, Any]], shares: Mapping[str, float]) -> list[Point]:
+    """The evaluations of a run, in the order in which they came, each of the weights at its beginning.
+
+    Seconds count from the word to begin, less what evaluations before cost the cluster, as ``planner.outcome`` has it:
+    ``shares`` of their seconds, by who evaluated; 1 where all wait for one another.
+    """
+    found: list[Point] = []
+    began_s = cost_s = 0.0
+    for event in events:
+        if "started" in event:
+            began_s = event["t_s"]
+        elif "evaluated" in event:
+            scores = event["evaluated"]
+            time_s = event["t_s"] - began_s - cost_s - scores["seconds"]
+            found.append(Point(max(0.0, time_s), scores["step"], scores["accuracy"], scores["worker"]))
+            cost_s += scores["seconds"] * shares[scores["worker"]]
+    return found
+
+
+def reached_s(curve: Sequence[Point], target: float) -> float | None:
+    """When the target was reached: on the line from the last evaluation below it to the first one at or above it.
+
+    That first one's own time where there is none before it; None where no evaluation reached the target.
+    """
+    before: Point | None = None
+    for point in curve:
+        if point.accuracy >= target:
+            if before is None:
+                return point.time_s
+            part = (target - before.accuracy) / (point.accuracy - before.accuracy)
+            return before.time_s + part * (point.time_s - before.time_s)
+        before = point
+    return None

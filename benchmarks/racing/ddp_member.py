@@ -1,0 +1,121 @@
+"""A member of torch's DistributedDataParallel over gloo: a rival, run on each device of a lab.
+
+Reads its orders as a JSON line and says that it is ready; after another line it trains until the seconds are over, and
+says in JSON lines what the planner's agents say: evaluations, an account, a window of sensors. A third line ends it.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+from backends import data, worker
+from backends.base import framework
+from profilers import records
+from profilers.sampling import Sampler
+
+#: PowerSGD compresses from its second step on: the least that it allows with error feedback and warm start.
+FIRST_COMPRESSED = 2
+
+
+def main() -> None:
+    orders = json.loads(sys.stdin.readline())
+    with open(orders["train"], "rb") as train, open(orders["test"], "rb") as test:
+        images, tests = data.unpack(train.read()), data.unpack(test.read())
+    batches = data.Batches(*images, orders["batch"], orders["seed"])
+    rehearse()
+    say({"ready": True})
+    sys.stdin.readline()
+    sampler = Sampler()
+    sampler.start()
+    member = Member(orders)
+    member.train(batches, tests)
+    say({"window": records.encode(sampler.stop())})
+    sys.stdin.readline()
+    member.close()
+
+
+def rehearse() -> None:
+    """A step of a single member: torch imports much of itself when it is first used, which is no part of a run."""
+    framework("torch").accelerator()
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    module = DistributedDataParallel(torch.nn.Linear(1, 1))
+    optimiser = torch.optim.SGD(module.parameters(), 0.1, 0.9)
+    module(torch.zeros(1, 1)).sum().backward()
+    optimiser.step()
+    dist.destroy_process_group()
+
+
+class Member:
+    """One replica, and its place among the others."""
+
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self._orders = orders
+        self._began_s = time.monotonic()
+        self._cost_s = 0.0
+        shape = tuple(orders["input_shape"])
+        self._replica: Any = framework("torch").build(
+            orders["model"], shape, orders["classes"], orders["model_seed"], 1
+        )
+        place = f"tcp://{orders['address']}:{orders['port']}"
+        dist.init_process_group("gloo", init_method=place, rank=orders["rank"], world_size=orders["members"])
+        self._module = DistributedDataParallel(self._replica.module)
+        if orders["rank_of_powersgd"]:
+            state = powerSGD_hook.PowerSGDState(
+                None, orders["rank_of_powersgd"], start_powerSGD_iter=FIRST_COMPRESSED, random_seed=orders["model_seed"]
+            )
+            self._module.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        self._optimiser = torch.optim.SGD(self._module.parameters(), orders["rate"], orders["momentum"])
+
+    def train(self, batches: data.Batches, tests: tuple[np.ndarray, np.ndarray]) -> None:
+        """Until the first member says that the seconds are over, evaluations left out."""
+        step, evaluated_s = 0, 0.0
+        first, members = self._orders["rank"] == 0, self._orders["members"]
+        while not self._over():
+            images, labels = next(batches)
+            self._optimiser.zero_grad(set_to_none=False)
+            functional.cross_entropy(self._module(self._replica.inputs(images)), torch.from_numpy(labels)).backward()
+            self._optimiser.step()
+            step += 1
+            if first and self._trained_s() - evaluated_s >= self._orders["evaluate_s"]:
+                evaluated_s = self._trained_s()
+                scores = worker.evaluate(self._replica, *tests)
+                self._cost_s += scores["seconds"]
+                say({"evaluated": {**scores, "step": step * members, "worker": self._orders["name"]}})
+        account = {"steps": step * members, "time_s": self._trained_s()}
+        say({"account": {**account, "weights": self._weights() if first else None}})
+
+    def _over(self) -> bool:
+        """One number from the first member before every step: all must make the same steps."""
+        flag = torch.tensor([float(self._trained_s() >= self._orders["seconds"])])
+        dist.broadcast(flag, 0)
+        return bool(flag.item())
+
+    def _trained_s(self) -> float:
+        return time.monotonic() - self._began_s - self._cost_s
+
+    def _weights(self) -> str:
+        path: str = self._orders["weights"]
+        np.save(path, self._replica.weights)
+        return path
+
+    def close(self) -> None:
+        """Leave the group."""
+        dist.destroy_process_group()
+
+
+def say(event: dict[str, Any]) -> None:
+    """One JSON line."""
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""What finished runs come to together: means with intervals, by environment and strategy. Pure."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from scipy import stats
+
+from .records import RACE, Finished, Outcome
+
+#: Without exchange there is nothing to be faster than; DLion's dense system is what others are compared with.
+REFERENCE = "baseline"
+
+
+class Mean(NamedTuple):
+    """The mean of so many values, and half of its 95 % interval (Student's t), None for a single value."""
+
+    value: float
+    half: float | None
+    values: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Mean":
+        """Of at least one value."""
+        found = list(values)
+        half = None
+        if len(found) > 1:
+            half = float(stats.t.ppf(0.975, len(found) - 1)) * statistics.stdev(found) / math.sqrt(len(found))
+        return cls(statistics.fmean(found), half, len(found))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g}" if self.half is None else f"{self.value:.3g} ± {self.half:.2g}"
+
+
+class Entry(NamedTuple):
+    """All seeds of one strategy in one environment; errors: why others came to nothing."""
+
+    race: str
+    environment: str
+    strategy: str
+    rate: float
+    outcomes: tuple[Outcome, ...]
+    errors: tuple[str, ...]
+
+    def mean(self, of: Callable[[Outcome], float | None]) -> Mean | None:
+        """Over the seeds that have it; None where none has."""
+        values = [value for outcome in self.outcomes if (value := of(outcome)) is not None]
+        return Mean.of(values) if values else None
+
+    @property
+    def target_s(self) -> Mean | None:
+        """Seconds to the target; None unless every seed reached it."""
+        found = self.mean(lambda outcome: outcome.target_s)
+        return found if found is not None and found.values == len(self.outcomes) and not self.errors else None
+
+    @property
+    def reached(self) -> int:
+        """How many seeds reached the target."""
+        return sum(outcome.target_s is not None for outcome in self.outcomes)
+
+
+def entries(runs: Sequence[Finished]) -> list[Entry]:
+    """Those of races, trials left out, in the order in which they were first run."""
+    groups: dict[tuple[str, str, str], list[Finished]] = {}
+    for run in runs:
+        if run.setting.purpose == RACE:
+            key = (run.setting.race, run.setting.environment, run.setting.strategy)
+            groups.setdefault(key, []).append(run)
+    return [
+        Entry(
+            *key,
+            rate=found[-1].setting.rate,
+            outcomes=tuple(run.outcome for run in found if run.outcome is not None),
+            errors=tuple(run.error for run in found if run.error is not None),
+        )
+        for key, found in groups.items()
+    ]
+
+
+def spread(outcome: Outcome) -> float | None:
+    """Of accuracy over workers, best less worst; None where all have the same weights."""
+    values = outcome.accuracies.values()
+    return max(values) - min(values) if len(values) > 1 else None
+
+
+def payload_ratio(outcome: Outcome) -> float | None:
+    """What the cards sent over what the program counted."""
+    traffic = outcome.traffic
+    return traffic.sent_bytes / traffic.payload_bytes if traffic and traffic.payload_bytes else None
+
+
+def step_s(outcome: Outcome) -> float:
+    """Seconds from step to step of all workers together."""
+    return outcome.time_s / outcome.steps
+
+
+def sooner(one: Entry, other: Entry) -> float | None:
+    """Seconds to the target of ``other`` over those of ``one``; None where either did not always reach it."""
+    if one.target_s is None or other.target_s is None:
+        return None
+    return other.target_s.value / one.target_s.value

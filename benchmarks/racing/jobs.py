@@ -1,0 +1,47 @@
+"""Which run comes next. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from .racefile import Race
+from .records import RACE, TUNING, Finished, Setting
+
+
+def trials(race: Race) -> Iterator[Setting]:
+    """Every strategy with every rate, taking turns; none where there is nothing to choose from."""
+    strategies = dict.fromkeys(name for environment in race.environments for name in environment.strategies)
+    for rate in race.rates if len(race.rates) > 1 else ():
+        for strategy in strategies:
+            yield Setting(race.name, TUNING, race.tune_in, strategy, 0, rate)
+
+
+def next_job(race: Race, done: Sequence[Finished]) -> Setting | None:
+    """The first run that has not been made: trials, then all environments with one seed after the other.
+
+    Strategies take turns within a seed, so that the machine's drift falls on all alike.
+    """
+    made = {run.setting for run in done}
+    for setting in trials(race):
+        if setting not in made:
+            return setting
+    for seed in range(race.seeds):
+        for environment in race.environments:
+            for strategy in environment.strategies:
+                rate = best_rate(race, done, strategy)
+                setting = Setting(race.name, RACE, environment.label, strategy, seed, rate)
+                if setting not in made:
+                    return setting
+    return None
+
+
+def best_rate(race: Race, done: Sequence[Finished], strategy: str) -> float:
+    """The rate of this strategy's best trial, by accuracy at the end; the smallest where all have failed."""
+    found = {
+        run.setting.rate: run.outcome.accuracy
+        for run in done
+        if run.outcome is not None and run.setting._replace(rate=0.0) == _trial(race, strategy)
+    }
+    return max(found, key=lambda rate: found[rate]) if found else min(race.rates)
+
+
+def _trial(race: Race, strategy: str) -> Setting:
+    return Setting(race.name, TUNING, race.tune_in, strategy, 0, 0.0)

@@ -1,0 +1,34 @@
+"""How good weights are that a run has ended with: judged off its clock, here, on the whole test set."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backends import checkpoint, worker
+from backends.base import framework
+from backends.data import Dataset
+
+
+def thinned(dataset: Dataset, images: int) -> Dataset:
+    """With ``images`` of the test images, evenly spread over them, for evaluations on the way."""
+    chosen = np.linspace(0, len(dataset.test_labels) - 1, images).round().astype(int)
+    return dataset._replace(test_images=dataset.test_images[chosen], test_labels=dataset.test_labels[chosen])
+
+
+def accuracies(path: Path, model: str, dataset: Dataset) -> dict[str, float]:
+    """Of a checkpoint: each worker's, where they have weights of their own, or that of all, as "all"."""
+    saved, _ = checkpoint.read(str(path))
+    own = {name.removesuffix("/own"): kept[0] for name, kept in saved.kept.items() if name.endswith("/own")}
+    return {
+        name: accuracy(model, dataset, weights, saved.state)
+        for name, weights in (own or {"all": saved.weights}).items()
+    }
+
+
+def accuracy(model: str, dataset: Dataset, weights: np.ndarray, state: np.ndarray) -> float:
+    """Share of the test images that a model gets right; weights (parameters,), state (state,) float32."""
+    replica: Any = framework("torch").build(model, dataset.input_shape, dataset.classes, 0, 1)
+    replica.weights[:], replica.state[:] = weights, state
+    replica.load()
+    return float(worker.evaluate(replica, dataset.test_images, dataset.test_labels)["accuracy"])

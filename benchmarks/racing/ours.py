@@ -1,0 +1,102 @@
+"""One run of one of the planner's own strategies, on a fleet that is up."""
+
+import functools
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from planner import exchange
+from planner.launch import Launch
+from planner.plan import make_plan, recommend
+from planner.planfile import Plan
+from planner.provenance import Provenance
+from planner.run import carry_out
+from planner.runs import RunFolder
+from planner.training import Options
+
+from . import curve, judge
+from .ground import Ground
+from .racefile import Race
+from .records import Outcome, Setting
+from .watch import Watch
+
+#: The best single device: no exchange, and no strategy of the planner's.
+ALONE = "alone"
+#: More steps than any run makes: it ends when its time is over.
+STEPS = 1_000_000
+
+
+def plan_for(strategy: str, ground: Ground) -> Plan:
+    """All devices of the profile, or the best of them alone. Data are dealt out equally, so that all strategies have
+    the same at the same place. Raises PlanError."""
+    with_rates = functools.partial(recommend, ground.profile, {"time": 1.0}, steps=STEPS, rates=ground.rates)
+    if strategy == ALONE:
+        ranked = with_rates()
+        place = next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)
+    else:
+        ranked, place = with_rates(include=list(ground.profile.devices), strategy=strategy), 1
+    plan = make_plan(ranked, str(ground.fleet.path), place)
+    return plan._replace(workers=tuple(worker._replace(steps=1.0) for worker in plan.workers))
+
+
+def run(setting: Setting, race: Race, ground: Ground, on_start: Callable[[], None]) -> Outcome:
+    """Train for the race's seconds; the run's events stay in its folder. Raises PlannerError."""
+    plan = plan_for(setting.strategy, ground)
+    through_server = exchange.through_server(exchange.strategy(plan.strategy))
+    watch = Watch(ground.cards, plan.server if through_server else "", on_start)  # its own worker uses no card
+    steps_per_s = sum(1.0 / worker.cycle_s for worker in plan.workers)
+    options = Options(
+        race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.steps,
+        evaluate_every=max(1, round(race.evaluate_s * steps_per_s)),
+    )  # fmt: skip
+    folder = RunFolder(ground.folder / setting.text.replace("/", "_"))
+    shutil.rmtree(folder.path, ignore_errors=True)
+    folder.path.mkdir(parents=True)
+    few = judge.thinned(ground.dataset, race.test_images)
+    result = carry_out(
+        Launch(plan, ground.fleet, few, options, folder, watch.heard, ground.crew), lasting_s=race.seconds
+    )
+    accuracies = judge.accuracies(folder.checkpoint, plan.model, ground.dataset)
+    folder.checkpoint.unlink()
+    return _outcome(plan, result, _events(folder.events), race.target, accuracies, watch)
+
+
+def _outcome(
+    plan: Plan,
+    result: dict[str, Any],
+    events: list[dict[str, Any]],
+    target: float,
+    accuracies: dict[str, float],
+    watch: Watch,
+) -> Outcome:
+    held_up = exchange.holds_up(exchange.strategy(plan.strategy), len(plan.workers))
+    made = {name: worker["steps"] for name, worker in result["workers"].items()}
+    points = curve.points(
+        events, {name: 1.0 if held_up else steps / sum(made.values()) for name, steps in made.items()}
+    )
+    workers = [worker for worker in result["workers"].values() if worker["steps"]]
+    return Outcome(
+        steps=result["steps_made"],
+        time_s=result["measured"]["time_s"],
+        target_s=curve.reached_s(points, target),
+        accuracies=accuracies,
+        curve=tuple(points),
+        busy_s=_mean(worker["busy_s"] / worker["steps"] for worker in workers),
+        exchange_s=_mean(worker["exchange_s"] / worker["steps"] for worker in workers),
+        card_bytes=watch.card_bytes,
+        traffic=watch.traffic(),
+        energy_j=result["measured"]["energy_j"],
+        energy_source=Provenance(**result["measured"]["provenance"]).text,
+        predicted_s=result["predicted"]["time_s"],
+    )
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None
+
+
+def _events(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,69 @@
+"""What is raced where: a TOML file."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from planner.decode import decode
+from planner.errors import RecordError
+
+
+class Environment(NamedTuple):
+    """A fleet and who races there. spec: of a lab, whose schedule is played ``speed`` times as fast during each run;
+    profiled: the spec that is profiled in its place, of the same processors; its own if empty."""
+
+    label: str
+    spec: str
+    strategies: tuple[str, ...]
+    profiled: str = ""
+    speed: float = 1.0
+
+
+class Race(NamedTuple):
+    """One race. All paths are relative to its file.
+
+    seconds: of training, of every run; evaluate_s: between two evaluations, on ``test_images`` of the test set;
+    rates: learning rates, all of which every strategy tries in the environment ``tune_in`` with seed 0.
+    """
+
+    name: str
+    folder: str
+    model: str
+    data: str
+    batch: int
+    seconds: float
+    evaluate_s: float
+    test_images: int
+    target: float
+    seeds: int
+    rates: tuple[float, ...]
+    tune_in: str
+    environments: tuple[Environment, ...]
+
+    def path(self, name: str) -> Path:
+        """Of a file that is named in the race file."""
+        return (Path(self.folder) / name).resolve()
+
+    @property
+    def model_name(self) -> str:
+        """As the program takes it: a name, or file and function."""
+        file, colon, function = self.model.partition(":")
+        return f"{self.path(file)}:{function}" if colon else self.model
+
+    def environment(self, label: str) -> Environment:
+        """Raises RecordError where there is none of that label."""
+        for each in self.environments:
+            if each.label == label:
+                return each
+        raise RecordError(f'race "{self.name}": no environment "{label}"; add it, or change tune_in')
+
+
+def load(path: Path) -> Race:
+    """Read a race file. Raises RecordError naming what does not fit."""
+    try:
+        table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        race = decode(Race, {**table, "name": path.stem, "folder": str(path.parent)})
+    except (OSError, tomllib.TOMLDecodeError, RecordError) as error:
+        raise RecordError(f"{path}: {error}; see benchmarks/racing/*.toml") from error
+    race.environment(race.tune_in)
+    return race

@@ -1,0 +1,111 @@
+"""Outside rivals: which programs they are, and what each of their processes is told. See ``outside`` for their runs."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from backends import data
+from backends.base import framework
+from planner import training
+from planner.planfile import Plan
+
+from . import judge
+from .ground import Ground
+from .racefile import Race
+from .records import Setting
+
+#: Names another Python for TensorFlow, where the devices' own has none.
+TENSORFLOW_PYTHON = "TENSORFLOW_PYTHON"
+#: The devices of a lab have ports to themselves.
+PORT = 29500
+
+
+class Part(NamedTuple):
+    """One process, on a device, and what it is told beside what all are told."""
+
+    device: str
+    orders: Mapping[str, Any]
+
+
+class Rival(NamedTuple):
+    """program: beside this file; waits: whether all wait for an evaluation; python: None for that of the device;
+    parts: of a plan, first the one that evaluates and tells of the run."""
+
+    program: str
+    waits: bool
+    python: str | None
+    parts: Callable[[Plan, Ground], list[Part]]
+
+
+def common(setting: Setting, race: Race, ground: Ground, waits: bool, members: int, folder: Path) -> dict[str, Any]:
+    """What every process is told. Images and initial weights, those of the planner's own runs, go into the folder."""
+    few = judge.thinned(ground.dataset, race.test_images)
+    (folder / "test.npz").write_bytes(data.pack(few.test_images, few.test_labels))
+    (folder / "whole.npz").write_bytes(data.pack(few.train_images, few.train_labels))
+    replica: Any = framework("torch").build(
+        race.model_name, ground.dataset.input_shape, ground.dataset.classes, setting.seed, 1
+    )
+    initial = {each.name: replica.weights[each.start : each.start + each.size] for each in replica.variables}
+    shapes = {each.name: each.shape for each in replica.variables}
+    np.savez(folder / "initial.npz", **{name: part.reshape(shapes[name]) for name, part in initial.items()})
+    own = training.WHOLE_MOMENTUM if waits else training.momentum(training.Options(""), members)
+    return {
+        "members": members, "test": str(folder / "test.npz"),
+        "whole": str(folder / "whole.npz"), "initial": str(folder / "initial.npz"),
+        "batch": race.batch, "model": race.model_name, "input_shape": ground.dataset.input_shape,
+        "classes": ground.dataset.classes, "model_seed": setting.seed, "rate": setting.rate, "momentum": own,
+        "seconds": race.seconds, "evaluate_s": race.evaluate_s, "weights": str(folder / "weights.npy"),
+    }  # fmt: skip
+
+
+def shards(setting: Setting, ground: Ground, plan: Plan, folder: Path) -> dict[str, dict[str, Any]]:
+    """Each device's training images in a file, and the seed of their order: those of the planner's own workers."""
+    dealt = training.shards(ground.dataset, plan.names, dict.fromkeys(plan.names, 1.0), setting.seed)
+    for name, shard in dealt.items():
+        (folder / f"{name}.npz").write_bytes(shard.content)
+    return {
+        name: {"train": str(folder / f"{name}.npz"), "seed": setting.seed * 1009 + place, "name": name}
+        for place, name in enumerate(plan.names)
+    }
+
+
+def _ddp(powersgd: int) -> Callable[[Plan, Ground], list[Part]]:
+    """powersgd: the rank of its approximation, 0 to send all."""
+
+    def parts(plan: Plan, ground: Ground) -> list[Part]:
+        place = {"address": ground.fleet.device(plan.names[0]).host, "port": PORT, "rank_of_powersgd": powersgd}
+        return [Part(name, {"rank": rank, **place}) for rank, name in enumerate(plan.names)]
+
+    return parts
+
+
+def _tensorflow(plan: Plan, ground: Ground) -> list[Part]:
+    """The chief and the server where the planner's own server would be."""
+
+    def at(name: str, port: int) -> str:
+        return f"{ground.fleet.device(name).host}:{port}"
+
+    cluster = {
+        "chief": [at(plan.server, PORT)],
+        "ps": [at(plan.server, PORT + 1)],
+        "worker": [at(name, PORT + 2) for name in plan.names],
+    }
+    everyone = {"cluster": cluster, "samples": False}
+    return [
+        Part(plan.server, {**everyone, "role": "chief"}),
+        Part(plan.server, {**everyone, "role": "ps", "index": 0}),
+        *(
+            Part(name, {**everyone, "role": "worker", "index": index, "samples": True})
+            for index, name in enumerate(plan.names)
+        ),
+    ]
+
+
+RIVALS = {
+    "torch-ddp": Rival("ddp_member.py", True, None, _ddp(0)),
+    "torch-ddp-powersgd": Rival("ddp_member.py", True, None, _ddp(2)),
+    "tensorflow-ps": Rival("tensorflow_member.py", False, os.environ.get(TENSORFLOW_PYTHON), _tensorflow),
+}

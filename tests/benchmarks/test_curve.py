@@ -1,0 +1,61 @@
+"""Accuracy over seconds of training."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.racing.curve import points, reached_s
+from benchmarks.racing.records import Point
+
+
+def _evaluated(t_s: float, accuracy: float, seconds: float = 0.5, worker: str = "a") -> dict[str, object]:
+    scores = {"loss": 1.0, "accuracy": accuracy, "seconds": seconds, "step": 1, "worker": worker}
+    return {"t_s": t_s, "from": "server", "evaluated": scores}
+
+
+def _curve(*pairs: tuple[float, float]) -> list[Point]:
+    return [Point(time_s, 1, accuracy, "a") for time_s, accuracy in pairs]
+
+
+def test_seconds_count_from_the_word_to_begin_and_to_the_beginning_of_an_evaluation() -> None:
+    events = [{"t_s": 3.0, "started": True}, _evaluated(5.5, 0.4)]
+    assert [point.time_s for point in points(events, {"a": 1.0})] == [2.0]
+
+
+def test_evaluations_that_all_wait_for_take_no_time() -> None:
+    events = [{"t_s": 0.0, "started": True}, *(_evaluated(t_s, 0.4) for t_s in (1.5, 3.0, 4.5))]
+    assert [point.time_s for point in points(events, {"a": 1.0})] == [1.0, 2.0, 3.0]
+
+
+def test_others_go_on_while_one_of_four_evaluates() -> None:
+    events = [{"t_s": 0.0, "started": True}, _evaluated(2.0, 0.4, 1.0), _evaluated(4.0, 0.4, 1.0)]
+    assert [point.time_s for point in points(events, {"a": 0.25})] == [1.0, 2.75]
+
+
+def test_the_target_is_reached_between_the_last_evaluation_below_and_the_first_not_below() -> None:
+    assert reached_s(_curve((2.0, 0.4), (4.0, 0.6), (6.0, 0.8)), 0.7) == pytest.approx(5.0)
+
+
+def test_the_first_evaluation_has_nothing_before_it() -> None:
+    assert reached_s(_curve((2.0, 0.9)), 0.7) == 2.0
+
+
+def test_a_target_that_no_evaluation_shows_is_not_reached() -> None:
+    assert reached_s(_curve((2.0, 0.4), (4.0, 0.6999)), 0.7) is None
+    assert reached_s([], 0.7) is None
+
+
+def test_what_comes_after_does_not_matter() -> None:
+    assert reached_s(_curve((2.0, 0.6), (4.0, 0.8), (6.0, 0.1)), 0.7) == pytest.approx(3.0)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20), st.floats(0.01, 1.0))
+def test_the_target_is_never_reached_after_the_first_evaluation_that_shows_it(
+    accuracies: list[float], target: float
+) -> None:
+    curve = _curve(*((float(at), accuracy) for at, accuracy in enumerate(accuracies, 1)))
+    shows = next((point.time_s for point in curve if point.accuracy >= target), None)
+    found = reached_s(curve, target)
+    assert (found is None) == (shows is None)
+    if found is not None and shows is not None:
+        assert shows - 1.0 <= found <= shows

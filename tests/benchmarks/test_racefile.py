@@ -1,0 +1,48 @@
+"""What is raced where, as a file says."""
+
+from pathlib import Path
+
+import pytest
+
+from backends import models
+from benchmarks.racing.racefile import load
+from planner import exchange
+from planner.errors import RecordError
+from planner.lab.spec import load_spec
+
+RACES = sorted((Path(__file__).parents[2] / "benchmarks" / "racing").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", RACES, ids=lambda path: path.stem)
+def test_every_race_that_comes_along_can_be_run(path: Path) -> None:
+    race = load(path)
+    assert race.path(race.data).is_dir()
+    assert models.is_user_model(race.model) or race.model in models.MODELS
+    for environment in race.environments:
+        spec = load_spec(race.path(environment.spec))
+        profiled = load_spec(race.path(environment.profiled or environment.spec))
+        assert [(each.name, each.cpus) for each in spec.devices] == [
+            (each.name, each.cpus) for each in profiled.devices
+        ]
+        assert not spec.schedule or spec.schedule[-1].at_s / environment.speed < race.seconds
+        for strategy in set(environment.strategies) - {"alone", "torch-ddp", "torch-ddp-powersgd", "tensorflow-ps"}:
+            exchange.strategy(strategy)
+
+
+def test_paths_are_relative_to_the_race_file(tmp_path: Path) -> None:
+    race = load(RACES[0])._replace(folder=str(tmp_path), model="net.py:net")
+    assert race.model_name == f"{tmp_path.resolve()}/net.py:net"
+    assert race._replace(model="cipher").model_name == "cipher"
+
+
+def test_an_environment_to_tune_in_must_be_one_of_the_race(tmp_path: Path) -> None:
+    text = RACES[0].read_text()
+    (tmp_path / "wrong.toml").write_text(text.replace("tune_in = ", 'tune_in = "nowhere" # '))
+    with pytest.raises(RecordError, match='no environment "nowhere"'):
+        load(tmp_path / "wrong.toml")
+
+
+def test_a_key_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "short.toml").write_text('model = "cipher"\n')
+    with pytest.raises(RecordError, match="missing 'data'"):
+        load(tmp_path / "short.toml")
