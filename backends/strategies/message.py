@@ -4,7 +4,7 @@ A message is a small JSON object and arrays whose bytes follow it. What is not i
 """
 
 import json
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -49,6 +49,10 @@ def half(values):
     """All of it, rounded to float16; what is beyond its range becomes the greatest there is."""
     most = float(np.finfo(np.float16).max)
     return Message(HALF, values.size, (np.clip(values, -most, most).astype(np.float16).view(np.uint16),))
+
+
+#: How all of a vector goes, by the names of the senders that leave nothing of it out.
+WHOLE = {"everything": dense, "float16": half}  # type: Dict[str, Callable[[np.ndarray], Message]]
 
 
 def spans(values, parts):

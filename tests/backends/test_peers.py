@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from backends.base import Optimiser
-from backends.exchanges.base import Local
 from backends.strategies.presets import PRESETS
-from tests.backends.fakes import Softmax
-from tests.backends.peers import Peers, shard, union
+from tests.backends.fakes import union, union_with_lars
+from tests.backends.peers import Peers, shard
 from tests.running import until
 
 #: Synchronous and lossless: all gradients of a step reach everyone within it.
@@ -32,25 +31,43 @@ PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "ser
 @pytest.mark.parametrize(("text", "members"), WHOLE)
 def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, text, members, momentum):
     peers = Peers(tmp_path, text, 8 * members, members, momentum=momentum)
+    together = union(8, map(shard, range(members)), momentum)
     for weights in [player.end() for player in peers.all()]:
-        np.testing.assert_allclose(weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(weights, together, rtol=1e-4, atol=1e-5)
     account = peers.account()
     assert account["finished"]
     assert {each["steps"] for each in account["workers"].values()} == {8}
-    np.testing.assert_allclose(peers.saved().weights, union(8, members, momentum), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(peers.saved().weights, together, rtol=1e-4, atol=1e-5)
 
 
 def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):
     optimiser = Optimiser(2.0, 0.5, 0.01)
     peers = Peers(tmp_path, "allreduce:optimiser=lars", 16, 2, optimiser=optimiser)
-    replica, drawn = Softmax(), [shard(seed) for seed in range(2)]
-    local = Local(replica, with_lars=True)
-    for _ in range(8):
-        together = [np.concatenate(part) for part in zip(*(next(each) for each in drawn), strict=True)]
-        replica.gradient(*together)
-        local.apply(replica.weights, replica.gradients, optimiser)
+    together = union_with_lars(8, map(shard, range(2)), optimiser)
     for player in peers.all():
-        np.testing.assert_allclose(player.end(), replica.weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(player.end(), together, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ("allreduce:sender=float16", 2),
+        ("allreduce:sender=float16", 4),
+        ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16", 4),
+        ("crossover-hierarchical:topology=groups:count=2,between=all,merge=mean,sender=float16", 3),
+    ],
+)
+def test_rounded_to_half_of_the_bytes_members_differ_little_from_one_process_and_not_at_all_in_a_group(
+    tmp_path, text, members
+):
+    peers = Peers(tmp_path, text, 40 * members, members, momentum=0.5)
+    weights = [player.end() for player in peers.all()]
+    assert peers.account()["finished"]
+    for each in weights:
+        np.testing.assert_allclose(each, union(40, map(shard, range(members)), 0.5), atol=0.002)
+    if "all" not in text.partition(":")[2]:  # leaders of groups that send to all round what others get, not their own
+        for each in weights[1:]:
+            np.testing.assert_array_equal(each, weights[0])
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -69,7 +86,7 @@ def test_one_alone_is_plain_sgd(tmp_path, name):
     text = name + ":sender=everything" + (",batching=fixed,merge=mean" if PRESETS[name].batching != "fixed" else "")
     peers = Peers(tmp_path, text, 10, 1, momentum=0.5)
     (player,) = peers.all()
-    np.testing.assert_allclose(player.end(), union(10, 1, 0.5), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(player.end(), union(10, [shard(0)], 0.5), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
