@@ -92,7 +92,11 @@ def _at_busy_share(planned: PlannedWorker, busy_share: float) -> Reading | None:
 
 
 def result(
-    plan: Plan, account: Mapping[str, Any], parts: Mapping[str, Worker], built_s: Mapping[str, float]
+    plan: Plan,
+    account: Mapping[str, Any],
+    parts: Mapping[str, Worker],
+    built_s: Mapping[str, float],
+    senders: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """result.json: measured beside predicted time, power, energy and EDP, and each worker's part.
 
@@ -119,7 +123,12 @@ def result(
         "server": plan.server,
         "strategy": plan.strategy,
         "workers": {
-            name: {**encode(part), "predicted_steps": planned[name].steps, "build_s": built_s.get(name)}
+            name: {
+                **encode(part),
+                "predicted_steps": planned[name].steps,
+                "build_s": built_s.get(name),
+                "sender": senders.get(name, {}),
+            }
             for name, part in parts.items()
         },
         "predicted": {

@@ -181,19 +181,23 @@ class Member(Participant):
         self.spent: worker.Spent | None = None
         self.bytes = 0
         self._running, self._name, self._sender, self._slowdown = running, name, sender, slowdown
+        self._connection: wire.Connection | None = None
         self.start()
 
     def take_part(self) -> None:
-        connection = self._running.connect(self._name)
+        self._connection = connection = self._running.connect(self._name)
         pulse = self._running.pulse(self._name)
         try:
-            self.spent = worker.run(
-                connection, self.replica, self.drawn, TEST, self._slowdown, sender=self._sender
-            )  # fmt: skip
+            self.spent = worker.run(connection, self.replica, self.drawn, TEST, self._slowdown, sender=self._sender)
         finally:
             self.bytes = connection.sent_bytes + connection.received_bytes
             pulse.close()
             connection.close()
+
+    def cut(self) -> None:
+        """Gone, as a killed process is."""
+        assert self._connection is not None, "it has not begun"
+        self._connection.abort()
 
     def end(self) -> worker.Spent:
         self.await_end()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backends.base import Optimiser
-from backends.strategies.presets import PRESETS
+from backends.strategies.presets import PRESETS, TOPOLOGIES
 from tests.backends.fakes import union, union_with_lars
 from tests.backends.peers import Peers, shard
 from tests.running import until
@@ -89,11 +89,20 @@ def test_one_alone_is_plain_sgd(tmp_path, name):
     np.testing.assert_allclose(player.end(), union(10, [shard(0)], 0.5), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name", ["baseline", "allreduce", "dlion", "sgp", "crossover", "crossover-hierarchical", "ako", "ad-psgd"]
-)
-def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, name):
-    peers = Peers(tmp_path, name, 1500, 3, evaluate_every=10_000)
+#: Every topology, and beside them what waits otherwise, deals out batches or sends by link.
+MEMBERS_CHANGE = [
+    "baseline", "allreduce", "sgp", "crossover", "crossover-hierarchical", "ad-psgd", "dlion", "hop", "ako", "scadles",
+    "allreduce:sender=float16", "crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16",
+]  # fmt: skip
+
+
+def test_members_change_in_every_topology():
+    assert {PRESETS[text.partition(":")[0]].topology for text in MEMBERS_CHANGE} == set(TOPOLOGIES) - {"server"}
+
+
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, text):
+    peers = Peers(tmp_path, text, 1500, 3, evaluate_every=10_000)
     players = peers.all()
     until(lambda: peers.done >= 60, 20, lambda: "no steps")
     players[1].cut()
@@ -106,19 +115,37 @@ def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, name):
     assert account["evaluations"][-1]["accuracy"] > 0.8
 
 
-@pytest.mark.parametrize("name", ["allreduce", "baseline", "sgp", "ako"])
-def test_one_that_joins_begins_with_the_weights_of_the_others(tmp_path, name):
-    peers = Peers(tmp_path, name, 1500, 2, momentum=0.5)
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_one_that_joins_begins_with_the_weights_of_the_others(tmp_path, text):
+    peers = Peers(tmp_path, text, 1500, 2, momentum=0.5)
     first = [peers.start(0), peers.start(1)]
     until(lambda: peers.done >= 100, 20, lambda: "no steps")
-    late = peers.start(2)
+    late = peers.start(2, initial=7)
     weights = [player.end() for player in (*first, late)]
     account = peers.account()
     assert account["finished"]
     assert account["workers"]["tx2"]["steps"] > 10
-    if name in ("allreduce", "baseline"):
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    if text.startswith(("allreduce", "baseline")):
         for each in weights[1:]:
             np.testing.assert_array_equal(each, weights[0])
+
+
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_one_that_dies_and_comes_back_is_a_member_again(tmp_path, text):
+    peers = Peers(tmp_path, text, 1500, 3, evaluate_every=10_000)
+    players = peers.all()
+    until(lambda: peers.done >= 60, 20, lambda: "no steps")
+    players[0].cut()
+    until(lambda: "nano" in peers.named("dropped"), 20, lambda: "nobody is missed")
+    again = peers.start(0, initial=7)
+    for player in (again, *players[1:]):
+        player.end()
+    account = peers.account()
+    assert account["finished"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    made = [each["steps"] for each in account["workers"].values()]
+    assert min(made) > 60 and sum(made) >= 1500
 
 
 @pytest.mark.parametrize(

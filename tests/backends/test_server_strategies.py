@@ -1,6 +1,7 @@
 """What is sent and when workers go on, on a real server: the same weights as they should be, kept over a resumption."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ import pytest
 from backends.base import Optimiser
 from backends.schedule import Schedule
 from backends.strategies import streams
-from backends.strategies.gates import parse
+from backends.strategies.gates import GATES, parse
 from backends.strategies.presets import strategy
 from backends.strategies.registry import SENDERS, keeps, sender
 from tests.backends.fakes import BATCH, Drawn, Member, Puppet, Running, Softmax, union, union_with_lars, work
+from tests.running import until
 
 NAMES = ("nano", "pc", "tx2")
 MOMENTUM = 0.5
@@ -244,3 +246,25 @@ def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):
         return running.saved().weights - Softmax().weights
 
     np.testing.assert_allclose(change(Schedule(warmup=4)), change(Schedule()) / 4, atol=1e-7)
+
+
+@pytest.mark.parametrize("gate", [*GATES, "backup:backups=2,staleness=1"])
+def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, gate):
+    running = Running(plain(tmp_path, 400, gate, evaluate_every=10_000))
+    first, doomed = (Member(running, name, data=slowly(seed)) for seed, name in enumerate(NAMES[:2]))
+    until(lambda: running.done >= 60, 20, lambda: "no steps")
+    doomed.cut()
+    until(lambda: "pc" in running.named("dropped"), 20, lambda: "nobody is missed")
+    late, again = Member(running, "tx2", data=slowly(2)), Member(running, "pc", data=slowly(1))
+    for member in (first, late, again):
+        member.end()
+    account = running.account()
+    assert account["finished"] and account["done"] == 400
+    assert sum(each["steps"] for each in account["workers"].values()) == 400
+    assert account["workers"]["tx2"]["steps"] > 10
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+
+
+def slowly(seed):
+    """Batches that leave others the time to come."""
+    return Drawn(seed=seed, before=lambda: time.sleep(0.002))
