@@ -71,8 +71,8 @@ class Participant(threading.Thread):
     def run(self) -> None:
         try:
             self.take_part()
-        except wire.WireError as error:
-            self.failure = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever ends it, a test that waits for its end must hear of it
+            self.failure = f"{type(error).__name__}: {error}"
 
     def take_part(self) -> None:
         raise NotImplementedError
