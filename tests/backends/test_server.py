@@ -17,6 +17,7 @@ from backends import wire, worker
 from backends.base import Optimiser
 from backends.layout import layout_of
 from backends.schedule import Schedule
+from backends.strategies.gates import parse
 from planner.certificates import Authority
 from tests.backends.fakes import TEST, Diverging, Drawn, Member, Puppet, Running, Softmax, union, work
 
@@ -436,6 +437,16 @@ def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp
     assert np.isfinite(running.saved().weights).all()
     for event in [*running.events, account]:
         json.dumps(event, allow_nan=False)
+
+
+@pytest.mark.parametrize(("gate", "waits"), [("asynchronous", False), ("bounded", False), ("synchronous", True)])
+def test_a_run_that_diverges_names_what_would_help(tmp_path, gate, waits):
+    running = Running(work(tmp_path, 50, optimiser=Optimiser(0.03, 0.7, 0.0), gate=parse(gate), members=3))
+    Member(running, "nano", Diverging(loss=np.nan)).end()
+    reason = running.account()["reason"]
+    assert "; lower the learning rate of 0.03" in reason
+    assert ("let workers wait for one another (gate=synchronous)" in reason) != waits
+    assert "\n" not in reason
 
 
 def test_an_evaluation_that_is_not_finite_is_divergence_too(tmp_path):
