@@ -6,8 +6,10 @@ from typing import Any, Dict, Sequence
 import numpy as np
 
 from backends import optimise, wire
+from backends.base import Optimiser
 from backends.checkpoint import Arrays, Checkpoint
 from backends.layout import Layout
+from backends.strategies import lars
 from backends.strategies.layerdrop import Changed
 from backends.strategies.message import DENSE, Message, add, dense, sound
 
@@ -37,28 +39,42 @@ class Central:
         self._update_s += time.perf_counter() - began
         return finite
 
-    def update(self, gradients, momentum):
-        # type: (Sequence[Message], float) -> None
-        """One step of SGD with the mean of gradients that were accepted, scaled (see base.Optimiser)."""
+    def update(self, gradients, shares, optimiser, with_lars=False):
+        # type: (Sequence[Message], Sequence[float], Optimiser, bool) -> None
+        """One step with gradients that were accepted, each times its share.
+
+        They are scaled already (see base.Optimiser), and of the optimiser only the momentum counts; LARS scales their
+        sum.
+        """
         began = time.perf_counter()
-        self._apply(gradients, momentum)
-        for change in [dense(self._momentum)] if momentum else gradients:
+        if with_lars:
+            self._apply_lars(gradients, shares, optimiser)
+        else:
+            self._apply(gradients, shares, optimiser.momentum)
+        everywhere = optimiser.momentum or with_lars and optimiser.weight_decay
+        for change in [dense(self._momentum)] if everywhere else gradients:
             self._changed.note(change)
         self._update_s += time.perf_counter() - began
         self._updates += len(gradients)
 
-    def _apply(self, gradients, momentum):
-        # type: (Sequence[Message], float) -> None
-        if len(gradients) == 1 and gradients[0].kind == DENSE:
+    def _apply(self, gradients, shares, momentum):
+        # type: (Sequence[Message], Sequence[float], float) -> None
+        if len(gradients) == 1 and gradients[0].kind == DENSE and shares[0] == 1.0:
             optimise.apply(self.weights, self._momentum, gradients[0].arrays[0], momentum)
             return
-        share = 1.0 / len(gradients)
         if momentum:
             self._momentum *= momentum
-        for gradient in gradients:
+        for gradient, share in zip(gradients, shares):
             add(gradient, self._momentum if momentum else self.weights, share if momentum else -share)
         if momentum:
             self.weights -= self._momentum
+
+    def _apply_lars(self, gradients, shares, optimiser):
+        # type: (Sequence[Message], Sequence[float], Optimiser) -> None
+        merged = np.zeros_like(self.weights)
+        for gradient, share in zip(gradients, shares):
+            add(gradient, merged, share)
+        lars.apply(self.weights, self._momentum, merged, self.layout.variables, optimiser)
 
     def welcome(self, worker):
         # type: (str) -> None

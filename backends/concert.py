@@ -8,13 +8,12 @@ import numpy as np
 
 from backends import checkpoint
 from backends.layout import Layout
-from backends.pacing import PACINGS
+from backends.office import Office
 from backends.peers import Peer
-from backends.saver import Saver
 from backends.strategies import knowledge
 from backends.tickets import STEP
 from backends.turns import Turn, Turns
-from backends.work import STOPPED, Emit, Work, diverged
+from backends.work import Emit, Work, last_evaluated
 
 Arrays = Tuple[np.ndarray, ...]
 #: How long the first epoch waits for members that are still building their models.
@@ -22,20 +21,15 @@ PATIENCE_S = 60.0
 ORPHANED = "no member is left that has the weights"
 
 
-class Concert:
+class Concert(Office):
     """Keeps no weights but those on their way, from one who gives them to those who come, or into a checkpoint.
 
-    Thread-safe. Raises ValueError or OSError where the checkpoint to go on from cannot be used.
+    Raises ValueError or OSError where the checkpoint to go on from cannot be used.
     """
-
-    service_s = None
 
     def __init__(self, work, emit):
         # type: (Work, Emit) -> None
-        self.work = work
-        self._emit = emit
-        self._saver = Saver(work.checkpoint_path, emit)
-        self._pacing = PACINGS[work.strategy.batching](work.batch, work.training_samples, work.seed)
+        super().__init__(work, emit)
         self._losses = {}  # type: Dict[str, knowledge.Losses]
         self._arrived = {}  # type: Dict[str, Dict[str, Arrays]]
         self._epoch = 0
@@ -45,25 +39,19 @@ class Concert:
         self.layout = None  # type: Optional[Layout]
         self.copy = ()  # type: Arrays
         self.addresses = {}  # type: Dict[str, Any]
-        self.evaluations = []  # type: List[Dict[str, Any]]
-        self.reason = None  # type: Optional[str]
-        self.ended = None  # type: Optional[float]
-        self._earlier, self._kept = [], {}  # type: List[Dict[str, Any]], Dict[str, Dict[str, Arrays]]
+        self._kept_before = {}  # type: Dict[str, Dict[str, Arrays]]
         self.tickets = self._begin()
-        self._lock = self.tickets.lock
 
     def _begin(self):
         # type: () -> Turns
         work, done, evaluated = self.work, 0, 0
         if work.resume is not None:
             saved, self.layout = checkpoint.read(work.resume)
-            done, self._earlier = int(saved.meta["step"]), saved.meta["evaluations"]
-            evaluated = int(self._earlier[-1]["step"]) if self._earlier else 0
+            done, evaluated = int(saved.meta["step"]), last_evaluated(saved.meta)
             self.copy = (saved.weights, saved.momentum, saved.state)
-            for key, arrays in saved.kept.items():
+            for key, arrays in self._resume(saved).items():
                 name, _, label = key.partition("/")
-                self._kept.setdefault(name, {})[label] = arrays
-            self._pacing.restore(self._kept.get("", {}))
+                self._kept_before.setdefault(name, {})[label] = arrays
         patience_s = PATIENCE_S if work.members > 1 else 0.0
         every = work.evaluate_every, work.checkpoint_every
         return Turns(work.steps, work.gate, work.members, patience_s, done, evaluated, *every, host=work.host)
@@ -89,7 +77,7 @@ class Concert:
                 self._initial = self._initial or digest
                 self.tickets.join(name, None if self._epoch or digest != self._initial else 0)
                 return None
-            kept = dict(self._kept.get(name, {}))
+            kept = dict(self._kept_before.get(name, {}))
             clock = int(kept.pop("clock")[0][0]) if "clock" in kept else self.tickets.done // self.work.members
             self.tickets.join(name, clock)
             return dict({"own": self.copy[:2], "state": self.copy[2:]}, **kept)
@@ -128,7 +116,7 @@ class Concert:
             return order
         with self._lock:
             passed = min(self.work.steps, turn.step * len(turn.members))
-            rate = self.work.optimiser.rate * self.work.schedule.factor(passed)
+            rate = self.work.optimiser_at(passed).rate
             return dict(
                 order,
                 members=[[each] + self.addresses[each] for each in turn.members],
@@ -166,30 +154,6 @@ class Concert:
         self.tickets.abandon(name)
         self.tickets.interrupted()
 
-    def evaluated(self, name, turn, scores):
-        # type: (str, Turn, Dict[str, float]) -> None
-        """Note loss, accuracy and seconds of an evaluation of this member's weights."""
-        if not math.isfinite(scores["loss"]):
-            self._diverged(name, turn, scores["loss"])
-            return
-        with self._lock:
-            step = self.tickets.done
-            record = dict(scores, step=step, worker=name)  # type: Dict[str, Any]
-            self.evaluations.append(record)
-        self._emit({"evaluated": record})
-        self.tickets.evaluated(step)
-
-    def _diverged(self, name, turn, loss):
-        # type: (str, Turn, float) -> None
-        self._emit({"diverged": name, "step": turn.step, "loss": str(loss)})
-        self.stop(diverged(name, turn, loss))
-
-    def stop(self, reason):
-        # type: (str) -> None
-        """Hand out nothing more; the first reason counts."""
-        self.reason = self.reason or reason
-        self.tickets.stop()
-
     # -- checkpoints -------------------------------------------------------------------------------
 
     def asks_last(self, name):
@@ -225,11 +189,11 @@ class Concert:
         with self._lock:
             if self.tickets.saved(name):
                 if self._handed_over:
-                    self._saver.behind(self._snapshot, self._model)
+                    self._saver.behind(self._snapshot, self._layout)
                 self._arrived = {}
 
     @property
-    def _model(self):
+    def _layout(self):
         # type: () -> Layout
         assert self.layout is not None, "who has handed over something has joined"
         return self.layout
@@ -247,19 +211,15 @@ class Concert:
         each = [own[digests[name]] for name, _ in arrived if digests[name] in own]
         mean = each[0] if len(own) == 1 else [np.mean(part, axis=0, dtype=np.float32) for part in zip(*each)]
         states = [each["state"][0] for _, each in arrived if "state" in each]
-        kept = {"/" + label: arrays for label, arrays in self._pacing.state().items()}
+        kept = self._kept()
         for name, arrays in arrived:
             kept.update({name + "/" + label: a for label, a in arrays.items() if label not in ("own", "state")})
             if len(own) > 1 and digests[name] in own:
                 kept[name + "/own"] = own[digests[name]]
-        meta = dict(self.work.description, step=self.tickets.done, evaluations=self._earlier + self.evaluations)
-        return checkpoint.Checkpoint(mean[0], mean[1], np.mean(states, axis=0, dtype=np.float32), meta, kept)
+        return checkpoint.Checkpoint(mean[0], mean[1], np.mean(states, axis=0, dtype=np.float32), self._meta(), kept)
 
-    def last_checkpoint(self):
-        # type: () -> None
-        """Of where the run stands, from what its members handed over at the end; none of one that has diverged."""
-        self._saver.join()
-        if self._ending and self._handed_over and (self.tickets.finished or self.reason == STOPPED):
-            with self._lock:
-                snapshot = self._snapshot()
-            self._saver.now(snapshot, self._model)
+    @property
+    def _has_all(self):
+        # type: () -> bool
+        """Whether members have handed over what they have at the end."""
+        return self._ending and self._handed_over

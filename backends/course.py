@@ -1,11 +1,11 @@
-"""How far a run of peers has come, and what that makes due."""
+"""How far a run has come, and what that makes due."""
 
 
 class Course:
     """``made``: steps of all members, of which ``done`` count. An evaluation is due whenever a multiple of
     ``evaluate_every`` is passed, the last one made after ``evaluated`` steps, and one at the end."""
 
-    def __init__(self, total, done, evaluated, evaluate_every, save_every):
+    def __init__(self, total, done, evaluated, evaluate_every, save_every=0):
         # type: (int, int, int, int, int) -> None
         self.total = total
         self.made = done

@@ -56,13 +56,15 @@ class Errands:
             put(pulls[0], weights)
         return order
 
-    def answer(self, order, loss):
-        # type: (Dict[str, Any], float) -> None
-        """Send the gradient at hand, or what of it is to go, and what is kept where it is asked for."""
+    def answer(self, order, loss, seconds):
+        # type: (Dict[str, Any], float, float) -> None
+        """Send the gradient at hand, or what of it is to go, what computing it took, and what is kept where it is asked
+        for."""
         message = self._sender.send(self._replica.gradients)
         kept = self._sender.state() if order["keep"] else ()
         arrays = message.arrays + (self._replica.state,) + kept
-        self._connection.send({"loss": loss, "gradient": message.head}, wire.as_bytes(arrays))
+        answer = {"loss": loss, "seconds": seconds, "gradient": message.head}
+        self._connection.send(answer, wire.as_bytes(arrays))
 
     def finish(self, order):
         # type: (Dict[str, Any]) -> None

@@ -2,24 +2,36 @@
 
 import math
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from backends import checkpoint
 from backends.central import Central
 from backends.keeping import Arrays, Keeping
+from backends.layout import Layout
+from backends.office import Office
 from backends.optimise import finite
 from backends.peers import Peer
 from backends.rounds import Gradient, Rounds
-from backends.saver import Saver
+from backends.strategies.merging import FACTORS
 from backends.strategies.message import Message
-from backends.tickets import EVALUATE, STEP, Ticket, Tickets
-from backends.work import STOPPED, Emit, Work, diverged, resumed
+from backends.tickets import STEP, Ticket, Tickets
+from backends.work import Emit, Work, resumed
 
 
-class Learning:
-    """The weights of a run, and who may do what next. Thread-safe.
+class Pull(NamedTuple):
+    """What a worker gets with a ticket: what it needs of the weights, the updates in them, the samples of its step, and
+    whether it is to bring what it keeps."""
+
+    weights: Message
+    version: int
+    batch: int
+    keep: bool
+
+
+class Learning(Office):
+    """The weights of a run, and who may do what next.
 
     ``begin(central)`` gives it the weights where no checkpoint did. Raises ValueError or OSError where the checkpoint
     to go on from cannot be used.
@@ -27,28 +39,20 @@ class Learning:
 
     def __init__(self, work, emit):
         # type: (Work, Emit) -> None
-        self._work = work
-        self._emit = emit
+        super().__init__(work, emit)
         self._central = None  # type: Optional[Central]
-        self._earlier = []  # type: List[Dict[str, Any]]
         self._rounds = Rounds(work.gate)
         self._keeping = Keeping({})
         self.tickets = self._begin()
-        self._lock = self.tickets.lock
-        self._saver = Saver(work.checkpoint_path, emit)
-        self.evaluations = []  # type: List[Dict[str, Any]]
-        self.reason = None  # type: Optional[str]
-        self.ended = None  # type: Optional[float]
 
     def _begin(self):
         # type: () -> Tickets
-        if self._work.resume is None:
-            return Tickets(self._work.steps, 0, self._work.evaluate_every)
-        saved, layout = checkpoint.read(self._work.resume)
+        if self.work.resume is None:
+            return Tickets(self.work.steps, 0, self.work.evaluate_every)
+        saved, layout = checkpoint.read(self.work.resume)
         self._central = Central(layout, saved.weights, saved.momentum, saved.state)
-        self._earlier = saved.meta["evaluations"]
-        self._keeping = Keeping(saved.kept)
-        return resumed(self._work, saved.meta)
+        self._keeping = Keeping(self._resume(saved))
+        return resumed(self.work, saved.meta)
 
     # -- who is there ------------------------------------------------------------------------------
 
@@ -76,6 +80,7 @@ class Learning:
         with self._lock:
             self.model.welcome(worker)
             self._rounds.join(worker)
+            self._pacing.begin(self._rounds.workers)
             return self._keeping.join(worker, description)
 
     def leave(self, worker):
@@ -83,6 +88,7 @@ class Learning:
         """Others go on without it: its ticket goes back, and no round and no checkpoint waits for it."""
         with self._lock:
             self._rounds.leave(worker)
+            self._pacing.begin(self._rounds.workers)
             self._keeping.leave(worker)
             self.tickets.abandon(worker)
             self._go_on()
@@ -106,11 +112,11 @@ class Learning:
         return self._rounds.may_begin(worker) and self._keeping.may_begin(worker)
 
     def pull(self, worker, ticket):
-        # type: (str, Ticket) -> Tuple[Message, int, bool]
-        """What the worker needs of the weights, the updates in them, and whether it is to bring what it keeps."""
+        # type: (str, Ticket) -> Pull
+        """What goes with a ticket."""
         with self._lock:
             keep = ticket.kind == STEP and self._keeping.asked(worker)
-            return self.model.pull(worker), self.tickets.done, keep
+            return Pull(self.model.pull(worker), self.tickets.done, self.batch(worker), keep)
 
     def learn(self, peer, ticket, gradient, keep):
         # type: (Peer, Ticket, Gradient, bool) -> None
@@ -121,6 +127,7 @@ class Learning:
                 self.model.report(gradient.worker, peer.state)
                 if keep:
                     self._keeping.bring(gradient.worker, tuple(array.copy() for array in peer.kept))
+                self._pacing.note(gradient.worker, gradient.batch, gradient.seconds)
                 self._rounds.bring(gradient)
                 self._go_on()
         if not sound:
@@ -130,12 +137,12 @@ class Learning:
         # type: () -> None
         """Apply a round that is complete, and count its steps as one with it, so that no checkpoint can come between;
         take a checkpoint that is due where all is there."""
-        before, every = self.tickets.done, self._work.checkpoint_every
-        gradients = self._rounds.take(self._work.steps - before, self._keeping.complete())
+        before, every = self.tickets.done, self.work.checkpoint_every
+        gradients = self._rounds.take(self.work.steps - before, self._keeping.complete())
         if gradients:
             self._apply(gradients, before)
         done = self.tickets.done
-        if done < self._work.steps and every and done // every > before // every and not self._keeping.ask():
+        if done < self.work.steps and every and done // every > before // every and not self._keeping.ask():
             self._save()
         if self._keeping.complete():
             self._save()
@@ -144,36 +151,19 @@ class Learning:
 
     def _apply(self, gradients, before):
         # type: (Sequence[Gradient], int) -> None
-        self.model.update([gradient.message for gradient in gradients], self._work.optimiser.momentum)
+        mean_batch, n = self._rounds.mean_batch, len(gradients)
+        factor = FACTORS[self.work.strategy.merge]
+        self.model.update(
+            [gradient.message for gradient in gradients],
+            [factor(gradient.batch, mean_batch, self.work.batch, n) for gradient in gradients],
+            self.work.optimiser_at(before),
+            self.work.with_lars,
+        )
         for gradient in gradients:
             gradient.peer.learnt(gradient.loss, before - gradient.version)
             self.tickets.complete(gradient.worker)
-        if self.tickets.done == self._work.steps:
+        if self.tickets.done == self.work.steps:
             self.ended = time.monotonic()
-
-    def evaluated(self, worker, ticket, scores):
-        # type: (str, Ticket, Dict[str, float]) -> None
-        """Note loss, accuracy and seconds of an evaluation."""
-        if not math.isfinite(scores["loss"]):
-            self._diverged(worker, ticket, scores["loss"])
-            return
-        record = dict(scores, step=ticket.step, worker=worker)  # type: Dict[str, Any]
-        self.evaluations.append(record)
-        self._emit({"evaluated": record})
-        self.tickets.complete(worker)
-
-    def _diverged(self, worker, ticket, loss):
-        # type: (str, Ticket, float) -> None
-        """Refuse what would spoil the weights, and end the run: what follows could only be as bad."""
-        self._emit({"diverged": worker, "step": ticket.step, "loss": str(loss)})
-        self.stop(diverged(worker, ticket, loss))
-        self.tickets.abandon(worker)
-
-    def stop(self, reason):
-        # type: (str) -> None
-        """Hand out no more work; the first reason counts."""
-        self.reason = self.reason or reason
-        self.tickets.stop()
 
     # -- state -------------------------------------------------------------------------------------
 
@@ -186,7 +176,7 @@ class Learning:
     def asks_last(self, worker):
         # type: (str) -> bool
         """Whether a worker that is told to finish is to bring what it keeps."""
-        return self._work.checkpoint_path is not None and self._keeping.keeps(worker)
+        return self.work.checkpoint_path is not None and self._keeping.keeps(worker)
 
     def keep_last(self, worker, arrays):
         # type: (str, Arrays) -> None
@@ -196,25 +186,24 @@ class Learning:
 
     def _snapshot(self):
         # type: () -> checkpoint.Checkpoint
-        evaluations = self._earlier + self.evaluations
-        meta = dict(self._work.description, step=self.tickets.done, evaluations=evaluations)
-        return self.model.snapshot(meta, self._keeping.kept)
+        return self.model.snapshot(self._meta(), dict(self._keeping.kept, **self._kept()))
+
+    @property
+    def _layout(self):
+        # type: () -> Layout
+        return self.model.layout
+
+    @property
+    def _has_all(self):
+        # type: () -> bool
+        return self.begun
 
     def _save(self):
         # type: () -> None
-        self._saver.behind(self._snapshot, self.model.layout)
-
-    def last_checkpoint(self):
-        # type: () -> None
-        """Of where the run stands, but for one that has diverged: what was saved before is worth more."""
-        self._saver.join()
-        if self._central is not None and (self.tickets.finished or self.reason == STOPPED):
-            with self._lock:
-                snapshot = self._snapshot()
-            self._saver.now(snapshot, self.model.layout)
+        self._saver.behind(self._snapshot, self._layout)
 
     @property
     def service_s(self):
-        # type: () -> Any
+        # type: () -> Optional[float]
         """Mean seconds of an update; None before the first."""
         return self._central.service_s if self._central is not None else None

@@ -1,6 +1,7 @@
 """Messages between the members of a run: a connection and a sending thread for each peer that one sends to."""
 
 import collections
+import contextlib
 import socket
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -67,8 +68,8 @@ class Links:
             asked = [p for p in self._parcels if p.meta["epoch"] == epoch and p.meta.get("asks")]
             self._keep(lambda p: p.meta["epoch"] >= epoch and all(p is not each for each in asked))
         for parcel in asked if self.handle is not None else ():
-            self.handle(parcel)
-            self._changed.notify_all()
+            with contextlib.suppress(Interrupted):  # so is who asked
+                self.handle(parcel)
 
     def call(self, epoch):
         # type: (int) -> None

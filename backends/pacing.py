@@ -1,6 +1,6 @@
 """How many samples the members of a run compute in a step: the same, as many as they manage, or as many as they get."""
 
-from typing import Any, Callable, Dict, Sequence, Tuple
+from typing import Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -13,17 +13,23 @@ TIMED = 3
 
 
 class Fixed:
-    """``usual`` samples each. Not thread-safe, and neither are the others."""
+    """``usual`` samples each, of ``members`` planned. Not thread-safe, and neither are the others."""
 
-    def __init__(self, usual, training_samples, seed):
-        # type: (int, int, int) -> None
+    def __init__(self, usual, members, training_samples, seed):
+        # type: (int, int, int, int) -> None
         self.usual = usual
-        self.names = ()  # type: Sequence[str]
+        self.names = ()  # type: Tuple[str, ...]
 
     def begin(self, names):
         # type: (Sequence[str]) -> None
         """These are the members now."""
-        self.names = tuple(names)
+        if tuple(names) != self.names:
+            self.names = tuple(names)
+            self._regroup()
+
+    def _regroup(self):
+        # type: () -> None
+        pass
 
     def batch(self, name):
         # type: (str) -> int
@@ -47,21 +53,18 @@ class Fixed:
 class Dynamic(Fixed):
     """DLion's weighted dynamic batching: a global batch that grows, dealt out by how fast each member is now."""
 
-    def __init__(self, usual, training_samples, seed):
-        # type: (int, int, int) -> None
-        super().__init__(usual, training_samples, seed)
-        self._training_samples = training_samples
-        self._global = None  # type: Any
+    def __init__(self, usual, members, training_samples, seed):
+        # type: (int, int, int, int) -> None
+        super().__init__(usual, members, training_samples, seed)
+        self._global = GlobalBatch(usual * members, training_samples)
         self._timed = {}  # type: Dict[str, Throughput]
         self._counts = {}  # type: Dict[str, int]
         self._batches = {}  # type: Dict[str, int]
 
-    def begin(self, names):
-        # type: (Sequence[str]) -> None
-        super().begin(names)
-        self._global = self._global or GlobalBatch(self.usual * len(names), self._training_samples)
-        self._counts = dict.fromkeys(names, 0)
-        for name in names:
+    def _regroup(self):
+        # type: () -> None
+        self._counts = dict.fromkeys(self.names, 0)
+        for name in self.names:
             self._timed.setdefault(name, Throughput())
         self._batches = {}
 
@@ -90,13 +93,12 @@ class Dynamic(Fixed):
     def state(self):
         # type: () -> Dict[str, Arrays]
         timed = {"timed " + name: each.state() for name, each in self._timed.items()}  # type: Dict[str, Arrays]
-        return dict(timed, **{"global batch": self._global.state()} if self._global else {})
+        return dict(timed, **{"global batch": self._global.state()})
 
     def restore(self, state):
         # type: (Dict[str, Arrays]) -> None
         for name, arrays in state.items():
             if name == "global batch":
-                self._global = GlobalBatch(self.usual, self._training_samples)
                 self._global.restore(arrays)
             elif name.startswith("timed "):
                 self._timed[name[6:]] = Throughput()
@@ -108,17 +110,16 @@ class Stream(Fixed):
 
     DISTRIBUTION = "S1"
 
-    def __init__(self, usual, training_samples, seed):
-        # type: (int, int, int) -> None
-        super().__init__(usual, training_samples, seed)
+    def __init__(self, usual, members, training_samples, seed):
+        # type: (int, int, int, int) -> None
+        super().__init__(usual, members, training_samples, seed)
         self._seed = seed
         self._batches = {}  # type: Dict[str, int]
 
-    def begin(self, names):
-        # type: (Sequence[str]) -> None
-        super().begin(names)
-        rates = streams.draw_rates(self.DISTRIBUTION, len(names), self._seed)
-        self._batches = dict(zip(names, streams.batches(rates)))
+    def _regroup(self):
+        # type: () -> None
+        rates = streams.draw_rates(self.DISTRIBUTION, len(self.names), self._seed)
+        self._batches = dict(zip(self.names, streams.batches(rates)))
 
     def batch(self, name):
         # type: (str) -> int
@@ -126,4 +127,4 @@ class Stream(Fixed):
 
 
 #: By the names of presets.BATCHINGS.
-PACINGS = {"fixed": Fixed, "dynamic": Dynamic, "stream": Stream}  # type: Dict[str, Callable[[int, int, int], Fixed]]
+PACINGS = {"fixed": Fixed, "dynamic": Dynamic, "stream": Stream}  # type: Dict[str, Callable[[int, int, int, int], Fixed]]

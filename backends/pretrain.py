@@ -6,7 +6,7 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 import numpy as np
 
 from backends import central, data, models, worker
-from backends.base import Replica, framework, usable_threads
+from backends.base import Optimiser, Replica, framework, usable_threads
 from backends.layout import Layout
 from backends.strategies import message
 from profilers import cores, records, steptime
@@ -166,6 +166,6 @@ def service(parameters):
     while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
         start = time.perf_counter()
         server.accepts(gradient)
-        server.update([gradient], MOMENTUM)
+        server.update([gradient], [1.0], Optimiser(momentum=MOMENTUM))
         times.append(time.perf_counter() - start)
     return records.Samples("s", tuple(times[1:]), tuple(times[:1]))

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 from backends import data, files, solo, wire, worker
 from backends.base import Optimiser, Replica, framework
@@ -23,6 +23,21 @@ from profilers import records
 from profilers.sampling import Sampler
 
 METER_S = 1.0
+
+
+def _nothing(*_):
+    # type: (Any) -> None
+    pass
+
+
+class Begun(NamedTuple):
+    """What works until the host has no more: ``run`` gives what was spent; ``hear`` gets what heartbeats are answered
+    with, ``end`` ends it from outside, and ``told`` gives what its senders tell."""
+
+    run: Callable[[], worker.Spent]
+    hear: Callable[[Dict[str, Any]], None] = _nothing
+    end: Callable[[], None] = _nothing
+    told: Callable[[], Dict[str, Any]] = dict
 
 
 def serve(job, address, identity, work):
@@ -50,10 +65,12 @@ def work(job, part, address, port, identity, heartbeat_s):
     """Be a worker: prepare, wait for the word, build the model, then work until the server has no more."""
 
     def begin(connection, replica, train, test, meter):
-        # type: (wire.Connection, Replica, data.Batches, Any, Meter) -> Tuple[Any, Any, Any]
+        # type: (wire.Connection, Replica, data.Batches, Any, Meter) -> Begun
         sending = sender(part["sender"], replica.variables, part["correction"])
-        slowdown = part["slowdown"]
-        return lambda: worker.run(connection, replica, train, test, slowdown, meter.note, sending), _nothing, _nothing
+        return Begun(
+            lambda: worker.run(connection, replica, train, test, part["slowdown"], meter.note, sending),
+            told=sending.told,
+        )
 
     return _take_part(job, part, address, port, wire.Identity(*identity), heartbeat_s, begin)
 
@@ -64,7 +81,7 @@ def join(job, part, address, port, identity, heartbeat_s):
     known = wire.Identity(*identity)
 
     def begin(connection, replica, train, test, meter):
-        # type: (wire.Connection, Replica, data.Batches, Any, Meter) -> Tuple[Any, Any, Any]
+        # type: (wire.Connection, Replica, data.Batches, Any, Meter) -> Begun
         listener = wire.listen(part["listen"])
         listens_on = listener.getsockname()[1]
         links = Links(part["name"], known, listener, replica.weights.size, heartbeat_s, job.emit)
@@ -73,10 +90,11 @@ def join(job, part, address, port, identity, heartbeat_s):
         links.handle = made.handle
         optimiser = Optimiser(*part["optimiser"])
         member = Member(connection, replica, train, test, made, optimiser, part["slowdown"])
-        return (
+        return Begun(
             lambda: member.run(part["listen"], listens_on, meter.note),
             lambda meta: links.call(int(meta.get("call", 0))),
             links.close,
+            made.told,
         )
 
     return _take_part(job, part, address, port, known, heartbeat_s, begin)
@@ -97,17 +115,11 @@ def _means(part, replica, links):
     )
 
 
-def _nothing(*_):
-    # type: (Any) -> None
-    pass
-
-
 def _take_part(job, part, address, port, identity, heartbeat_s, begin):
-    # type: (Any, Dict[str, Any], str, int, wire.Identity, float, Any) -> Dict[str, Any]
+    # type: (Any, Dict[str, Any], str, int, wire.Identity, float, Callable[..., Begun]) -> Dict[str, Any]
     """Prepare, wait for the word, build the model, connect with a pulse, and work until the host has no more.
 
-    ``begin(connection, replica, train, test, meter)`` gives what works, what hears the answers of heartbeats, and what
-    ends it.
+    ``begin(connection, replica, train, test, meter)`` makes what works.
     """
     train, test = _prepare(job, part)
     meter = Meter(job)
@@ -118,26 +130,26 @@ def _take_part(job, part, address, port, identity, heartbeat_s, begin):
         connection = wire.connect(address, port, tls, heartbeat_s)
         beats = wire.connect(address, port, tls, heartbeat_s)
         lost = []
-        run, hear, end = begin(connection, built.replica, train, test, meter)
+        begun = begin(connection, built.replica, train, test, meter)
 
         def silent(reason):
             # type: (str) -> None
             lost.append(reason)
-            end()
+            begun.end()
             connection.abort()
 
-        pulse = worker.Pulse(beats, heartbeat_s, silent, hear)
-        stopper = threading.Thread(target=_abort_on_stop, args=(job, connection, pulse, end), daemon=True)
+        pulse = worker.Pulse(beats, heartbeat_s, silent, begun.hear)
+        stopper = threading.Thread(target=_abort_on_stop, args=(job, connection, pulse, begun.end), daemon=True)
         stopper.start()
         try:
-            spent = run()
+            spent = begun.run()
         except wire.WireError as error:
             raise wire.WireError(lost[0] if lost else str(error)) from error
         finally:
-            end()
+            begun.end()
             pulse.close()
             connection.close()
-    return {"spent": records.encode(spent), "build_s": built.build_s}
+    return {"spent": records.encode(spent), "build_s": built.build_s, "sender": begun.told()}
 
 
 def alone(job, part, work):

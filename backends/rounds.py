@@ -1,6 +1,6 @@
 """Which gradients change the weights together, and who may begin a step: a gate, as a parameter server sees it."""
 
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Tuple
 
 from backends.peers import Peer
 from backends.strategies.gates import Gate
@@ -8,17 +8,20 @@ from backends.strategies.message import Message
 
 
 class Gradient(NamedTuple):
-    """What a worker brought; ``version``: the updates that had been made when it got its weights."""
+    """What a worker brought; ``version``: the updates that had been made when it got its weights; ``batch``: the
+    samples it was computed from, in so many ``seconds``."""
 
     worker: str
     peer: Peer
     message: Message
     version: int
     loss: float
+    batch: int
+    seconds: float
 
 
 class Rounds:
-    """Gradients are kept until there are enough for a round, and then applied as their mean.
+    """Gradients are kept until there are enough for a round, and then applied together.
 
     Without waiting for others a round is one gradient. Who comes too late for a round is part of the next. Not
     thread-safe: the server holds its lock.
@@ -28,7 +31,20 @@ class Rounds:
         # type: (Gate) -> None
         self._gate = gate
         self._steps = {}  # type: Dict[str, int]
+        self._batches = {}  # type: Dict[str, int]
         self._waiting = []  # type: List[Gradient]
+
+    @property
+    def workers(self):
+        # type: () -> Tuple[str, ...]
+        """Those who have joined, by name."""
+        return tuple(sorted(self._steps))
+
+    @property
+    def mean_batch(self):
+        # type: () -> float
+        """Samples of the last gradient of each worker, on average; there must have been one."""
+        return sum(self._batches.values()) / len(self._batches)
 
     def join(self, worker):
         # type: (str) -> None
@@ -39,12 +55,14 @@ class Rounds:
         # type: (str) -> None
         """A worker is gone, and what it brought and was not applied yet with it."""
         self._steps.pop(worker, None)
+        self._batches.pop(worker, None)
         self._waiting = [gradient for gradient in self._waiting if gradient.worker != worker]
 
     def bring(self, gradient):
         # type: (Gradient) -> None
         """A worker that has joined ends a step."""
         self._steps[gradient.worker] += 1
+        self._batches[gradient.worker] = gradient.batch
         self._waiting.append(gradient)
 
     def may_begin(self, worker):

@@ -32,8 +32,8 @@ class Saver:
             self._writer.join()
 
     def now(self, snapshot, layout):
-        # type: (checkpoint.Checkpoint, Layout) -> None
+        # type: (Callable[[], checkpoint.Checkpoint], Layout) -> None
         """Write and return when it is done, after what was begun before."""
         self.join()
         if self._path is not None:
-            checkpoint.save(self._path, snapshot, layout, self._emit)
+            checkpoint.save(self._path, snapshot(), layout, self._emit)

@@ -9,7 +9,7 @@ from backends import central, wire
 from backends.host import Host
 from backends.keeping import room
 from backends.layout import Layout
-from backends.learning import Learning
+from backends.learning import Learning, Pull
 from backends.peers import Peer
 from backends.rounds import Gradient
 from backends.strategies.message import Message, buffers
@@ -59,30 +59,31 @@ class Server(Host):
         if ticket.kind == FINISH:
             self._finish(name, peer, connection)
             return False
-        pull, version, keep = learning.pull(name, ticket)
-        order = dict(self.work.order(ticket), weights=pull.head, keep=keep)
+        pull = learning.pull(name, ticket)
+        order = dict(self.work.order(ticket), weights=pull.weights.head, batch=pull.batch, keep=pull.keep)
         state = (learning.state(),) if ticket.kind == EVALUATE else ()
-        connection.send(order, wire.as_bytes(pull.arrays + state))
+        connection.send(order, wire.as_bytes(pull.weights.arrays + state))
         if ticket.kind == EVALUATE:
             answer = connection.receive().meta
             learning.evaluated(name, ticket, {key: wire.number(answer, key) for key in ("loss", "accuracy", "seconds")})
         else:
-            learning.learn(peer, ticket, self._receive(name, peer, connection, version, keep), keep)
+            learning.learn(peer, ticket, self._receive(name, peer, connection, pull), pull.keep)
         peer.count(connection)
         return True
 
-    def _receive(self, name, peer, connection, version, keep):
-        # type: (str, Peer, wire.Connection, int, bool) -> Gradient
+    def _receive(self, name, peer, connection, pull):
+        # type: (str, Peer, wire.Connection, Pull) -> Gradient
         """A worker's gradient and state, into its own buffers, and what it keeps where it was asked for that."""
         found = []  # type: List[Message]
 
         def payload(meta):
             # type: (Dict[str, Any]) -> Any
             found.append(buffers(meta.get("gradient", {}), peer.gradients.size, peer.gradients))
-            return wire.as_bytes(found[0].arrays + (peer.state,) + (peer.kept if keep else ()))
+            return wire.as_bytes(found[0].arrays + (peer.state,) + (peer.kept if pull.keep else ()))
 
-        loss = wire.number(connection.receive(payload).meta, "loss")
-        return Gradient(name, peer, found[0], version, loss)
+        answer = connection.receive(payload).meta
+        loss, seconds = wire.number(answer, "loss"), wire.number(answer, "seconds")
+        return Gradient(name, peer, found[0], pull.version, loss, pull.batch, seconds)
 
     def _finish(self, name, peer, connection):
         # type: (str, Peer, wire.Connection) -> None

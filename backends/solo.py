@@ -2,22 +2,24 @@
 
 import math
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
 from backends import checkpoint
 from backends.base import Replica
-from backends.layout import layout_of
+from backends.data import Batches
+from backends.layout import Layout, layout_of
+from backends.office import Office
 from backends.peers import Peer
+from backends.strategies import lars
+from backends.strategies.merging import FACTORS, equal
 from backends.tickets import EVALUATE, FINISH, Ticket, Tickets
-from backends.work import STOPPED, Emit, Work, diverged, resumed
-from backends.worker import Batches, Spent, evaluate, require, stretch
+from backends.work import STOPPED, Emit, Work, resumed
+from backends.worker import Spent, Test, evaluate, require, stretch
 
 NAME = "self"
 PROGRESS_S = 0.5
-
-Test = Tuple[np.ndarray, np.ndarray]
 
 
 def run(work, replica, batches, test, emit, should_stop, slowdown=1.0, name=NAME, began=None, on_step=None):
@@ -47,104 +49,105 @@ def run(work, replica, batches, test, emit, should_stop, slowdown=1.0, name=NAME
             emit({"progress": solo.progress()})
 
 
-class _Solo:
-    """One run on one device."""
+class _Solo(Office):
+    """One run on one device: the framework's own update, but for LARS, which needs the host's."""
 
     def __init__(self, work, replica, emit, name, began):
         # type: (Work, Replica, Emit, str, Optional[float]) -> None
-        self._work = work
+        super().__init__(work, emit)
         self._replica = replica
-        self._emit = emit
         self._name = name
         self._began = time.monotonic() if began is None else began
-        self._ended = None  # type: Optional[float]
         self._cpu_s = time.process_time()
         self._peer = Peer()
-        self._reason = None  # type: Optional[str]
-        self._evaluations = []  # type: List[Dict[str, Any]]
-        self._earlier = []  # type: List[Dict[str, Any]]
+        self._pacing.begin((name,))
+        self._velocity = np.zeros(replica.weights.size if work.with_lars else 0, np.float32)
         self.tickets = self._begin()
         self.spent = Spent(0, 0.0, 0.0, 0.0)
 
     def _begin(self):
         # type: () -> Tickets
-        if self._work.resume is None:
-            return Tickets(self._work.steps, 0, self._work.evaluate_every)
-        saved = checkpoint.read_for(self._work.resume, layout_of(self._replica))
+        if self.work.resume is None:
+            return Tickets(self.work.steps, 0, self.work.evaluate_every)
+        saved = checkpoint.read_for(self.work.resume, self._layout)
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
         self._replica.load()
-        self._replica.set_momentum(saved.momentum)
-        self._earlier = saved.meta["evaluations"]
-        return resumed(self._work, saved.meta)
+        if self.work.with_lars:
+            self._velocity[:] = saved.momentum
+        else:
+            self._replica.set_momentum(saved.momentum)
+        self._resume(saved)
+        return resumed(self.work, saved.meta)
 
     def step(self, ticket, batches, slowdown):
         # type: (Ticket, Batches, float) -> None
+        """One step; of the merges only that by rates tells one gradient from its mean."""
         started, cpu = time.perf_counter(), time.process_time()
-        order = self._work.order(ticket)
-        loss = self._replica.gradient(*next(batches), rate=order["rate"], weight_decay=order["weight_decay"])
+        batch = batches.batch = self.batch(self._name)
+        share = FACTORS.get(self.work.strategy.merge, equal)(batch, batch, self.work.batch, 1)
+        order = self.work.order(ticket)
+        loss = self._replica.gradient(*next(batches), rate=share * order["rate"], weight_decay=order["weight_decay"])
         if not math.isfinite(loss):
-            self._diverged(ticket, loss)
+            self._diverged(self._name, ticket, loss)
             return
         gradient_cpu_s = time.process_time() - cpu
-        self._replica.update(self._work.optimiser.momentum)
+        self._update(ticket)
         stretch(time.perf_counter() - started, slowdown)
+        busy_s = time.perf_counter() - started
         self.spent = self.spent._replace(
             steps=self.spent.steps + 1,
-            busy_s=self.spent.busy_s + time.perf_counter() - started,
+            busy_s=self.spent.busy_s + busy_s,
             gradient_cpu_s=self.spent.gradient_cpu_s + gradient_cpu_s,
         )
+        self._pacing.note(self._name, batch, busy_s)
         self._peer.learnt(loss, 0)
         done = self.tickets.complete(self._name)
-        if done == self._work.steps:
-            self._ended = time.monotonic()
-        elif self._work.checkpoint_every and done % self._work.checkpoint_every == 0:
-            self._save()
+        if done == self.work.steps:
+            self.ended = time.monotonic()
+        elif self.work.checkpoint_every and done % self.work.checkpoint_every == 0:
+            self._saver.now(self._snapshot, self._layout)
+
+    def _update(self, ticket):
+        # type: (Ticket) -> None
+        replica, optimiser = self._replica, self.work.optimiser_at(ticket.step)
+        if not self.work.with_lars:
+            replica.update(optimiser.momentum)
+            return
+        replica.fetch()
+        lars.apply(replica.weights, self._velocity, replica.gradients, replica.variables, optimiser)
+        replica.load()
 
     def evaluate(self, ticket, test):
         # type: (Ticket, Test) -> None
-        scores = dict(evaluate(self._replica, *test), step=ticket.step, worker=self._name)  # type: Dict[str, Any]
+        """Evaluate the weights as they are."""
+        scores = evaluate(self._replica, *test)
         self.spent = self.spent._replace(evaluation_s=self.spent.evaluation_s + scores["seconds"])
-        if not math.isfinite(scores["loss"]):
-            self._diverged(ticket, scores["loss"])
-            return
-        self._evaluations.append(scores)
-        self._emit({"evaluated": scores})
-        self.tickets.complete(self._name)
+        self.evaluated(self._name, ticket, scores)
 
-    def _diverged(self, ticket, loss):
-        # type: (Ticket, float) -> None
-        self._emit({"diverged": self._name, "step": ticket.step, "loss": str(loss)})
-        self.stop(diverged(self._name, ticket, loss))
-        self.tickets.abandon(self._name)
+    @property
+    def _layout(self):
+        # type: () -> Layout
+        return layout_of(self._replica)
 
-    def stop(self, reason):
-        # type: (str) -> None
-        self._reason = self._reason or reason
-        self.tickets.stop()
-
-    def _save(self):
-        # type: () -> None
-        if self._work.checkpoint_path is None:
-            return
-        self._replica.fetch()
-        meta = dict(self._work.description, step=self.tickets.done, evaluations=self._earlier + self._evaluations)
+    def _snapshot(self):
+        # type: () -> checkpoint.Checkpoint
         replica = self._replica
-        snapshot = checkpoint.Checkpoint(replica.weights, replica.momentum(), replica.state, meta)
-        checkpoint.save(self._work.checkpoint_path, snapshot, layout_of(replica), self._emit)
+        replica.fetch()
+        momentum = self._velocity if self.work.with_lars else replica.momentum()
+        return checkpoint.Checkpoint(replica.weights, momentum, replica.state, self._meta(), self._kept())
 
     def end(self):
         # type: () -> Dict[str, Any]
         """The last checkpoint, but of a run that has diverged, and the account."""
+        self.last_checkpoint()
         finished = self.tickets.finished
-        if finished or self._reason == STOPPED:
-            self._save()
         account = dict(
             self.progress(),
             finished=finished,
-            reason=None if finished else self._reason,
-            evaluations=self._evaluations,
-            service_s=None,
+            reason=None if finished else self.reason,
+            evaluations=self.evaluations,
+            service_s=self.service_s,
             cpu_s=time.process_time() - self._cpu_s,
         )
         self._emit({"progress": self.progress()})
@@ -152,9 +155,10 @@ class _Solo:
 
     def progress(self):
         # type: () -> Dict[str, Any]
+        """Where the run stands, for the live table."""
         return {
             "done": self.tickets.done,
-            "total": self._work.steps,
-            "elapsed_s": (self._ended or time.monotonic()) - self._began,
+            "total": self.work.steps,
+            "elapsed_s": (self.ended or time.monotonic()) - self._began,
             "workers": {self._name: dict(self._peer.summary(), connected=True)},
         }

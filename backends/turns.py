@@ -6,11 +6,11 @@ One for whose messages of a step others may wait, because they have begun it, is
 """
 
 import math
-import threading
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from backends.course import Course
+from backends.dispenser import Dispenser
 from backends.strategies.gates import Gate
 from backends.tickets import EVALUATE, FINISH, STEP
 
@@ -19,7 +19,7 @@ GIVE, TAKE, SAVE = "give", "take", "save"
 
 
 class Turn(NamedTuple):
-    """What a member is to do; ``step``: how many it has made."""
+    """What a member is to do; ``step``: how many it has made, or all members, if it is to evaluate."""
 
     kind: str
     step: int
@@ -27,32 +27,31 @@ class Turn(NamedTuple):
     members: Tuple[str, ...]
 
 
-class Turns:
+class Turns(Dispenser):
     """Hands out ``total`` steps of all members together; rounds of members who wait for one another are made whole.
 
     ``expected``: how many members the first epoch waits for, no longer than ``patience_s`` after the first has come.
     ``done``, ``evaluated``: where a resumed run goes on. ``host``: the member beside the conductor, whose weights cost
-    no link anything, and who is therefore saved first. Thread-safe.
+    no link anything, and who is therefore saved first.
     """
 
     def __init__(
         self, total, gate, expected=1, patience_s=0.0, done=0, evaluated=0, evaluate_every=0, save_every=0, host=""
     ):
         # type: (int, Gate, int, float, int, int, int, int, str) -> None
-        self._course = Course(total, done, evaluated, evaluate_every, save_every)
+        super().__init__(Course(total, done, evaluated, evaluate_every, save_every))
         self._gate = gate
         self._expected = expected
         self._patience_s = patience_s
         self._host = host
-        self.lock = threading.Condition()
         self._epoch, self._members = 0, ()  # type: int, Tuple[str, ...]
         self._clocks = {}  # type: Dict[str, int]
         self._goal = math.inf
         self._asking, self._at_work, self._fresh = set(), set(), set()  # type: Set[str], Set[str], Set[str]
-        self._changed = self._broken = self._stopped = False
+        self._changed = self._broken = False
         self._began = None  # type: Optional[float]
         self._donor = None  # type: Optional[str]
-        self._evaluating = None  # type: Optional[str]
+        self._evaluating = {}  # type: Dict[str, int]  # one at most, and the steps done when it began
         self._save_due, self._unsaved = False, set()  # type: bool, Set[str]
 
     # -- coming and going --------------------------------------------------------------------------
@@ -75,8 +74,7 @@ class Turns:
             self._clocks.pop(name, None)
             for names in (self._fresh, self._asking, self._at_work, self._unsaved):
                 names.discard(name)
-            if self._evaluating == name:
-                self._evaluating = None
+            self._evaluating.pop(name, None)
             if name in self._members and not self.over:
                 self.interrupted()
             self.lock.notify_all()
@@ -112,7 +110,8 @@ class Turns:
                 kind = FINISH if gone() or self.over else self._next(name)
                 if kind is not None:
                     self._asking.discard(name)
-                    return Turn(kind, self._clocks.get(name, 0), self._epoch, self._members)
+                    step = self.done if kind == EVALUATE else self._clocks.get(name, 0)
+                    return Turn(kind, step, self._epoch, self._members)
                 self.lock.wait(0.2)
 
     def _next(self, name):
@@ -130,8 +129,8 @@ class Turns:
             return TAKE if self._donor is None else None
         if self._unsaved:
             return None
-        if self._evaluating is None and self._course.evaluation_due(self._trained):
-            self._evaluating = name
+        if not self._evaluating and self._course.evaluation_due(self._trained):
+            self._evaluating[name] = self.done
             return EVALUATE
         return STEP if self._may_begin(name) else None
 
@@ -202,12 +201,15 @@ class Turns:
 
     def complete(self, name):
         # type: (str) -> None
-        """A step was made."""
+        """What it was told to do is done: a step, or an evaluation."""
         with self.lock:
-            self._at_work.discard(name)
-            if name in self._clocks:
-                self._clocks[name] += 1
-            self._save_due |= self._course.step()
+            if name in self._evaluating:
+                self._course.evaluated = self._evaluating.pop(name)
+            else:
+                self._at_work.discard(name)
+                if name in self._clocks:
+                    self._clocks[name] += 1
+                self._save_due |= self._course.step()
             self.lock.notify_all()
 
     def abandon(self, name):
@@ -239,51 +241,7 @@ class Turns:
             self.lock.notify_all()
             return not self._unsaved
 
-    def evaluated(self, step):
-        # type: (int) -> None
-        """An evaluation of the weights after so many steps has come."""
-        with self.lock:
-            self._course.evaluated, self._evaluating = step, None
-            self.lock.notify_all()
-
-    def stop(self):
-        # type: () -> None
-        """Hand out nothing more."""
-        with self.lock:
-            self._stopped = True
-            self.lock.notify_all()
-
-    def wake(self):
-        # type: () -> None
-        """Have those who wait asked again whether they are gone."""
-        with self.lock:
-            self.lock.notify_all()
-
-    def wait(self, timeout_s):
-        # type: (float) -> bool
-        """Wait until the run is over; False when the time is up before."""
-        with self.lock:
-            return self.lock.wait_for(lambda: self.over, timeout_s)
-
     # -- how far it is -----------------------------------------------------------------------------
-
-    @property
-    def done(self):
-        # type: () -> int
-        """Steps made, of those asked for."""
-        return self._course.done
-
-    @property
-    def finished(self):
-        # type: () -> bool
-        """All steps and the last evaluation are done."""
-        return self._trained and not self._course.evaluation_due(True)
-
-    @property
-    def over(self):
-        # type: () -> bool
-        """Finished or stopped."""
-        return self._stopped or self.finished
 
     @property
     def _trained(self):

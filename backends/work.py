@@ -18,8 +18,9 @@ class Work(NamedTuple):
     """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end. Without a
     ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on.
 
-    Of runs of peers: how they exchange what they learn, how many ``members`` are expected, samples of a usual step and
-    of all training data, the seed of what they draw together, and which of them is on the conductor's ``host``.
+    strategy: how they exchange what they learn; members: how many are expected; batch, training_samples: samples of a
+    usual step and of all training data. Of runs of peers: the seed of what they draw together, and which of them is on
+    the conductor's ``host``.
     """
 
     steps: int
@@ -39,25 +40,44 @@ class Work(NamedTuple):
     seed: int = 0
     host: str = ""
 
+    @property
+    def with_lars(self):
+        # type: () -> bool
+        """Whether whoever applies gradients scales them, and not who computes them."""
+        return self.strategy.optimiser == "lars"
+
+    def optimiser_at(self, step):
+        # type: (int) -> Optimiser
+        """With the rate of a step."""
+        return self.optimiser._replace(rate=self.optimiser.rate * self.schedule.factor(step))
+
     def order(self, ticket):
         # type: (Ticket) -> Dict[str, Any]
         """What a worker is told to do: the ticket, and how to scale the gradients of its step (base.Replica)."""
-        rate = self.optimiser.rate * self.schedule.factor(ticket.step)
-        return dict(ticket._asdict(), rate=rate, weight_decay=self.optimiser.weight_decay)
+        scaled = Optimiser(rate=1.0) if self.with_lars else self.optimiser_at(ticket.step)
+        return dict(ticket._asdict(), rate=scaled.rate, weight_decay=scaled.weight_decay)
+
+
+def last_evaluated(meta):
+    # type: (Dict[str, Any]) -> int
+    """The step of the last evaluation that a checkpoint tells of; 0 for none."""
+    evaluations = meta["evaluations"]
+    return int(evaluations[-1]["step"]) if evaluations else 0
 
 
 def resumed(work, meta):
     # type: (Work, Dict[str, Any]) -> Tickets
     """The tickets of a run that goes on from a checkpoint. Raises ValueError where it has more steps than asked."""
-    evaluations = meta["evaluations"]
-    evaluated = int(evaluations[-1]["step"]) if evaluations else 0
-    return Tickets(work.steps, int(meta["step"]), work.evaluate_every, evaluated)
+    return Tickets(work.steps, int(meta["step"]), work.evaluate_every, last_evaluated(meta))
 
 
-def diverged(name, ticket, loss):
-    # type: (str, Ticket, float) -> str
+def diverged(work, name, ticket, loss):
+    # type: (Work, str, Any, float) -> str
     """Why a run whose loss or gradient is not finite ends, and what to do."""
     what = "evaluation" if ticket.kind == EVALUATE else "gradient"
     where = (what, ticket.step, name, loss)
     found = "the %s at step %d on %s gave a loss of %s or gradients that are not finite" % where
-    return "training diverged: %s; lower the learning rate" % found
+    remedy = "lower the learning rate of %g" % work.optimiser.rate
+    if work.members > 1 and work.gate.waits_for(work.members) == 1:
+        remedy += ", or let workers wait for one another (gate=synchronous): gradients that come late need a lower one"
+    return "training diverged: %s; %s" % (found, remedy)

@@ -2,18 +2,18 @@
 
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from backends import wire
 from backends.base import Replica
+from backends.data import Batches
 from backends.errands import Errands
 from backends.strategies.everything import Everything
 from backends.strategies.senders import Sender
 from backends.tickets import EVALUATE, FINISH
 
-Batches = Iterator[Tuple[np.ndarray, np.ndarray]]
 Test = Tuple[np.ndarray, np.ndarray]
 #: Images evaluated at once: enough to keep an accelerator busy, few enough for a small board.
 EVALUATION_BATCH = 128
@@ -82,8 +82,8 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None, sender=N
     begins where the test set is empty.
 
     The server gives this replica its weights and state, unless it asks for the initial ones, and after a checkpoint
-    what was kept. ``on_step(Spent)`` is called after every ticket. ``sender``: what of the gradients goes out; all if
-    not given.
+    what was kept; and it says how many samples each batch has. ``on_step(Spent)`` is called after every ticket.
+    ``sender``: what of the gradients goes out; all if not given.
     """
     require(test[1])
     connection.settimeout(None)  # others may be computing, or sending the initial weights: heartbeats tell who is alive
@@ -103,11 +103,12 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None, sender=N
             spent = spent._replace(evaluation_s=spent.evaluation_s + scores["seconds"])
         else:
             replica.load()
+            batches.batch = order["batch"]
             process_cpu = time.process_time()
             loss = step(replica, batches, slowdown, order["rate"], order["weight_decay"])[0]
             gradient_cpu_s = time.process_time() - process_cpu
             ready, ready_cpu = time.perf_counter(), _thread_cpu_s()
-            errands.answer(order, loss)
+            errands.answer(order, loss, ready - got)
             waited = (got - asked) + (time.perf_counter() - ready)
             spent = Spent(
                 steps=spent.steps + 1,

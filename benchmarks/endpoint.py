@@ -17,6 +17,7 @@ import numpy as np
 
 from backends import wire, worker
 from backends.base import Optimiser, Replica, Variable
+from backends.data import Batches
 from backends.schedule import Schedule
 from backends.server import Server
 from backends.work import Work
@@ -111,7 +112,7 @@ def work(address: str, port: int, identity: Sequence[str], parameters: int, grad
         if spent.steps > len(ends):
             ends.append(time.monotonic())
 
-    worker.run(connection, Sleeper(parameters, gradient_s, spin), iter(lambda: batch, None), batch, on_step=note)
+    worker.run(connection, Sleeper(parameters, gradient_s, spin), Batches(*batch, 1, 0), batch, on_step=note)
     connection.close()
     _say({"ends_s": ends})
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from reporting import Spread, parser, show
 
+from backends.base import Optimiser
 from backends.central import Central
 from backends.layout import Layout
 from backends.strategies.message import dense
@@ -44,12 +45,12 @@ def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
     random = np.random.default_rng(0)
     weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
     server = Central(Layout((), ()), weights, velocity, np.empty(0, np.float32))
-    gradient = dense(gradients)
+    gradient, optimiser = dense(gradients), Optimiser(momentum=momentum)
     targets = np.empty_like(weights), np.empty_like(velocity)
 
     def update() -> None:
         assert server.accepts(gradient)
-        server.update([gradient], momentum)
+        server.update([gradient], [1.0], optimiser)
 
     def copy_weights() -> None:
         np.copyto(targets[0], weights)

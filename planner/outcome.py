@@ -92,7 +92,11 @@ def _at_busy_share(planned: PlannedWorker, busy_share: float) -> Reading | None:
 
 
 def result(
-    plan: Plan, account: Mapping[str, Any], parts: Mapping[str, Worker], built_s: Mapping[str, float]
+    plan: Plan,
+    account: Mapping[str, Any],
+    parts: Mapping[str, Worker],
+    built_s: Mapping[str, float],
+    senders: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """result.json: measured beside predicted time, power, energy and EDP, and each worker's part.
 
@@ -124,6 +128,7 @@ def result(
                 "framework": planned[name].framework,
                 "predicted_steps": planned[name].steps,
                 "build_s": built_s.get(name),
+                "sender": senders.get(name, {}),
             }
             for name, part in parts.items()
         },

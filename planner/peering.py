@@ -96,10 +96,7 @@ def solve(costs: Costs, candidates: Candidates) -> Steps:
 
 def _solve_one(costs: Costs, topology: str, chosen: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
     """Seconds of a step, exchanging seconds and bytes sent, (n,) each, of one set of members."""
-    gradient_s = costs.gradient_s[chosen]
-    if exchange.deals_by_speed(costs.strategy):  # as many images as before, in a time that is the same for all
-        gradient_s = np.full(chosen.size, chosen.size / (1 / gradient_s).sum())
-    own_s = gradient_s + (costs.copy_s + costs.service_s)[chosen]
+    own_s = (costs.gradient_s + costs.copy_s + costs.service_s)[chosen]
     load = loads(topology, chosen.size)
     link_s = sum((_own_links_s(costs, chosen, phase) for phase in load.phases), np.zeros(chosen.size))
     together_s = float(sum(_own_links_s(costs, chosen, phase, True).max() for phase in load.phases))

@@ -82,7 +82,7 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
     save(launch.options, folder.options)
     account = launch.run(resume, lasting_s)
     parts = outcome.workers(plan, account, told.windows, told.spent)
-    result = outcome.result(plan, account, parts, told.built_s)
+    result = outcome.result(plan, account, parts, told.built_s, told.senders)
     save(result, folder.result)
     return result
 

@@ -2,19 +2,31 @@
 
 import fcntl
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from backends import data, wire
+from backends.strategies.presets import PRESETS
+from planner import training
+from planner.certificates import Authority
 from planner.ship import agent_archive
+from planner.training import Options
 from tests.installed import old_path, old_python
+from tests.planner.plans import plan, planned
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMPY = "numpy==1.19.5"
 NEEDS_A_FRAMEWORK = ("backends.pytorch", "backends.tensorflow")
 EXIT_LIMIT_S = 5
+#: Nobody is asked to store the file of a model that has a name.
+NO_AGENT: Any = None
+STRATEGIES = (*PRESETS, "parameter-server:batching=dynamic,merge=weighted,optimiser=lars", "allreduce:sender=float16")
 
 
 def run(*command: str | Path, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
@@ -101,3 +113,49 @@ def test_the_agent_answers_and_ends_with_its_input(python36: Path, tmp_path: Pat
     assert hello["pid"] == agent.pid
     assert answer["id"] == 1
     assert answer["result"]["python"].startswith("3.6"), errors
+
+
+def orders(name: str, folder: Path) -> dict[str, Any]:
+    """What the planner tells the host and two workers of a run, with data that least squares can learn."""
+    random = np.random.default_rng(0)
+    pixels = random.integers(0, 256, (120, 2, 2, 1), np.uint8)
+    labels = (pixels.reshape(120, -1).sum(axis=1) > 510).astype(np.int64)
+    dataset = data.Dataset(pixels, labels, pixels, labels, 2)
+    two = plan(planned("nano"), planned("tx2"), steps=24)._replace(framework="least_squares", batch=8)
+    options = Options("data", rate=0.05, strategy=name, keep_weights=False)
+    authority, peers = Authority(), not training.through_server(two, options)
+    shard = training.packed(pixels, labels)
+    path = folder / shard.name
+    path.write_bytes(shard.content)
+    parts = [
+        training.part(NO_AGENT, two, options, dataset, worker.name, 1.0, (str(path), str(path)), "127.0.0.1")
+        for worker in two.workers
+    ]
+    work = training.work(two, options, dataset, None, None)
+    return {
+        "name": name,
+        "verb": "conduct" if peers else "serve",
+        "host": ["127.0.0.1", list(authority.identity(wire.SERVER)), work],
+        "member": "join" if peers else "work",
+        "workers": [[part, list(authority.identity(part["name"], listens=peers))] for part in parts],
+    }
+
+
+def test_every_preset_trains_with_its_workers(python36: Path, tmp_path: Path) -> None:
+    """The planner's own orders, a host and two workers with links between them, on the oldest Python there is."""
+    told = json.dumps([orders(name, tmp_path) for name in STRATEGIES])
+    done = subprocess.run(
+        [python36, "-B", ROOT / "tests" / "orders36.py"],
+        input=told,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    accounts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [account["name"] for account in accounts] == list(STRATEGIES), done.stderr
+    for account in accounts:
+        assert account.get("finished"), account
+        assert account["done"] == 24
+        assert sum(each["steps"] for each in account["workers"].values()) >= 24

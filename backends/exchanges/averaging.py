@@ -6,9 +6,7 @@ from backends.base import Optimiser
 from backends.exchanges.base import Exchange
 from backends.strategies import merging
 from backends.strategies.derangement import segments
-from backends.strategies.message import dense, half, whole
-
-ENCODINGS = {"everything": dense, "float16": half}
+from backends.strategies.message import WHOLE, whole
 
 
 class Averaging(Exchange):
@@ -22,7 +20,7 @@ class Averaging(Exchange):
         parts = list(enumerate(segments(means.replica.variables, means.topology.segments)))
         for at, (start, end) in parts:
             for peer in self.peers(means.topology.sends_to(self.rank, n, step, at)):
-                links.send(peer, step, ENCODINGS[means.sender](weights[start:end]), kind=str(at))
+                links.send(peer, step, WHOLE[means.sender](weights[start:end]), kind=str(at))
         coming = [
             (start, end, links.next(peer, step, str(at)))
             for at, (start, end) in parts

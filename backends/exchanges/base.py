@@ -95,6 +95,11 @@ class Exchange(abc.ABC):
         # type: (Dict[str, Arrays]) -> None
         """Go on from ``state``; names that are missing begin anew. Raises ValueError for another's shapes."""
 
+    def told(self):
+        # type: () -> Dict[str, Any]
+        """Figures for people: what senders tell (senders.Sender)."""
+        return {}
+
     def peers(self, ranks):
         # type: (Sequence[int]) -> Sequence[str]
         """Names of ranks."""

@@ -98,6 +98,11 @@ class Gradients(Exchange):
         for name, arrays in state.items():
             (self._for(name[5:]) if name.startswith("peer ") else self._shared).restore(arrays)
 
+    def told(self):
+        # type: () -> Dict[str, Any]
+        """What its sender tells, or each by the peer that it is for."""
+        return {name: made.told() for name, made in self._own.items()} if self._shared.by_link else self._shared.told()
+
 
 def _is_gradient(parcel):
     # type: (Parcel) -> bool

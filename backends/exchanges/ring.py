@@ -7,7 +7,7 @@ from backends.base import Optimiser
 from backends.exchanges.base import Exchange
 from backends.strategies import allreduce
 from backends.strategies.merging import FACTORS
-from backends.strategies.message import dense
+from backends.strategies.message import WHOLE
 
 
 class Ring(Exchange):
@@ -15,17 +15,26 @@ class Ring(Exchange):
 
     def step(self, step, batch, optimiser, budget_s=None):
         # type: (int, int, Optimiser, Any) -> None
-        n, gradients, links = len(self.names), self.means.replica.gradients, self.means.links
+        n, gradients = len(self.names), self.means.replica.gradients
         gradients *= FACTORS[self.means.merge](batch, batch, self.means.batch, n)
         if n > 1:
-            after, before = self.names[(self.rank + 1) % n], self.names[self.rank - 1]
-            count = itertools.count()  # pieces are told apart by the order in which they leave
-            for start, end in allreduce.departures(self.rank, n, gradients.size):
-                links.send(after, step, dense(gradients[start:end]), kind=str(next(count)))
-            for at, piece in enumerate(allreduce.arrivals(self.rank, n, gradients.size)):
-                coming = links.next(before, step, str(at))
-                allreduce.absorb(gradients, piece, coming.message.arrays[0])
-                if piece.sent_on:
-                    links.send(after, step, dense(gradients[piece.start : piece.end]), kind=str(next(count)))
-            links.flush()
+            self._go_round(n, step)
         self.means.local.apply(self.means.replica.weights, gradients, optimiser)
+
+    def _go_round(self, n, step):
+        # type: (int, int) -> None
+        gradients, links, encode = self.means.replica.gradients, self.means.links, WHOLE[self.means.sender]
+        after, before = self.names[(self.rank + 1) % n], self.names[self.rank - 1]
+        count = itertools.count()  # pieces are told apart by the order in which they leave
+
+        def send(start, end):
+            # type: (int, int) -> None
+            links.send(after, step, allreduce.departing(gradients[start:end], encode), kind=str(next(count)))
+
+        for start, end in allreduce.departures(self.rank, n, gradients.size):
+            send(start, end)
+        for at, piece in enumerate(allreduce.arrivals(self.rank, n, gradients.size)):
+            allreduce.absorb(gradients, piece, links.next(before, step, str(at)).message)
+            if piece.sent_on:
+                send(piece.start, piece.end)
+        links.flush()

@@ -6,6 +6,7 @@ from typing import Optional, Sequence
 import numpy as np
 
 from backends.base import Variable
+from backends.strategies.magnitude import blocks
 from backends.strategies.message import SPARSE, Message, bytes_of
 from backends.strategies.residual import Residual
 
@@ -37,11 +38,13 @@ class Gaia(Residual):
         # type: (np.ndarray, Optional[float]) -> Message
         """Asserts that there was a ``look`` at the weights."""
         assert self.weights is not None, "gaia must look at the weights before it sends"
-        gathered = self.gather(values)
         self.steps += 1
-        enough = np.abs(self.weights)
-        enough *= self.s / math.sqrt(self.steps) if self.falling else self.s
-        return self.take(np.flatnonzero(np.abs(gathered) > enough))
+        s = np.float32(self.s / math.sqrt(self.steps) if self.falling else self.s)
+        found = [
+            np.flatnonzero(np.abs(change) > np.multiply(weight, s, out=weight)) + start
+            for (start, change), (_, weight) in zip(self.gathering(values), blocks(self.weights))
+        ]
+        return self.take(np.concatenate(found))
 
     def traffic_bytes(self, budget_bytes=None):
         # type: (Optional[float]) -> float

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.base import Variable
+from backends.strategies.magnitude import total
 from backends.strategies.message import DENSE, HALF, SPANS, Message, bytes_of, dense, spans
 from backends.strategies.residual import Residual
 
@@ -74,8 +75,8 @@ class LayerDrop(Residual):
 
     def _represented(self, values):
         # type: (np.ndarray) -> List[float]
-        sums = [float(np.abs(values[v.start : v.start + v.size]).sum()) for v in self.variables]
-        return sums if self.norm == "l1" else [total / v.size for total, v in zip(sums, self.variables)]
+        sums = [total(values[v.start : v.start + v.size]) for v in self.variables]
+        return sums if self.norm == "l1" else [value / v.size for value, v in zip(sums, self.variables)]
 
 
 def threshold(represented, sizes, ratio):

@@ -1,14 +1,14 @@
 """DLion's Max N (Hong and Chandra, section 3.3): of each weight variable the entries that are near its largest one."""
 
 import math
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from backends.base import Variable
+from backends.strategies.magnitude import SAMPLE, above, greatest, likely
 from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 from backends.strategies.residual import Residual
-from backends.strategies.topk import largest
 
 #: The least N that a narrow link can enforce, and the greatest, which sends everything (section 5.1.4).
 LEAST, MOST = 0.85, 100.0
@@ -35,10 +35,16 @@ class MaxN(Residual):
     def send(self, values, budget_bytes=None):
         # type: (np.ndarray, Optional[float]) -> Message
         """Over budget_bytes only where N is 0.85 already."""
-        near = self._nearness(self.gather(values))
-        floor = _floor(self.n) if budget_bytes is None else self._fitting(near, budget_bytes)
+        gathered = self.gather(values)
+        most = [greatest(gathered[_part(variable)]) for variable in self.variables]
+        if budget_bytes is None:
+            floor, chosen = _floor(self.n), self._near(gathered, most, _floor(self.n))
+        elif budget_bytes >= bytes_of(DENSE, self.size, self.size):
+            floor, chosen = _floor(MOST), np.arange(self.size)
+        else:
+            floor, chosen = self._fitting(gathered, most, budget_bytes)
         self._last_n = 100.0 * (1.0 - floor)
-        return self.take(np.flatnonzero(near >= floor))
+        return self.take(chosen)
 
     def traffic_bytes(self, budget_bytes=None):
         # type: (Optional[float]) -> float
@@ -54,29 +60,56 @@ class MaxN(Residual):
         """n: that of the last message."""
         return {"n": self._last_n}
 
-    def _nearness(self, gathered):
-        # type: (np.ndarray) -> np.ndarray
-        """(size,) float32: |g| / max |g| of each variable; zeros where it has nothing else."""
-        near = np.abs(gathered)
-        for variable in self.variables:
-            part = near[variable.start : variable.start + variable.size]
-            most = part.max()
-            if most > 0:
-                part /= most
-        return near
+    def _near(self, gathered, most, floor):
+        # type: (np.ndarray, Sequence[float], float) -> np.ndarray
+        """Ascending indices of the entries with |g| >= floor max |g|; ``most``: max |g| of each variable."""
+        if floor == 0.0:
+            return np.arange(self.size)
+        # Of a variable of zeros none is near its largest.
+        floors = [np.float32(floor) * np.float32(peak) if peak > 0 else np.inf for peak in most]
+        return np.concatenate(
+            [above(gathered[_part(v)], limit) + v.start for v, limit in zip(self.variables, floors)]
+        )
 
-    def _fitting(self, near, budget_bytes):
-        # type: (np.ndarray, float) -> float
-        """The lowest floor of nearness from which on a message fits, as far as N may fall."""
-        if budget_bytes >= bytes_of(DENSE, self.size, self.size):
-            return _floor(MOST)
+    def _fitting(self, gathered, most, budget_bytes):
+        # type: (np.ndarray, Sequence[float], float) -> Tuple[float, np.ndarray]
+        """The lowest floor of nearness, |g| / max |g|, from which on a message fits, as far as N may fall; and the
+        indices from there on."""
         entries = max(0, int((budget_bytes - self._bytes(self.size)) // _ENTRY_BYTES) + self.size)
-        beyond = near[largest(near, entries + 1)].min()  # the first that has no room any more
-        return min(float(np.nextafter(beyond, np.float32(2))), _floor(LEAST))
+        found, near = self._candidates(gathered, most, entries + 1)
+        beyond = np.partition(near, near.size - entries - 1)[near.size - entries - 1]  # the first that has no room
+        floor = min(float(np.nextafter(beyond, np.float32(2))), _floor(LEAST))
+        return floor, found[near >= floor]
+
+    def _candidates(self, gathered, most, count):
+        # type: (np.ndarray, Sequence[float], int) -> Tuple[np.ndarray, np.ndarray]
+        """Indices and nearness of ``count`` entries or more, all others being less near or beyond what N may be."""
+        step = self.size // SAMPLE
+        if step > 1:
+            parts = [np.abs(gathered[_part(variable)][::step]) for variable in self.variables]
+            sample = np.concatenate([part / np.float32(peak or 1.0) for part, peak in zip(parts, most)])
+            guess = min(likely(sample, count / step), _floor(LEAST))
+            found = self._near(gathered, most, guess) if guess else np.empty(0, np.int64)
+            if found.size >= count:
+                return found, self._nearness(gathered, most, found)
+        everything = np.arange(self.size)
+        return everything, self._nearness(gathered, most, everything)
+
+    def _nearness(self, gathered, most, indices):
+        # type: (np.ndarray, Sequence[float], np.ndarray) -> np.ndarray
+        """|g| / max |g| of ascending indices, float32; 0 in a variable of zeros."""
+        borders = np.searchsorted(indices, [variable.start for variable in self.variables] + [self.size])
+        peaks = np.repeat(np.array([peak or 1.0 for peak in most], np.float32), np.diff(borders))
+        return np.abs(gathered[indices]) / peaks
 
     def _bytes(self, entries):
         # type: (int) -> int
         return bytes_of(SPARSE, self.size, entries, entries)
+
+
+def _part(variable):
+    # type: (Variable) -> slice
+    return slice(variable.start, variable.start + variable.size)
 
 
 def _floor(n):

@@ -4,11 +4,12 @@ A message is a small JSON object and arrays whose bytes follow it. What is not i
 """
 
 import json
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from backends.optimise import finite
+from backends.strategies import float16
 
 DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
 
@@ -47,8 +48,11 @@ def dense(values):
 def half(values):
     # type: (np.ndarray) -> Message
     """All of it, rounded to float16; what is beyond its range becomes the greatest there is."""
-    most = float(np.finfo(np.float16).max)
-    return Message(HALF, values.size, (np.clip(values, -most, most).astype(np.float16).view(np.uint16),))
+    return Message(HALF, values.size, (float16.encode(values),))
+
+
+#: How all of a vector goes, by the names of the senders that leave nothing of it out.
+WHOLE = {"everything": dense, "float16": half}  # type: Dict[str, Callable[[np.ndarray], Message]]
 
 
 def spans(values, parts):
@@ -108,8 +112,7 @@ def add(message, total, scale=1.0):
     _same_size(message, total)
     if message.kind in (DENSE, HALF):
         values = _all(message)
-        # Old numpy would multiply float16 in float16.
-        total += values if scale == 1.0 else np.multiply(values, np.float32(scale), dtype=np.float32)
+        total += values if scale == 1.0 else np.float32(scale) * values
     elif message.kind == SPANS:
         edges, values = message.arrays
         at = 0
@@ -154,7 +157,7 @@ def sound(message):
     elif message.kind == SPARSE:
         _ascending(message.arrays[0], message.size)
     if message.kind == HALF:
-        return bool(np.isfinite(_all(message)).all())
+        return bool(np.isfinite(message.arrays[0].view(np.float16)).all())
     return finite(message.arrays[-1])
 
 
@@ -166,8 +169,8 @@ def _same_size(message, total):
 
 def _all(message):
     # type: (Message) -> np.ndarray
-    """The (size,) float32 or float16 values of a dense or half message, uncopied."""
-    return message.arrays[0] if message.kind == DENSE else message.arrays[0].view(np.float16)
+    """The (size,) float32 values of a dense or half message; those of a dense one uncopied."""
+    return message.arrays[0] if message.kind == DENSE else float16.decode(message.arrays[0])
 
 
 def _checked(edges, values, size):

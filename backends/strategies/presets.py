@@ -54,22 +54,21 @@ PRESETS = {
 _WITH_OPTIONS = ("sender", "topology", "gate")
 
 _WHOLE = ("everything", "float16")
+_SCALED_LATER = tuple(name for name in SENDERS if name != "gaia")
 _IN_STEP = ("synchronous",)
 _NO_TRANSFER = ("none",)
 
 #: For a part and its name, and another part: the names it goes with, where not with all, and why with no others.
 FITS = {
     ("topology", "server"): {
-        "batching": (("fixed",), "whoever is free takes the next batch"),
-        "merge": (("mean",), "gradients travel, and a server has no batch of its own to weigh them by"),
-        "optimiser": (("sgd",), "a server adds up what workers have scaled"),
+        "merge": (("mean", "weighted", "rates"), "gradients travel, not weights"),
         "knowledge": (_NO_TRANSFER, "every worker takes the server's weights"),
     },
     ("topology", "all"): {
         "merge": (("mean", "weighted", "rates"), "gradients travel, not weights"),
     },
     ("topology", "ring"): {
-        "sender": (("everything",), "chunks are summed on their way round, and would be rounded or cut there again"),
+        "sender": (_WHOLE, "chunks are summed on their way round, and what is left out of one would be missing there"),
         "gate": (_IN_STEP, "nobody has the sum before everybody has added to it"),
         "merge": (("mean", "rates"), "gradients travel, and every worker gets one and the same sum of them"),
         "knowledge": (_NO_TRANSFER, "all workers have the same weights"),
@@ -91,8 +90,9 @@ FITS = {
         "knowledge": (_NO_TRANSFER, "weights taken over would break the sums that push-sum conserves"),
     },
     ("topology", "groups"): {
-        "sender": (("everything",), "leaders pass on sums and weights, and what is left out would count as zero"),
+        "sender": (_WHOLE, "leaders pass on sums and weights, and what is left out would count as zero"),
         "gate": (_IN_STEP, "a leader waits for its whole group"),
+        "merge": (("mean", "average", "push-sum"), "a leader has the mean of its group, whatever their batches"),
         "knowledge": (_NO_TRANSFER, "all of a group have the same weights"),
     },
     ("merge", "average"): {
@@ -103,6 +103,9 @@ FITS = {
     },
     ("merge", "rates"): {
         "batching": (("stream",), "workers are weighed by the rates of their streams"),
+    },
+    ("optimiser", "lars"): {
+        "sender": (_SCALED_LATER, "what is significant depends on how far a weight moves, which LARS settles later"),
     },
 }  # type: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]]
 

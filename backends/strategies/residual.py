@@ -1,10 +1,11 @@
 """What was not sent is not lost: it is kept, and added to what comes next (gradient accumulation, error feedback)."""
 
-from typing import Sequence, Tuple
+from typing import Iterator, Sequence, Tuple
 
 import numpy as np
 
 from backends.base import Variable
+from backends.strategies.magnitude import BLOCK
 from backends.strategies.message import Message, dense, spans, sparse
 from backends.strategies.senders import Sender
 
@@ -27,6 +28,14 @@ class Residual(Sender):
         """rest += values; returns rest itself."""
         self.rest += values
         return self.rest
+
+    def gathering(self, values):
+        # type: (np.ndarray) -> Iterator[Tuple[int, np.ndarray]]
+        """The same block by block: where each begins, and its part of rest while it is in the cache."""
+        for start in range(0, self.size, BLOCK):
+            part = self.rest[start : start + BLOCK]
+            part += values[start : start + BLOCK]
+            yield start, part
 
     def take(self, indices):
         # type: (np.ndarray) -> Message

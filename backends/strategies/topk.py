@@ -8,12 +8,9 @@ from typing import Optional, Sequence
 import numpy as np
 
 from backends.base import Variable
+from backends.strategies.magnitude import largest
 from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 from backends.strategies.residual import Residual
-
-#: Elements, and of those to be found, that a sample of a large vector should have.
-_SAMPLE = 1 << 14
-_SPARE = 16
 
 
 class TopK(Residual):
@@ -35,7 +32,7 @@ class TopK(Residual):
         gathered = self.gather(values)
         if 2 * self.count >= self.size:
             return self.take_all()
-        return self.take(largest(np.abs(gathered), self.count))
+        return self.take(largest(gathered, self.count))
 
     def traffic_bytes(self, budget_bytes=None):
         # type: (Optional[float]) -> float
@@ -43,26 +40,3 @@ class TopK(Residual):
         if 2 * self.count >= self.size:
             return bytes_of(DENSE, self.size, self.size)
         return bytes_of(SPARSE, self.size, self.count, self.count)
-
-
-def largest(magnitudes, count):
-    # type: (np.ndarray, int) -> np.ndarray
-    """Ascending indices of the ``count`` largest of (n,) float32; 1 <= count <= n. Of equal ones any."""
-    found = _candidates(magnitudes, count)
-    chosen = np.argpartition(magnitudes[found], found.size - count)[found.size - count :]
-    return np.sort(found[chosen])
-
-
-def _candidates(magnitudes, count):
-    # type: (np.ndarray, int) -> np.ndarray
-    """Ascending indices of ``count`` elements or more, and of all that are as large as any of them."""
-    step = magnitudes.size // _SAMPLE
-    if step > 1:
-        # A guess from a sample, low enough to be right nearly always, spares partitioning the whole vector.
-        sample = magnitudes[::step]
-        place = sample.size - 2 * (count // step) - _SPARE
-        if place > 0:
-            found = np.flatnonzero(magnitudes >= np.partition(sample, place)[place])
-            if found.size >= count:
-                return found
-    return np.arange(magnitudes.size)

@@ -1,8 +1,6 @@
-"""A framework in fifty lines of numpy, and members of a run that behave, or do not, as a test wants."""
+"""A framework in fifty lines of numpy, and workers of a server that behave, or do not, as a test wants."""
 
-import itertools
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,12 @@ from backends.base import Optimiser, Replica, Variable
 from backends.layout import layout_of
 from backends.schedule import Schedule
 from backends.server import Server
-from backends.strategies import message
+from backends.strategies import lars, message
 from backends.work import Work
-from planner.certificates import Authority
+from tests.backends.hosting import Hosting, Participant
 
 PIXELS, CLASSES = 12, 3
-LIMIT_S = 20.0
+BATCH = 8
 
 
 class Softmax(Replica):
@@ -107,9 +105,45 @@ def images(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return pixels.reshape(count, 2, 2, 3).astype(np.uint8), labels.astype(np.int64)
 
 
-def batches(skip: int = 0, seed: int = 1) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Endless batches of eight; ``skip`` of them are left out, as one does who goes on with a run."""
-    return (images(8, seed * 10_000 + step) for step in itertools.count(skip))
+class Drawn:
+    """Endless batches of ``batch`` images, each drawn by its number; ``before`` is called before each."""
+
+    def __init__(self, skip: int = 0, seed: int = 1, before: Callable[[], Any] = lambda: None) -> None:
+        self.batch = BATCH
+        self._before = before
+        self._at = seed * 10_000 + skip
+
+    def __iter__(self) -> "Drawn":
+        return self
+
+    def __next__(self) -> tuple[np.ndarray, np.ndarray]:
+        self._before()
+        self._at += 1
+        return images(self.batch, self._at - 1)
+
+
+def union(
+    steps: int, drawn: Iterable[Any], momentum: float = 0.0, rate: float = 0.1, replica: Replica | None = None
+) -> np.ndarray:
+    """The weights of one process that takes the batches of all workers together in each of its steps."""
+    one, sources = replica or Softmax(), list(drawn)
+    for _ in range(steps):
+        together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
+        one.gradient(*together, rate=rate)
+        one.update(momentum)
+    one.fetch()
+    return one.weights
+
+
+def union_with_lars(steps: int, drawn: Iterable[Any], optimiser: Optimiser) -> np.ndarray:
+    """As ``union``, with LARS."""
+    replica, sources = Softmax(), list(drawn)
+    velocity = np.zeros_like(replica.weights)
+    for _ in range(steps):
+        together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
+        replica.gradient(*together)
+        lars.apply(replica.weights, velocity, replica.gradients, replica.variables, optimiser)
+    return replica.weights
 
 
 TEST = images(64, 99)
@@ -121,90 +155,56 @@ def work(folder: Path, steps: int = 20, **changes: Any) -> Work:
         "schedule": Schedule("cosine", steps, 2),
         "checkpoint_path": str(folder / "checkpoint.npz"),
         "description": {"model": "softmax"},
+        "batch": BATCH,
         **changes,
     }
     return Work(steps=steps, **values)
 
 
-class Running:
-    """A server that runs in a thread, with its authority, events and account."""
+class Running(Hosting):
+    """A server that runs in a thread."""
 
     def __init__(self, work: Work) -> None:
-        self.authority = Authority()
-        self.heartbeat_s = work.heartbeat_s
-        self.events: list[dict[str, Any]] = []
-        self._heard = threading.Condition()
-        self.stopping = threading.Event()
-        self.server = Server(work, self.authority.identity(wire.SERVER), self._emit)
-        listener = wire.listen("127.0.0.1")
-        self.port = listener.getsockname()[1]
-        self._account: dict[str, Any] = {}
-        self._thread = threading.Thread(target=self._run, args=(listener,), daemon=True)
-        self._thread.start()
-
-    def _run(self, listener: Any) -> None:
-        self._account = self.server.run(listener, self.stopping.is_set)
-
-    def _emit(self, event: dict[str, Any]) -> None:
-        with self._heard:
-            self.events.append(event)
-            self._heard.notify_all()
-
-    def named(self, kind: str) -> list[Any]:
-        return [event[kind] for event in list(self.events) if kind in event]
-
-    def await_event(self, kind: str, count: int = 1) -> None:
-        with self._heard:
-            assert self._heard.wait_for(lambda: len(self.named(kind)) >= count, LIMIT_S), (kind, self.events)
-
-    def account(self) -> dict[str, Any]:
-        self._thread.join(LIMIT_S)
-        assert not self._thread.is_alive(), "the server hangs"
-        return self._account
-
-    def tls(self, name: str, authority: Authority | None = None) -> Any:
-        return wire.context((authority or self.authority).identity(name), server_side=False)
-
-    def connect(self, name: str) -> wire.Connection:
-        return wire.connect("127.0.0.1", self.port, self.tls(name), LIMIT_S)
+        super().__init__(Server, work)
 
     def pulse(self, name: str, on_lost: Callable[[str], None] = lambda _: None) -> worker.Pulse:
-        return worker.Pulse(self.connect(name), self.heartbeat_s, on_lost)
+        return worker.Pulse(self.connect(name), self.work.heartbeat_s, on_lost)
 
 
-class Member(threading.Thread):
+class Member(Participant):
     """A worker that does what it should, in a thread."""
 
     def __init__(
-        self, running: Running, name: str, replica: Replica | None = None, data: Any = None, sender: Any = None
-    ) -> None:
-        super().__init__(daemon=True)
-        self.sender = sender
+        self, running: Running, name: str, replica: Replica | None = None, data: Any = None, sender: Any = None,
+        slowdown: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
         self.replica = replica or Softmax()
+        self.drawn = data or Drawn()
         self.spent: worker.Spent | None = None
-        self.failure: str | None = None
         self.bytes = 0
-        self._running = running
-        self._name = name
-        self._data = data or batches()
+        self._running, self._name, self._sender, self._slowdown = running, name, sender, slowdown
+        self._connection: wire.Connection | None = None
         self.start()
 
-    def run(self) -> None:
+    def take_part(self) -> None:
+        self._connection = connection = self._running.connect(self._name)
+        pulse = self._running.pulse(self._name)
         try:
-            connection = self._running.connect(self._name)
-            pulse = self._running.pulse(self._name)
-            try:
-                self.spent = worker.run(connection, self.replica, self._data, TEST, sender=self.sender)
-            finally:
-                self.bytes = connection.sent_bytes + connection.received_bytes
-                pulse.close()
-                connection.close()
-        except wire.WireError as error:
-            self.failure = str(error)
+            self.spent = worker.run(connection, self.replica, self.drawn, TEST, self._slowdown, sender=self._sender)
+        finally:
+            self.bytes = connection.sent_bytes + connection.received_bytes
+            pulse.close()
+            connection.close()
+
+    def cut(self) -> None:
+        """Gone, as a killed process is."""
+        assert self._connection is not None, "it has not begun"
+        self._connection.abort()
 
     def end(self) -> worker.Spent:
-        self.join(LIMIT_S)
-        assert self.spent is not None, self.failure or "the worker hangs"
+        self.await_end()
+        assert self.spent is not None
         return self.spent
 
 
@@ -243,7 +243,7 @@ class Puppet:
         self.replica.gradients[:] = gradient
         head = message.dense(self.replica.gradients).head
         arrays = wire.as_bytes((self.replica.gradients, self.replica.state))
-        self.connection.send({"loss": loss, "gradient": head}, arrays)
+        self.connection.send({"loss": loss, "seconds": 0.01, "gradient": head}, arrays)
 
     def stop_beating(self) -> None:
         if self.pulse is not None:

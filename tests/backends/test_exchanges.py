@@ -3,6 +3,7 @@
 from backends.exchanges.registry import MERGES
 from backends.pacing import PACINGS
 from backends.strategies import gates, presets, registry, topologies
+from backends.strategies.message import WHOLE
 
 
 def test_what_can_be_named_can_be_made() -> None:
@@ -11,3 +12,9 @@ def test_what_can_be_named_can_be_made() -> None:
     assert set(presets.GATES) == set(gates.GATES)
     assert set(presets.BATCHINGS) == set(PACINGS)
     assert set(presets.MERGES) == set(MERGES)
+
+
+def test_what_leaves_nothing_out_goes_where_sums_and_weights_travel() -> None:
+    for name in ("ring", "groups", "random"):
+        fitting, _ = presets.FITS["topology", name]["sender"]
+        assert set(fitting) == set(WHOLE)

@@ -74,6 +74,25 @@ def test_what_is_left_of_an_earlier_epoch_is_forgotten_and_a_later_one_is_kept(p
     assert parcel.message.arrays[0][0] == 2
 
 
+@pytest.mark.parametrize("error", [None, Interrupted])
+def test_who_asks_before_one_has_begun_the_epoch_is_answered_when_it_begins(pair, error):
+    a, b, addresses = pair
+    asked = []
+
+    def handle(parcel):
+        asked.append(parcel.sender)
+        if error is not None:
+            raise error
+
+    b.handle = handle
+    a.begin(2, addresses)
+    a.send("b", 0, values(1), asks=True)
+    until(lambda: b._parcels, 5, lambda: "nothing came")
+    assert asked == []
+    b.begin(2, addresses)
+    assert asked == ["a"]
+
+
 def test_one_that_is_not_there_interrupts_who_sends_to_it(pair):
     a, b, _ = pair
     b.close()

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from backends.base import Optimiser
-from backends.exchanges.base import Local
-from backends.strategies.presets import PRESETS
-from tests.backends.fakes import Softmax
-from tests.backends.peers import Peers, shard, union
+from backends.strategies.presets import PRESETS, TOPOLOGIES
+from tests.backends.fakes import union, union_with_lars
+from tests.backends.peers import Peers, shard
 from tests.backends.small import replica
 from tests.installed import EACH, MIXED
 from tests.running import until
@@ -48,26 +47,43 @@ def expect_union(folder, text, members, momentum, frameworks):
     replicas = map(replica, itertools.cycle(frameworks))
     peers = Peers(folder, text, 8 * members, members, momentum=momentum)
     players = [peers.start(seed, replica=next(replicas)) for seed in range(members)]
-    expected = union(8, members, momentum, replica(frameworks[0]))
+    together = union(8, map(shard, range(members)), momentum, replica=replica(frameworks[0]))
     for weights in [player.end() for player in players]:
-        np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(weights, together, rtol=1e-4, atol=1e-5)
     account = peers.account()
     assert account["finished"]
     assert {each["steps"] for each in account["workers"].values()} == {8}
-    np.testing.assert_allclose(peers.saved().weights, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(peers.saved().weights, together, rtol=1e-4, atol=1e-5)
 
 
 def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):
     optimiser = Optimiser(2.0, 0.5, 0.01)
     peers = Peers(tmp_path, "allreduce:optimiser=lars", 16, 2, optimiser=optimiser)
-    replica, drawn = Softmax(), [shard(seed) for seed in range(2)]
-    local = Local(replica, with_lars=True)
-    for _ in range(8):
-        together = [np.concatenate(part) for part in zip(*(next(each) for each in drawn), strict=True)]
-        replica.gradient(*together)
-        local.apply(replica.weights, replica.gradients, optimiser)
+    together = union_with_lars(8, map(shard, range(2)), optimiser)
     for player in peers.all():
-        np.testing.assert_allclose(player.end(), replica.weights, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(player.end(), together, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ("allreduce:sender=float16", 2),
+        ("allreduce:sender=float16", 4),
+        ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16", 4),
+        ("crossover-hierarchical:topology=groups:count=2,between=all,merge=mean,sender=float16", 3),
+    ],
+)
+def test_rounded_to_half_of_the_bytes_members_differ_little_from_one_process_and_not_at_all_in_a_group(
+    tmp_path, text, members
+):
+    peers = Peers(tmp_path, text, 40 * members, members, momentum=0.5)
+    weights = [player.end() for player in peers.all()]
+    assert peers.account()["finished"]
+    for each in weights:
+        np.testing.assert_allclose(each, union(40, map(shard, range(members)), 0.5), atol=0.002)
+    if "all" not in text.partition(":")[2]:  # leaders of groups that send to all round what others get, not their own
+        for each in weights[1:]:
+            np.testing.assert_array_equal(each, weights[0])
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -86,14 +102,23 @@ def test_one_alone_is_plain_sgd(tmp_path, name):
     text = name + ":sender=everything" + (",batching=fixed,merge=mean" if PRESETS[name].batching != "fixed" else "")
     peers = Peers(tmp_path, text, 10, 1, momentum=0.5)
     (player,) = peers.all()
-    np.testing.assert_allclose(player.end(), union(10, 1, 0.5), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(player.end(), union(10, [shard(0)], 0.5), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name", ["baseline", "allreduce", "dlion", "sgp", "crossover", "crossover-hierarchical", "ako", "ad-psgd"]
-)
-def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, name):
-    peers = Peers(tmp_path, name, 1500, 3, evaluate_every=10_000)
+#: Every topology, and beside them what waits otherwise, deals out batches or sends by link.
+MEMBERS_CHANGE = [
+    "baseline", "allreduce", "sgp", "crossover", "crossover-hierarchical", "ad-psgd", "dlion", "hop", "ako", "scadles",
+    "allreduce:sender=float16", "crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16",
+]  # fmt: skip
+
+
+def test_members_change_in_every_topology():
+    assert {PRESETS[text.partition(":")[0]].topology for text in MEMBERS_CHANGE} == set(TOPOLOGIES) - {"server"}
+
+
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, text):
+    peers = Peers(tmp_path, text, 1500, 3, evaluate_every=10_000)
     players = peers.all()
     until(lambda: peers.done >= 60, 20, lambda: "no steps")
     players[1].cut()
@@ -106,19 +131,37 @@ def test_a_member_that_dies_leaves_the_others_a_valid_topology(tmp_path, name):
     assert account["evaluations"][-1]["accuracy"] > 0.8
 
 
-@pytest.mark.parametrize("name", ["allreduce", "baseline", "sgp", "ako"])
-def test_one_that_joins_begins_with_the_weights_of_the_others(tmp_path, name):
-    peers = Peers(tmp_path, name, 1500, 2, momentum=0.5)
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_one_that_joins_begins_with_the_weights_of_the_others(tmp_path, text):
+    peers = Peers(tmp_path, text, 1500, 2, momentum=0.5)
     first = [peers.start(0), peers.start(1)]
     until(lambda: peers.done >= 100, 20, lambda: "no steps")
-    late = peers.start(2)
+    late = peers.start(2, initial=7)
     weights = [player.end() for player in (*first, late)]
     account = peers.account()
     assert account["finished"]
     assert account["workers"]["tx2"]["steps"] > 10
-    if name in ("allreduce", "baseline"):
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    if text.startswith(("allreduce", "baseline")):
         for each in weights[1:]:
             np.testing.assert_array_equal(each, weights[0])
+
+
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_one_that_dies_and_comes_back_is_a_member_again(tmp_path, text):
+    peers = Peers(tmp_path, text, 1500, 3, evaluate_every=10_000)
+    players = peers.all()
+    until(lambda: peers.done >= 60, 20, lambda: "no steps")
+    players[0].cut()
+    until(lambda: "nano" in peers.named("dropped"), 20, lambda: "nobody is missed")
+    again = peers.start(0, initial=7)
+    for player in (again, *players[1:]):
+        player.end()
+    account = peers.account()
+    assert account["finished"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    made = [each["steps"] for each in account["workers"].values()]
+    assert min(made) > 60 and sum(made) >= 1500
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from backends import base, models, pretrain
-from tests.backends.fakes import Softmax, batches
+from tests.backends.fakes import Drawn, Softmax
 from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
 
@@ -50,7 +50,7 @@ class OnGpu(Softmax):
 
 def test_no_step_copies_what_a_worker_does_not_copy() -> None:
     replica = OnGpu()
-    step = pretrain._step(replica, batches(), 1.0, SimpleNamespace(cpu_s=0.0))
+    step = pretrain._step(replica, Drawn(), 1.0, SimpleNamespace(cpu_s=0.0))
     for _ in range(5):
         assert all(seconds >= 0 for seconds in step())
     assert replica.fetched_weights == 0

@@ -10,8 +10,8 @@ from backends.strategies.gates import GATES, parse
 from backends.strategies.message import dense
 
 
-def gradient(worker):
-    return Gradient(worker, Peer(), dense(np.zeros(1, np.float32)), 0, 1.0)
+def gradient(worker, batch=8):
+    return Gradient(worker, Peer(), dense(np.zeros(1, np.float32)), 0, 1.0, batch, 0.1)
 
 
 def rounds(text, *workers):

@@ -13,28 +13,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends import checkpoint, wire, worker
+from backends import wire, worker
 from backends.base import Optimiser
 from backends.layout import layout_of
 from backends.schedule import Schedule
+from backends.strategies.gates import parse
 from planner.certificates import Authority
-from tests.backends.fakes import TEST, Diverging, Member, Puppet, Running, Softmax, batches, work
+from tests.backends.fakes import TEST, Diverging, Drawn, Member, Puppet, Running, Softmax, union, work
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = 0.6  # seconds without a heartbeat after which a worker is cut off, here
 
 
-def saved(running):
-    return checkpoint.read(running.server.work.checkpoint_path)[0]
-
-
 def plain_sgd(steps, rate=0.01):
     """The weights that plain steps of SGD give, on the batches that a single worker draws."""
-    replica, drawn = Softmax(), batches()
-    for _ in range(steps):
-        replica.gradient(*next(drawn), rate=rate)
-        replica.update(0.0)
-    return replica.weights
+    return union(steps, [Drawn()], rate=rate)
 
 
 def assert_whole(running, steps, before=0):
@@ -44,15 +37,13 @@ def assert_whole(running, steps, before=0):
     assert account["reason"] is None
     assert account["done"] == account["total"] == steps
     assert sum(one["steps"] for one in account["workers"].values()) == steps - before
-    assert saved(running).meta["step"] == saved(running).meta["evaluations"][-1]["step"] == steps
+    assert running.saved().meta["step"] == running.saved().meta["evaluations"][-1]["step"] == steps
     return account
 
 
-def slowly(drawn):
+def slowly():
     """Batches that take their time, so that others get in between."""
-    for batch in drawn:
-        time.sleep(0.01)
-        yield batch
+    return Drawn(before=lambda: time.sleep(0.01))
 
 
 def taken(puppet):
@@ -67,7 +58,7 @@ def test_one_worker_through_the_server_is_plain_sgd(tmp_path):
     running = Running(work(tmp_path, 12, optimiser=Optimiser(0.01, 0.0, 0.0), schedule=Schedule()))
     Member(running, "nano").end()
     assert_whole(running, 12)
-    np.testing.assert_allclose(saved(running).weights, plain_sgd(12), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(running.saved().weights, plain_sgd(12), rtol=1e-5, atol=1e-6)
 
 
 def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
@@ -84,7 +75,7 @@ def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
 
 def test_several_workers_share_the_steps_and_the_model_learns(tmp_path):
     running = Running(work(tmp_path, 120, schedule=Schedule(), checkpoint_every=25, evaluate_every=40))
-    members = [Member(running, name, data=batches(seed=seed)) for seed, name in enumerate(("nano", "tx2", "pc"))]
+    members = [Member(running, name, data=Drawn(seed=seed)) for seed, name in enumerate(("nano", "tx2", "pc"))]
     steps = sum(member.end().steps for member in members)
     account = assert_whole(running, 120)
     assert steps == 120
@@ -175,7 +166,7 @@ def test_a_worker_that_dies_in_the_middle_of_a_gradient_changes_nothing(tmp_path
     doomed.leave()
     Member(running, "tx2").end()
     assert_whole(running, 4)
-    np.testing.assert_allclose(saved(running).weights, plain_sgd(4), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(running.saved().weights, plain_sgd(4), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("beating", [True, False], ids=["stops", "never began"])
@@ -198,13 +189,13 @@ def test_a_worker_whose_heart_stops_is_cut_off_within_the_limit(tmp_path, beatin
 PROCESS = """
 import json, sys
 from backends import wire, worker
-from tests.backends.fakes import TEST, Softmax, batches
+from tests.backends.fakes import TEST, Softmax
 from tests.backends.test_server import slowly
 orders = json.loads(sys.stdin.readline())
 tls = wire.context(wire.Identity(*orders["identity"]), False)
 data, beats = (wire.connect("127.0.0.1", orders["port"], tls, orders["limit_s"]) for _ in range(2))
 pulse = worker.Pulse(beats, orders["limit_s"], lambda _: None)
-worker.run(data, Softmax(), slowly(batches()), TEST)
+worker.run(data, Softmax(), slowly(), TEST)
 """
 
 
@@ -218,13 +209,13 @@ def test_a_process_that_is_stopped_or_killed_is_done_without(tmp_path, number):
         running.await_event("joined")
         process.send_signal(number)
         sent = time.monotonic()
-        other = Member(running, "tx2", data=slowly(batches()))
+        other = Member(running, "tx2", data=slowly())
         running.await_event("dropped")
         assert time.monotonic() - sent < (2 * FAST + 0.5 if number == signal.SIGSTOP else FAST)
         running.stopping.set()
         process.kill()
     done = running.account()["done"]
-    assert other.end().steps + running.server.peers["nano"].steps == done == saved(running).meta["step"]
+    assert other.end().steps + running.host.peers["nano"].steps == done == running.saved().meta["step"]
 
 
 def test_a_beating_worker_may_take_longer_than_the_limit_for_a_step(tmp_path):
@@ -273,7 +264,7 @@ def test_one_that_returns_takes_the_place_of_its_old_connection(tmp_path, taken)
 
 def test_one_that_returns_again_and_again_makes_each_step_once(tmp_path):
     running = Running(work(tmp_path, 60, checkpoint_every=3))
-    steady = Member(running, "tx2", data=slowly(batches()))
+    steady = Member(running, "tx2", data=slowly())
     for _ in range(10):
         flighty = Puppet(running, "nano")
         flighty.take()
@@ -286,7 +277,7 @@ def test_one_that_returns_again_and_again_makes_each_step_once(tmp_path):
 
 def test_one_that_comes_five_times_at_once_makes_each_step_once(tmp_path):
     running = Running(work(tmp_path, 30))
-    crowd = [Member(running, "nano", data=slowly(batches())) for _ in range(5)]
+    crowd = [Member(running, "nano", data=slowly()) for _ in range(5)]
     account = assert_whole(running, 30)
     for member in crowd:
         member.join(10)
@@ -309,7 +300,7 @@ def test_what_a_replaced_connection_still_brings_is_not_mixed_with_the_new(tmp_p
         new.take()
     new.connection.send({"loss": 1.0, "accuracy": 0.5, "seconds": 0.1})
     assert_whole(running, 3)
-    assert np.abs(saved(running).weights).max() < 10
+    assert np.abs(running.saved().weights).max() < 10
 
 
 def test_when_the_first_dies_before_it_has_given_the_weights_the_next_gives_them(tmp_path):
@@ -376,14 +367,14 @@ def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
     running.stopping.set()
     account = running.account()
     assert (account["finished"], account["reason"], account["done"]) == (False, "stopped", 3)
-    assert saved(running).meta["step"] == 3
+    assert running.saved().meta["step"] == 3
 
 
 def test_a_run_that_nobody_joined_can_be_stopped(tmp_path):
     running = Running(work(tmp_path, 10))
     running.stopping.set()
     assert running.account()["done"] == 0
-    assert not os.path.exists(running.server.work.checkpoint_path)
+    assert not os.path.exists(running.work.checkpoint_path)
 
 
 @pytest.mark.parametrize("kind", ["cosine", "constant"])
@@ -392,8 +383,8 @@ def test_a_resumed_run_comes_to_the_same_as_one_without_a_break(tmp_path, kind):
         """Also gives the first part the schedule of the whole."""
         folder.mkdir()
         running = Running(work(folder, steps, schedule=Schedule(kind, 20, 2), evaluate_every=6, **changes))
-        Member(running, "nano", Softmax(seed=skip), batches(skip)).end()
-        return assert_whole(running, steps, before=skip), saved(running)
+        Member(running, "nano", Softmax(seed=skip), Drawn(skip)).end()
+        return assert_whole(running, steps, before=skip), running.saved()
 
     _, whole = run(tmp_path / "whole", 20)
     _, half = run(tmp_path / "half", 9)
@@ -409,7 +400,7 @@ def test_resuming_a_run_that_has_ended_is_at_once_over(tmp_path):
     first = Running(work(tmp_path, 4))
     Member(first, "nano").end()
     first.account()
-    again = Running(work(tmp_path, 4, resume=first.server.work.checkpoint_path))
+    again = Running(work(tmp_path, 4, resume=first.work.checkpoint_path))
     assert_whole(again, 4, before=4)
 
 
@@ -417,7 +408,7 @@ def test_a_checkpoint_past_the_last_step_or_damaged_is_refused_before_anything_s
     first = Running(work(tmp_path, 4))
     Member(first, "nano").end()
     first.account()
-    path = first.server.work.checkpoint_path
+    path = first.work.checkpoint_path
     with pytest.raises(ValueError, match="4 steps are done already"):
         Running(work(tmp_path, 3, resume=path))
     with open(path, "r+b") as stream:
@@ -442,10 +433,20 @@ def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp
     assert "diverged" in account["reason"]
     assert "nano" in account["reason"]
     assert running.named("diverged") == ["nano"]
-    assert saved(running).meta["step"] in (1, 2)
-    assert np.isfinite(saved(running).weights).all()
+    assert running.saved().meta["step"] in (1, 2)
+    assert np.isfinite(running.saved().weights).all()
     for event in [*running.events, account]:
         json.dumps(event, allow_nan=False)
+
+
+@pytest.mark.parametrize(("gate", "waits"), [("asynchronous", False), ("bounded", False), ("synchronous", True)])
+def test_a_run_that_diverges_names_what_would_help(tmp_path, gate, waits):
+    running = Running(work(tmp_path, 50, optimiser=Optimiser(0.03, 0.7, 0.0), gate=parse(gate), members=3))
+    Member(running, "nano", Diverging(loss=np.nan)).end()
+    reason = running.account()["reason"]
+    assert "; lower the learning rate of 0.03" in reason
+    assert ("let workers wait for one another (gate=synchronous)" in reason) != waits
+    assert "\n" not in reason
 
 
 def test_an_evaluation_that_is_not_finite_is_divergence_too(tmp_path):
@@ -469,7 +470,7 @@ def test_strangers_neither_join_nor_disturb(tmp_path):
         with socket.create_connection(("127.0.0.1", running.port)) as sock:
             sock.sendall(raw)
     with pytest.raises(wire.WireError):
-        wire.connect("127.0.0.1", running.port, running.tls("nano", Authority()), 5.0).receive()
+        running.connect("nano", Authority()).receive()
     running.await_event("refused", 5)
     mute.close()
     Member(running, "nano").end()
@@ -518,6 +519,6 @@ def test_an_answer_without_a_loss_drops_its_sender(tmp_path, loss):
 def test_a_worker_without_a_test_set_says_so_before_it_begins(tmp_path):
     running = Running(work(tmp_path, 2))
     with pytest.raises(ValueError, match="the test set is empty"):
-        worker.run(running.connect("nano"), Softmax(), batches(), (TEST[0][:0], TEST[1][:0]))
+        worker.run(running.connect("nano"), Softmax(), Drawn(), (TEST[0][:0], TEST[1][:0]))
     running.stopping.set()
     running.account()

@@ -2,36 +2,24 @@
 
 import itertools
 import threading
+import time
 
 import numpy as np
 import pytest
 
-from backends import checkpoint
 from backends.base import Optimiser
 from backends.schedule import Schedule
-from backends.strategies.gates import parse
+from backends.strategies import streams
+from backends.strategies.gates import GATES, parse
+from backends.strategies.presets import strategy
 from backends.strategies.registry import SENDERS, keeps, sender
-from tests.backends.fakes import Member, Puppet, Running, Softmax, batches, work
+from tests.backends.fakes import BATCH, Drawn, Member, Puppet, Running, Softmax, union, union_with_lars, work
 from tests.backends.small import replica
 from tests.installed import EACH, MIXED, using
+from tests.running import until
 
 NAMES = ("nano", "pc", "tx2")
 MOMENTUM = 0.5
-
-
-def saved(running):
-    return checkpoint.read(running.server.work.checkpoint_path)[0]
-
-
-def union(one, steps, workers, momentum):
-    """The weights of one process that takes the batches of all ``workers`` together in each of its steps."""
-    drawn = [batches(seed=seed) for seed in range(workers)]
-    for _ in range(steps):
-        together = [np.concatenate(part) for part in zip(*(next(each) for each in drawn), strict=True)]
-        one.gradient(*together, rate=0.1)
-        one.update(momentum)
-    one.fetch()
-    return one.weights
 
 
 def plain(folder, steps, gate="asynchronous", momentum=0.0, **changes):
@@ -39,25 +27,33 @@ def plain(folder, steps, gate="asynchronous", momentum=0.0, **changes):
     return work(folder, steps, **values)
 
 
+def with_parts(folder, steps, parts, **changes):
+    """A run with other parts than the parameter server's usual."""
+    chosen = strategy("parameter-server:" + parts)
+    return plain(folder, steps, chosen.gate, strategy=chosen, **changes)
+
+
+def in_step(running, count, frameworks=("numpy",)):
+    """Workers that join one after the other and begin when all are there."""
+    together, members = threading.Event(), []
+    for seed, name, framework in zip(range(count), NAMES, itertools.cycle(frameworks), strict=False):
+        drawn = Drawn(seed=seed, before=lambda: together.wait(20))
+        members.append(Member(running, name, replica(framework), drawn))
+        running.await_event("joined", seed + 1)
+    together.set()
+    for member in members:
+        member.end()
+    return members
+
+
 @pytest.mark.parametrize("momentum", [0.0, MOMENTUM])
 @pytest.mark.parametrize("frameworks", [using("numpy"), *EACH, MIXED])
 def test_synchronous_workers_do_what_one_process_does_with_all_their_batches(tmp_path, frameworks, momentum):
     running = Running(plain(tmp_path, 30, "synchronous", momentum))
-    together = threading.Event()
-
-    def when_all_have_joined(seed):
-        assert together.wait(20)
-        yield from batches(seed=seed)
-
-    replicas = map(replica, itertools.cycle(frameworks))
-    members = [Member(running, name, next(replicas), when_all_have_joined(seed)) for seed, name in enumerate(NAMES)]
-    running.await_event("joined", 3)
-    together.set()
-    for member in members:
-        member.end()
+    in_step(running, 3, frameworks)
     assert {each["steps"] for each in running.account()["workers"].values()} == {10}
-    expected = union(replica(frameworks[0]), 10, 3, momentum)
-    np.testing.assert_allclose(saved(running).weights, expected, rtol=1e-4, atol=1e-5)
+    together = union(10, [Drawn(seed=seed) for seed in range(3)], momentum, replica=replica(frameworks[0]))
+    np.testing.assert_allclose(running.saved().weights, together, rtol=1e-4, atol=1e-5)
 
 
 def test_a_synchronous_round_is_applied_when_all_are_there(tmp_path):
@@ -128,11 +124,11 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
         member = Member(running, "nano", replica, drawn, sender=sender(text, replica.variables, correction))
         member.end()
         assert running.account()["finished"]
-        return saved(running)
+        return running.saved()
 
-    whole = train(tmp_path / "whole", 12, batches())
-    half = train(tmp_path / "half", 5, batches())
-    rest = train(tmp_path / "rest", 12, batches(skip=5), str(tmp_path / "half" / "checkpoint.npz"))
+    whole = train(tmp_path / "whole", 12, Drawn())
+    half = train(tmp_path / "half", 5, Drawn())
+    rest = train(tmp_path / "rest", 12, Drawn(skip=5), str(tmp_path / "half" / "checkpoint.npz"))
     assert bool(half.kept) == (keeps(text) or text == "adaptive")
     np.testing.assert_array_equal(rest.weights, whole.weights)
     for one, other in zip(rest.kept.get("nano", ()), whole.kept.get("nano", ()), strict=True):
@@ -141,18 +137,18 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
 
 def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
     running = Running(plain(tmp_path, 60, checkpoint_every=20))
-    members = []
-    for seed, name in enumerate(NAMES):
-        replica = Softmax()
-        slowly = batches(seed=seed)
-        members.append(Member(running, name, replica, slowly, sender=sender("top-k:share=0.1", replica.variables)))
+    sparse = "top-k:share=0.1"
+    members = [
+        Member(running, name, data=Drawn(seed=seed), sender=sender(sparse, Softmax.variables))
+        for seed, name in enumerate(NAMES)
+    ]
     for member in members:
         member.end()
     assert running.account()["finished"]
     taken = [event for event in running.events if "checkpoint" in event]
     assert len(taken) >= 2
-    assert set(saved(running).kept) <= set(NAMES)
-    assert all(kept[0].shape == (39,) for kept in saved(running).kept.values())
+    assert set(running.saved().kept) <= set(NAMES)
+    assert all(kept[0].shape == (39,) for kept in running.saved().kept.values())
 
 
 def test_layers_that_stay_cost_nothing_either_way(tmp_path):
@@ -179,3 +175,100 @@ def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed
     np.testing.assert_array_equal(again.replica.weights, other.replica.weights)
     running.stopping.set()
     running.account()
+
+
+# -- batches, merging and optimisers that peers have too -------------------------------------------------
+
+
+@pytest.mark.parametrize("momentum", [0.0, MOMENTUM])
+@pytest.mark.parametrize("merge", ["weighted", "rates"])
+def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, momentum):
+    """As in one process with all of them; by rates the learning rate grows with how many there are."""
+    parts = f"gate=synchronous,batching=stream,merge={merge}"
+    running = Running(with_parts(tmp_path, 24, parts, momentum=momentum, members=3, seed=4))
+    in_step(running, 3)
+    sizes = streams.batches(streams.draw_rates("S1", 3, 4))
+    assert len(set(sizes)) > 1
+    drawn = [Drawn(seed=seed) for seed in range(3)]
+    for each, size in zip(drawn, sizes, strict=True):
+        each.batch = size
+    rate = 0.1 * sum(sizes) / (3 * BATCH) if merge == "rates" else 0.1
+    np.testing.assert_allclose(running.saved().weights, union(8, drawn, momentum, rate), rtol=1e-4, atol=1e-5)
+
+
+def test_a_slower_worker_gets_smaller_batches_and_all_of_them_grow(tmp_path):
+    parts = "gate=synchronous,batching=dynamic,merge=weighted"
+    running = Running(with_parts(tmp_path, 240, parts, members=2, training_samples=10_000))
+    slow, quick = Member(running, "nano", slowdown=20.0), Member(running, "pc")
+    slow.end()
+    quick.end()
+    account = running.account()
+    assert account["finished"]
+    assert slow.drawn.batch < quick.drawn.batch
+    assert slow.drawn.batch + quick.drawn.batch > 2 * BATCH
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+
+
+def test_without_waiting_who_slows_down_gets_smaller_batches_too(tmp_path):
+    running = Running(with_parts(tmp_path, 200, "batching=dynamic,merge=weighted", members=2, training_samples=100))
+    slow, quick = Member(running, "nano", slowdown=20.0), Member(running, "pc")
+    slow.end()
+    quick.end()
+    assert running.account()["finished"]
+    assert slow.drawn.batch < BATCH < quick.drawn.batch
+
+
+def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
+    def train(steps, resume=None):
+        parts = with_parts(tmp_path, steps, "batching=dynamic", training_samples=10_000, resume=resume)
+        running = Running(parts)
+        member = Member(running, "nano")
+        member.end()
+        assert running.account()["finished"]
+        return member.drawn.batch, running
+
+    grown, first = train(60)
+    assert grown > BATCH
+    resumed, _ = train(70, first.work.checkpoint_path)
+    assert resumed >= grown
+
+
+def test_the_server_scales_what_all_have_sent_with_lars(tmp_path):
+    optimiser = Optimiser(2.0, 0.5, 0.01)
+    parts = "gate=synchronous,optimiser=lars"
+    running = Running(with_parts(tmp_path, 16, parts, optimiser=optimiser))
+    in_step(running, 2)
+    together = union_with_lars(8, [Drawn(seed=seed) for seed in range(2)], optimiser)
+    np.testing.assert_allclose(running.saved().weights, together, rtol=1e-4, atol=1e-5)
+
+
+def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):
+    def change(schedule):
+        running = Running(with_parts(tmp_path, 1, "optimiser=lars", schedule=schedule))
+        Member(running, "nano").end()
+        assert running.account()["finished"]
+        return running.saved().weights - Softmax().weights
+
+    np.testing.assert_allclose(change(Schedule(warmup=4)), change(Schedule()) / 4, atol=1e-7)
+
+
+@pytest.mark.parametrize("gate", [*GATES, "backup:backups=2,staleness=1"])
+def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, gate):
+    running = Running(plain(tmp_path, 400, gate, evaluate_every=10_000))
+    first, doomed = (Member(running, name, data=slowly(seed)) for seed, name in enumerate(NAMES[:2]))
+    until(lambda: running.done >= 60, 20, lambda: "no steps")
+    doomed.cut()
+    until(lambda: "pc" in running.named("dropped"), 20, lambda: "nobody is missed")
+    late, again = Member(running, "tx2", data=slowly(2)), Member(running, "pc", data=slowly(1))
+    for member in (first, late, again):
+        member.end()
+    account = running.account()
+    assert account["finished"] and account["done"] == 400
+    assert sum(each["steps"] for each in account["workers"].values()) == 400
+    assert account["workers"]["tx2"]["steps"] > 10
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+
+
+def slowly(seed):
+    """Batches that leave others the time to come."""
+    return Drawn(seed=seed, before=lambda: time.sleep(0.002))

@@ -8,7 +8,9 @@ import pytest
 from backends import checkpoint, solo, worker
 from backends.base import Optimiser
 from backends.schedule import Schedule
-from tests.backends.fakes import TEST, Diverging, Member, Running, Softmax, batches, work
+from backends.strategies import streams
+from backends.strategies.presets import strategy
+from tests.backends.fakes import BATCH, TEST, Diverging, Drawn, Member, Running, Softmax, union_with_lars, work
 from tests.backends.small import NORMALISED, replica
 from tests.installed import MIXED
 
@@ -20,7 +22,7 @@ def never():
 def train(work, replica=None, skip=0, should_stop=never, test=TEST):
     """Account, spent, events and the checkpoint that is left."""
     events = []
-    account, spent = solo.run(work, replica or Softmax(), batches(skip), test, events.append, should_stop)
+    account, spent = solo.run(work, replica or Softmax(), Drawn(skip), test, events.append, should_stop)
     return account, spent, events, checkpoint.read(work.checkpoint_path)[0]
 
 
@@ -78,7 +80,7 @@ def test_what_a_cluster_saved_one_device_goes_on_with(tmp_path):
     running = Running(work(tmp_path, 6))
     Member(running, "nano").end()
     running.account()
-    account, spent, _, left = train(work(tmp_path, 10, resume=running.server.work.checkpoint_path))
+    account, spent, _, left = train(work(tmp_path, 10, resume=running.work.checkpoint_path))
     assert (account["finished"], spent.steps, left.meta["step"]) == (True, 4, 10)
 
 
@@ -138,3 +140,39 @@ def test_rates_follow_the_schedule(tmp_path):
 
     train(work(tmp_path, 4, optimiser=Optimiser(0.2, 0.9, 0.01), schedule=Schedule("step", 4)), Listening())
     np.testing.assert_allclose(rates, [(0.2, 0.01), (0.2, 0.01), (0.02, 0.01), (0.002, 0.01)])
+
+
+# -- parts of a strategy that one device has too ---------------------------------------------------------
+
+
+def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
+    plan = {"optimiser": Optimiser(2.0, 0.5, 0.01), "schedule": Schedule(), "strategy": strategy("sgp:optimiser=lars")}
+    _, _, _, half = train(work(tmp_path, 4, **plan))
+    _, _, _, rest = train(work(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
+    np.testing.assert_allclose(rest.weights, union_with_lars(10, [Drawn()], plan["optimiser"]), rtol=1e-4, atol=1e-6)
+    assert half.momentum.any()
+
+
+def test_a_global_batch_grows_on_one_device_and_survives_a_break(tmp_path):
+    def batch_after(steps, **changes):
+        drawn = Drawn()
+        plan = work(tmp_path, steps, strategy=strategy("dlion"), training_samples=10_000, **changes)
+        solo.run(plan, Softmax(), drawn, TEST, lambda _: None, never)
+        return drawn.batch
+
+    grown = batch_after(60)
+    assert grown > BATCH
+    assert batch_after(70, resume=str(tmp_path / "checkpoint.npz")) >= grown
+
+
+def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
+    rates = []
+
+    class Listening(Softmax):
+        def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+            rates.append((len(labels), rate))
+            return super().gradient(images, labels, rate, weight_decay)
+
+    train(work(tmp_path, 2, strategy=strategy("scadles"), schedule=Schedule(), seed=3), Listening())
+    (size,) = streams.batches(streams.draw_rates("S1", 1, 3))
+    assert rates == [(size, pytest.approx(0.1 * size / BATCH))] * 2

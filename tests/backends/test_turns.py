@@ -109,7 +109,7 @@ def test_rounds_of_those_who_wait_are_made_whole() -> None:
     assert table.turns.done == 3
     assert table.ask("a") == EVALUATE
     assert table.ask("b") is None
-    table.turns.evaluated(3)
+    table.turns.complete("a")
     assert table.turns.finished
     assert table.ask("b") == FINISH
 

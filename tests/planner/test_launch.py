@@ -96,6 +96,27 @@ def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(
     assert json.loads((run_folders(pair)[-1] / "options.json").read_text())["strategy"] == strategy
 
 
+def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
+    strategy = "parameter-server:batching=dynamic,merge=weighted,optimiser=lars"
+    command = run(pair, *training("--strategy", strategy, "--steps", "60", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    (first,) = run_folders(pair)
+    saved, _ = checkpoint.read(str(first / "checkpoint.npz"))
+    assert set(saved.kept) == {"/global batch", "/timed desktop", "/timed tx2"}
+    command = run(pair, *training("--resume", str(first), "--steps", "70", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    again, _ = checkpoint.read(str(run_folders(pair)[-1] / "checkpoint.npz"))
+    assert again.kept["/global batch"][0][0] >= saved.kept["/global batch"][0][0] > 0
+
+
+@pytest.mark.parametrize("parts", ["", "topology=server"])
+def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
+    command = run(pair, *training("--strategy", f"scadles:{parts}" if parts else "scadles", "--steps", "30", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    workers = json.loads(command.output)["workers"]
+    assert all(0 <= workers[name]["sender"]["cnc_ratio"] <= 1 for name in ("desktop", "tx2"))
+
+
 @pytest.mark.parametrize("strategy", ["allreduce", "dlion:gate=bounded", "crossover"])
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
     command = start(pair, "--strategy", strategy, "--steps", "200", "--json")

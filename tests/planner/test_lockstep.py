@@ -12,7 +12,8 @@ from tests.planner import profiles
 
 TWO = {"a": profiles.device(), "b": profiles.device(profiles.step(0.2))}
 LAYERS = (200_000, 25_000, 20_000, 5_000)
-SYNCHRONOUS = "parameter-server:gate=synchronous"
+ASYNCHRONOUS = "parameter-server"
+SYNCHRONOUS = ASYNCHRONOUS + ":gate=synchronous"
 
 
 def both(strategy):
@@ -26,6 +27,31 @@ def test_a_round_is_the_slowest_gradient_its_way_up_both_updates_and_the_way_dow
     assert computed_s == pytest.approx([0.2])
     assert round_s == pytest.approx([0.2 + 0.08 + 2 * 0.002 + 0.08])
     assert cycles.solve(found, candidates).cycle_s == pytest.approx(np.full((1, 2), round_s[0]))
+
+
+def test_batches_dealt_by_speed_make_a_round_as_long_as_all_take_together() -> None:
+    found, candidates = both(SYNCHRONOUS + ",batching=dynamic,merge=weighted")
+    together_s = 2 / (1 / 0.1 + 1 / 0.2)
+    assert cycles.solve(found, candidates).cycle_s == pytest.approx(np.full((1, 2), together_s + 0.08 + 0.004 + 0.08))
+
+
+def test_without_waiting_batches_dealt_by_speed_slow_the_fast_and_speed_the_slow() -> None:
+    fixed, dealt = (cycles.solve(*both(name)).cycle_s[0] for name in (ASYNCHRONOUS, ASYNCHRONOUS + ":batching=dynamic"))
+    together_s = 2 / (1 / 0.1 + 1 / 0.2)
+    assert dealt - fixed == pytest.approx([together_s - 0.1, together_s - 0.2], abs=0.01)
+
+
+@pytest.mark.parametrize("strategy", [ASYNCHRONOUS, SYNCHRONOUS])
+def test_each_cluster_s_batches_are_dealt_among_its_own_members(strategy: str) -> None:
+    devices = {name: profiles.device(profiles.step(s)) for name, s in (("a", 0.1), ("b", 0.2), ("c", 2.0))}
+    dynamic = strategy + ("," if ":" in strategy else ":") + "batching=dynamic"
+    found = costs(profiles.profile(devices), strategy=dynamic)
+    many = Candidates(np.array([7, 3, 1, 6, 3]), np.array([2, 1, 0, 1, 0]))
+    together = cycles.solve(found, many)
+    for i in range(5):
+        alone = cycles.solve(found, Candidates(many.masks[i : i + 1], many.hosts[i : i + 1]))
+        for whole, one in zip(together, alone, strict=True):
+            np.testing.assert_allclose(whole[i], one[0])
 
 
 def test_equal_workers_queue_at_the_server_s_link() -> None:

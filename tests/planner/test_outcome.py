@@ -160,7 +160,7 @@ def test_evaluations_on_the_way_are_taken_off_the_time_by_the_evaluator_s_share(
     # a made 3 of 4 steps and evaluated for 8 s: 6 s lost; b 1 of 4 and 4 s: 1 s; the last is outside
     parts = {"a": worker(75), "b": worker(25)}
     evaluations = [evaluated(40, 8.0, "a"), evaluated(80, 4.0, "b"), evaluated(100, 9.0, "a")]
-    made = outcome.result(plan(planned("a"), planned("b")), account(107.0, evaluations), parts, {})
+    made = outcome.result(plan(planned("a"), planned("b")), account(107.0, evaluations), parts, {}, {})
     assert made["measured"]["evaluation_s"] == pytest.approx(7.0)
     assert made["measured"]["time_s"] == pytest.approx(100.0)
     assert made["measured"]["wall_s"] == 107.0
@@ -168,7 +168,8 @@ def test_evaluations_on_the_way_are_taken_off_the_time_by_the_evaluator_s_share(
 
 def test_energy_and_edp_follow_from_time_and_power_and_errors_from_both() -> None:
     parts = {"a": worker(50), "b": worker(50, watts=60.0)}
-    made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {"a": 0.5})
+    told = {"a": {"cnc_ratio": 0.25}}
+    made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {"a": 0.5}, told)
     assert {key: made["predicted"][key] for key in METRICS} == {
         "time_s": 100.0, "power_w": 80.0, "energy_j": 8000.0, "edp_js": 800_000.0,
     }  # fmt: skip
@@ -181,11 +182,12 @@ def test_energy_and_edp_follow_from_time_and_power_and_errors_from_both() -> Non
     )
     assert made["workers"]["a"]["predicted_steps"] == 50.0
     assert (made["workers"]["a"]["build_s"], made["workers"]["b"]["build_s"]) == (0.5, None)
+    assert (made["workers"]["a"]["sender"], made["workers"]["b"]["sender"]) == ({"cnc_ratio": 0.25}, {})
 
 
 def test_one_unknown_worker_makes_the_total_unknown_and_leaves_the_time() -> None:
     parts = {"a": worker(50), "b": worker(50, watts=None, source=Provenance("unavailable"))}
-    made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {})
+    made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {}, {})
     assert [made["measured"][key] for key in ("power_w", "energy_j", "edp_js")] == [None, None, None]
     assert made["error"] == {"time_s": pytest.approx(-0.2), "power_w": None, "energy_j": None, "edp_js": None}
     assert made["measured"]["provenance"]["kind"] == "unavailable"
@@ -193,20 +195,20 @@ def test_one_unknown_worker_makes_the_total_unknown_and_leaves_the_time() -> Non
 
 def test_watts_besides_the_workers_are_in_the_measured_power_as_in_the_predicted() -> None:
     made_plan = plan(planned("a"), power_w=90.0)._replace(besides_w=50.0)
-    made = outcome.result(made_plan, account(100.0), {"a": worker(100)}, {})
+    made = outcome.result(made_plan, account(100.0), {"a": worker(100)}, {}, {})
     assert (made["besides_w"], made["measured"]["power_w"], made["error"]["power_w"]) == (50.0, 90.0, 0.0)
-    unknown = outcome.result(made_plan, account(100.0), {"a": worker(100, watts=None)}, {})
+    unknown = outcome.result(made_plan, account(100.0), {"a": worker(100, watts=None)}, {}, {})
     assert unknown["measured"]["power_w"] is None
 
 
 def test_an_unknown_prediction_is_no_error_of_zero() -> None:
-    made = outcome.result(plan(planned("a"), power_w=None), account(125.0), {"a": worker(100)}, {})
+    made = outcome.result(plan(planned("a"), power_w=None), account(125.0), {"a": worker(100)}, {}, {})
     assert (made["predicted"]["energy_j"], made["error"]["energy_j"]) == (None, None)
 
 
 def test_a_resumed_run_is_compared_with_the_steps_it_made_itself() -> None:
     # 40 of 100 steps were left, at 2 s each
-    made = outcome.result(plan(planned("a")), account(80.0), {"a": worker(40)}, {})
+    made = outcome.result(plan(planned("a")), account(80.0), {"a": worker(40)}, {}, {})
     assert (made["steps"], made["steps_made"]) == (100, 40)
     assert made["predicted"]["time_s"] == pytest.approx(80.0)
     assert made["error"]["time_s"] == pytest.approx(0.0)
@@ -218,7 +220,7 @@ def test_a_resumed_run_is_compared_with_the_steps_it_made_itself() -> None:
 
 def test_every_figure_says_where_it_comes_from() -> None:
     parts = {"a": worker(50), "b": worker(50, source=ESTIMATED)}
-    made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {})
+    made = outcome.result(plan(planned("a"), planned("b")), account(125.0), parts, {}, {})
     assert made["workers"]["a"]["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
     assert made["measured"]["provenance"]["kind"] == "nameplate"
     assert made["measured"]["provenance"]["detail"].endswith("in part sensor")
@@ -229,11 +231,11 @@ def test_every_figure_says_where_it_comes_from() -> None:
 def test_the_uncertainty_of_the_energy_is_that_of_all_workers_watts() -> None:
     parts = {"a": worker(50, 30.0, error=0.1), "b": worker(50, 40.0, error=0.1)}
     two = plan(planned("a"), planned("b"))._replace(energy_uncertainty=0.03)
-    made = outcome.result(two, account(125.0), parts, {})
+    made = outcome.result(two, account(125.0), parts, {}, {})
     assert made["measured"]["energy_uncertainty"] == pytest.approx(1.96 * 5 / 70, rel=1e-3)
     assert made["predicted"]["energy_uncertainty"] == 0.03
     parts["b"] = worker(50, 40.0)
-    assert outcome.result(two, account(125.0), parts, {})["measured"]["energy_uncertainty"] is None
+    assert outcome.result(two, account(125.0), parts, {}, {})["measured"]["energy_uncertainty"] is None
 
 
 def test_a_worker_s_error_is_the_spread_between_its_windows() -> None:
@@ -244,5 +246,5 @@ def test_a_worker_s_error_is_the_spread_between_its_windows() -> None:
 def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
     readings = tuple(PowerReading(covers, "sensor", covers, w, 0.0, 5) for covers, w in (("wall", 20.0), ("gpu", 30.0)))
     part = one(planned("a"), [encode(Window(10.0, {}, readings))] * 3)
-    made = outcome.result(plan(planned("a")), account(100.0), {"a": part}, {})
+    made = outcome.result(plan(planned("a")), account(100.0), {"a": part}, {}, {})
     assert made["notes"] == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]

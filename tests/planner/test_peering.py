@@ -33,10 +33,12 @@ def cycle_s(strategy: str, slow_s: float = 0.1, mask: int = 15) -> np.ndarray:
         ("baseline", 3 * 0.08),
         ("baseline:sender=float16", 3 * 0.04),
         ("allreduce", 6 / 4 * 0.08),
+        ("allreduce:sender=float16", 6 / 4 * 0.04),
         ("crossover:topology=random:segments=1", 0.08),
         ("sgp", 0.08),
         # Up to the leader, between the leaders, and back.
         ("crossover-hierarchical:topology=groups:count=2,between=random:segments=1", 3 * 0.08),
+        ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16", 3 * 0.04),
         # As much as links take while a gradient is computed.
         ("dlion:batching=fixed", OWN_S),
     ],

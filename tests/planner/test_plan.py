@@ -84,7 +84,7 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
         assert plan.besides_w == pytest.approx(besides_w)
         account = {"elapsed_s": plan.prediction.time_s, "evaluations": []}
         parts = {w.name: outcome.Worker(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
-        assert outcome.result(plan, account, parts, {})["error"]["power_w"] == pytest.approx(0.0)
+        assert outcome.result(plan, account, parts, {}, {})["error"]["power_w"] == pytest.approx(0.0)
 
 
 def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:

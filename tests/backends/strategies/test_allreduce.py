@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.strategies.allreduce import Piece, Round, absorb, arrivals, bounds, departures, in_memory, schedule
+from backends.base import Variable
+from backends.strategies.allreduce import PIECE, Piece, Round, absorb, arrivals, bounds, departures, in_memory, schedule
+from backends.strategies.message import WHOLE, dense
+from backends.strategies.registry import sender
+from backends.strategies.topologies import parse
 
 
 def test_chunks_cover_the_vector_and_differ_by_at_most_one():
@@ -43,9 +47,9 @@ def test_chunks_travel_in_pieces():
 
 def test_a_piece_is_added_or_takes_its_place():
     vector = np.array([1.0, 2.0, 3.0], np.float32)
-    absorb(vector, Piece(1, 3, True, True), np.array([10.0, 20.0], np.float32))
+    absorb(vector, Piece(1, 3, True, True), dense(np.array([10.0, 20.0], np.float32)))
     assert vector.tolist() == [1.0, 12.0, 23.0]
-    absorb(vector, Piece(0, 2, False, False), np.array([7.0, 8.0], np.float32))
+    absorb(vector, Piece(0, 2, False, False), dense(np.array([7.0, 8.0], np.float32)))
     assert vector.tolist() == [7.0, 8.0, 23.0]
 
 
@@ -72,3 +76,25 @@ def test_every_rank_ends_with_the_same_mean(n, size, most, seed):
     for vector in vectors:
         np.testing.assert_array_equal(vector, vectors[0])
         np.testing.assert_allclose(vector, values.mean(axis=0), atol=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=some.integers(1, 7), size=some.integers(0, 40), most=some.integers(1, 12), seed=some.integers(0, 1000))
+def test_rounded_on_the_way_every_rank_still_ends_with_the_same_bits(n, size, most, seed):
+    values = np.random.default_rng(seed).normal(size=(n, size))
+    vectors = [(each / n).astype(np.float32) for each in values]
+    in_memory(vectors, most, WHOLE["float16"])
+    for vector in vectors:
+        np.testing.assert_array_equal(vector, vectors[0])
+        np.testing.assert_allclose(vector, values.mean(axis=0), atol=0.01)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("name", WHOLE)
+def test_its_messages_have_the_bytes_that_sender_and_topology_predict(name, n):
+    """But for the heads of the pieces, of which each has one."""
+    size = 3 * PIECE
+    sent = in_memory([np.ones(size, np.float32) for _ in range(n)], encode=WHOLE[name])
+    (traffic,) = parse("ring").traffic(0, n)
+    message = sender(name, [Variable("w", (size,), 0, size)]).traffic_bytes()
+    assert sent == pytest.approx(n * traffic.messages * traffic.share * message, rel=0.003)

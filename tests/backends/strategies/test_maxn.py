@@ -114,3 +114,22 @@ def test_a_larger_n_costs_more():
 def test_an_n_out_of_range_is_refused(n):
     with pytest.raises(ValueError, match=r"n from 0\.85 to 100"):
         MaxN(variables(8), n=n)
+
+
+@settings(max_examples=20, deadline=None)
+@given(entries=some.sampled_from([0, 1, 400, 9_000, 40_000]), seed=some.integers(0, 50))
+def test_what_a_sample_finds_is_what_all_entries_would(entries, seed):
+    """Two variables of other scales and one of zeros, large enough to be sampled; a link with room for so many."""
+    places = (("a", 0, 60_000), ("b", 60_000, 40_000), ("c", 100_000, 9))
+    layers = tuple(Variable(name, (size,), start, size) for name, start, size in places)
+    random = np.random.default_rng(seed)
+    drawn = [random.normal(size=60_000), 50 * random.normal(size=40_000), np.zeros(9)]
+    values = np.concatenate(drawn).astype(np.float32)
+    message = MaxN(layers).send(values, budget(100_009, entries))
+    near = np.abs(values)
+    for layer in layers[:2]:
+        part = near[layer.start : layer.start + layer.size]
+        part /= part.max()
+    beyond = np.sort(near)[near.size - entries - 1]
+    floor = min(float(np.nextafter(beyond, np.float32(2))), 1 - LEAST / 100)
+    np.testing.assert_array_equal(message.arrays[0], np.flatnonzero(near >= floor))

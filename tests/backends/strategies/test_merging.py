@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from backends.strategies import streams
-from backends.strategies.merging import FACTORS, average, average_pair
+from backends.strategies.merging import FACTORS, MOST, average, average_pair
 
 SAMPLES = some.integers(1, 512)
 
@@ -26,6 +26,36 @@ def test_equation_7_compares_batches_with_ones_own():
 @given(batch=SAMPLES, usual=SAMPLES, n=some.integers(1, 16))
 def test_equation_7_with_equal_batches_is_equation_4(batch, usual, n):
     assert FACTORS["weighted"](batch, batch, usual, n) == FACTORS["mean"](batch, batch, usual, n)
+
+
+@given(batches=some.lists(SAMPLES, min_size=1, max_size=8))
+def test_a_server_with_the_mean_batch_for_its_own_weighs_each_sample_alike(batches):
+    n = len(batches)
+    factors = [FACTORS["weighted"](batch, sum(batches) / n, 32, n) for batch in batches]
+    assert factors == pytest.approx([batch / sum(batches) for batch in batches])
+
+
+@given(batches=some.lists(SAMPLES, min_size=2, max_size=16), own=SAMPLES)
+def test_no_batch_is_so_small_that_a_step_is_more_than_8_times_as_long(batches, own):
+    n = len(batches)
+    assert sum(FACTORS["weighted"](batch, own, 32, n) for batch in batches) <= MOST
+
+
+def test_in_every_environment_of_the_paper_equation_7_is_as_it_stands():
+    for cores in ([24, 24, 12, 12, 6, 6], [24, 24, 24, 24, 24, 4], [8, 8, 1, 1, 1, 1]):
+        for own in cores:
+            assert [FACTORS["weighted"](batch, own, 32, 6) for batch in cores] == [batch / own / 6 for batch in cores]
+
+
+def test_one_sample_beside_hundreds_does_not_make_a_worker_overshoot():
+    """Descent on w^2 / 2 at a rate of 0.2 leads to 0 for everyone; unbounded Eq. 7 makes w grow 26-fold a step."""
+    batches, rate = [1, 200, 200], 0.2
+    weight = unbounded = 1.0
+    for _ in range(20):
+        weight -= rate * sum(FACTORS["weighted"](batch, 1, 32, 3) for batch in batches) * weight
+        unbounded -= rate * sum(batch / 1 / 3 for batch in batches) * unbounded
+    assert abs(weight) < 0.1
+    assert abs(unbounded) > 1e20
 
 
 @given(rates=some.lists(SAMPLES, min_size=1, max_size=8), usual=SAMPLES)

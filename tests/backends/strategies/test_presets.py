@@ -69,6 +69,11 @@ def test_the_parameter_server_does_what_it_does_today():
     [
         ("dlion:sender=top-k,knowledge=none", PRESETS["dlion"]._replace(sender="top-k", knowledge="none")),
         ("sgp:optimiser=lars", PRESETS["sgp"]._replace(optimiser="lars")),
+        ("allreduce:sender=float16", PRESETS["allreduce"]._replace(sender="float16")),
+        (
+            "parameter-server:batching=dynamic,merge=weighted,optimiser=lars",
+            Strategy("everything", "server", "asynchronous", "dynamic", "weighted", "none", "lars"),
+        ),
         ("dlion:sender=max-n:n=5", PRESETS["dlion"]._replace(sender="max-n:n=5")),
         (
             "scadles:sender=adaptive:of=top-k,share=0.1,gate=bounded:staleness=3,optimiser=lars",
@@ -122,11 +127,16 @@ def test_what_cannot_be_read_is_refused_with_the_known_names(text, message):
         ("crossover:gate=asynchronous", "merge average does not go with gate asynchronous, because every step draws"),
         ("ad-psgd:gate=bounded:staleness=2", "merge pairwise does not go with gate bounded, because two average"),
         ("crossover-hierarchical:sender=gaia", "leaders pass on sums and weights"),
+        (
+            "crossover-hierarchical:topology=groups:between=exponential,merge=push-sum,sender=float16",
+            "lost to the sums that push-sum conserves",
+        ),
         ("crossover-hierarchical:merge=mean", "topology random does not go with merge mean"),
         ("crossover-hierarchical:topology=groups:between=ring", "topology ring does not go with merge average"),
-        ("parameter-server:merge=weighted", "no batch of its own to weigh them by; it goes with mean"),
-        ("parameter-server:optimiser=lars", "a server adds up what workers have scaled"),
-        ("parameter-server:batching=dynamic", "whoever is free takes the next batch"),
+        ("parameter-server:merge=average", "topology server does not go with merge average, because gradients travel"),
+        ("parameter-server:merge=rates", "merge rates does not go with batching fixed, because workers are weighed"),
+        ("gaia:optimiser=lars", "how far a weight moves, which LARS settles later; it goes with everything, float16"),
+        ("crossover-hierarchical:merge=weighted", "a leader has the mean of its group, whatever their batches"),
         ("baseline:topology=groups:between=server", "leaders have no server"),
         ("parameter-server:knowledge=best-to-worst", "every worker takes the server's weights"),
         ("baseline:merge=rates", "merge rates does not go with batching fixed, because workers are weighed"),

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
 
 from backends.base import Variable
 from backends.strategies.message import DENSE, SPARSE
-from backends.strategies.topk import TopK, largest
+from backends.strategies.topk import TopK
 
 
 def variables(size):
@@ -47,33 +45,6 @@ def test_as_many_go_even_where_all_are_equal():
 
 def test_one_goes_however_small_the_share():
     assert TopK(variables(10), share=0.001).send(floats(*range(10))).arrays[0] == [9]
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    size=some.sampled_from([1, 2, 50, 40_000]),  # the last is large enough to be sampled
-    share=some.sampled_from([0.0, 0.001, 0.1, 0.7, 1.0]),
-    spread=some.sampled_from([0, 1, 5]),
-    seed=some.integers(0, 100),
-)
-def test_largest_finds_what_sorting_would(size, share, spread, seed):
-    magnitudes = np.abs(np.random.default_rng(seed).normal(size=size) ** spread).astype(np.float32)
-    count = max(1, int(share * size))
-    found = largest(magnitudes, count)
-    assert found.size == count
-    assert np.all(np.diff(found) > 0)
-    np.testing.assert_array_equal(np.sort(magnitudes[found]), np.sort(magnitudes)[size - count :])
-
-
-def test_a_sample_that_misleads_does_no_harm():
-    magnitudes = np.zeros(40_000, np.float32)
-    magnitudes[::2] = 1  # all that the sample sees
-    magnitudes[1::40] = 2  # 1000 that it does not
-    np.testing.assert_array_equal(largest(magnitudes, 1000), np.arange(1, 40_000, 40))
-
-    magnitudes = np.zeros(70_000, np.float32)
-    magnitudes[::4] = np.arange(1, 17_501)  # large only where the sample looks: fewer than it makes one expect
-    np.testing.assert_array_equal(largest(magnitudes, 1000), np.arange(0, 70_000, 4)[-1000:])
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])

@@ -1,0 +1,77 @@
+"""How large the elements of a long vector are: block by block, so that their absolute values never leave the cache."""
+
+import math
+from typing import Any, Iterator, Tuple
+
+import numpy as np
+
+#: Elements of a block: with room for its absolute values it takes 256 KiB.
+BLOCK = 1 << 15
+#: Elements, and of those to be found, that a sample of a large vector should have.
+SAMPLE = 1 << 14
+SPARE = 16
+
+
+def blocks(values):
+    # type: (np.ndarray) -> Iterator[Tuple[int, np.ndarray]]
+    """Where each block of (n,) float32 begins, and its absolute values, which last until the next."""
+    room = np.empty(min(BLOCK, values.size), np.float32)
+    for start in range(0, values.size, BLOCK):
+        part = values[start : start + BLOCK]
+        yield start, np.abs(part, out=room[: part.size])
+
+
+def total(values):
+    # type: (np.ndarray) -> float
+    """The sum of all."""
+    return sum(float(magnitudes.sum()) for _, magnitudes in blocks(values))
+
+
+def greatest(values):
+    # type: (np.ndarray) -> float
+    """The largest of all; NaN where one is, 0 of none."""
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
+
+
+def above(values, floor):
+    # type: (np.ndarray, Any) -> np.ndarray
+    """Ascending indices of those from ``floor`` on."""
+    found = [np.flatnonzero(magnitudes >= floor) + start for start, magnitudes in blocks(values)]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def largest(values, count):
+    # type: (np.ndarray, int) -> np.ndarray
+    """Ascending indices of the ``count`` largest of (n,) float32; 1 <= count <= n. Of equal ones any."""
+    found = _candidates(values, count)
+    magnitudes = np.abs(values[found])
+    least = np.partition(magnitudes, found.size - count)[found.size - count]
+    chosen = ~(magnitudes <= least)  # and what is no number, which is sorted as the largest
+    chosen[np.flatnonzero(magnitudes == least)[: count - np.count_nonzero(chosen)]] = True
+    return found[chosen]
+
+
+def _candidates(values, count):
+    # type: (np.ndarray, int) -> np.ndarray
+    """Ascending indices of ``count`` elements or more, and of all that are as large as any of them."""
+    step = values.size // SAMPLE
+    if step > 1:
+        guess = likely(np.abs(values[::step]), count / step)
+        found = above(values, guess) if guess else ()
+        if len(found) >= count:
+            return found
+    return np.arange(values.size)
+
+
+def likely(sample, count):
+    # type: (np.ndarray, float) -> float
+    """What so many elements exceed nearly always, of whose vector ``sample``, (m,) magnitudes that are partitioned,
+    should have ``count``; 0 if it tells nothing. It spares partitioning the whole vector.
+
+    As many of the sample as it should have, and four standard deviations more.
+    """
+    place = sample.size - int(count + 4.0 * math.sqrt(count)) - SPARE
+    if place <= 0:
+        return 0.0
+    sample.partition(place)
+    return float(sample[place])

@@ -1,0 +1,127 @@
+"""Carries out the orders of whole runs on the Python that runs this, be it 3.6: a host and its workers, in threads.
+
+Reads a list of {"name", "verb", "host", "member", "workers": [orders]} as JSON on standard input, and answers each with
+a line of the run's account or of what went wrong. The framework is least squares, in numpy.
+"""
+
+import json
+import sys
+import threading
+import types
+
+import numpy as np
+
+from backends import base, roles
+from backends.base import Replica, Variable
+
+LIMIT_S = 60.0
+PIXELS = 4
+
+
+class LeastSquares(Replica):
+    """Labels from the pixels' sums: (pixels,) weights and an offset."""
+
+    accelerator = "cpu"
+    variables = (Variable("kernel", (PIXELS, 1), 0, PIXELS), Variable("bias", (1,), PIXELS, 1))
+    state_variables = ()
+
+    def __init__(self):
+        self.weights = np.zeros(PIXELS + 1, np.float32)
+        self.gradients = np.zeros(PIXELS + 1, np.float32)
+        self.state = np.zeros(0, np.float32)
+        self._velocity = np.zeros(PIXELS + 1, np.float32)
+
+    def _inputs(self, images):
+        return np.hstack([images.reshape(len(images), -1) / np.float32(255), np.ones((len(images), 1), np.float32)])
+
+    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+        inputs = self._inputs(images)
+        missed = inputs @ self.weights - labels
+        self.gradients[:] = rate * (inputs.T @ missed / len(labels) + weight_decay * self.weights)
+        return float((missed**2).mean() / 2)
+
+    def fetch(self):
+        pass
+
+    def load(self):
+        pass
+
+    def update(self, momentum):
+        self._velocity[:] = momentum * self._velocity + self.gradients
+        self.weights -= self._velocity
+
+    def evaluate(self, images, labels):
+        missed = self._inputs(images) @ self.weights - labels
+        return float((missed**2).sum() / 2), int((abs(missed) < 0.5).sum())
+
+    def momentum(self):
+        return self._velocity.copy()
+
+    def set_momentum(self, values):
+        self._velocity[:] = values
+
+
+class Job:
+    """One order, as an agent has it: told to go when it is made."""
+
+    def __init__(self):
+        self.heard = threading.Condition()
+        self.events = []
+        self.go, self.stopping = threading.Event(), threading.Event()
+        self.go.set()
+
+    def emit(self, event):
+        with self.heard:
+            self.events.append(event)
+            self.heard.notify_all()
+
+    def port(self):
+        with self.heard:
+            assert self.heard.wait_for(lambda: self.events, LIMIT_S)
+        return self.events[0]["port"]
+
+
+def carry_out(run):
+    """The account of a run; raises what one of its threads raises."""
+    results = {}
+
+    def begin(name, work, *args):
+        def call():
+            try:
+                results[name] = work(*args)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is this run's result
+                results[name] = error
+
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        return thread
+
+    host = Job()
+    threads = [begin("host", getattr(roles, run["verb"]), host, *run["host"])]
+    for number, (part, identity) in enumerate(run["workers"]):
+        args = (Job(), part, "127.0.0.1", host.port(), identity, 10.0)
+        threads.append(begin(number, getattr(roles, run["member"]), *args))
+    for thread in threads:
+        thread.join(LIMIT_S)
+    for result in results.values():
+        if isinstance(result, Exception):
+            raise result
+    return results["host"]
+
+
+def main():
+    framework = types.ModuleType("least_squares")
+    framework.accelerator = lambda: ("cpu", "numpy")
+    framework.build = lambda model, input_shape, classes, seed, threads: LeastSquares()
+    sys.modules["least_squares"] = framework
+    base.FRAMEWORKS["least_squares"] = "least_squares"
+    for run in json.load(sys.stdin):
+        try:
+            answer = carry_out(run)
+        except Exception as error:  # noqa: BLE001 - the test shows it
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(dict(answer, name=run["name"])), flush=True)
+
+
+if __name__ == "__main__":
+    main()
