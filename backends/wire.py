@@ -5,12 +5,14 @@ caller's own buffers. Lengths are bounded before anything is allocated, and noth
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
 import ssl
 import struct
 import tempfile
+import termios
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 _HEADER = struct.Struct("!4sIQ")
@@ -135,6 +137,14 @@ class Connection:
         if count != self._wakes_at:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
             self._wakes_at = count
+
+    def under_way(self):
+        # type: () -> int
+        """Bytes that were sent and that the peer's system has not acknowledged; 0 where this one does not tell."""
+        try:
+            return struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+        except (OSError, ValueError):  # it is closed, or no such system
+            return 0
 
     def settimeout(self, timeout_s):
         # type: (Optional[float]) -> None
