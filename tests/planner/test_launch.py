@@ -99,7 +99,7 @@ def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(
 @pytest.mark.parametrize("strategy", ["allreduce", "dlion:gate=bounded", "crossover"])
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
     command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
-    command.says("joined tx2")
+    command.says("conductor: joined tx2")
     until(lambda: has_checkpoint(pair), 30, lambda: command.errors)
     signal_all(agents(pair, "tx2")[:1], signal.SIGKILL)
     assert command.ended(60) == 0, command.errors

@@ -100,7 +100,7 @@ class Run:
         self.courier = Courier(self.agent, "tx2", self.folder, None, self.journal)
         signals = Signals(threading.Event(), threading.Event(), events or queue.Queue())
         order: Any = call
-        server = Server("tx2", self.agent, order, (str(self.there), "resume.npz"))
+        server = Server("tx2", "tx2", self.agent, order, (str(self.there), "resume.npz"))
         self.supervisor = Supervisor(server, {}, self.courier, Telemetry(["tx2"]), self.journal, signals)
 
     @property
@@ -124,9 +124,7 @@ def test_ctrl_c_while_something_is_taken_from_the_queue_loses_no_account(tmp_pat
     assert run.supervisor.run() == DONE
 
 
-def test_ctrl_c_while_the_end_is_tidied_up_keeps_the_account(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_while_the_end_is_tidied_up_keeps_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path, ServersCall(DONE, saved(tmp_path)))
     monkeypatch.setattr(run.supervisor, "_drain", interrupt)
     assert run.supervisor.run() == DONE
