@@ -33,6 +33,7 @@ def main() -> None:
     race = tomllib.loads(options.race.read_text(encoding="utf-8"))
     data = options.race.parent / race["data"]
     samples = len(training.load_dataset(str(data)).train_labels)
+    devices = _devices(race, options.race.parent)
     lines = [line for path in options.results for line in path.read_text(encoding="utf-8").splitlines()]
     runs = [run for run in map(json.loads, lines) if _counts(run, options.race.stem)]
     if not runs:
@@ -44,10 +45,10 @@ def main() -> None:
         batch=race["batch"],
         target=race["target"],
         environments=tuple(sorted({run["setting"]["environment"] for run in runs})),
-        workers=tuple(sorted({len(run["outcome"]["accuracies"]) for run in runs})),
+        workers=tuple(sorted({devices[run["setting"]["environment"]] for run in runs})),
         date=datetime.date.fromtimestamp(max(run["began_s"] for run in runs)).isoformat(),
     )
-    found = measured([_reached(run, race, samples) for run in runs], EQUAL)
+    found = measured([_reached(run, race, samples, devices) for run in runs], EQUAL)
     save(worths(source, found), options.out)
     for each in found:
         told = f"missed the target in {each.missed} of {each.pairs}" if each.missed else f"{each.worth:.2f}"
@@ -72,9 +73,15 @@ def _counts(run: Line, race: str) -> bool:
     return bool(setting["race"] == race and setting["purpose"] == "race" and run["outcome"])
 
 
-def _reached(run: Line, race: Line, samples: int) -> Reached:
+def _devices(race: Line, folder: Path) -> dict[str, int]:
+    """How many devices each environment has, all of which take part."""
+    specs = {each["label"]: folder / each["spec"] for each in race["environments"]}
+    return {label: len(tomllib.loads(path.read_text(encoding="utf-8"))["devices"]) for label, path in specs.items()}
+
+
+def _reached(run: Line, race: Line, samples: int, devices: Mapping[str, int]) -> Reached:
     setting, outcome = run["setting"], run["outcome"]
-    steps, n = _steps_to(outcome["curve"], race["target"]), len(outcome["accuracies"])
+    steps, n = _steps_to(outcome["curve"], race["target"]), devices[setting["environment"]]
     images = None
     if steps is not None:
         images = steps * mean_batch(setting["strategy"], n, race["batch"], samples, rounds=steps / n)
