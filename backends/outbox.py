@@ -6,14 +6,18 @@ import time
 from typing import Any, Callable, Deque, Dict, Optional, Tuple
 
 from backends import wire
+from backends.pace import Pace
 from backends.strategies.message import Message
+
+#: Between two looks at what is under way: from so long on longer and longer, by a tenth each time, but never for long.
+SHORTEST_S, LONGER, LONGEST_S = 0.001, 1.1, 0.05
 
 
 class Outbox:
     """What goes to one peer, in a thread of its own that connects when there is something.
 
     connect: may raise WireError, or KeyError for a peer that is no member any more; gone_out: called with the bytes of
-    every message that has gone out, 0 where that has failed. ``step``: of the last message; ``rate``: bytes/s, of late.
+    every message that has gone out, 0 where that has failed. ``step``: of the last message.
     """
 
     def __init__(self, connect, gone_out):
@@ -26,7 +30,7 @@ class Outbox:
         self._closed = False
         self._connection = None  # type: Optional[wire.Connection]
         self.step = -1
-        self.rate = None  # type: Optional[float]
+        self._pace = Pace()
         threading.Thread(target=self._run, daemon=True).start()
 
     @property
@@ -40,6 +44,12 @@ class Outbox:
         # type: () -> bool
         """Whether all has gone out."""
         return not self._queue and not self._sending
+
+    @property
+    def rate(self):
+        # type: () -> Optional[float]
+        """Bytes/s at which the peer has taken messages of late; None where nothing tells."""
+        return self._pace.rate
 
     def put(self, step, meta, message):
         # type: (int, Dict[str, Any], Message) -> None
@@ -83,13 +93,12 @@ class Outbox:
         try:
             if self._connection is None:
                 self._connection = self._connect()
-            began, before = time.perf_counter(), self._connection.outstanding_bytes()
+                self._pace.idle(0)
+            self._pace.begin(time.perf_counter())
             self._connection.send(meta, wire.as_bytes(message.arrays))
             count, self._connection.sent_bytes = self._connection.sent_bytes, 0
-            # Sending ends when the system has a copy: what has arrived by then tells how fast the link is.
-            arrived = count + before - self._connection.outstanding_bytes()
-            self._note(arrived / max(1e-6, time.perf_counter() - began))
-        except (OSError, KeyError):
+            self._pace.sent(count)
+        except (wire.WireError, KeyError):
             # It is gone, which the conductor notices, or comes back: then it is connected to anew.
             if self._connection is not None:
                 self._connection.close()
@@ -97,9 +106,16 @@ class Outbox:
         with self._ready:
             self._sending = False
         self._gone_out(count)
+        if count:
+            self._watch()
 
-    def _note(self, rate):
-        # type: (float) -> None
-        if rate <= 0:  # nothing has arrived yet, which tells nothing
-            return
-        self.rate = rate if self.rate is None else 0.8 * self.rate + 0.2 * rate
+    def _watch(self):
+        # type: () -> None
+        """Until the peer has all that was sent, or there is more to send; then take the rate."""
+        connection, wait_s = self._connection, SHORTEST_S
+        assert connection is not None
+        with self._ready:
+            while not (self._pace.idle(connection.under_way()) or self._queue or self._closed or connection.aborted):
+                self._ready.wait(wait_s)
+                wait_s = min(LONGER * wait_s, LONGEST_S)
+        self._pace.note(time.perf_counter())

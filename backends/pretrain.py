@@ -5,7 +5,7 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from backends import central, data, models, worker
+from backends import central, coding, data, models, worker
 from backends.base import Optimiser, Replica, framework, usable_threads
 from backends.layout import Layout
 from backends.strategies import message
@@ -81,6 +81,7 @@ def steps(job, model, framework_name, batch, protocol, seed=0, slowdown=1.0, inp
         state_bytes=int(replica.state.size) * 4,
         window=watch.window,
         layers=tuple(variable.size for variable in replica.variables),
+        senders=coding.costs(replica.variables),
     )
 
 

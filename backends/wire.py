@@ -138,6 +138,14 @@ class Connection:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
             self._wakes_at = count
 
+    def under_way(self):
+        # type: () -> int
+        """Bytes that were sent and that the peer's system has not acknowledged; 0 where this one does not tell."""
+        try:
+            return struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+        except (OSError, ValueError):  # it is closed, or no such system
+            return 0
+
     def settimeout(self, timeout_s):
         # type: (Optional[float]) -> None
         """Seconds of silence after which send and receive give up; None waits for ever."""
@@ -149,11 +157,6 @@ class Connection:
         self._sock.settimeout(None)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
-
-    def outstanding_bytes(self):
-        # type: () -> int
-        """What was sent and the peer's system has not acknowledged: it waits here, or is on its way."""
-        return int(struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, b"\0" * 4))[0])
 
     def abort(self):
         # type: () -> None

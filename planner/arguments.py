@@ -108,7 +108,10 @@ Schedule = Annotated[str | None, Option(help="Learning rate over the run: [const
 Warmup = Annotated[int | None, Option(min=0, help="Steps over which the learning rate rises [0].")]
 Strategy = Annotated[
     str | None,
-    Option("--strategy", help="How workers exchange what they learn: NAME or NAME:part=value,... [the plan's]."),
+    Option(
+        "--strategy",
+        help="How workers exchange what they learn: NAME or NAME:part=value,..., with --metric also auto [the plan's].",
+    ),
 ]
 Seed = Annotated[int | None, Option(min=0, help="Of weights, shards and batches [0].")]
 EvaluateEvery = Annotated[int | None, Option(min=0, help="Steps; [0] for once an epoch.")]

@@ -191,6 +191,7 @@ def recommend(
     from planner.profilefile import load_profile
     from planner.rank import METRICS, one_metric, parse_weights
     from planner.views import ranking
+    from planner.worth import newest
 
     if csv and as_json:
         raise PlanError("--csv and --json: choose one of them")
@@ -212,6 +213,7 @@ def recommend(
         base_watts=base_watts,
         rates=args.rates(rate or []),
         strategy=strategy,
+        worths=newest(Path()),
     )
     save(plan.make_plan(ranked, str(fleet), choose), out)
     if csv:

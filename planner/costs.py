@@ -6,12 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import exchange, network
+from planner import coding, exchange, network
+from planner.batches import ANY, Batches, Run, notes, of_run
 from planner.errors import PlanError
 from planner.exchange import DEFAULT
 from planner.profilefile import DeviceProfile, Profile
 from planner.provenance import Provenance
-from planner.timed import gradient_at, pick, pick_framework, timed_steps
+from planner.timed import gradient_at, image_s, pick, pick_framework, timed_steps
 from planner.transfers import standard_error
 from planner.wattage import disagreements, wattage
 from profilers.records import Samples, StepProfile
@@ -23,13 +24,16 @@ Floats = NDArray[np.float64]
 class Costs(NamedTuple):
     """Measured, uncontended costs of one model at one batch size on N devices.
 
-    (N,): frameworks; gradient_s, copy_s, update_s, build_s of a device as a worker, service_s of one server update on
-    it, step_cpu_s processor seconds of one gradient that compete with a server on the same host (0 where another
-    accelerator computes), cores, in_bytes_per_s and out_bytes_per_s of a host's link with all peers at once
+    (N,): frameworks; of a device as a worker gradient_s, image_s (what one image more adds to it), copy_s, send_s (to
+    choose what one message holds), update_s and build_s; service_s of one server update on it, add_s to take in a
+    peer's message, step_cpu_s processor seconds of one gradient that compete with a server on the same host (0 where
+    another accelerator computes), cores, in_bytes_per_s and out_bytes_per_s of a host's link with all peers at once
     (infinite where no contention shows), idle_w and busy_w (NaN unknown). (N, N), [worker, host]: up_s
     and down_s of one exchange (infinite unmeasured), worker_cpu_s and host_cpu_s processor seconds of it,
     host_taken_s those that a computation on the host lacks meanwhile; on the diagonal, a co-located worker, all
-    of them are the host's. error_*: relative standard errors of means. strategy: what the bytes are of.
+    of them are the host's; send_taken_s and receive_taken_s those that computations at both ends lack of what goes up;
+    weights_s and latency_s of all weights and of next to nothing, one way. error_*: relative standard errors of means.
+    strategy: what the bytes are of; batches: the images of its steps.
     """
 
     names: tuple[str, ...]
@@ -40,10 +44,13 @@ class Costs(NamedTuple):
     up_bytes: int
     down_bytes: int
     gradient_s: Floats
+    image_s: Floats
     copy_s: Floats
+    send_s: Floats
     update_s: Floats
     build_s: Floats
     service_s: Floats
+    add_s: Floats
     step_cpu_s: Floats
     cores: Floats
     in_bytes_per_s: Floats
@@ -53,6 +60,10 @@ class Costs(NamedTuple):
     worker_cpu_s: Floats
     host_cpu_s: Floats
     host_taken_s: Floats
+    send_taken_s: Floats
+    receive_taken_s: Floats
+    weights_s: Floats
+    latency_s: Floats
     idle_w: Floats
     busy_w: Floats
     power_sources: tuple[Provenance, ...]
@@ -65,7 +76,13 @@ class Costs(NamedTuple):
     error_busy: Floats
     left_out: dict[str, str]
     notes: tuple[str, ...]
+    batches: Batches
     strategy: str = DEFAULT
+
+    @property
+    def ready_s(self) -> Floats:
+        """(N,): until a worker begins to send: its gradient, copies, and choosing what is sent."""
+        return self.gradient_s + self.copy_s + self.send_s
 
     def reachable(self) -> NDArray[np.bool_]:
         """(N, N): worker i has measured links with host k both ways."""
@@ -80,29 +97,32 @@ def costs(
     rates: Mapping[str, float] | None = None,
     include: Sequence[str] = (),
     strategy: str = DEFAULT,
+    run: Run = ANY,
 ) -> Costs:
     """Costs of ``model`` at ``batch`` (the profiled one) on every device that has all that is needed.
 
     model: may be left out where the profile holds one; framework: on all devices, None for what is fastest on each;
     rates: what-if line rates of devices' networks, bytes/s; include: devices that must not be left out; strategy: how
-    they exchange what they learn. Raises PlanError naming what is missing.
+    they exchange what they learn; run: by which batches may grow. Raises PlanError naming what is missing.
     """
     rates = rates or {}
     _check_names(profile, "--rate", rates)
     _check_names(profile, "--include", include)
     model = pick(profile, "model", model)
-    steps, left_out = timed_steps(profile, model, pick_framework(profile, framework, model), batch)
+    timed, left_out = timed_steps(profile, model, pick_framework(profile, framework, model), batch)
     for name in include:
         if name in left_out:
             raise PlanError(f"--include {name}: {left_out[name]}; profile it again or do not include it")
     for name in rates:
         if name in left_out:
             raise PlanError(f"--rate {name}: {left_out[name]}; profile it again or leave the option out")
-    if not steps:
+    if not timed:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise PlanError(f"no device can train {model} ({reasons}); run `planner profile` again")
-    size = next(iter(steps.values())).batch if batch is None else batch
-    return _assemble(profile, steps, left_out, size, rates, strategy)
+    size = next(iter(timed.values())).batch if batch is None else batch
+    batches = of_run(strategy, len(timed), size, run)
+    found = _assemble(profile, timed, left_out, size, rates, strategy, batches)
+    return found._replace(notes=(*found.notes, *notes(strategy, run)))
 
 
 def _assemble(
@@ -112,6 +132,7 @@ def _assemble(
     batch: int,
     rates: Mapping[str, float],
     strategy: str,
+    batches: Batches,
 ) -> Costs:
     names = tuple(steps)
     each = list(steps.values())
@@ -124,11 +145,10 @@ def _assemble(
     gradient_s, error_gradient = np.array([gradient_at(step, batch) for step in each]).T
     grown = gradient_s / _means(step.gradient_s for step in each)
     caps = {name: network.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
-    pairs = network.exchanges(names, network.measured(profile), caps, up_bytes, down_bytes)
+    links = network.measured(profile)
+    pairs = network.exchanges(names, links, caps, up_bytes, down_bytes)
     capacities = {
-        direction: _array(
-            network.capacity_bytes_per_s(profile, name, direction, caps[name]) for name in names
-        )
+        direction: _array(network.capacity_bytes_per_s(profile, name, direction, caps[name]) for name in names)
         for direction in ("in", "out")
     }
     watts = [wattage(profile.devices[name], step) for name, step in steps.items()]
@@ -137,16 +157,21 @@ def _assemble(
         frameworks=tuple(step.framework for step in each),
         up_bytes=up_bytes, down_bytes=down_bytes,
         gradient_s=gradient_s,
+        image_s=_array(image_s(step) for step in each),
         copy_s=_means(step.copy_s for step in each),
+        send_s=_array(coding.send_s(found, step) for step in each),
         update_s=_means(step.update_s for step in each),
         build_s=_array(step.build_s for step in each),
-        service_s=_means(step.service_s for step in each),
+        service_s=_array(coding.service_s(found, step) for step in each),
+        add_s=_array(coding.add_s(found, step) for step in each),
         step_cpu_s=_array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in each) * grown,
         cores=_array(_cores(profile.devices[name]) for name in names),
         in_bytes_per_s=capacities["in"],
         out_bytes_per_s=capacities["out"],
         up_s=pairs[0], down_s=pairs[1], worker_cpu_s=pairs[2], host_cpu_s=pairs[3], error_link=pairs[4],
-        host_taken_s=pairs[5],
+        host_taken_s=pairs[5], send_taken_s=pairs[6], receive_taken_s=pairs[7],
+        weights_s=network.between(names, links, caps, first.parameter_bytes + first.state_bytes),
+        latency_s=network.between(names, links, caps, 0),
         idle_w=_array(each.idle_w for each in watts), busy_w=_array(each.busy_w for each in watts),
         power_sources=tuple(each.provenance for each in watts),
         error_gradient=error_gradient,
@@ -156,9 +181,11 @@ def _assemble(
         error_idle=_array(each.idle_error for each in watts),
         error_busy=_array(each.busy_error for each in watts),
         left_out=left_out,
+        batches=batches,
         strategy=strategy,
         notes=(
             *exchange.notes(found, first),
+            *coding.notes(found, each),
             *_batch_notes(steps, batch),
             *network.faster_than_measured(profile, rates),
             *_link_notes(names, pairs[0] + pairs[1]),

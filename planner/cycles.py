@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner import exchange, lockstep, peering, queueing
+from planner.batches import gradients_s
 from planner.clusters import Candidates
 from planner.costs import Costs
 
@@ -37,7 +38,7 @@ class Cycles(NamedTuple):
 
 def solve(costs: Costs, candidates: Candidates) -> Cycles:
     """Cycles of all candidates; a device alone computes and updates by itself and uses no network."""
-    if not exchange.deals_by_speed(costs.strategy):
+    if exchange.strategy(costs.strategy).batching == "fixed":
         return _solve(costs, candidates)
     members = candidates.members(len(costs.names))
     rows = [np.flatnonzero(candidates.masks == mask) for mask in np.unique(candidates.masks)]
@@ -49,9 +50,12 @@ def solve(costs: Costs, candidates: Candidates) -> Cycles:
 
 
 def _dealt(costs: Costs, members: NDArray[np.bool_]) -> Costs:
-    """Batches dealt out by speed: ``members``, (N,), compute as many images together, all in the same time."""
-    together_s = members.sum() / (1 / costs.gradient_s[members]).sum()
-    gradient_s = np.where(members, together_s, costs.gradient_s)
+    """With gradients of the batches that ``members``, (N,), have in a run of theirs."""
+    chosen = sorted(np.flatnonzero(members), key=lambda i: costs.names[i])  # in the order of ranks
+    gradient_s = costs.gradient_s.copy()
+    gradient_s[chosen] = gradients_s(
+        costs.strategy, costs.batch, costs.batches, costs.gradient_s[chosen], costs.image_s[chosen]
+    )
     return costs._replace(gradient_s=gradient_s, step_cpu_s=costs.step_cpu_s * gradient_s / costs.gradient_s)
 
 
@@ -71,11 +75,11 @@ def _among_peers(costs: Costs, candidates: Candidates) -> Cycles:
     """Cycles of clusters without a server; a shared link counts as slow where it is at one of the peers."""
     steps = peering.solve(costs, candidates)
     rate = 1 / steps.cycle_s
-    own_s = costs.gradient_s + costs.copy_s + costs.service_s
+    busy = np.minimum(1.0, rate * steps.busy_s)
     shares = np.zeros((rate.shape[0], len(BOTTLENECKS)))
-    shares[:, COMPUTE] = np.minimum(1.0, rate * own_s).sum(axis=1) / (rate > 0).sum(axis=1)
+    shares[:, COMPUTE] = busy.sum(axis=1) / (rate > 0).sum(axis=1)
     shares[:, SLOW_LINK] = 1 - shares[:, COMPUTE]
-    return Cycles(steps.cycle_s, np.minimum(1.0, rate * own_s), shares, steps.sent_bytes)
+    return Cycles(steps.cycle_s, busy, shares, steps.sent_bytes)
 
 
 def _served(costs: Costs, candidates: Candidates) -> Cycles:
@@ -120,6 +124,8 @@ def without_network(costs: Costs) -> Costs:
         host_taken_s=costs.host_cpu_s,
         in_bytes_per_s=unlimited,
         out_bytes_per_s=unlimited,
+        weights_s=np.zeros_like(exchange_s),
+        latency_s=np.zeros_like(exchange_s),
     )
 
 
@@ -128,7 +134,7 @@ def loads(costs: Costs) -> tuple[Floats, Floats]:
     exchange, and that it brings the host, its part and the update."""
     exchange_s = (costs.worker_cpu_s / costs.cores[:, None]).T
     served_s = (costs.host_taken_s / costs.cores).T + update_cpu_s(costs)[:, None]
-    return costs.gradient_s + costs.copy_s + exchange_s, served_s
+    return costs.ready_s + exchange_s, served_s
 
 
 def update_cpu_s(costs: Costs) -> Floats:
@@ -143,7 +149,7 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     handled_s = costs.host_taken_s / costs.cores
     exchange_s = costs.up_s.T + costs.down_s.T
     np.fill_diagonal(exchange_s, _local_exchange_s(costs, np.diagonal(exchange_s), np.diagonal(handled_s)))
-    uncontended_s = costs.gradient_s + costs.copy_s + exchange_s + costs.service_s[:, None]
+    uncontended_s = costs.ready_s + exchange_s + costs.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(queueing.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.in_bytes_per_s, costs.down_bytes / costs.out_bytes_per_s
     demand_s[..., queueing.LINK_IN] = np.minimum(sent_s[:, None], costs.up_s.T) * remote
@@ -209,7 +215,7 @@ def _shares(costs: Costs, hosts: NDArray[np.int64], rate: Floats, demand_s: Floa
     local_s = _local_compute_s(costs)[hosts] * rate[at_host]
     in_links = queue[:, queueing.LINK_IN] + queue[:, queueing.LINK_OUT]
     on_server = queue[:, queueing.PROCESSOR] + queue[:, queueing.LOCK]
-    shares[:, COMPUTE] = rate @ (costs.gradient_s + costs.copy_s)
+    shares[:, COMPUTE] = rate @ costs.ready_s
     shares[:, SERVER_LINK] = in_links - (rate * links_s[hosts]).sum(axis=1)
     shares[:, SERVER_CPU] = on_server - local_s + (rate * one_core_s[hosts]).sum(axis=1)
     workers = (rate > 0).sum(axis=1)

@@ -1,5 +1,6 @@
 """How the workers of a run exchange what they learn, as far as planning needs to know: parsed, checked, weighed."""
 
+import functools
 from typing import NamedTuple
 
 from backends.base import Variable
@@ -20,6 +21,7 @@ class Traffic(NamedTuple):
     down: float
 
 
+@functools.lru_cache(maxsize=64)
 def strategy(text: str) -> Strategy:
     """The strategy of a name, its options too. Raises PlanError naming what does not fit."""
     try:
@@ -32,6 +34,7 @@ def strategy(text: str) -> Strategy:
     return found
 
 
+@functools.lru_cache(maxsize=64)
 def gate(text: str) -> gates.Gate:
     """When the workers of a strategy go on. Raises PlanError as ``strategy`` does."""
     return gates.parse(strategy(text).gate)
@@ -47,15 +50,11 @@ def holds_up(found: Strategy, workers: int) -> bool:
     return workers == 1 or gates.parse(found.gate).waits_for(workers) > 1
 
 
+@functools.lru_cache(maxsize=64)
 def fits_links(text: str) -> bool:
     """Whether a strategy sends between peers what each link can take in the time of a step."""
     any_layer = (Variable("any", (1,), 0, 1),)
     return registry.sender(strategy(text).sender, any_layer).by_link
-
-
-def deals_by_speed(text: str) -> bool:
-    """Whether a strategy's members get batches that all of them compute in the same time."""
-    return strategy(text).batching == "dynamic"
 
 
 def traffic(found: Strategy, step: StepProfile) -> Traffic:

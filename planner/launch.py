@@ -24,6 +24,9 @@ from planner.supervisor import Server, Supervisor, remove
 from planner.telemetry import Telemetry
 from planner.training import Options
 
+#: What hands out turns to peers, in a run's journal.
+CONDUCTOR = "conductor"
+
 
 class Launch:
     """One run of a plan. ``telemetry`` fills while it runs.
@@ -94,7 +97,13 @@ class Launch:
         call.go()
         self._journal.note("planner", {"started": True})
         holds_up = exchange.holds_up(training.strategy(self.plan, self.options), len(parts))
-        return Server(self.plan.server, agent, call, files, holds_up)
+        return Server(self._called(), self.plan.server, agent, call, files, holds_up)
+
+    def _called(self) -> str:
+        """Whose events those of the server's order are."""
+        if len(self.plan.names) == 1:
+            return self.plan.server
+        return wire.SERVER if training.through_server(self.plan, self.options) else CONDUCTOR
 
     def _place(self, resume: Path | None) -> tuple[Agent, str | None, str | None]:
         """The server's agent, and the paths on its device of the checkpoint to write and of the one to go on from."""

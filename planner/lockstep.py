@@ -19,7 +19,7 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     members, hosts = candidates.members(len(costs.names)), candidates.hosts
     remote = members.copy()
     remote[np.arange(hosts.size), hosts] = False
-    ready_s = costs.gradient_s + costs.copy_s
+    ready_s = costs.ready_s
     carried_s = (costs.up_bytes / costs.in_bytes_per_s)[hosts, None] * remote
     handled_s = (costs.host_taken_s / costs.cores).T[hosts] * members
     up_s, down_s = costs.up_s.T[hosts], costs.down_s.T[hosts]

@@ -32,15 +32,14 @@ def cap_bytes_per_s(device: DeviceProfile, what_if: float | None) -> float:
     return math.inf if declared is None else float(declared) * PAYLOAD
 
 
-def exchanges(
-    names: Sequence[str], links: Links, caps: Mapping[str, float], up_bytes: int, down_bytes: int
-) -> Floats:
-    """(6, N, N) [worker, host]: up_s, down_s, worker_cpu_s, host_cpu_s, relative error of up and down, host_taken_s.
+def exchanges(names: Sequence[str], links: Links, caps: Mapping[str, float], up_bytes: int, down_bytes: int) -> Floats:
+    """(8, N, N) [worker, host]: up_s, down_s, worker_cpu_s, host_cpu_s, relative error of up and down, host_taken_s;
+    and of what goes up alone, send_taken_s of the worker and receive_taken_s of the host.
 
     links: as ``measured``; caps: bytes/s by device. Infinite seconds where a link was not measured; on the
     diagonal all processor seconds are the host's.
     """
-    found = np.full((6, len(names), len(names)), np.inf)
+    found = np.full((8, len(names), len(names)), np.inf)
     found[2:] = 0.0
     for i, worker in enumerate(names):
         for k, host in enumerate(names):
@@ -53,16 +52,29 @@ def exchanges(
     return found
 
 
-def _exchange(
-    up: LinkProfile, down: LinkProfile, cap: float, up_bytes: int, down_bytes: int
-) -> tuple[float, float, float, float, float, float]:
+def _exchange(up: LinkProfile, down: LinkProfile, cap: float, up_bytes: int, down_bytes: int) -> tuple[float, ...]:
     up_s, down_s = transfer_s(up, up_bytes, cap), transfer_s(down, down_bytes, cap)
     up_cpu, down_cpu = processor_s(up, up_bytes), processor_s(down, down_bytes)
     error = math.hypot(relative_error(up, up_bytes) * up_s, relative_error(down, down_bytes) * down_s)
-    taken_s = _taken(up_cpu.receive_s, up.receive_taken_s, up_bytes)
-    taken_s += _taken(down_cpu.send_s, down.send_taken_s, down_bytes)
+    received_s = _taken(up_cpu.receive_s, up.receive_taken_s, up_bytes)
+    taken_s = received_s + _taken(down_cpu.send_s, down.send_taken_s, down_bytes)
     worker_cpu_s, host_cpu_s = up_cpu.send_s + down_cpu.receive_s, up_cpu.receive_s + down_cpu.send_s
-    return up_s, down_s, worker_cpu_s, host_cpu_s, error / (up_s + down_s), taken_s
+    return (
+        up_s, down_s, worker_cpu_s, host_cpu_s, error / (up_s + down_s), taken_s,
+        _taken(up_cpu.send_s, up.send_taken_s, up_bytes), received_s,
+    )  # fmt: skip
+
+
+def between(names: Sequence[str], links: Links, caps: Mapping[str, float], message_bytes: int) -> Floats:
+    """(N, N) [from, to]: seconds of a message, infinite where a link was not measured."""
+    found = np.full((len(names), len(names)), np.inf)
+    for i, source in enumerate(names):
+        for k, target in enumerate(names):
+            link = links.get((source, target))
+            if link is not None:
+                cap = math.inf if i == k else min(caps[source], caps[target])
+                found[i, k] = transfer_s(link, message_bytes, cap)
+    return found
 
 
 def _taken(cpu_s: float, taken_s_per_byte: float | None, message_bytes: int) -> float:
@@ -98,9 +110,7 @@ def faster_than_measured(profile: Profile, rates: Mapping[str, float]) -> list[s
     notes = []
     for name, rate in rates.items():
         own = [
-            rate_bytes_per_s(link)
-            for ends, link in measured(profile).items()
-            if name in ends and len(set(ends)) > 1
+            rate_bytes_per_s(link) for ends, link in measured(profile).items() if name in ends and len(set(ends)) > 1
         ]
         if own and max(own) < rate * PAYLOAD:
             notes.append(

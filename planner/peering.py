@@ -1,8 +1,13 @@
 """Workers that exchange among themselves: what a step takes each member of every candidate, and what it sends.
 
-A topology says who sends to whom in a step, and how much; here links, their ends' processors and the gate turn that
-into seconds. What is drawn by chance is drawn a few times. Nothing queues anywhere but at its own ends: the conductor
-only hands out turns.
+A topology says who sends to whom in a step, and how much (``loads``); here that, what members compute and how they go
+on become seconds. What is drawn by chance is drawn a few times.
+
+Who waits for others: a step has one or more phases, in each of which all send as soon as they are ready for it. What
+comes to a member that still computes on its own processor delays it by what taking it in takes from the computation. A
+member is through when all it sends has left and all that is meant for it has come; then it adds that up. The conductor
+has everyone's word, and everyone its, before the next step begins. Without waiting, sending goes on beside computing,
+and the slower of the two sets the pace.
 """
 
 import functools
@@ -11,123 +16,194 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from backends.strategies import topologies
-from backends.strategies.topologies import Groups
-from backends.strategies.topology import Topology
-from planner import exchange
+from planner import exchange, loads
 from planner.clusters import Candidates
 from planner.costs import Costs
+from planner.loads import Loads
 
 Floats = NDArray[np.float64]
 
-#: Steps that are looked at: more than an exponential graph of any fleet takes to come round.
-DRAWN = 8
+#: Rounds after which the cycles of those who meet at a link change no more.
+SETTLED = 10
+#: No more of a processor than this goes to those who ask.
+MOST_TAKEN = 0.9
 
 
 class Steps(NamedTuple):
     """(C, N) each: seconds of a step, infinite for no member; of them at full load; bytes that are sent in it."""
 
     cycle_s: Floats
-    exchange_s: Floats
+    busy_s: Floats
     sent_bytes: Floats
 
 
-class Loads(NamedTuple):
-    """What n members send, by rank, as shares of a message: in phases that follow one another, each (steps, n, n)."""
+class Members(NamedTuple):
+    """The costs of n members among themselves: (n,), and (n, n) [from, to] of a whole message.
 
-    phases: tuple[Floats, ...]
+    ready_s: of a step, until a member begins to send; after_s: from when all is there to the step's end; computes:
+    whether its processor does, so that transfers hold that up.
+    """
 
-    @property
-    def sent(self) -> Floats:
-        """(n,) shares of a message that each sends in a step, on average."""
-        total: Floats = sum((phase.mean(axis=0).sum(axis=1) for phase in self.phases), np.zeros(1))
-        return total
-
-
-@functools.lru_cache(maxsize=256)
-def loads(topology: str, n: int) -> Loads:
-    """The loads of a topology of that name, options included."""
-    made = topologies.parse(topology)
-    if n == 1:
-        return Loads((np.zeros((1, 1, 1)),))
-    if isinstance(made, Groups):
-        return _grouped(made, n)
-    return Loads((np.array([_load(made, n, step) for step in range(DRAWN)]),))
-
-
-def _load(made: Topology, n: int, step: int) -> Floats:
-    load = np.zeros((n, n))
-    for rank in range(n):
-        to = [peer for part in range(made.segments) for peer in made.sends_to(rank, n, step, part)]
-        for peer in to:
-            load[rank, peer] += sum(each.messages * each.share for each in made.traffic(rank, n)) / len(to)
-    return load + load.T if made.answers else load
-
-
-def _grouped(made: Groups, n: int) -> Loads:
-    """Gradients to the leaders, what leaders do, weights back."""
-    up = np.zeros((1, n, n))
-    for rank in range(n):
-        leader = made.leader(rank, n)
-        up[0, rank, leader] = float(leader != rank)
-    leaders = sorted({made.leader(rank, n) for rank in range(n)})
-    if len(leaders) == 1:
-        return Loads((up, up.transpose(0, 2, 1)))
-    among = np.zeros((DRAWN, n, n))
-    for step in range(DRAWN):
-        among[np.ix_([step], leaders, leaders)] = _load(made.between, len(leaders), step)
-    return Loads((up, among, up.transpose(0, 2, 1)))
+    ready_s: Floats
+    gradient_s: Floats
+    after_s: Floats
+    computes: NDArray[np.bool_]
+    out_s: Floats
+    in_s: Floats
+    alone_s: Floats
+    latency_s: Floats
+    send_s: Floats
+    receive_s: Floats
 
 
 def solve(costs: Costs, candidates: Candidates) -> Steps:
-    """Steps of all candidates; their hosts change nothing."""
-    found = exchange.strategy(costs.strategy)
+    """Steps of all candidates."""
     members = candidates.members(len(costs.names))
+    by_rank = sorted(range(len(costs.names)), key=lambda i: costs.names[i])
     shape = members.shape
     result = Steps(np.full(shape, np.inf), np.zeros(shape), np.zeros(shape))
     for mask in np.unique(candidates.masks):
         rows = candidates.masks == mask
-        chosen = np.flatnonzero(members[np.argmax(rows)])
+        chosen = np.array([i for i in by_rank if mask >> i & 1])
         at = np.ix_(rows, chosen)
-        cycle_s, exchange_s, sent = _solve_one(costs, found.topology, chosen)
-        result.cycle_s[at], result.exchange_s[at], result.sent_bytes[at] = cycle_s, exchange_s, sent
-    return result
+        result.cycle_s[at], result.busy_s[at], result.sent_bytes[at] = _solve_one(costs, chosen)
+    return result._replace(cycle_s=result.cycle_s + _turn_s(costs, candidates, members))
 
 
-def _solve_one(costs: Costs, topology: str, chosen: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-    """Seconds of a step, exchanging seconds and bytes sent, (n,) each, of one set of members."""
-    own_s = (costs.gradient_s + costs.copy_s + costs.service_s)[chosen]
-    load = loads(topology, chosen.size)
-    link_s = sum((_own_links_s(costs, chosen, phase) for phase in load.phases), np.zeros(chosen.size))
-    together_s = float(sum(_own_links_s(costs, chosen, phase, True).max() for phase in load.phases))
-    sent_bytes = load.sent * costs.up_bytes
-    if exchange.fits_links(costs.strategy):  # it sends what a link takes while the next gradient is computed
-        part = min(1.0, float(own_s.max()) / together_s) if together_s else 1.0
-        link_s, together_s, sent_bytes = link_s * part, together_s * part, sent_bytes * part
-    gate = exchange.gate(costs.strategy)
+def _solve_one(costs: Costs, chosen: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+    """Seconds of a step, those at full load, and bytes sent, (n,) each, of one set of members in the order of ranks."""
+    found, gate = exchange.strategy(costs.strategy), exchange.gate(costs.strategy)
+    load = loads.of(found.topology, chosen.size)
+    one = _members(costs, chosen, load)
+    if exchange.fits_links(costs.strategy):  # it sends what a link takes while a gradient is computed
+        load = load.scaled(_fitting(one, load.phases[0].shares))
+    handled_s, sent = _handled_s(one, load), load.sent
     if gate.waits_for(chosen.size) > 1:
-        cycle_s = np.full(chosen.size, own_s.max() + together_s)
-    elif topologies.parse(topology).answers:
-        cycle_s = own_s + link_s  # who asks waits for the answer
+        cycle_s = _in_step(one, load, gate.backups == 0)
+    elif load.answers:
+        asks = load.phases[0].shares.mean(axis=0)
+        cycle_s = _asking(one, asks)
+        sent = sent + (asks / cycle_s[:, None]).sum(axis=0) * cycle_s
     else:
-        cycle_s = np.maximum(own_s, link_s)
+        cycle_s = _at_once(one, load, handled_s)
     if np.isfinite(gate.staleness):
         cycle_s = np.full(chosen.size, cycle_s.max())
-    return cycle_s, np.minimum(link_s, cycle_s), sent_bytes
+    return cycle_s, one.ready_s + one.after_s + handled_s, sent * costs.up_bytes
 
 
-def _own_links_s(costs: Costs, chosen: NDArray[np.int64], phase: Floats, slowest: bool = False) -> Floats:
-    """(n,) mean seconds that each member's messages of a phase take; or (1,) of the member that takes longest.
-
-    Messages to several peers go at once: as long as the slowest takes, or as all take through the link of one end, or
-    its processor.
-    """
+def _members(costs: Costs, chosen: NDArray[np.int64], load: Loads) -> Members:
     around = np.ix_(chosen, chosen)
-    alone_s = np.where(np.eye(chosen.size, dtype=bool), 0.0, costs.up_s[around])
-    handled_s = (costs.worker_cpu_s / costs.cores[:, None])[around]
-    out_s, in_s = costs.up_bytes / costs.out_bytes_per_s[chosen], costs.up_bytes / costs.in_bytes_per_s[chosen]
-    alone = np.where(phase > 0, phase * alone_s, 0.0).max(axis=2)
-    through = np.maximum(phase.sum(axis=2) * out_s, phase.sum(axis=1) * in_s)
-    taken_s = np.maximum(np.maximum(alone, through), (phase * handled_s).sum(axis=2))
-    mean: Floats = taken_s.max(axis=1).mean(keepdims=True) if slowest else taken_s.mean(axis=0)
-    return mean
+    apart = ~np.eye(chosen.size, dtype=bool)
+    gradient_s = costs.gradient_s[chosen]
+    messages = chosen.size - 1 if exchange.fits_links(costs.strategy) else 1  # each link has a sender of its own
+    return Members(
+        ready_s=gradient_s + (costs.copy_s + messages * costs.send_s)[chosen],
+        gradient_s=gradient_s,
+        after_s=costs.service_s[chosen] + load.received * costs.add_s[chosen],
+        computes=costs.step_cpu_s[chosen] > 0,
+        out_s=costs.up_bytes / costs.out_bytes_per_s[chosen],
+        in_s=costs.up_bytes / costs.in_bytes_per_s[chosen],
+        alone_s=np.where(apart, costs.up_s[around], 0.0),
+        latency_s=np.where(apart, costs.latency_s[around], 0.0),
+        send_s=costs.send_taken_s[around] / costs.cores[chosen, None],
+        receive_s=costs.receive_taken_s[around] / costs.cores[None, chosen],
+    )
+
+
+def _taking_s(one: Members, shares: Floats) -> Floats:
+    """(steps, n, n) seconds until a message is there that goes out with its sender's others; 0 where there is none."""
+    alone_s = np.where(shares > 0, shares * one.alone_s, 0.0)
+    together_s = (shares.sum(axis=2) * one.out_s)[:, :, None]
+    return np.where(shares > 0, np.maximum(alone_s, together_s), 0.0)
+
+
+def _in_step(one: Members, load: Loads, all_of_them: bool) -> Floats:
+    """(n,) of members who wait for one another; all_of_them: for everyone's messages, not only the first that come."""
+    through_s = one.ready_s[None, :]
+    for number, (shares, chained) in enumerate(load.phases):
+        taking_s = _taking_s(one, shares)
+        if number == 0 and not chained:
+            through_s = through_s + _delay_s(one, shares, through_s, taking_s)
+        if chained:  # next to nothing gets past who is not ready
+            more = chained - shares.max()  # beside the latency that is in taking_s
+            hops_s = more * np.where(shares > 0, one.latency_s, 0.0).max()
+            through_s = through_s.max(axis=1, keepdims=True) + hops_s + np.zeros_like(one.ready_s)
+        ends_s = [through_s + taking_s.max(axis=2), through_s + _handling_s(one, shares)]
+        if all_of_them:
+            arrives_s = np.where(shares > 0, through_s[:, :, None] + taking_s, 0.0)
+            ends_s += [arrives_s.max(axis=1), _backlog_s(one, shares, through_s)]
+        through_s = functools.reduce(np.maximum, ends_s)
+    return np.full(one.ready_s.size, (through_s + one.after_s).max(axis=1).mean())
+
+
+def _delay_s(one: Members, shares: Floats, ready_s: Floats, taking_s: Floats) -> Floats:
+    """(steps, n) what a computation takes longer because others' messages come meanwhile."""
+    before_s = np.broadcast_to(ready_s[:, None, :] - ready_s[:, :, None], taking_s.shape)
+    part = np.divide(before_s, taking_s, out=np.zeros_like(taking_s), where=taking_s > 0).clip(0.0, 1.0)
+    delay_s: Floats = (shares * part * one.receive_s).sum(axis=1) * one.computes
+    return delay_s
+
+
+def _handling_s(one: Members, shares: Floats) -> Floats:
+    """(steps, n) processor time of all that a member sends and receives."""
+    handled: Floats = (shares * one.send_s).sum(axis=2) + (shares * one.receive_s).sum(axis=1)
+    return handled
+
+
+def _backlog_s(one: Members, shares: Floats, begun_s: Floats) -> Floats:
+    """(steps, n) when a link inwards that never rests has carried all; as lockstep has it for a server's."""
+    from_then_on = (begun_s[:, None, :] >= begun_s[:, :, None]).astype(float)
+    carried_s = np.matmul(from_then_on, shares) * one.in_s
+    backlog_s: Floats = np.where(carried_s > 0, begun_s[:, :, None] + carried_s, 0.0).max(axis=1)
+    return backlog_s
+
+
+def _handled_s(one: Members, load: Loads) -> Floats:
+    """(n,) processor time of a step's messages on average."""
+    ways = [phase.shares for phase in load.phases]
+    if load.answers:
+        ways += [shares.transpose(0, 2, 1) for shares in ways]
+    handled: Floats = sum((_handling_s(one, shares).mean(axis=0) for shares in ways), np.zeros_like(one.ready_s))
+    return handled
+
+
+def _fitting(one: Members, shares: Floats) -> Floats:
+    """(n, n) the part of a message that its link takes while its sender computes a gradient; at most all of it."""
+    in_s = np.where(shares > 0, (shares.sum(axis=1) * one.in_s)[:, None, :], 0.0)
+    taking_s = np.maximum(_taking_s(one, shares), in_s).mean(axis=0)
+    fits = np.divide(one.gradient_s[:, None], taking_s, out=np.ones_like(taking_s), where=taking_s > 0)
+    part: Floats = np.minimum(1.0, fits)
+    return part
+
+
+def _at_once(one: Members, load: Loads, handled_s: Floats) -> Floats:
+    """(n,) of members who do not wait, and compute while they send."""
+    shares = load.phases[0].shares
+    links_s = np.maximum(_taking_s(one, shares).max(axis=2), shares.sum(axis=1) * one.in_s).mean(axis=0)
+    pace_s: Floats = np.maximum(one.ready_s + one.after_s + one.computes * handled_s, links_s)
+    return pace_s
+
+
+def _asking(one: Members, asks: Floats) -> Floats:
+    """(n,) of pairs: who asks waits for the answer, who is asked goes on meanwhile, at the expense of its processor.
+
+    asks: (n, n) how often one asks another in a step. At the other's link each meets others as often as they use it.
+    """
+    own_s, both_ways_s = one.ready_s + one.after_s, one.alone_s + one.alone_s.T + one.after_s
+    cycle_s = own_s
+    for _ in range(SETTLED):
+        used = asks * one.in_s / cycle_s[:, None]
+        met_s = (used.sum(axis=0) - used) * (one.in_s + one.out_s)
+        cycle_s = own_s + (asks * (both_ways_s + met_s)).sum(axis=1)
+    handled_s = np.where(one.computes, one.receive_s + one.send_s.T, 0.0) + one.after_s
+    taken = (asks / cycle_s[:, None] * handled_s).sum(axis=0)
+    return np.where(asks.sum(axis=1) > 0, cycle_s, cycle_s / (1 - np.minimum(taken, MOST_TAKEN)))
+
+
+def _turn_s(costs: Costs, candidates: Candidates, members: NDArray[np.bool_]) -> Floats:
+    """(C, N) what the word to the conductor and back takes; that of the farthest where all wait for one another."""
+    both_ways_s = np.where(members, (costs.latency_s + costs.latency_s.T)[candidates.hosts], 0.0)
+    if not np.isfinite(exchange.gate(costs.strategy).staleness):
+        return both_ways_s
+    farthest: Floats = both_ways_s.max(axis=1, keepdims=True)
+    return farthest

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner import exchange
+from planner.batches import TRAINING_SAMPLES, Run
 from planner.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
 from planner.costs import Costs, costs
 from planner.cycles import BOTTLENECKS
@@ -83,16 +84,14 @@ class Recommendation(NamedTuple):
         index = self._candidate(place)
         masks, hosts = self.predictions.candidates
         found = factors(self.costs, int(masks[index]), int(hosts[index]))
-        return tuple(
-            self._worker(index, i, found) for i in range(len(self.costs.names)) if masks[index] >> i & 1
-        )
+        return tuple(self._worker(index, i, found) for i in range(len(self.costs.names)) if masks[index] >> i & 1)
 
     def _worker(self, index: int, device: int, found: Factors) -> PlannedWorker:
         return PlannedWorker(
             name=self.costs.names[device],
             steps=float(self.predictions.steps[index, device]),
             cycle_s=float(self.predictions.cycle_s[index, device]),
-            build_s=float(self.costs.build_s[device]),
+            build_s=float(self.predictions.start_s[index, device]),
             cores=float(self.costs.cores[device]),
             idle_w=_known(self.costs.idle_w[device]),
             busy_w=_known(self.costs.busy_w[device]),
@@ -131,13 +130,16 @@ def recommend(
     base_watts: float = 0.0,
     rates: Mapping[str, float] | None = None,
     strategy: str = DEFAULT,
+    training_samples: int = TRAINING_SAMPLES,
+    worth: float | None = None,
 ) -> Recommendation:
     """Predict and rank every admissible cluster of a profiled fleet.
 
     weights: by metric, {"edp": 1.0} for one metric alone; framework: on all devices, None for what is fastest on each;
     steps: what the profile was made for, or 100,000; batch: images a worker takes a step; rates: what-if line rates of
     networks by device, bytes/s; count_idle, base_watts: watts on the bill beside the members' (Eq. 5 counts these
-    alone); strategy: how workers exchange what they learn. Raises PlanError naming what stands in the way.
+    alone); strategy: how workers exchange what they learn; training_samples, worth: see batches.Run. Raises PlanError
+    naming what stands in the way.
     """
     steps = profile.steps_planned if steps is None else steps
     _at_least("--steps", steps, 1)
@@ -145,7 +147,7 @@ def recommend(
     _at_least("--base-watts", base_watts, 0)
     for name, rate in (rates or {}).items():
         _at_least(f"--rate {name}", rate, 1)
-    known = costs(profile, model, framework, batch, rates, include, strategy)
+    known = costs(profile, model, framework, batch, rates, include, strategy, Run(steps, training_samples, worth))
     if server in known.left_out:
         raise PlanError(f"--server {server}: {known.left_out[server]}; choose another or profile it again")
     excluded = [name for name in exclude if name not in known.left_out]
@@ -217,7 +219,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         fingerprint=recommendation.costs.fingerprint,
         framework="+".join(sorted({worker.framework for worker in workers})),
         metric=recommendation.metric,
-        steps=recommendation.steps,
+        steps=round(math.fsum(worker.steps for worker in workers)),
         batch=recommendation.costs.batch,
         server=row.config.server,
         workers=workers,

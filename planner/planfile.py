@@ -12,8 +12,8 @@ from planner.provenance import Provenance
 
 
 class PlannedWorker(NamedTuple):
-    """A member as predicted: its part of the steps, T_i^C, T_i^B, processor cores, watts idle and busy, P_i^C, and
-    alpha and beta of Eq. 2 and 3.
+    """A member as predicted: its part of the steps, T_i^C, T_i^B (for the initial weights, too), processor
+    cores, watts idle and busy, P_i^C, and alpha and beta of Eq. 2 and 3.
 
     Watts and their factors are None where unknown; power_source says where the watts come from; framework: what it
     computes with, torch in plans that were made when there was no other.

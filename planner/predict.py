@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import cycles
+from planner import cycles, start
 from planner.clusters import Candidates
 from planner.costs import Costs
 from power_models import nameplate
@@ -50,10 +50,11 @@ class Factors(NamedTuple):
 class Predictions(NamedTuple):
     """C candidates of N devices.
 
-    time_s, power_w (NaN unknown), network_bytes, besides_w, the power that is no member's: (C,); cycle_s: (C, N),
-    infinite for no member; device_w: (C, N), 0 for no member; steps: (C, N), each worker's part; shares: (C, 4)
-    as in cycles.BOTTLENECKS. time_errors, power_errors: (C, 7, N), the relative change of time and power that one
-    standard error of each of MEANS of each device brings, below 0 where it lowers them.
+    time_s, power_w (NaN unknown), network_bytes, besides_w, the power that is no member's: (C,); start_s: (C, N), until
+    a member's first step; cycle_s: (C, N), infinite for no member; device_w: (C, N), 0 for no member; steps: (C, N),
+    each worker's part; shares: (C, 4) as in cycles.BOTTLENECKS. time_errors, power_errors: (C, 7, N), the relative
+    change of time and power that one standard error of each of MEANS of each device brings, below 0 where it lowers
+    them.
     """
 
     candidates: Candidates
@@ -61,6 +62,7 @@ class Predictions(NamedTuple):
     power_w: Floats
     besides_w: Floats
     network_bytes: Floats
+    start_s: Floats
     cycle_s: Floats
     device_w: Floats
     steps: Floats
@@ -77,17 +79,19 @@ class Predictions(NamedTuple):
 def predict(
     costs: Costs, candidates: Candidates, steps: int, count_idle: bool = False, extra_w: float = 0.0
 ) -> Predictions:
-    """Predict all candidates running ``steps`` steps in all.
+    """Predict all candidates running ``steps`` steps in all, or what stands for them (costs.batches).
 
     count_idle: also count the idle watts of the devices in ``costs`` that are no members (Eq. 5 counts
     members only); extra_w: watts spent whatever is chosen.
     """
     state = cycles.solve(costs, candidates)
     rate = 1 / state.cycle_s
-    time_s = run_time(steps, rate, costs.build_s)
-    done = rate * np.maximum(0.0, time_s[:, None] - costs.build_s)
+    members = candidates.members(len(costs.names))
+    start_s = start.seconds(costs, candidates)
+    time_s = run_time(steps * costs.batches.steps[members.sum(axis=1)], rate, start_s)
+    done = rate * np.maximum(0.0, time_s[:, None] - start_s)
     device_w = device_watts(costs, candidates, state)
-    resting = count_idle & ~candidates.members(len(costs.names))
+    resting = count_idle & ~members
     besides_w = extra_w + np.where(resting, costs.idle_w, 0.0).sum(axis=1)
     power_w = device_w.sum(axis=1) + besides_w
     return Predictions(
@@ -96,6 +100,7 @@ def predict(
         power_w=power_w,
         besides_w=besides_w,
         network_bytes=(done * state.network_bytes).sum(axis=1),
+        start_s=start_s,
         cycle_s=state.cycle_s,
         device_w=device_w,
         steps=done,
@@ -105,16 +110,20 @@ def predict(
     )
 
 
-def run_time(steps: int, rate: Floats, build_s: Floats) -> Floats:
+def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
     """T_j of S = sum_i r_i max(0, T_j - T_i^B) (Eq. 4, clamped), (C,) seconds.
 
-    rate: (C, N) steps/s, 0 for no member; build_s: (N,). The left side is the largest of the sums over
-    subsets of workers, so T_j is the smallest of their roots, and a prefix in order of build times has it.
+    steps: S, or (C,); rate: (C, N) steps/s, 0 for no member; start_s: T_i^B, (N,) or (C, N). The left side is the
+    largest of the sums over subsets of workers, so T_j is the smallest of their roots, and a prefix in order of their
+    starts has it.
     """
-    order = np.argsort(build_s)
-    rates = np.cumsum(rate[:, order], axis=1)
-    built = np.cumsum(rate[:, order] * build_s[order], axis=1)
-    roots = np.divide(steps + built, rates, out=np.full_like(rates, np.inf), where=rates > 0)
+    starts_s = np.broadcast_to(start_s, rate.shape)
+    order = np.argsort(starts_s, axis=1)
+    ordered = np.take_along_axis(rate, order, axis=1)
+    rates = np.cumsum(ordered, axis=1)
+    begun = np.cumsum(ordered * np.take_along_axis(starts_s, order, axis=1), axis=1)
+    wanted = np.broadcast_to(steps, rate.shape[:1])[:, None]
+    roots = np.divide(wanted + begun, rates, out=np.full_like(rates, np.inf), where=rates > 0)
     shortest: Floats = roots.min(axis=1)
     return shortest
 
@@ -144,9 +153,7 @@ def factors(costs: Costs, mask: int, host: int) -> Factors:
     )
 
 
-def _time_errors(
-    costs: Costs, candidates: Candidates, cycle_s: Floats, done: Floats, time_s: Floats
-) -> Floats:
+def _time_errors(costs: Costs, candidates: Candidates, cycle_s: Floats, done: Floats, time_s: Floats) -> Floats:
     """(C, 7, N). First order: d log T = sum_i w_i d log T_i^C, w_i = S_i / (T sum of active rates)."""
     active = np.where(done > 0, 1 / cycle_s, 0.0).sum(axis=1)
     return _through_cycles(costs, candidates, done / (active * time_s)[:, None] / cycle_s)

@@ -23,6 +23,7 @@ from planner.rank import one_metric
 from planner.runs import FLEET, PLAN, PROFILE, RunFolder
 from planner.training import Options
 from planner.wanted import Wanted
+from planner.worth import newest
 
 RUN_REMEDY = "name a run folder that `planner train` made"
 
@@ -46,10 +47,11 @@ class Request(NamedTuple):
 
 
 class View(NamedTuple):
-    """What shows progress: of profiling, of the plan that was chosen, and of training."""
+    """What shows progress: of profiling, of the plan that was chosen and what is to be known of it, and of training."""
 
     on_profile: Callable[[str, str, float | None], None]
     on_plan: Callable[[Plan], None]
+    on_note: Callable[[str], None]
     on_event: OnEvent
 
 
@@ -95,8 +97,8 @@ def _options(request: Request, before: RunFolder | None) -> Options:
 
 def _plan(request: Request, options: Options, dataset: Any, before: RunFolder | None, view: View) -> Plan:
     if request.metric is not None:
-        plan = _plan_now(request, options, dataset, view, load(Plan, before.plan, RUN_REMEDY) if before else None)
-    elif request.plan is None and before is not None:
+        return _plan_now(request, options, dataset, view, load(Plan, before.plan, RUN_REMEDY) if before else None)
+    if request.plan is None and before is not None:
         plan = load(Plan, before.plan, RUN_REMEDY)
     else:
         plan = load_plan(request.plan or Path(PLAN))
@@ -117,8 +119,11 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
     profile = Profiler(fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
     weights = one_metric(request.metric or "edp")
     ranked = best_of(
-        profile, weights, options.strategy or DEFAULT, model=model, framework=framework, steps=steps, batch=batch
-    )
+        profile, weights, options.strategy or DEFAULT, newest(Path()), model=model, framework=framework, steps=steps,
+        batch=batch, training_samples=len(dataset.train_labels),
+    )  # fmt: skip
+    for note in ranked.notes if options.strategy == AUTO else ():
+        view.on_note(note)
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))
     return plan

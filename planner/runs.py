@@ -11,6 +11,7 @@ from planner.errors import RecordError
 FLEET = "fleet.toml"
 PROFILE = "profile.json"
 PLAN = "plan.json"
+WORTH = "worth.json"
 
 
 def newest_profile(folder: Path) -> Path:

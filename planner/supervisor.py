@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from backends import wire
 from backends.work import STOPPED
 from planner.agents import TICK_S, Agent, Call, Event
 from planner.courier import Courier
@@ -23,11 +22,12 @@ REMOVE_S = 10.0
 
 
 class Server(NamedTuple):
-    """The server at work: the device it is on, its agent, its order, and the paths of its files there.
+    """The server at work: what it is called, the device it is on, its agent, its order, and its files' paths there.
 
     holds_up: whether the whole cluster waits for an evaluation.
     """
 
+    called: str
     device: str
     agent: Agent
     call: Call
@@ -99,8 +99,7 @@ class Supervisor:
 
     def _listen(self) -> None:
         """What the server comes to is kept, not queued: Ctrl-C may lose what was just taken from the queue."""
-        source = wire.SERVER if self._keepers else self._server.device
-        events = self._signals.events
+        source, events = self._server.called, self._signals.events
 
         def heard(event: Event) -> None:
             if "checkpoint" in event:  # here, for the same reason

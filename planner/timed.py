@@ -29,6 +29,14 @@ def gradient_at(step: StepProfile, batch: int) -> tuple[float, float]:
     return gradient_s, error
 
 
+def image_s(step: StepProfile) -> float:
+    """Seconds that one image more adds to a gradient: by the half and the full batch that were timed, or as if nothing
+    else cost anything where that cannot be (as batching.Throughput has it)."""
+    full_s, half_s = mean(step.gradient_s.values), mean(step.half_batch_s.values) if step.half_batch_s.values else 0.0
+    added_s = (full_s - half_s) / (step.batch - step.batch // 2)
+    return added_s if 0.0 < added_s < full_s / step.batch else full_s / step.batch
+
+
 def timed_steps(
     profile: Profile, model: str, framework: str | None, batch: int | None
 ) -> tuple[dict[str, StepProfile], dict[str, str]]:

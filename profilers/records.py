@@ -105,6 +105,13 @@ class SensorFacts(NamedTuple):
     reason: Optional[str] = None
 
 
+class Coding(NamedTuple):
+    """What choosing what of a gradient one message holds takes this device, and taking in such a message."""
+
+    send_s: Samples
+    add_s: Samples
+
+
 class StepProfile(NamedTuple):
     """Pre-training of one model on one device.
 
@@ -113,7 +120,7 @@ class StepProfile(NamedTuple):
     this device's CPU when it hosts the parameter server. ``half_batch_s`` holds the gradient
     times at half the batch size, from which other batch sizes are predicted. ``steps_planned``:
     of the training for which the time for this was allowed, as the operator's side knows it. ``layers``: elements of
-    each trained variable, in the order in which they lie in the flat buffer.
+    each trained variable, in the order in which they lie in the flat buffer. ``senders``: what they cost, by kind.
     """
 
     model: str
@@ -141,6 +148,7 @@ class StepProfile(NamedTuple):
     window: Window
     steps_planned: Optional[int] = None
     layers: Tuple[int, ...] = ()
+    senders: Dict[str, Coding] = {}
 
 
 class CurvePoint(NamedTuple):

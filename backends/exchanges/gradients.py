@@ -1,5 +1,6 @@
 """Gradients, or parts of them, to peers; each takes in what comes (DLion and the systems it is compared with)."""
 
+import math
 from typing import Any, Dict, List, Sequence
 
 import numpy as np
@@ -63,9 +64,10 @@ class Gradients(Exchange):
         return self._own[peer]
 
     def _budget(self, peer, budget_s):
-        # type: (str, Any) -> Any
+        # type: (str, Any) -> float
+        """No bound at first: a link is measured by a message that is large enough to tell."""
         rate = self.means.links.bytes_per_s(peer)
-        return None if rate is None or budget_s is None else rate * budget_s
+        return math.inf if rate is None or budget_s is None else rate * budget_s
 
     def _merge(self, arrived, batch):
         # type: (List[Parcel], int) -> None

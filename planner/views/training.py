@@ -38,7 +38,7 @@ def training() -> Iterator[View]:
         console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal
     ) as live:
         shown = Progress(live)
-        yield View(shown.on_profile, shown.on_plan, shown.on_event)
+        yield View(shown.on_profile, shown.on_plan, shown.on_note, shown.on_event)
 
 
 class Progress:
@@ -68,6 +68,10 @@ class Progress:
             self._say("; ".join(f"{name} computes with {framework}" for name, framework in plan.frameworks.items()))
         if self._stand_ins:
             self._say(EMULATED_NOTE)
+
+    def on_note(self, note: str) -> None:
+        """Say what the operator must know."""
+        self._say(note)
 
     def on_event(self, source: str, event: Event) -> None:
         """Show one event of the run."""

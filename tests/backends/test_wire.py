@@ -16,6 +16,7 @@ from hypothesis import strategies as some
 
 from backends import wire
 from planner.certificates import Authority
+from tests.running import until
 
 AUTHORITY = Authority()
 SERVER = AUTHORITY.identity(wire.SERVER)
@@ -248,3 +249,18 @@ def test_an_unreachable_server_is_named():
 def test_a_number_that_is_none_is_refused(value):
     with pytest.raises(wire.WireError, match="as loss"):
         wire.number({"loss": value}, "loss")
+
+
+def test_what_the_peer_has_not_taken_is_under_way(pair):
+    near, far = pair
+    assert near.under_way() == 0
+    content = bytes(8 << 20)  # more than any receiver's system takes unread
+    sender = threading.Thread(target=near.send, args=({}, (memoryview(content),)))
+    sender.start()
+    until(lambda: near.under_way() > 0, 5, lambda: "all of it was taken")
+    buffer = bytearray(len(content))
+    far.receive(lambda _: (memoryview(buffer),))
+    sender.join()
+    until(lambda: near.under_way() == 0, 5, lambda: "it never was")
+    near.close()
+    assert near.under_way() == 0

@@ -120,7 +120,7 @@ def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
 @pytest.mark.parametrize("strategy", ["allreduce", "dlion:gate=bounded", "crossover"])
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
     command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
-    command.says("joined tx2")
+    command.says("conductor: joined tx2")
     until(lambda: has_checkpoint(pair), 30, lambda: command.errors)
     signal_all(agents(pair, "tx2")[:1], signal.SIGKILL)
     assert command.ended(60) == 0, command.errors

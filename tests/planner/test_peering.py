@@ -1,71 +1,130 @@
-"""Steps of peers against what follows on paper: 1 MB at 100 Mbit/s takes 80 ms."""
+"""Steps of peers against what follows on paper: 1 MB at 100 Mbit/s takes 80 ms, an update and an addition 2 ms each."""
 
 import numpy as np
 import pytest
 
 from backends.strategies.presets import PRESETS
-from planner import cycles, peering
+from planner import cycles, exchange, loads
 from planner.clusters import Candidates, conducted
 from planner.costs import Costs, costs
 from planner.errors import PlanError
 from planner.plan import recommend
 from planner.predict import predict
+from profilers.records import Coding
 from tests.planner import profiles
 
 PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
 LAYERS = (200_000, 25_000, 20_000, 5_000)
-OWN_S = 0.1 + 0.002
+UPDATE_S = ADD_S = 0.002
 
 
-def four(strategy: str, slow_s: float = 0.1) -> Costs:
-    devices = {name: profiles.device(profiles.step(layers=LAYERS)) for name in "abc"}
-    return costs(profiles.profile({**devices, "d": profiles.device(profiles.step(slow_s))}), strategy=strategy)
+def four(strategy: str, slow_s: float = 0.1, **changes: object) -> Costs:
+    devices = {name: profiles.device(profiles.step(layers=LAYERS, **changes)) for name in "abc"}
+    slow = profiles.device(profiles.step(slow_s, **changes))
+    return costs(profiles.profile({**devices, "d": slow}), strategy=strategy)
 
 
-def cycle_s(strategy: str, slow_s: float = 0.1, mask: int = 15) -> np.ndarray:
-    found = cycles.solve(four(strategy, slow_s), Candidates(np.array([mask]), np.array([0])))
-    return found.cycle_s[0]
+def cycle_s(found: Costs | str, slow_s: float = 0.1, mask: int = 15) -> np.ndarray:
+    known = four(found, slow_s) if isinstance(found, str) else found
+    return cycles.solve(known, Candidates(np.array([mask]), np.array([0]))).cycle_s[0]
 
 
 @pytest.mark.parametrize(
-    ("strategy", "exchange_s"),
+    ("strategy", "exchange_s", "added"),
     [
-        ("baseline", 3 * 0.08),
-        ("baseline:sender=float16", 3 * 0.04),
-        ("allreduce", 6 / 4 * 0.08),
-        ("allreduce:sender=float16", 6 / 4 * 0.04),
-        ("crossover:topology=random:segments=1", 0.08),
-        ("sgp", 0.08),
+        ("baseline", 3 * 0.08, 3),
+        ("baseline:sender=float16", 3 * 0.04, 3),
+        ("allreduce", 6 / 4 * 0.08, 6 / 4),
+        ("allreduce:sender=float16", 6 / 4 * 0.04, 6 / 4),
+        ("crossover:topology=random:segments=1", 0.08, 1),
+        ("sgp", 0.08, 1),
         # Up to the leader, between the leaders, and back.
-        ("crossover-hierarchical:topology=groups:count=2,between=random:segments=1", 3 * 0.08),
-        ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16", 3 * 0.04),
+        ("crossover-hierarchical:topology=groups:count=2,between=random:segments=1", 3 * 0.08, 2),
+        ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16", 3 * 0.04, 2),
         # As much as links take while a gradient is computed.
-        ("dlion:batching=fixed", OWN_S),
+        ("dlion:batching=fixed", 0.1, 3),
     ],
 )
-def test_synchronous_steps_are_the_slowest_gradient_and_the_exchange(strategy: str, exchange_s: float) -> None:
-    assert cycle_s(strategy) == pytest.approx(np.full(4, OWN_S + exchange_s), rel=0.01)
-    assert cycle_s(strategy, slow_s=0.5) == pytest.approx(
-        np.full(4, 0.502 + (0.24 if strategy.startswith("dlion") else exchange_s)), rel=0.01
-    )
+def test_synchronous_steps_are_the_slowest_gradient_the_exchange_and_the_sums(
+    strategy: str, exchange_s: float, added: float
+) -> None:
+    after_s = UPDATE_S + added * ADD_S
+    assert cycle_s(strategy) == pytest.approx(np.full(4, 0.1 + exchange_s + after_s), rel=0.002)
+    # The others have sent theirs by then; a's still come with DLion, which sends no more than fits.
+    slow_s = 0.24 if strategy.startswith("dlion") else exchange_s
+    assert cycle_s(strategy, slow_s=0.5) == pytest.approx(np.full(4, 0.5 + slow_s + after_s), rel=0.002)
 
 
 def test_batches_dealt_by_speed_end_at_the_same_time() -> None:
-    computed_s = 4 / (3 / 0.1 + 1 / 0.5) + 0.002
-    assert cycle_s("baseline:batching=dynamic", slow_s=0.5) == pytest.approx(np.full(4, computed_s + 0.24), rel=0.01)
+    computed_s = 4 / (3 / 0.1 + 1 / 0.5)
+    expected_s = computed_s + 0.24 + UPDATE_S + 3 * ADD_S
+    assert cycle_s("baseline:batching=dynamic", slow_s=0.5) == pytest.approx(np.full(4, expected_s))
 
 
 def test_without_waiting_everyone_sends_while_it_computes() -> None:
     free = "baseline:gate=asynchronous"
-    assert cycle_s(free) == pytest.approx(np.full(4, 0.24), rel=0.01)
-    assert cycle_s(free, slow_s=0.5) == pytest.approx([0.24] * 3 + [0.502], rel=0.01)
-    assert cycle_s("baseline:gate=bounded", slow_s=0.5) == pytest.approx(np.full(4, 0.502), rel=0.01)
+    slow_s = 0.5 + UPDATE_S + 3 * ADD_S
+    assert cycle_s(free) == pytest.approx(np.full(4, 0.24))
+    assert cycle_s(free, slow_s=0.5) == pytest.approx([0.24] * 3 + [slow_s])
+    assert cycle_s("baseline:gate=bounded", slow_s=0.5) == pytest.approx(np.full(4, slow_s))
 
 
-def test_who_asks_for_an_average_waits_for_it() -> None:
+def test_backup_workers_go_as_fast_as_the_slowest_computes_and_sends() -> None:
+    assert cycle_s("hop", slow_s=0.5) == pytest.approx(np.full(4, 0.5 + 0.24 + UPDATE_S + 3 * ADD_S))
+
+
+def test_who_asks_waits_for_the_way_there_the_sum_and_the_way_back_and_who_is_asked_for_nobody() -> None:
     found = cycle_s("ad-psgd", mask=3)
-    assert found[:2] == pytest.approx([OWN_S + 0.08, OWN_S + 0.08], rel=0.01)
+    asks_s = 0.1 + 2 * 0.08 + UPDATE_S
+    assert found[0] == pytest.approx(asks_s + UPDATE_S + ADD_S)
+    computes_s = 0.1 + UPDATE_S + ADD_S
+    assert found[1] == pytest.approx(computes_s / (1 - (UPDATE_S + ADD_S) / found[0]))
     assert np.isinf(found[2:]).all()
+
+
+def test_what_comes_early_holds_a_computation_up_on_its_own_processor_only() -> None:
+    found = four("baseline", slow_s=0.5, accelerator="cpu")
+    apart = ~np.eye(4, dtype=bool)
+    found = found._replace(receive_taken_s=np.where(apart, 0.02, 0.0), cores=np.full(4, 0.5))
+    without = cycle_s("baseline", slow_s=0.5)
+    assert cycle_s(found) == pytest.approx(without + 3 * 0.02 / 0.5)
+    elsewhere = found._replace(step_cpu_s=np.zeros(4))
+    assert cycle_s(elsewhere) == pytest.approx(without)
+
+
+def test_a_slow_link_of_one_that_is_ready_early_is_not_waited_for_from_the_last_on() -> None:
+    devices = {"a": profiles.device(profiles.step(0.1)), "b": profiles.device(profiles.step(0.5))}
+    found = costs(profiles.profile(devices), strategy="baseline")
+    up_s = found.up_s.copy()
+    up_s[0, 1] = 0.42  # from a, who has computed at 0.1 s
+    assert cycle_s(found._replace(up_s=up_s), mask=3)[:2] == pytest.approx([0.5 + 0.08 + UPDATE_S + ADD_S] * 2)
+
+
+def test_every_round_of_a_ring_has_the_latency_and_so_has_the_word_to_the_conductor_and_back() -> None:
+    apart = ~np.eye(4, dtype=bool)
+    for strategy, more in (("allreduce", 6 - 6 / 4), ("baseline", 0)):  # beside those in the time of 6 / 4 messages
+        found = four(strategy)
+        later = found._replace(latency_s=np.where(apart, 0.01, 0.0))
+        assert cycle_s(later) == pytest.approx(cycle_s(found) + more * 0.01 + 2 * 0.01)
+
+
+def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
+    def known(strategy: str, **changes: object) -> np.ndarray:
+        return cycle_s(four(strategy, **changes))
+
+    coding = Coding(profiles.seconds(0.03), profiles.seconds(0.01))
+    for strategy, messages in (("baseline:sender=top-k", 1), ("dlion:batching=fixed,sender=max-n", 3)):
+        kind = exchange.strategy(strategy).sender
+        more_s = messages * 0.03 + 3 * (0.01 - ADD_S)  # each link has a Max N of its own
+        assert known(strategy, senders={kind: coding}) == pytest.approx(known(strategy) + more_s)
+
+
+def test_streams_bring_each_member_a_batch_of_its_own() -> None:
+    from planner.batches import streamed
+
+    most = max(streamed(4))
+    gradient_s = 0.1 + (most - 32) * 0.04 / 16
+    assert cycle_s("scadles:sender=everything")[0] == pytest.approx(gradient_s + 0.24 + UPDATE_S + 3 * ADD_S)
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -75,17 +134,13 @@ def test_every_preset_is_ranked_with_what_it_sends(name: str) -> None:
     told = predict(found, together, 1000)
     assert np.isfinite(told.time_s).all() and (told.time_s > 0).all()
     assert told.time_s[0] == told.time_s[1]
-    sent = peering.loads(PRESETS[name].topology, 4).sent
+    load = loads.of(PRESETS[name].topology, 4)
+    sent = load.sent + load.received * load.answers
     assert told.network_bytes[0] <= 1000 * sent.max() * found.up_bytes * 1.001
     devices = {device: profiles.device() for device in "ab"}
     ranked = recommend(profiles.profile(devices), {"time": 1.0}, strategy=name)
     assert sorted(ranked.row(place).config.workers for place in (1, 2, 3)) == [("a",), ("a", "b"), ("b",)]
     assert len(ranked) == 3  # whoever conducts
-
-
-@pytest.mark.parametrize(("topology", "sent"), [("all", 3.0), ("ring", 1.5), ("random", 1.0), ("exponential", 1.0)])
-def test_everyone_sends_what_the_topology_says(topology: str, sent: float) -> None:
-    assert peering.loads(topology, 4).sent == pytest.approx(np.full(4, sent))
 
 
 def test_one_alone_sends_nothing() -> None:

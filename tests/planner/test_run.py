@@ -1,6 +1,7 @@
-"""From a request to a run: which checkpoints a run can go on from."""
+"""From a request to a run: what is planned on the way, and which checkpoints a run can go on from."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,40 @@ from backends import checkpoint
 from backends.base import Variable
 from backends.layout import Layout
 from planner.errors import PlanError
-from planner.run import _check_checkpoint
+from planner.run import Request, View, _check_checkpoint, _plan
 from planner.runs import RunFolder
+from planner.training import Options
+from planner.worth import NONE, Source, Worth
+from tests.planner import profiles
 from tests.planner.plans import plan, planned
+
+WORTHS = NONE._replace(
+    source=Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a",), (6,), "2026-11-21"),
+    measured=(Worth("sgp", 0.9, 0.8, 1.0, 3, 0),),
+)
+
+
+@pytest.fixture
+def profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four devices that have been profiled, and what a race told."""
+    measured = profiles.profile({name: profiles.device() for name in "abcd"})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("planner.run.load_fleet", lambda path: SimpleNamespace(path=path))
+    monkeypatch.setattr("planner.run.Profiler", lambda *_: SimpleNamespace(run=lambda log: measured))
+    monkeypatch.setattr("planner.run.newest", lambda folder: WORTHS)
+
+
+def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_why(profiled: None) -> None:
+    request = Request(Path("fleet.toml"), None, "time", "net", 900, None, None, {}, None, Path())
+    dataset = SimpleNamespace(input_shape=(32, 32, 3), classes=10, train_labels=range(3000))
+    told: list[str] = []
+    view = View(lambda *_: None, lambda _: None, told.append, lambda *_: None)
+    found = _plan(request, Options("data", strategy="auto"), dataset, None, view)
+    assert (found.strategy, found.steps) == ("sgp", 1000)
+    assert any("worth 0.90" in note for note in told) and any("measured with cipher" in note for note in told)
+    told.clear()
+    named = _plan(request, Options("data", strategy="sgp"), dataset, None, view)
+    assert (named.strategy, named.steps, told) == ("sgp", 900, [])
 
 
 def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFolder:

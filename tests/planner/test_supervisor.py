@@ -107,7 +107,7 @@ class Run:
         self.courier = Courier(self.agent, "tx2", self.folder, None, self.journal)
         signals = Signals(threading.Event(), threading.Event(), events or queue.Queue())
         order: Any = call
-        server = Server("tx2", self.agent, order, (str(self.there), "resume.npz"), holds_up)
+        server = Server("tx2", "tx2", self.agent, order, (str(self.there), "resume.npz"), holds_up)
         self.supervisor = Supervisor(server, {}, self.courier, Telemetry(["tx2"]), self.journal, signals)
 
     @property

@@ -23,8 +23,8 @@ def test_what_was_predicted_exactly_has_no_errors() -> None:
     for each in judged(fleet, audits.as_predicted(fleet)).values():
         for quantity in QUANTITIES:
             beside = each.figures[quantity]
-            assert beside.error == pytest.approx(0.0, abs=1e-9)
-            assert beside.steady_error == pytest.approx(0.0, abs=1e-9)
+            assert beside.error == pytest.approx(0.0, abs=1e-6)  # extrapolated without the hand-out of the weights
+            assert beside.steady_error == pytest.approx(0.0, abs=1e-6)
         assert all(part.power_w.error == pytest.approx(0.0) for part in each.workers.values())
 
 

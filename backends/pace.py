@@ -1,0 +1,46 @@
+"""How fast a link carries what is sent over it: a socket takes megabytes at once, whatever its link does."""
+
+from typing import Optional
+
+#: What may still be under way when a link counts as idle: the last acknowledgement is often late.
+TAIL_BYTES = 1 << 12
+#: Less than this tells nothing.
+LEAST_BYTES = 2 * TAIL_BYTES
+
+
+class Pace:
+    """``rate``: bytes/s of a link while it is busy, of late; None before enough has been carried to tell.
+
+    Times are in seconds by any one clock that only goes on.
+    """
+
+    def __init__(self):
+        # type: () -> None
+        self.rate = None  # type: Optional[float]
+        self._since_s = 0.0
+        self._sent = self._left = 0
+
+    def begin(self, now_s):
+        # type: (float) -> None
+        """Something is about to be sent."""
+        if self._left <= TAIL_BYTES:
+            self._since_s, self._sent = now_s, 0
+
+    def sent(self, count):
+        # type: (int) -> None
+        """So many bytes more have been sent."""
+        self._sent += count
+
+    def idle(self, left):
+        # type: (int) -> bool
+        """Whether the link is idle with so many bytes still under way."""
+        self._left = left
+        return left <= TAIL_BYTES
+
+    def note(self, now_s):
+        # type: (float) -> None
+        """Take the rate since the link was last idle."""
+        carried = self._sent - self._left
+        if carried > LEAST_BYTES:
+            rate = carried / max(1e-6, now_s - self._since_s)
+            self.rate = rate if self.rate is None else 0.8 * self.rate + 0.2 * rate

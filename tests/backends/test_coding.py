@@ -1,0 +1,28 @@
+"""What choosing and taking in messages costs a device."""
+
+import numpy as np
+
+from backends import coding
+from backends.base import Variable
+from backends.strategies.registry import SENDERS
+
+
+def test_every_kind_of_sender_is_timed() -> None:
+    found = coding.costs((Variable("w", (60, 50), 0, 3000), Variable("b", (50,), 3000, 50)))
+    assert list(found) == list(SENDERS)
+    for each in found.values():
+        assert coding.FEWEST <= len(each.send_s.values) == len(each.add_s.values) <= coding.MOST
+        assert min(each.send_s.values) > 0 and min(each.add_s.values) > 0
+
+
+def test_what_must_be_looked_for_costs_more_than_what_is_sent_as_it_is() -> None:
+    found = coding.costs((Variable("w", (400_000,), 0, 400_000),))
+    assert np.median(found["top-k"].send_s.values) > np.median(found["everything"].send_s.values)
+    assert np.median(found["top-k"].add_s.values) < np.median(found["everything"].add_s.values)
+
+
+def test_a_large_model_is_tried_on_a_part_of_it(monkeypatch) -> None:
+    monkeypatch.setattr(coding, "LARGEST", 1000)
+    small, times = coding._shrunk([Variable("w", (90, 100), 0, 9000), Variable("b", (1000,), 9000, 1000)])
+    assert times == 10.0
+    assert [(variable.start, variable.size) for variable in small] == [(0, 900), (900, 100)]

@@ -1,0 +1,51 @@
+"""What passes before the first step: models are built, and initial weights go round; 1 MB at 100 Mbit/s takes 80 ms."""
+
+import numpy as np
+import pytest
+
+from planner import start
+from planner.clusters import Candidates
+from planner.costs import costs
+from planner.plan import make_plan, recommend
+from tests.planner import profiles
+
+LAYERS = (200_000, 25_000, 20_000, 5_000)
+
+
+def begins_s(strategy: str, mask: int = 7, host: int = 2) -> np.ndarray:
+    devices = {
+        name: profiles.device(profiles.step(build_s=build_s, layers=LAYERS))
+        for name, build_s in (("a", 1.0), ("b", 5.0), ("c", 2.0))
+    }
+    found = costs(profiles.profile(devices), strategy=strategy)
+    return start.seconds(found, Candidates(np.array([mask]), np.array([host])))[0]
+
+
+def test_a_server_has_its_weights_from_the_one_who_has_built_first() -> None:
+    assert begins_s("parameter-server") == pytest.approx([1.08, 5.0, 2.0])
+    assert begins_s("parameter-server", mask=6) == pytest.approx([0.0, 5.0, 2.001])  # its own worker, over loopback
+
+
+def test_what_workers_get_first_are_all_weights() -> None:
+    whole, dropped = begins_s("parameter-server"), begins_s("layer-drop")
+    more_s = (dropped - whole)[:2]
+    assert (more_s > 0.04).all() and (more_s < 0.08).all()
+
+
+def test_peers_have_made_the_same_weights_and_wait_for_one_another() -> None:
+    assert begins_s("baseline").tolist() == [5.0, 5.0, 5.0]
+    assert begins_s("baseline", mask=5).tolist() == [2.0, 0.0, 2.0]
+
+
+def test_one_alone_only_builds() -> None:
+    assert begins_s("layer-drop", mask=1, host=0).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_a_plan_tells_it_and_holds_for_other_numbers_of_steps() -> None:
+    devices = {name: profiles.device(profiles.step(build_s=3.0)) for name in "ab"}
+    ranked = recommend(profiles.profile(devices), {"time": 1.0}, steps=1000, strategy="baseline", include=("a", "b"))
+    plan = make_plan(ranked, "fleet.toml")
+    assert [worker.build_s for worker in plan.workers] == [3.0, 3.0]
+    cycle_s = 0.1 + 0.08 + 0.002 + 0.002
+    assert plan.prediction.time_s == pytest.approx(3.0 + 500 * cycle_s)
+    assert plan.for_steps(10).prediction.time_s == pytest.approx(3.0 + 5 * cycle_s)
