@@ -174,7 +174,9 @@ def main():
         os.setpgid(0, 0)
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)
+    from backends import memory
     from backends.verbs import VERBS  # after the redirection: importing may print
 
+    memory.keep()
     Agent(Input(0), Output(answers), VERBS).run()
     os.killpg(0, signal.SIGKILL)
