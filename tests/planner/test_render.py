@@ -297,6 +297,14 @@ def test_live_watts_of_an_emulated_sensor_are_labelled() -> None:
     assert "9.00 W emulated" in row(live(view), "a")
 
 
+def test_what_each_worker_computes_with_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    with training.training() as view:
+        view.on_plan(plan(planned("a"), planned("b")))
+        assert "computes with" not in capsys.readouterr().err
+        view.on_plan(plan(planned("a"), planned("b")._replace(framework="tensorflow")))
+    assert "a computes with torch; b computes with tensorflow" in capsys.readouterr().err
+
+
 def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:
     with training.training() as view:
         view.on_profile("tx2", "net: timed step 10", 0.1)
