@@ -46,7 +46,7 @@ class Launch:
     ) -> None:
         self.plan = plan
         self._devices = {name: fleet.device(name) for name in plan.names}
-        self._dataset = dataset
+        self.dataset = dataset
         self.options = options
         self.folder = folder
         self._borrowed = crew is not None
@@ -86,7 +86,7 @@ class Launch:
         agent, kept, saved = self._place(resume)
         files = tuple(path for path in (kept, saved) if path is not None)
         try:
-            work = training.work(self.plan, self.options, self._dataset, kept, saved)
+            work = training.work(self.plan, self.options, self.dataset, kept, saved)
             parts = self._parts(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
             start = self._start_alone if len(parts) == 1 else self._start_cluster
             call = start(agent, work, parts)
@@ -125,8 +125,8 @@ class Launch:
         """Data and orders of every worker, its files on its device; a resumed run draws its batches anew."""
         plan, options = self.plan, self.options
         steps = {worker.name: worker.steps for worker in plan.workers}
-        shards = training.shards(self._dataset, plan.names, steps, options.seed)
-        test = training.packed(self._dataset.test_images, self._dataset.test_labels)
+        shards = training.shards(self.dataset, plan.names, steps, options.seed)
+        test = training.packed(self.dataset.test_images, self.dataset.test_labels)
         parts: dict[str, dict[str, Any]] = {}
         self._addresses = data_addresses(self._devices, self._crew.agents)
 
@@ -136,7 +136,7 @@ class Launch:
             files = (training.place(agent, shards[name]), training.place(agent, test))
             slowdown = self._devices[name].slowdown
             address = self._addresses[name]
-            parts[name] = training.part(agent, plan, options, self._dataset, name, slowdown, files, address)
+            parts[name] = training.part(agent, plan, options, self.dataset, name, slowdown, files, address)
             parts[name]["seed"] += done
 
         in_parallel(plan.names, bring)

@@ -152,6 +152,17 @@ def result(
     }
 
 
+def learnt(evaluations: Sequence[Mapping[str, Any]], classes: int) -> list[str]:
+    """What there is to say where the last evaluation is no better than guessing, as after steps that were too long."""
+    loss = float(evaluations[-1]["loss"]) if evaluations else 0.0
+    if loss < math.log(classes):
+        return []
+    return [
+        f"nothing was learnt: the last loss, {loss:.3f}, is not below {math.log(classes):.3f}, that of guessing among "
+        f"{classes} classes; lower the learning rate, or train for longer"
+    ]
+
+
 def figures(of: Prediction) -> dict[str, float | None]:
     """The four metrics."""
     return {"time_s": of.time_s, "power_w": of.power_w, "energy_j": of.energy_j, "edp_js": of.edp_js}

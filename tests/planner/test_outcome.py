@@ -248,3 +248,13 @@ def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
     part = one(planned("a"), [encode(Window(10.0, {}, readings))] * 3)
     made = outcome.result(plan(planned("a")), account(100.0), {"a": part}, {}, {})
     assert made["notes"] == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]
+
+
+@pytest.mark.parametrize(
+    ("loss", "classes", "learnt"), [(2.29, 10, True), (2.303, 10, False), (0.6, 2, True), (0.7, 2, False)]
+)
+def test_a_loss_that_is_no_better_than_guessing_is_told(loss: float, classes: int, learnt: bool) -> None:
+    notes = outcome.learnt([{"loss": 9.0}, {"loss": loss}], classes)
+    assert (notes == []) == learnt
+    assert all("lower the learning rate" in note for note in notes)
+    assert outcome.learnt([], classes) == []
