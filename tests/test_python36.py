@@ -121,7 +121,8 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     pixels = random.integers(0, 256, (120, 2, 2, 1), np.uint8)
     labels = (pixels.reshape(120, -1).sum(axis=1) > 510).astype(np.int64)
     dataset = data.Dataset(pixels, labels, pixels, labels, 2)
-    two = plan(planned("nano"), planned("tx2"), steps=24)._replace(framework="least_squares", batch=8)
+    workers = [planned(name)._replace(framework="least_squares") for name in ("nano", "tx2")]
+    two = plan(*workers, steps=24)._replace(batch=8)
     options = Options("data", rate=0.05, strategy=name, keep_weights=False)
     authority, peers = Authority(), not training.through_server(two, options)
     shard = training.packed(pixels, labels)

@@ -260,3 +260,8 @@ def test_a_users_hook_sees_the_gradients_themselves_whatever_the_rate(hooked):
 
 def test_a_constant_that_holds_infinities_is_no_state(hooked):
     assert [place.name for place in hooked.state_variables] == ["mean"]
+
+
+def test_the_example_of_a_model_of_one_s_own_is_as_small_as_it_says(request):
+    replica = pytorch.build(f"{request.config.rootpath}/examples/tiny.py:tiny", (28, 28, 1), 10)
+    assert replica.weights.size == 12_483
