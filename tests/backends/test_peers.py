@@ -140,7 +140,7 @@ def test_one_that_joins_begins_with_the_weights_of_the_others(tmp_path, text):
     weights = [player.end() for player in (*first, late)]
     account = peers.account()
     assert account["finished"]
-    assert account["workers"]["tx2"]["steps"] > 0
+    assert account["workers"]["tx2"]["steps"] > 10
     assert account["evaluations"][-1]["accuracy"] > 0.8
     if text.startswith(("allreduce", "baseline")):
         for each in weights[1:]:
@@ -161,7 +161,8 @@ def test_one_that_dies_and_comes_back_is_a_member_again(tmp_path, text):
     assert account["finished"]
     assert account["evaluations"][-1]["accuracy"] > 0.8
     assert peers.named("joined").count("nano") == 2
-    assert sum(each["steps"] for each in account["workers"].values()) >= 1500
+    made = [each["steps"] for each in account["workers"].values()]
+    assert min(made) > 60 and sum(made) >= 1500
 
 
 @pytest.mark.parametrize(

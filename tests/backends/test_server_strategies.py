@@ -265,7 +265,7 @@ def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, 
     account = running.account()
     assert account["finished"] and account["done"] == 1500
     assert sum(each["steps"] for each in account["workers"].values()) == 1500
-    assert account["workers"]["tx2"]["steps"] > 0
+    assert account["workers"]["tx2"]["steps"] > 10
     assert account["evaluations"][-1]["accuracy"] > 0.8
 
 

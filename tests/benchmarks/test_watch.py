@@ -25,7 +25,7 @@ def _progress(payload: float, *steps: int) -> dict[str, Any]:
 
 
 def _watched(*events: dict[str, Any], left_out: str = "") -> Watch:
-    watch = Watch(_Cards(), left_out, lambda: None)  # type: ignore[arg-type]
+    watch = Watch(_Cards(), left_out, lambda: None)
     for event in ({"started": True}, *events):
         watch.heard("server", event)
     return watch
