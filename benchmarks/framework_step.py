@@ -7,12 +7,10 @@ momentum, as the plain one does (``plain.py``). They take turns, so that the mac
 ratio. Target: at most 1.05.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import plain
-from reporting import Spread, parser, show
+from reporting import Spread, mean_seconds, parser, show
 
 from backends import base, data, models
 from profilers.cores import usable_cores
@@ -53,23 +51,15 @@ def _row(framework: str, name: str, batch: int) -> dict[str, Any]:
 
     works = (lambda: step(images, labels), worker, alone)
     for work in works:
-        _seconds(work, WARM_UP)
-    calls = max(1, int(SECONDS / REPEATS / sum(_seconds(work, 1) for work in works)))
-    turns = [[_seconds(work, calls) for work in works] for _ in range(REPEATS)]
+        mean_seconds(work, WARM_UP)
+    calls = max(1, int(SECONDS / REPEATS / sum(mean_seconds(work, 1) for work in works)))
+    turns = [[mean_seconds(work, calls) for work in works] for _ in range(REPEATS)]
     return {
         "model": name,
         "plain ms": Spread.of(1e3 * turn[0] for turn in turns),
         "worker's / plain": Spread.of(turn[1] / turn[0] for turn in turns),
         "alone / plain": Spread.of(turn[2] / turn[0] for turn in turns),
     }
-
-
-def _seconds(work: Callable[[], Any], calls: int) -> float:
-    """Mean seconds of a call."""
-    began = time.perf_counter()
-    for _ in range(calls):
-        work()
-    return (time.perf_counter() - began) / calls
 
 
 if __name__ == "__main__":

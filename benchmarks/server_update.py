@@ -7,12 +7,11 @@ gradients are finite and applies them. What it reads and writes is the model: it
 many bytes again. Target: at most twice a copy of that. The ratio to a copy of the weights alone is printed beside it.
 """
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from reporting import Spread, parser, show
+from reporting import Spread, mean_seconds, parser, show
 
 from backends.base import Optimiser
 from backends.central import Central
@@ -61,18 +60,10 @@ def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
             np.copyto(targets[1], velocity)
 
     works = (update, copy_weights, copy_changed)
-    calls = max(1, int(SECONDS / REPEATS / sum(_seconds(work, 3) for work in works)))
+    calls = max(1, int(SECONDS / REPEATS / sum(mean_seconds(work, 3) for work in works)))
     for _ in range(REPEATS):
-        update_s, weights_s, changed_s = (_seconds(work, calls) for work in works)
+        update_s, weights_s, changed_s = (mean_seconds(work, calls) for work in works)
         yield update_s / changed_s, update_s / weights_s
-
-
-def _seconds(work: Callable[[], Any], calls: int) -> float:
-    """Mean seconds of a call."""
-    began = time.perf_counter()
-    for _ in range(calls):
-        work()
-    return (time.perf_counter() - began) / calls
 
 
 if __name__ == "__main__":
