@@ -15,7 +15,7 @@ from profilers.sampling import Sampler
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
 RATE = 1e-4
 MOMENTUM = 0.9
-HALF_BATCH_STEPS = 20
+HALF_BATCH_STEPS = 12
 HALF_BATCH_WARMUP = 3
 SERVICE_REPEATS = 20
 SERVICE_LIMIT_S = 1.0
@@ -48,12 +48,11 @@ def steps(job, model, framework_name, batch, protocol, seed=0, slowdown=1.0, inp
     does not fit together."""
     built = build(framework_name, model, input_shape, classes, seed, slowdown)
     replica = built.replica
-    images = data.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, seed)
-    batches = data.Batches(images.train_images, images.train_labels, batch, seed)
-    watch = _Watch()
-    times = steptime.measure(_step(replica, batches, slowdown, watch), protocol, watch.hooks(job))
-    if job.stopping.is_set():
-        raise InterruptedError("stopped after %d steps" % len(times.gradient_s.values))
+    images = _images(replica, batch, seed)
+    loop = _Loop(replica, _batches(images, batch, seed), slowdown)
+    window = _Window(loop)
+    times = steptime.measure(loop.step, protocol, window.hooks(job))
+    _unless_stopped(job, times)
     description = model if models.is_user_model(model) else models.model(model, input_shape, classes)
     parameters = int(replica.weights.size)
     return records.StepProfile(
@@ -74,76 +73,131 @@ def steps(job, model, framework_name, batch, protocol, seed=0, slowdown=1.0, inp
         service_s=service(parameters),
         steady=times.steady,
         precise=times.precise,
-        cpu_s_per_step=watch.cpu_s / max(1, watch.steps),
+        cpu_s_per_step=loop.cpu_s_per_step,
         parameters=parameters,
         parameter_bytes=parameters * 4,
         gradient_bytes=parameters * 4,
         state_bytes=int(replica.state.size) * 4,
-        window=watch.window,
+        window=window.window,
         layers=tuple(variable.size for variable in replica.variables),
         senders=coding.costs(replica.variables),
     )
 
 
-class _Watch:
-    """Samples counters and sensors while the window is open; counts steps, and processor time of gradients."""
+def again(job, model, framework_name, batch, seed=0, slowdown=1.0, input_shape=None, classes=None):
+    # type: (Any, str, str, int, int, float, Any, Any) -> records.Visit
+    """Time a model again that was measured before, for a short while; tells how far. Raises ValueError as ``steps``."""
+    replica = build(framework_name, model, input_shape, classes, seed, slowdown).replica
+    loop = _Loop(replica, _batches(_images(replica, batch, seed), batch, seed), slowdown)
+    times = steptime.again(loop.step, steptime.Hooks(_progress(job), loop.restart, should_stop=job.stopping.is_set))
+    _unless_stopped(job, times)
+    return records.Visit(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 
-    def __init__(self):
+
+def _images(replica, batch, seed):
+    # type: (Replica, int, int) -> data.Dataset
+    return data.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, seed)
+
+
+def _batches(images, batch, seed):
+    # type: (data.Dataset, int, int) -> data.Batches
+    return data.Batches(images.train_images, images.train_labels, batch, seed)
+
+
+def _unless_stopped(job, times):
+    # type: (Any, steptime.StepTimes) -> None
+    if job.stopping.is_set():
+        raise InterruptedError("stopped after %d steps" % len(times.gradient_s.values))
+
+
+class _Loop:
+    """Steps that do all that either kind of cluster needs, each phase timed by itself.
+
+    What passes between two of them is part of the second one's gradient: a device whose processor time is rationed
+    pauses there more often than while it computes, and training, too, has something to do there.
+    """
+
+    def __init__(self, replica, batches, slowdown):
+        # type: (Replica, worker.Batches, float) -> None
+        self._replica = replica
+        self._batches = batches
+        self._slowdown = slowdown
+        self.restart()
+
+    def restart(self):
         # type: () -> None
+        """Count from here."""
+        self._ended_s = None  # type: Optional[float]
+        self._steps = 0
+        self._cpu_s = 0.0
+
+    @property
+    def cpu_s_per_step(self):
+        # type: () -> float
+        """Processor seconds of a gradient."""
+        return self._cpu_s / max(1, self._steps)
+
+    def step(self):
+        # type: () -> steptime.Phases
+        """One more."""
+        began_s = time.perf_counter() if self._ended_s is None else self._ended_s
+        cpu_s = time.process_time()
+        _, _, fetch_s = worker.step(self._replica, self._batches, self._slowdown, RATE)
+        self._cpu_s += time.process_time() - cpu_s
+        self._steps += 1
+        fetched_s = time.perf_counter()
+        self._replica.update(MOMENTUM)
+        worker.stretch(time.perf_counter() - fetched_s, self._slowdown)
+        updated_s = time.perf_counter()
+        self._replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
+        self._ended_s = time.perf_counter()
+        return fetched_s - fetch_s - began_s, fetch_s + self._ended_s - updated_s, updated_s - fetched_s
+
+
+class _Window:
+    """Samples counters and sensors while it is open."""
+
+    def __init__(self, loop):
+        # type: (_Loop) -> None
+        self._loop = loop
         self._sampler = Sampler()
         self.window = records.Window(0.0, {}, ())
-        self.cpu_s = 0.0
-        self.steps = 0
 
     def hooks(self, job):
         # type: (Any) -> steptime.Hooks
-        def progress(at):
-            # type: (steptime.Progress) -> None
-            self.steps = at.steps
-            job.emit({
-                "stage": at.stage,
-                "steps": at.steps,
-                "step_s": at.step_s,
-                "rest_s": at.step_s * _steps_left(at),
-                "precision": min(at.precision, 1.0),
-            })
-
-        return steptime.Hooks(progress, self._open, self._close, job.stopping.is_set, job.go.is_set)
+        return steptime.Hooks(_progress(job), self._open, self._close, job.stopping.is_set, job.go.is_set)
 
     def _open(self):
         # type: () -> None
-        self.cpu_s = 0.0
         self._sampler.start()
+        self._loop.restart()
 
     def _close(self):
         # type: () -> None
         self.window = self._sampler.stop()
 
 
+def _progress(job):
+    # type: (Any) -> Callable[[steptime.Progress], None]
+    def tell(at):
+        # type: (steptime.Progress) -> None
+        job.emit({
+            "stage": at.stage,
+            "steps": at.steps,
+            "step_s": at.step_s,
+            "rest_s": at.step_s * _steps_left(at),
+            "precision": min(at.precision, 1.0),
+        })
+
+    return tell
+
+
 def _steps_left(at):
     # type: (steptime.Progress) -> float
-    """Steps that are still to come at the least; those of half the batch size count half."""
+    """Steps to come at the least, those of a later visit too; those of half the batch size count half."""
     timed = at.steps if at.stage == "timed" else 0
-    return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0
-
-
-def _step(replica, batches, slowdown, watch):
-    # type: (Replica, worker.Batches, float, _Watch) -> Callable[[], steptime.Phases]
-    """A step that does all that either kind of cluster needs, each phase timed by itself."""
-
-    def step():
-        # type: () -> steptime.Phases
-        cpu = time.process_time()
-        _, gradient_s, fetch_s = worker.step(replica, batches, slowdown, RATE)
-        watch.cpu_s += time.process_time() - cpu
-        began = time.perf_counter()
-        replica.update(MOMENTUM)
-        worker.stretch(time.perf_counter() - began, slowdown)
-        updated = time.perf_counter()
-        replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
-        return gradient_s, fetch_s + time.perf_counter() - updated, updated - began
-
-    return step
+    later = steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM
+    return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0 + later
 
 
 def _half_batch(replica, images, batch, seed, slowdown):
@@ -151,7 +205,7 @@ def _half_batch(replica, images, batch, seed, slowdown):
     """Gradient times at half the batch size: the second point of the line through other batch sizes."""
     if batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
         return records.Samples("s", ())
-    batches = data.Batches(images.train_images, images.train_labels, batch // 2, seed)
+    batches = _batches(images, batch // 2, seed)
     times = [worker.step(replica, batches, slowdown, RATE)[1] for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)]
     return records.Samples("s", tuple(times[HALF_BATCH_WARMUP:]), tuple(times[:HALF_BATCH_WARMUP]))
 

@@ -49,6 +49,12 @@ def steps(job, **args):
     return encode(pretrain.steps(job, **args))
 
 
+def steps_again(job, **args):
+    # type: (Any, **Any) -> Any
+    """See pretrain.again."""
+    return encode(pretrain.again(job, **args))
+
+
 def clock(job):
     # type: (Any) -> float
     """Seconds since the epoch, by this device."""
@@ -75,6 +81,7 @@ VERBS = {
     "serve": roles.serve,
     "start_framework": start_framework,
     "steps": steps,
+    "steps_again": steps_again,
     "store": files.store,
     "stored": files.stored,
     "throughput_send": throughput.send,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import coding, exchange, network
+from planner import coding, exchange, network, visits
 from planner.batches import ANY, Batches, Run, notes, of_run
 from planner.errors import PlanError
 from planner.exchange import DEFAULT
@@ -190,6 +190,7 @@ def _assemble(
             *network.faster_than_measured(profile, rates),
             *_link_notes(names, pairs[0] + pairs[1]),
             *_sensor_notes(profile, steps),
+            *(f"{name}: {note}" for name, step in steps.items() for note in visits.notes(step)),
         ),
     )  # fmt: skip
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import planner
-from backends import models
-from planner import reuse
+from planner import reuse, visits
 from planner.addresses import try_addresses
 from planner.agents import Agent
 from planner.allowance import Allowance
@@ -18,19 +17,19 @@ from planner.errors import AgentError, PlanError, PlannerError
 from planner.findings import what_was_said
 from planner.fleet import Device, Fleet
 from planner.linkprobe import Outstanding, measure_links
-from planner.profilefile import Profile, load_profile, timing_of
+from planner.profilefile import Profile, load_profile, machines_of, timing_of
+from planner.render import OnProgress
+from planner.timing import Timer
 from planner.wanted import Wanted
 from planner.watts import Watts
-from profilers import records, steptime
+from profilers import records
 
-__all__ = ["Profiler", "Wanted", "place_model"]
+__all__ = ["Profiler", "Wanted"]
 
 IDLE_S = 2.0
 #: About what probing one link takes: less on fast ones, more on slow ones.
 PROBE_S = 4.0
 
-#: Called with a device (or "links"), what it does now, and how far that is from 0 to 1 (None: unknown).
-OnProgress = Callable[[str, str, float | None], None]
 Timings = tuple[records.StepProfile, ...]
 
 
@@ -58,11 +57,17 @@ class Profiler:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._stopped = False
-        self._fingerprints = {model: wanted.fingerprint(model) for model in wanted.models}
         self._watts = Watts(fleet, path.parent)
         self.profile = self._previous(fresh)
         common_s = IDLE_S + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
-        self._allowance = Allowance(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models))
+        machines = machines_of(self.profile.devices).values()
+        self._timer = Timer(
+            wanted,
+            {model: wanted.fingerprint(model) for model in wanted.models},
+            Allowance(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models)),
+            {name: len(names) for names in machines for name in names},
+            on_progress,
+        )
 
     def run(self, log: Path | None = None) -> Profile:
         """Profile the fleet. What fails is lost alone, a model, a device or a link: the profile says why."""
@@ -80,11 +85,24 @@ class Profiler:
         crew.open(self._chosen)
         for name, error in crew.errors.items():
             self._note(name, error=str(error))
-        in_parallel(crew.agents, lambda name: self._device(crew.devices[name], crew.agents[name]))
+        self._on_machines(crew, self._device)
         self._links(crew)
+        self._on_machines(crew, self._again)
         self._on_progress("watts", "fitting power models", None)
         for name, known in self._watts.told(self.profile.devices).items():
             self._note(name, idle=known.idle, steps=known.steps)
+
+    def _on_machines(self, crew: Crew, work: Callable[[Device, Agent], None]) -> None:
+        """On all devices that have not failed, at once, but in turn on those that are the same machine: emulated ones
+        would disturb each other."""
+
+        def in_turn(machine: str) -> None:
+            for name in machines[machine]:
+                if self.profile.devices[name].error is None:
+                    work(crew.devices[name], crew.agents[name])
+
+        machines = machines_of({name: self.profile.devices[name] for name in crew.agents})
+        in_parallel(machines, in_turn)
 
     def _previous(self, fresh: bool) -> Profile:
         """A profile of the fleet that holds what was measured before and holds still."""
@@ -172,33 +190,32 @@ class Profiler:
     def _steps(self, device: Device, agent: Agent, model: str, framework: str) -> None:
         before = self.profile.devices[device.name]
         earlier, others = self._apart(device.name, model, framework)
-        fingerprint, wanted = self._fingerprints[model], self._wanted
+        fingerprint, wanted = self._timer.fingerprints[model], self._wanted
         if any(reuse.timing_holds(steps, fingerprint, wanted, device, before.facts) for steps in earlier):
             self._on_progress(device.name, f"{model}: measured before", 1.0)
             return
         began = time.monotonic()
-        call = agent.start(
-            "steps",
-            model=place_model(agent, model),
-            framework_name=framework,
-            batch=wanted.batch,
-            protocol=wanted.protocol,
-            slowdown=device.slowdown,
-            input_shape=wanted.input_shape,
-            classes=wanted.classes,
-        )
-
-        def progress(event: dict[str, Any]) -> None:
-            self._step_progress(device.name, model, event)
-            self._allowance.note(device.name, model, event["step_s"])
-            if self._allowance.spent(model, time.monotonic() - began + event["rest_s"]):
-                call.go()
-
-        answer = call.result(600.0, progress)
-        measured = decode(records.StepProfile, answer, f"{device.name}.steps")
-        measured = measured._replace(model=model, fingerprint=fingerprint, steps_planned=wanted.steps_planned)
+        measured = self._timer.first(device, agent, model, framework)
         took = {**before.took_s, timing_of(model, framework): time.monotonic() - began}
         self._note(device.name, steps=(*others, measured), took_s=took)
+
+    def _again(self, device: Device, agent: Agent) -> None:
+        """A second visit, now that time has passed: what ran beside the first one shows."""
+        for timed in self.profile.devices[device.name].steps:
+            if timed.model in self._wanted.models and timed.batch == self._wanted.batch and visits.unchecked(timed):
+                try:
+                    self._check(device, agent, timed)
+                except PlannerError as error:
+                    reason = what_was_said(device.name, error)
+                    self._on_progress(device.name, f"{timed.model}: timed once only: {reason}", None)
+        self._on_progress(device.name, "done", 1.0)
+
+    def _check(self, device: Device, agent: Agent, timed: records.StepProfile) -> None:
+        began = time.monotonic()
+        checked = self._timer.checked(device, agent, timed)
+        known, part = self.profile.devices[device.name], timing_of(timed.model, timed.framework)
+        took = {**known.took_s, part: known.took_s.get(part, 0.0) + time.monotonic() - began}
+        self._note(device.name, steps=tuple(checked if each is timed else each for each in known.steps), took_s=took)
 
     def _apart(self, name: str, model: str, framework: str) -> tuple[Timings, Timings]:
         """Of a device's timings, those of this model, framework and batch size, and the others."""
@@ -206,13 +223,6 @@ class Profiler:
         steps = self.profile.devices[name].steps
         same = tuple(s for s in steps if (s.model, s.framework, s.batch) == key)
         return same, tuple(s for s in steps if s not in same)
-
-    def _step_progress(self, name: str, model: str, event: dict[str, Any]) -> None:
-        share = None
-        if event["stage"] == "timed":
-            known = steptime.PRECISION / max(event["precision"], steptime.PRECISION)
-            share = max(event["steps"] / steptime.TIMED_LIMIT, known)
-        self._on_progress(name, f"{model}: {event['stage']} step {event['steps']}", share)
 
     # -- links ---------------------------------------------------------------------------------------
 
@@ -257,12 +267,3 @@ class Profiler:
             else:
                 self.profile = self.profile._replace(fans=(*self.profile.fans, result._replace(measured_s=now)))
             save(self.profile, self._path)
-
-
-def place_model(agent: Agent, model: str) -> str:
-    """A user's model file goes to the device; the name of a known model stays as it is."""
-    if not models.is_user_model(model):
-        return model
-    path, _, function = model.rpartition(":")
-    source = Path(path).read_bytes()
-    return f"{agent.store(f'model-{models.fingerprint(model)}.py', source)}:{function}"

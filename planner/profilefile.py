@@ -1,6 +1,6 @@
 """profile.json: everything that was measured of a fleet, raw samples kept."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,8 +59,21 @@ class Profile(NamedTuple):
 
     def profiling_s(self, model: str | None = None) -> float:
         """Seconds profiling took, or would have taken for one model alone: devices run in parallel, then the links."""
-        slowest = max((_took_s(device, model) for device in self.devices.values()), default=0.0)
-        return slowest + sum(self.took_s.values())
+        return self.longest_s(lambda device: _took_s(device, model)) + sum(self.took_s.values())
+
+    def longest_s(self, took_s: Callable[[DeviceProfile], float]) -> float:
+        """Of the machines, on which devices take turns, the one that took longest."""
+        machines = machines_of(self.devices).values()
+        return max((sum(took_s(self.devices[name]) for name in names) for names in machines), default=0.0)
+
+
+def machines_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ...]]:
+    """Names of the devices on each machine, by the first: those that the fleet file gives the same address."""
+    machines: dict[Any, tuple[str, ...]] = {}
+    for name, device in devices.items():
+        address = (device.device["host"], device.device.get("port")) if "host" in device.device else name
+        machines[address] = (*machines.get(address, ()), name)
+    return {names[0]: names for names in machines.values()}
 
 
 def timing_of(model: str, framework: str) -> str:

@@ -75,6 +75,7 @@ def declared(device: Device) -> dict[str, Any]:
     """What the fleet file says of a device that a prediction needs, and what its links depend on."""
     return {
         "host": device.host,
+        "port": device.port,
         "data_address": device.data_address,
         "data_interface": device.data_interface,
         "kind": device.kind,

@@ -18,8 +18,8 @@ from planner import exchange
 from planner.agents import Agent
 from planner.errors import PlanError, RunError
 from planner.fleet import suggest
+from planner.place import place_model
 from planner.planfile import Plan
-from planner.profile import place_model
 
 #: What explicit momentum and asynchrony come to together, where the operator does not say.
 WHOLE_MOMENTUM = 0.9

@@ -112,6 +112,15 @@ class Coding(NamedTuple):
     add_s: Samples
 
 
+class Visit(NamedTuple):
+    """A later look at a model that was timed on a device before: phases and processor time as in ``StepProfile``."""
+
+    gradient_s: Samples
+    copy_s: Samples
+    update_s: Samples
+    cpu_s_per_step: float
+
+
 class StepProfile(NamedTuple):
     """Pre-training of one model on one device.
 
@@ -121,6 +130,7 @@ class StepProfile(NamedTuple):
     times at half the batch size, from which other batch sizes are predicted. ``steps_planned``:
     of the training for which the time for this was allowed, as the operator's side knows it. ``layers``: elements of
     each trained variable, in the order in which they lie in the flat buffer. ``senders``: what they cost, by kind.
+    ``visits``: seconds of a step in each visit, the middle one of it, in the order in which they were made.
     """
 
     model: str
@@ -149,6 +159,7 @@ class StepProfile(NamedTuple):
     steps_planned: Optional[int] = None
     layers: Tuple[int, ...] = ()
     senders: Dict[str, Coding] = {}
+    visits: Tuple[float, ...] = ()
 
 
 class CurvePoint(NamedTuple):

@@ -13,10 +13,13 @@ WARMUP_LIMIT = 300
 WARMUP_MINIMUM = 10
 TIMED_MINIMUM = 30
 TIMED_LIMIT = 500
+#: Steps of a later visit: to warm up, and timed at the least.
+AGAIN_WARMUP, AGAIN_MINIMUM = 5, 10
 #: Shortest window, in seconds: sensors and counters of a GPU change every tenth of a second or so.
 WINDOW_S = 1.0
-#: Steps between two looks at what is known by now: looking takes the time of a short step, in which nothing computes.
-LOOK_EVERY = 5
+#: Between two looks at what is known by now are as many steps and seconds: a look takes as long as a short step, and
+#: training says no more often where it stands.
+LOOK_EVERY, LOOK_S = 5, 0.5
 PRECISION = 0.01
 #: Gu et al., section IV: steps 1-300 warm up, 301-400 are timed, counters are sampled over 401-500.
 PAPER_STEPS = (300, 100, 100)
@@ -76,6 +79,16 @@ def measure(step, protocol="adaptive", hooks=SILENT):
     return (_adaptive if protocol == "adaptive" else _paper)(_Loop(step, hooks))
 
 
+def again(step, hooks=SILENT):
+    # type: (Callable[[], Phases], Hooks) -> StepTimes
+    """A later visit, to see whether what was timed before holds: 5 steps to warm up, at least 10 and a second timed."""
+    loop = _Loop(step, hooks)
+    warmup = loop.run("warm-up", AGAIN_WARMUP)
+    timed = loop.run_in_window(
+        "again", TIMED_LIMIT, lambda totals: len(totals) >= AGAIN_MINIMUM and sum(totals) >= WINDOW_S)
+    return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
+
+
 class _Loop:
     """Runs steps of one stage after the other and remembers whether it was asked to stop."""
 
@@ -90,11 +103,13 @@ class _Loop:
         """At most ``limit`` steps, fewer once ``done`` says so of the step seconds so far."""
         phases = []  # type: List[Phases]
         totals = []  # type: List[float]
+        looked = 0
         while len(phases) < limit and not self._asked_to_stop():
             phases.append(self._step())
             totals.append(sum(phases[-1]))
-            if len(phases) % LOOK_EVERY:
+            if len(phases) % LOOK_EVERY or sum(totals[looked:]) < LOOK_S:
                 continue
+            looked = len(totals)
             interval = stats.relative_interval95(totals)
             self._hooks.progress(Progress(stage, len(phases), stats.median(totals), interval))
             if done(totals):

@@ -26,12 +26,11 @@ def overheads(
 ) -> tuple[Overhead, ...]:
     """Of each model, or of those in ``models``: what its own steps took, in every framework, and its part of the links
     and the idle power, which are measured once for all that were profiled."""
-    devices = profile.devices.values()
-    every = sorted({step.model for device in devices for step in device.steps})
-    common_s = max((device.took_s.get("idle", 0.0) for device in devices), default=0.0) + sum(profile.took_s.values())
+    every = sorted({step.model for device in profile.devices.values() for step in device.steps})
+    common_s = profile.longest_s(lambda device: device.took_s.get("idle", 0.0)) + sum(profile.took_s.values())
 
     def of(model: str) -> Overhead:
-        own_s = max(device.timing_s(model) for device in devices)
+        own_s = profile.longest_s(lambda device: device.timing_s(model))
         best = plan.recommend(profile, {"time": 1.0}, model, framework, steps, batch).row(1)
         return Overhead(model, own_s + common_s / len(every), best.prediction.time_s, len(best.config.workers))
 

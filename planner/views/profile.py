@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from planner import visits
 from planner.profilefile import DeviceProfile, Profile
 from planner.units import bytes_text, percent, seconds, watts
 from planner.views.tables import stack, table
@@ -61,6 +62,7 @@ def sensor_notes(profile: Profile) -> list[str]:
         windows = [window for window in (device.idle, *(timed.window for timed in device.steps)) if window]
         told = [note for window in windows for note in (*flagged(window), *disagreements(window))]
         sources = [wattage(device, timed).provenance for timed in device.steps]
+        told += [note for timed in device.steps for note in visits.notes(timed)]
         told += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
         notes += [f"{name}: {note}" for note in dict.fromkeys(told)]
     return notes
@@ -127,6 +129,7 @@ def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
         "build_s": timed.build_s,
         "steady": timed.steady,
         "precise": timed.precise,
+        "visits_s": timed.visits,
         "idle_w": _known(found.idle_w),
         "busy_w": _known(found.busy_w),
         "idle_uncertainty": uncertainty(found.idle_error),

@@ -1,14 +1,15 @@
 """Pre-training: a measured step does what a worker's step does, and measuring ends when it is told to."""
 
 import threading
+import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from backends import base, models, pretrain
+from profilers import steptime
 from tests.backends.fakes import Drawn, Softmax
 from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
@@ -50,10 +51,27 @@ class OnGpu(Softmax):
 
 def test_no_step_copies_what_a_worker_does_not_copy() -> None:
     replica = OnGpu()
-    step = pretrain._step(replica, Drawn(), 1.0, SimpleNamespace(cpu_s=0.0))
+    loop = pretrain._Loop(replica, Drawn(), 1.0)
     for _ in range(5):
-        assert all(seconds >= 0 for seconds in step())
+        assert all(seconds >= 0 for seconds in loop.step())
     assert replica.fetched_weights == 0
+
+
+def test_what_passes_between_two_steps_is_part_of_the_second_but_not_what_passed_before_a_new_start() -> None:
+    loop = pretrain._Loop(Softmax(), Drawn(), 1.0)
+    began = time.perf_counter()
+    phases = []
+    for _ in range(3):
+        phases.append(loop.step())
+        time.sleep(0.05)
+    loop.step()
+    whole_s = time.perf_counter() - began
+    assert phases[0][0] < 0.05 <= min(phases[1][0], phases[2][0])
+    assert sum(map(sum, phases)) < whole_s
+    time.sleep(0.05)
+    loop.restart()
+    assert loop.cpu_s_per_step == 0.0
+    assert loop.step()[0] < 0.05 and loop.cpu_s_per_step > 0.0
 
 
 @pytest.fixture
@@ -62,16 +80,38 @@ def model(tmp_path: Path) -> str:
     return f"{tmp_path}/tiny.py:tiny"
 
 
-def test_a_profile_of_steps_is_whole(model: str) -> None:
-    job = Job()
-    found = pretrain.steps(job, model, "torch", 4, "adaptive")
+@pytest.fixture
+def slow(tmp_path: Path) -> str:
+    """A model whose steps are long enough for a look after every five."""
+    return tiny_model(tmp_path, 0.11)
+
+
+def test_a_profile_of_steps_is_whole(slow: str) -> None:
+    job = Job(go_after=1)
+    found = pretrain.steps(job, slow, "torch", 4, "adaptive")
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
     assert len(found.half_batch_s.values) == pretrain.HALF_BATCH_STEPS
     assert len(found.service_s.values) >= 2 and min(found.service_s.values) > 0
     assert found.parameter_bytes == found.parameters * 4 > 0
     assert found.cpu_s_per_step > 0
     rests = [event["rest_s"] / event["step_s"] for event in job.events if event["stage"] == "timed"]
-    assert rests[0] > rests[-1] == pytest.approx((pretrain.HALF_BATCH_WARMUP + pretrain.HALF_BATCH_STEPS) / 2)
+    half = (pretrain.HALF_BATCH_WARMUP + pretrain.HALF_BATCH_STEPS) / 2
+    assert rests[-1] == pytest.approx(half + steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM)
+
+
+def test_a_model_is_timed_again_for_a_second(model: str) -> None:
+    job = Job()
+    found = pretrain.again(job, model, "torch", 4)
+    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 10
+    assert len(found.gradient_s.values) == 500 or sum(found.gradient_s.values) > 0.8
+    assert found.cpu_s_per_step > 0 and job.events[-1]["stage"] == "again"
+
+
+def test_a_stopped_second_visit_is_none(model: str) -> None:
+    job = Job()
+    job.stopping.set()
+    with pytest.raises(InterruptedError, match="stopped after 0 steps"):
+        pretrain.again(job, model, "torch", 4)
 
 
 @by_every_framework
@@ -83,10 +123,10 @@ def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) ->
     assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
 
 
-def test_told_to_go_on_it_ends_with_the_fewest_steps(model: str) -> None:
-    found = pretrain.steps(Job(go_after=1), model, "torch", 4, "adaptive", slowdown=20.0)
-    assert len(found.gradient_s.warmup) == 10
-    assert sum(found.gradient_s.values) < 3.0 and not found.steady
+def test_told_to_go_on_it_ends_with_the_fewest_steps(slow: str) -> None:
+    found = pretrain.steps(Job(go_after=1), slow, "torch", 4, "adaptive")
+    assert len(found.gradient_s.warmup) == 10 and len(found.gradient_s.values) == 30
+    assert not found.steady
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])

@@ -154,6 +154,13 @@ def test_a_batch_beyond_what_was_timed_is_flagged() -> None:
     assert note == "extrapolated: batch size 64 lies outside what was timed on a, b"
 
 
+def test_a_timing_that_did_not_hold_later_is_told() -> None:
+    made = profiles.profile({**TWO, "a": profiles.device(profiles.step(visits=(0.1, 0.13)))})
+    assert costs(made).notes == (
+        "a: a step of net took 100 ms, 130 ms at different times, as if something ran beside it: profile again",
+    )
+
+
 def test_devices_that_lack_something_are_left_out_with_the_reason() -> None:
     devices = {
         **TWO,

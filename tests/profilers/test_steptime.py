@@ -48,7 +48,7 @@ def test_the_paper_protocol_takes_300_and_100_and_100_steps():
 
 
 def test_quiet_steps_are_timed_thirty_times_after_the_shortest_warm_up():
-    steps = Steps(itertools.repeat(0.1))
+    steps = Steps(itertools.repeat(0.11))
     times = steptime.measure(steps, "adaptive", steps.hooks())
     assert len(times.gradient_s.warmup) == 40
     assert len(times.gradient_s.values) == 30
@@ -85,8 +85,33 @@ def test_enough_does_not_make_a_precise_mean_less_so():
 
 
 def test_short_steps_are_timed_for_a_second_so_that_sensors_have_something_to_say():
-    times = steptime.measure(Steps(itertools.repeat(0.004)))
-    assert len(times.gradient_s.values) == 250
+    times = steptime.measure(Steps(itertools.repeat(0.0039)))
+    assert len(times.gradient_s.values) == 260
+
+
+def test_short_steps_are_looked_at_twice_a_second_for_a_look_takes_as_long():
+    steps = Steps(itertools.repeat(0.0039))
+    steptime.measure(steps, "adaptive", steps.hooks())
+    assert steps.stages == [("warm-up", 130), ("timed", 130), ("timed", 260)]
+
+
+def test_a_later_visit_warms_up_for_five_steps_and_times_ten():
+    steps = Steps(itertools.count(1.0))
+    times = steptime.again(steps, steps.hooks())
+    assert times.gradient_s.warmup == pytest.approx([0.7 * t for t in range(1, 6)])
+    assert times.update_s.values == pytest.approx([0.2 * t for t in range(6, 16)])
+    assert steps.window == [5, 15] and steps.stages[-1] == ("again", 10)
+
+
+@pytest.mark.parametrize("step_s, timed", [(0.06, 20), (0.001, 500)])
+def test_short_steps_are_timed_for_a_second_then_too_but_not_without_end(step_s, timed):
+    assert len(steptime.again(Steps(itertools.repeat(step_s))).gradient_s.values) == timed
+
+
+def test_a_later_visit_stops_when_asked():
+    steps = Steps(itertools.repeat(0.1))
+    times = steptime.again(steps, steps.hooks(stop_after=3))
+    assert (len(times.gradient_s.warmup), times.gradient_s.values, times.reason) == (3, (), "stopped")
 
 
 def test_progress_tells_the_median_step():
