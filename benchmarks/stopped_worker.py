@@ -24,7 +24,7 @@ from racing.rivals import RIVALS
 from reporting import parser, show
 
 from planner import interrupts
-from planner.errors import PlannerError, RunError
+from planner.errors import InterruptedRunError, PlannerError, RunError
 from planner.lab.board import Board
 from planner.lab.lab import Lab
 from planner.launch import Launch
@@ -35,6 +35,8 @@ from planner.training import Options
 
 #: Silence after which the planner's server goes on without a worker; the default is 10 s.
 HEARTBEAT_S = 5.0
+#: Exit status after Ctrl-C.
+STOPPED = 130
 
 
 class Seen(NamedTuple):
@@ -74,6 +76,8 @@ def main() -> None:
     interrupts.once()
     try:
         rows = _seen(load(options.race), options)
+    except (InterruptedRunError, KeyboardInterrupt):
+        sys.exit(STOPPED)
     except PlannerError as error:
         sys.exit(str(error))
     show(f"A worker stopped after {options.after:g} s, given up after {options.wait:g} s", rows, options.json)

@@ -32,7 +32,11 @@ def main() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     if orders["role"] != "chief":
         spec = tf.train.ClusterSpec(orders["cluster"])
-        server = tf.distribute.Server(spec, job_name=orders["role"], task_index=orders["index"])
+        # A step waits in one of these threads for what it gets from elsewhere; on one core there would be one alone.
+        config = tf.compat.v1.ConfigProto(
+            intra_op_parallelism_threads=1, inter_op_parallelism_threads=orders["members"] + 1
+        )
+        server = tf.distribute.Server(spec, job_name=orders["role"], task_index=orders["index"], config=config)
         assert server.target, "it serves as long as it is kept"
         say({"ready": True})
         sampled(orders, sys.stdin.readline)
