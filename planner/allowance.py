@@ -2,8 +2,9 @@
 
 import threading
 
-#: Seconds a device may spend on a model, as a share of the planned training; the rest of a hundredth is a reserve.
-SHARE = 0.009
+#: Seconds a device may spend on a model, as a share of the planned training; the rest of a hundredth is for a third
+#: visit, which takes the fewest steps.
+SHARE = 0.007
 
 
 class Allowance:

@@ -195,7 +195,7 @@ class Profiler:
             self._on_progress(device.name, f"{model}: measured before", 1.0)
             return
         began = time.monotonic()
-        measured = self._timer.first(device, agent, model, framework)
+        measured = self._timer.whole(device, agent, model, framework)
         took = {**before.took_s, timing_of(model, framework): time.monotonic() - began}
         self._note(device.name, steps=(*others, measured), took_s=took)
 
@@ -211,10 +211,11 @@ class Profiler:
         self._on_progress(device.name, "done", 1.0)
 
     def _check(self, device: Device, agent: Agent, timed: records.StepProfile) -> None:
-        began = time.monotonic()
-        checked = self._timer.checked(device, agent, timed)
         known, part = self.profile.devices[device.name], timing_of(timed.model, timed.framework)
-        took = {**known.took_s, part: known.took_s.get(part, 0.0) + time.monotonic() - began}
+        before_s = known.took_s.get(part, 0.0)
+        began = time.monotonic() - before_s
+        checked = self._timer.checked(device, agent, timed, before_s)
+        took = {**known.took_s, part: time.monotonic() - began}
         self._note(device.name, steps=tuple(checked if each is timed else each for each in known.steps), took_s=took)
 
     def _apart(self, name: str, model: str, framework: str) -> tuple[Timings, Timings]:

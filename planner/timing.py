@@ -26,9 +26,11 @@ class Timer(NamedTuple):
     sharing: dict[str, int]
     on_progress: OnProgress
 
-    def first(self, device: Device, agent: Agent, model: str, framework: str) -> records.StepProfile:
-        """All that a prediction needs. Raises RemoteError."""
-        began = time.monotonic()
+    def whole(
+        self, device: Device, agent: Agent, model: str, framework: str, spent_s: float = 0.0
+    ) -> records.StepProfile:
+        """All that a prediction needs; ``spent_s`` went into it before. Raises RemoteError."""
+        began = time.monotonic() - spent_s
         call = agent.start("steps", protocol=self.wanted.protocol, **self._of(device, agent, model, framework))
 
         def progress(event: Event) -> None:
@@ -42,15 +44,22 @@ class Timer(NamedTuple):
         planned = measured._replace(steps_planned=self.wanted.steps_planned)
         return visits.begun(planned._replace(model=model, fingerprint=self.fingerprints[model]))
 
-    def checked(self, device: Device, agent: Agent, timed: records.StepProfile) -> records.StepProfile:
-        """What was timed once after a second visit, and where that does not agree a third. Raises RemoteError."""
+    def checked(
+        self, device: Device, agent: Agent, timed: records.StepProfile, spent_s: float
+    ) -> records.StepProfile:
+        """What was timed once, for ``spent_s``, after a second visit, and where that does not agree after a third.
+
+        Raises RemoteError.
+        """
+        began = time.monotonic() - spent_s
         call = agent.start("steps_again", **self._of(device, agent, timed.model, timed.framework))
         answer = call.result(600.0, lambda event: self._tell(device.name, timed.model, event))
         visit = decode(records.Visit, answer, f"{device.name}.steps_again")
         made = visits.checked(timed, visit)
         if visits.agree(made):
             return made
-        return visits.settled(made, visit, self.first(device, agent, timed.model, timed.framework))
+        spent_s = time.monotonic() - began
+        return visits.settled(made, visit, self.whole(device, agent, timed.model, timed.framework, spent_s))
 
     def _of(self, device: Device, agent: Agent, model: str, framework: str) -> dict[str, Any]:
         return {

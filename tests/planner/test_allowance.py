@@ -11,32 +11,32 @@ SECONDS = some.floats(1e-3, 10)
 def test_a_device_alone_may_take_a_share_of_the_planned_steps() -> None:
     allowance = Allowance(100_000, devices=1, common_s=0.0)
     allowance.note("pc", "resnet", 0.1)
-    assert not allowance.spent("resnet", 89.9)
-    assert allowance.spent("resnet", 90.1)
+    assert not allowance.spent("resnet", 69.9)
+    assert allowance.spent("resnet", 70.1)
 
 
 def test_what_is_measured_for_all_is_taken_off() -> None:
     allowance = Allowance(100_000, devices=1, common_s=20.0)
     allowance.note("pc", "resnet", 0.1)
-    assert not allowance.spent("resnet", 69.9)
-    assert allowance.spent("resnet", 70.1)
+    assert not allowance.spent("resnet", 49.9)
+    assert allowance.spent("resnet", 50.1)
 
 
 def test_a_slow_device_beside_a_fast_one_gets_fewer_steps() -> None:
     allowance = Allowance(100_000, devices=2, common_s=0.0)
     allowance.note("tx1", "resnet", 0.5)
-    assert not allowance.spent("resnet", 220.0)  # 440 steps of its own
+    assert not allowance.spent("resnet", 170.0)  # 340 steps of its own
     allowance.note("pc", "resnet", 0.1)
-    assert allowance.spent("resnet", 220.0)
-    assert not allowance.spent("resnet", 70.0)  # 140 steps of its own
+    assert allowance.spent("resnet", 170.0)
+    assert not allowance.spent("resnet", 55.0)  # 110 steps of its own
 
 
 def test_who_has_not_been_heard_of_counts_as_much_as_the_fastest() -> None:
     allowance = Allowance(100_000, devices=3, common_s=0.0)
     allowance.note("pc", "resnet", 0.1)
     allowance.note("tx1", "resnet", 0.5)
-    assert not allowance.spent("resnet", 900 / (10 + 2 + 10) - 0.1)
-    assert allowance.spent("resnet", 900 / (10 + 2 + 10) + 0.1)
+    assert not allowance.spent("resnet", 700 / (10 + 2 + 10) - 0.1)
+    assert allowance.spent("resnet", 700 / (10 + 2 + 10) + 0.1)
 
 
 def test_models_are_apart_and_nothing_is_spent_before_anything_is_known() -> None:
