@@ -101,7 +101,8 @@ class Profiler:
                 if self.profile.devices[name].error is None:
                     work(crew.devices[name], crew.agents[name])
 
-        machines = machines_of({name: self.profile.devices[name] for name in crew.agents})
+        able = [device.name for device in self._chosen if device.name in crew.agents]
+        machines = machines_of({name: self.profile.devices[name] for name in able})
         in_parallel(machines, in_turn)
 
     def _previous(self, fresh: bool) -> Profile:

@@ -99,11 +99,10 @@ def test_a_profile_of_steps_is_whole(slow: str) -> None:
     assert rests[-1] == pytest.approx(half + steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM)
 
 
-def test_a_model_is_timed_again_for_a_second(model: str) -> None:
+def test_a_model_is_timed_again_for_ten_steps_or_a_second(slow: str) -> None:
     job = Job()
-    found = pretrain.again(job, model, "torch", 4)
-    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 10
-    assert len(found.gradient_s.values) == 500 or sum(found.gradient_s.values) > 0.8
+    found = pretrain.again(job, slow, "torch", 4)
+    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) == 10
     assert found.cpu_s_per_step > 0 and job.events[-1]["stage"] == "again"
 
 

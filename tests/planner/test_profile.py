@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_a_timing_that_does_not_hold_later_is_made_again_and_the_two_that_agree_
     (disturbed,) = device(pair, "desktop")["steps"]
     first_s, second_s, third_s = disturbed["visits"]
     assert first_s > 1.5 * max(second_s, third_s)
-    assert max(disturbed["gradient_s"]["values"][:30]) < first_s  # those of the first visit are gone
+    assert statistics.median(disturbed["gradient_s"]["values"]) < first_s / 1.5  # those of the first visit are gone
     assert len(disturbed["gradient_s"]["values"]) > 40
 
 
