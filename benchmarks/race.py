@@ -24,8 +24,6 @@ from planner import interrupts
 from planner.errors import InterruptedRunError, PlannerError
 
 RESULTS = "results.jsonl"
-#: Exit status after Ctrl-C.
-STOPPED = 130
 #: What a run needs beside its seconds: to begin, to hand over its weights, and to be judged.
 BESIDES_S = 15.0
 
@@ -40,7 +38,7 @@ def main() -> None:
             _run_all(race, options.lab, options.out, end_s)
     except (InterruptedRunError, KeyboardInterrupt):
         print("stopped; the same command goes on", file=sys.stderr)
-        sys.exit(STOPPED)
+        sys.exit(interrupts.STOPPED)
     except PlannerError as error:
         sys.exit(str(error))
 

@@ -35,8 +35,6 @@ from planner.training import Options
 
 #: Silence after which the planner's server goes on without a worker; the default is 10 s.
 HEARTBEAT_S = 5.0
-#: Exit status after Ctrl-C.
-STOPPED = 130
 
 
 class Seen(NamedTuple):
@@ -77,7 +75,7 @@ def main() -> None:
     try:
         rows = _seen(load(options.race), options)
     except (InterruptedRunError, KeyboardInterrupt):
-        sys.exit(STOPPED)
+        sys.exit(interrupts.STOPPED)
     except PlannerError as error:
         sys.exit(str(error))
     show(f"A worker stopped after {options.after:g} s, given up after {options.wait:g} s", rows, options.json)

@@ -12,8 +12,6 @@ from planner import interrupts, labcommands, powercommands, runs
 from planner.auditcommand import audit
 from planner.errors import FleetError, InterruptedRunError, PlanError, PlannerError
 
-STOPPED = 130
-
 #: The base of what typer raises at wrong usage; it brings a click of its own or takes the installed one.
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 
@@ -42,8 +40,8 @@ def _run() -> int:
     except OSError as error:
         return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except (typer.Abort, KeyboardInterrupt):
-        code = STOPPED
-    return _fail("stopped", STOPPED) if code == STOPPED else code
+        code = interrupts.STOPPED
+    return _fail("stopped", interrupts.STOPPED) if code == interrupts.STOPPED else code
 
 
 def _fail(problem: PlannerError | str, code: int) -> int:
@@ -54,7 +52,7 @@ def _fail(problem: PlannerError | str, code: int) -> int:
 
 
 def _exit_code(error: PlannerError) -> int:
-    return STOPPED if isinstance(error, InterruptedRunError) else 1
+    return interrupts.STOPPED if isinstance(error, InterruptedRunError) else 1
 
 
 @app.callback(invoke_without_command=True)

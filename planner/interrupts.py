@@ -7,6 +7,8 @@ from types import FrameType
 
 #: Two within it are one: nobody presses twice as fast.
 MOMENT_S = 0.1
+#: Exit status of what it has ended.
+STOPPED = 130
 
 
 def once() -> None:

@@ -203,7 +203,8 @@ class Profiler:
     def _again(self, device: Device, agent: Agent) -> None:
         """A second visit, now that time has passed: what ran beside the first one shows."""
         for timed in self.profile.devices[device.name].steps:
-            if timed.model in self._wanted.models and timed.batch == self._wanted.batch and visits.unchecked(timed):
+            same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
+            if same and timed.batch == self._wanted.batch and visits.unchecked(timed):
                 try:
                     self._check(device, agent, timed)
                 except PlannerError as error:

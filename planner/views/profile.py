@@ -22,7 +22,7 @@ def render(profile: Profile, path: Path) -> RenderableType:
     """Step times and watts by device and model, then rates between devices."""
     failures = [Text(line, style="red") for line in _failures(profile)]
     took = Text(f"profiling took {seconds(profile.profiling_s())}; wrote {path}")
-    notes = [Text(note) for note in sensor_notes(profile)]
+    notes = [Text(note) for note in what_to_know(profile)]
     return stack([_steps(profile), _power(profile), _links(profile)], [*failures, *notes, took])
 
 
@@ -51,12 +51,13 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
             for link in profile.links
         ],
         "link_errors": profile.link_errors,
-        "notes": sensor_notes(profile),
+        "notes": what_to_know(profile),
     }
 
 
-def sensor_notes(profile: Profile) -> list[str]:
-    """What is to be known of the watts: sensors not used, or that contradict each other, and why there are none."""
+def what_to_know(profile: Profile) -> list[str]:
+    """What is to be known: sensors not used, or that contradict each other, why there are no watts, and timings that did
+    not hold later."""
     notes = []
     for name, device in profile.devices.items():
         windows = [window for window in (device.idle, *(timed.window for timed in device.steps)) if window]
