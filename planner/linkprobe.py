@@ -2,6 +2,7 @@
 
 import functools
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
@@ -17,7 +18,8 @@ from profilers.records import CurvePoint, FanProfile, LinkProfile, Samples
 SECONDS = 1.0
 LOOPBACK_SECONDS = 0.3
 #: Messages of each size from a device to itself: they are short, and a quota or a cold cache shows in many only. They
-#: come over several connections, for one may have its two ends on processors that hinder each other all the while.
+#: come over several connections, for one may have its two ends on processors that hinder each other all the while; and
+#: with the other probes between them, for a machine that is slow for some seconds is so for all messages in a row.
 LOCAL_REPEATS = 15
 LOCAL_CONNECTIONS = 3
 LIMIT_S = 60.0
@@ -25,6 +27,7 @@ READY_S = 20.0
 
 Flow = tuple[str, str]
 Result = LinkProfile | FanProfile
+_Step = tuple[str, Callable[[], Result | None]]
 
 
 class Outstanding(NamedTuple):
@@ -57,7 +60,7 @@ class Outstanding(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """What the probes are called, pairs first."""
-        return (*map(_arrow, self.pairs), *(f"{host}, all {direction}" for host, direction in self.fans))
+        return (*map(_arrow, self.pairs), *(_all(*fan) for fan in self.fans))
 
 
 def measure_links(
@@ -71,30 +74,52 @@ def measure_links(
     """Measure the links between devices; results are handed over as they come. Returns what failed, and why.
 
     addresses: of each device in the data plane; sizes: bytes of messages worth measuring beside
-    ``backends.probe.SIZES``. One probe at a time, for a medium may be shared. A pair that fails is lost
-    alone; a fan goes without it. What failed is called as in ``Outstanding.names``.
+    ``backends.probe.SIZES``. One probe at a time, for a medium may be shared; a device's link to itself in
+    several visits, the last of them at the end. A pair that fails is lost alone; a fan goes without it. What
+    failed is called as in ``Outstanding.names``.
     """
     wanted = Outstanding.among(agents) if only is None else only
     probe = _Probe(agents, addresses, sizes)
     errors: dict[str, str] = {}
-    names = wanted.names
 
-    def attempt(done: int, measure: Callable[[], Result]) -> None:
-        what = names[done]
-        on_progress(what, done / len(names))
+    def fan(host: str, direction: str) -> Result:
+        flows = [flow for flow in _fan(host, direction, agents) if _arrow(flow) not in errors]
+        return probe.fan(host, direction, flows)
+
+    between: list[_Step] = [
+        *((_arrow(pair), functools.partial(probe.pair, *pair)) for pair in wanted.pairs if not _within(pair)),
+        *((_all(*each), functools.partial(fan, *each)) for each in wanted.fans),
+    ]
+    own = [pair for pair in wanted.pairs if _within(pair)]
+    visits: list[_Step] = [(_arrow(pair), functools.partial(probe.visit, pair[0])) for pair in own]
+    last: list[_Step] = [(_arrow(pair), functools.partial(probe.own, pair[0])) for pair in own]
+    steps = _in_turns(visits, LOCAL_CONNECTIONS - 1, between) + last
+    for done, (what, measure) in enumerate(steps):
+        on_progress(what, done / len(steps))
+        if what in errors:  # what an own link failed in before, it would fail in again
+            continue
         try:
             result = measure()
         except RemoteError as error:
             errors[what] = str(error)
         else:
-            on_result(result)
-
-    for done, pair in enumerate(wanted.pairs):
-        attempt(done, functools.partial(probe.pair, *pair))
-    for done, (host, direction) in enumerate(wanted.fans, len(wanted.pairs)):
-        flows = [flow for flow in _fan(host, direction, agents) if _arrow(flow) not in errors]
-        attempt(done, functools.partial(probe.fan, host, direction, flows))
+            if result is not None:
+                on_result(result)
     return errors
+
+
+def _in_turns(visits: Sequence[_Step], times: int, between: Sequence[_Step]) -> list[_Step]:
+    """All visits so many times, each time before another part of what comes between."""
+    part = -(-len(between) // times)
+    return [step for turn in range(times) for step in (*visits, *between[turn * part : (turn + 1) * part])]
+
+
+def _within(pair: Flow) -> bool:
+    return pair[0] == pair[1]
+
+
+def _all(host: str, direction: str) -> str:
+    return f"{host}, all {direction}"
 
 
 def _arrow(flow: Flow) -> str:
@@ -115,28 +140,25 @@ class _Probe:
         self._addresses = addresses
         self._sizes = list(sizes)
         self._iperf3: dict[str, bool] = {}
+        self._visits: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self._authority = Authority()
 
     def pair(self, source: str, target: str) -> LinkProfile:
         """One directed link: throughput, then the curve of message sizes and what they take. Raises RemoteError."""
-        alone = source == target
-        tool = PYTHON if alone else self._tool([(source, target)])
-        (rates,) = self._throughput([(source, target)], tool, LOOPBACK_SECONDS if alone else SECONDS)
-        curve = _merged([self._curve(source, target) for _ in range(LOCAL_CONNECTIONS if alone else 1)])
-        largest = curve["points"][-1]
-        ramp = len(rates) // 5
-        return LinkProfile(
-            source,
-            target,
-            tool,
-            Samples("bytes/s", tuple(rates[ramp:]), tuple(rates[:ramp])),
-            Samples("s", tuple(curve["latency_s"])),
-            tuple(_point(point) for point in curve["points"]),
-            largest["send_cpu_s"] / largest["message_bytes"],
-            largest["receive_cpu_s"] / largest["message_bytes"],
-            send_taken_s=curve.get("send_taken_s"),
-            receive_taken_s=curve.get("receive_taken_s"),
-        )
+        flow = (source, target)
+        tool = self._tool([flow])
+        (rates,) = self._throughput([flow], tool, SECONDS)
+        return _link(flow, tool, rates, self._curve(source, target))
+
+    def visit(self, name: str) -> None:
+        """The curve from a device to itself, over one more connection. Raises RemoteError."""
+        self._visits[name].append(self._curve(name, name))
+
+    def own(self, name: str) -> LinkProfile:
+        """The link from a device to itself: a last visit, throughput, and all visits as one. Raises RemoteError."""
+        self.visit(name)
+        (rates,) = self._throughput([(name, name)], PYTHON, LOOPBACK_SECONDS)
+        return _link((name, name), PYTHON, rates, _merged(self._visits[name]))
 
     def fan(self, host: str, direction: str, flows: Sequence[Flow]) -> FanProfile:
         """All flows of a host at once, counted while all of them run. Raises RemoteError."""
@@ -206,6 +228,22 @@ class _Probe:
                 **how,
             )
         return curve
+
+
+def _link(flow: Flow, tool: str, rates: Sequence[float], curve: Mapping[str, Any]) -> LinkProfile:
+    largest = curve["points"][-1]
+    ramp = len(rates) // 5
+    return LinkProfile(
+        *flow,
+        tool,
+        Samples("bytes/s", tuple(rates[ramp:]), tuple(rates[:ramp])),
+        Samples("s", tuple(curve["latency_s"])),
+        tuple(_point(point) for point in curve["points"]),
+        largest["send_cpu_s"] / largest["message_bytes"],
+        largest["receive_cpu_s"] / largest["message_bytes"],
+        send_taken_s=curve.get("send_taken_s"),
+        receive_taken_s=curve.get("receive_taken_s"),
+    )
 
 
 def _merged(curves: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -64,6 +64,11 @@ class Each:
         """What a graph is to return of tensors like the variables, for ``fetch``."""
         return [tf.convert_to_tensor(tensor) for tensor in tensors]
 
+    def unpack(self, packed):
+        # type: (Sequence[tf.Tensor]) -> List[tf.Tensor]
+        """In a graph: what was packed, like the variables again."""
+        return [tf.cast(tensor, variable.dtype) for tensor, variable in zip(packed, self._variables)]
+
     def fetch(self, packed, flat):
         # type: (Sequence[tf.Tensor], np.ndarray) -> None
         """Into the flat host buffer, (elements,) float32."""
@@ -98,7 +103,7 @@ class Whole:
 
     def unpack(self, packed):
         # type: (Sequence[tf.Tensor]) -> List[tf.Tensor]
-        """In a graph: what was packed, like the variables again."""
+        """See Each."""
         pieces = tf.split(packed[0], [at.size for at in self._where])
         return [
             tf.cast(tf.reshape(piece, at.shape), variable.dtype)

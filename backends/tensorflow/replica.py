@@ -8,7 +8,7 @@ import tensorflow as tf
 from backends.base import Replica
 from backends.models.layers import Shape
 from backends.tensorflow.carriers import Each, Whole, aligned, end, places
-from backends.tensorflow.updates import OnDevice, OnHost
+from backends.tensorflow.updates import Update
 
 
 class TensorFlowReplica(Replica):
@@ -28,10 +28,10 @@ class TensorFlowReplica(Replica):
         self.variables, self.state_variables = places(network.trained), places(network.kept)
         self.weights, self.gradients = (aligned(end(self.variables)) for _ in range(2))
         self.state = aligned(end(self.state_variables))
-        on_cpu = accelerator == "cpu"
-        self._carrier = (Each if on_cpu else Whole)(self._trained, self.variables)  # type: Any
+        carrier = Each if accelerator == "cpu" else Whole  # type: Any
+        self._carrier = carrier(self._trained, self.variables)
         self._state_carrier = Whole(self._kept, self.state_variables)
-        self._update = OnHost(self.variables) if on_cpu else OnDevice(self._trained, self.variables)  # type: Any
+        self._update = Update(self._trained, self.variables, self._carrier)
         self._carrier.fetch(self._carrier.pack(self._trained), self.weights)
         self._state_carrier.fetch(self._state_carrier.pack(self._kept), self.state)
         self._packed = []  # type: List[tf.Tensor]
@@ -73,11 +73,8 @@ class TensorFlowReplica(Replica):
     def update(self, momentum):
         # type: (float) -> None
         """See Replica and Optimiser."""
-        self._update(self.weights, self._packed, momentum)
-        if self.accelerator == "cpu":
-            self._carrier.load(self.weights)
-        else:
-            self._updated = True
+        self._update(self._packed, momentum)
+        self._updated = True
 
     def evaluate(self, images, labels):
         # type: (np.ndarray, np.ndarray) -> Tuple[float, int]
@@ -88,7 +85,7 @@ class TensorFlowReplica(Replica):
     def momentum(self):
         # type: () -> np.ndarray
         """See Replica."""
-        return self._update.velocity().copy()
+        return self._update.velocity()
 
     def set_momentum(self, values):
         # type: (np.ndarray) -> None

@@ -71,9 +71,21 @@ def test_variables_use_the_host_buffer_where_it_is_aligned():
     first = replica._trained[0]
     replica.weights[0] = 42
     assert host(first.read_value()).flat[0] == 42
-    replica.gradient(*batch_for(replica), rate=0.01)
-    replica.update(0.9)
-    assert address(first) == replica.weights.ctypes.data, "an update goes on in the same memory"
+
+
+@on_cpu
+def test_an_update_leaves_the_host_buffer_and_the_next_load_returns_to_it():
+    replica = tensorflow.build("resnet", seed=0)
+    first, before = replica._trained[0], replica.weights.copy()
+    for _ in range(2):
+        replica.gradient(*batch_for(replica), rate=0.01)
+        replica.update(0.9)
+    np.testing.assert_array_equal(replica.weights, before, "or TensorFlow would copy it before each update")
+    replica.fetch()
+    np.testing.assert_array_equal(replica.weights[: replica.variables[0].size], host(first.read_value()).ravel())
+    assert not np.array_equal(replica.weights, before)
+    replica.load()
+    assert address(first) == replica.weights.ctypes.data
 
 
 @on_cpu

@@ -131,7 +131,16 @@ def test_three_devices_without_iperf3(fleet: Fleet, short: None) -> None:
         assert min(fan.bytes_per_s.values()) > 1e6
     shares = [share for _, share in fleet.progress if share is not None]
     assert shares == sorted(shares)
-    assert len(shares) == 15
+    assert len(shares) == 6 + 6 + 3 * linkprobe.LOCAL_CONNECTIONS
+
+
+def test_a_devices_own_link_is_visited_before_amid_and_after_all_others(fleet: Fleet, short: None) -> None:
+    for name in "ab":
+        fleet.add(name, iperf3=False)
+    fleet.measure()
+    visits = [["a -> a", "b -> b"]] * 3
+    assert [what for what, _ in fleet.progress] == [*visits[0], "a -> b", *visits[1], "b -> a", *visits[2]]
+    assert [*fleet.links] == [("a", "b"), ("b", "a"), ("a", "a"), ("b", "b")]
 
 
 @needs_iperf3
@@ -199,6 +208,6 @@ def test_results_come_one_by_one_and_survive_an_interruption(fleet: Fleet, short
 
     with pytest.raises(KeyboardInterrupt):
         fleet.measure(on_progress=interrupt)
-    assert set(fleet.links) == {("a", "a"), ("a", "b")}
+    assert set(fleet.links) == {("a", "b")}
     rest = Outstanding.among(fleet.agents, set(fleet.links))
-    assert set(rest.pairs) == {("b", "a"), ("b", "b")}
+    assert set(rest.pairs) == {("b", "a"), ("a", "a"), ("b", "b")}
