@@ -69,6 +69,13 @@ def notes(text: str, run: Run) -> list[str]:
     return [f"batches are what streams bring with --seed {SEED}"] if batching == "stream" else []
 
 
+def notes_scaled(text: str) -> list[str]:
+    """What the operator must know of a prediction that was made for a run of other steps, and scaled."""
+    if strategy(text).batching != "dynamic":
+        return []
+    return ["predicted with the batches of a run of the planned steps; `recommend --steps` counts those of this one"]
+
+
 def mean_batch(
     text: str, n: int, usual: int, training_samples: int, rounds: float = math.inf, images: float = math.inf
 ) -> float:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner import exchange
+from planner.batches import notes_scaled
 from planner.decode import decode
 from planner.planfile import Plan, PlannedWorker
 from planner.predict import Prediction
@@ -147,7 +148,7 @@ def result(
         "error": {key: _relative(measured[key], predicted[key]) for key in measured},
         "besides_w": plan.besides_w,
         "evaluations": account["evaluations"],
-        "notes": _notes(plan, parts),
+        "notes": [*_notes(plan, parts), *(notes_scaled(plan.strategy) if predicted_plan is not plan else ())],
         "service_s": account.get("service_s"),
     }
 

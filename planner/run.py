@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from backends import checkpoint, models
 from backends.base import FRAMEWORKS
 from planner import outcome, training
+from planner.batches import notes_scaled
 from planner.choose import AUTO, best_of
 from planner.decode import load, save
 from planner.errors import PlanError, RecordError
@@ -103,7 +104,11 @@ def _plan(request: Request, options: Options, dataset: Any, before: RunFolder | 
         plan = load(Plan, before.plan, RUN_REMEDY)
     else:
         plan = load_plan(request.plan or Path(PLAN))
-    return plan.for_steps(request.steps) if request.steps else plan
+    if request.steps is None or request.steps == plan.steps:
+        return plan
+    for note in notes_scaled(plan.strategy):
+        view.on_note(note)
+    return plan.for_steps(request.steps)
 
 
 def _plan_now(request: Request, options: Options, dataset: Any, view: View, before: Plan | None) -> Plan:

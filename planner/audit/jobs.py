@@ -1,5 +1,6 @@
 """Which runs an audit consists of."""
 
+import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -42,18 +43,19 @@ class Job(NamedTuple):
 
 
 def jobs_of(settings: Settings, profile: Profile) -> Iterator[Job]:
-    """All runs, a repetition after the other, each in a seeded order: what drifts does not favour one configuration."""
-    configured: list[tuple[Recommendation, int]] = []
+    """All runs, a repetition after the other, of a model those of all configurations together: what is compared is
+    to run in the same minutes. Models and configurations come in a seeded order, so that what drifts favours none."""
+    configured: list[list[tuple[Recommendation, int]]] = []
     for model in settings.models:
         ranked = recommended(settings, profile, model)
         admissible = places(ranked, settings.servers)
         if settings.sample is not None and settings.sample < len(admissible):
             admissible = random.Random(f"{settings.seed}-{model}").sample(admissible, settings.sample)
-        configured += [(ranked, place) for place in admissible]
+        configured.append([(ranked, place) for place in admissible])
     for repetition in range(settings.repetitions):
-        order = list(configured)
-        random.Random(f"{settings.seed}-{repetition}").shuffle(order)
-        for ranked, place in order:
+        draw = random.Random(f"{settings.seed}-{repetition}")
+        by_model = [draw.sample(each, len(each)) for each in draw.sample(configured, len(configured))]
+        for ranked, place in itertools.chain.from_iterable(by_model):
             plan = make_plan(ranked, settings.fleet, place)
             yield Job(
                 ranked.costs.model, ranked.row(place).config, repetition, plan, lasting_s(plan, settings.seconds)

@@ -251,6 +251,14 @@ def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("strategy", "steps", "told"), [("dlion", 50, True), ("dlion", 100, False), ("baseline", 50, False)]
+)
+def test_batches_that_grow_make_a_scaled_prediction_worth_a_note(strategy: str, steps: int, told: bool) -> None:
+    made = outcome.result(plan(planned("a"))._replace(strategy=strategy), account(100.0), {"a": worker(steps)}, {}, {})
+    assert any("recommend --steps" in note for note in made["notes"]) == told
+
+
+@pytest.mark.parametrize(
     ("loss", "classes", "learnt"), [(2.29, 10, True), (2.303, 10, False), (0.6, 2, True), (0.7, 2, False)]
 )
 def test_a_loss_that_is_no_better_than_guessing_is_told(loss: float, classes: int, learnt: bool) -> None:

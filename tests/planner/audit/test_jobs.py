@@ -1,5 +1,7 @@
 """Which runs an audit makes, of a fleet of three."""
 
+import itertools
+
 import pytest
 
 from planner.audit.jobs import jobs_of, lasting_s, long_job, noise, places, recommended
@@ -37,6 +39,20 @@ def test_each_repetition_has_all_of_them_in_an_order_that_the_seed_decides() -> 
     first, second = names(0)[:7], names(0)[7:]
     assert sorted(first) == sorted(name.replace("repetition 2", "repetition 1") for name in second)
     assert names(0) == names(0) != names(1)
+
+
+def test_runs_of_one_model_follow_one_another() -> None:
+    """What is compared runs in the same minutes."""
+    models = ("net", "tiny", "vast")
+    steps = [tuple(step(0.1 * (at + 1), model=model) for model in models) for at in range(3)]
+    held = profile({name: device()._replace(steps=each) for name, each in zip("abc", steps, strict=True)})
+    orders = set()
+    for seed in range(5):
+        made = [job.model for job in jobs_of(asked(held, repetitions=2, seed=seed), held)]
+        blocks = [name for name, _ in itertools.groupby(made[:21])]
+        assert sorted(blocks) == sorted(models) == sorted(set(made[21:]))
+        orders.add(tuple(blocks))
+    assert len(orders) > 1
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_whole_where_it_exceeds_what_there_is() -> None:
