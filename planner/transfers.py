@@ -4,9 +4,18 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from profilers import stats
 from profilers.records import LinkProfile, Samples
+
+Floats = NDArray[np.float64]
+
+#: Bytes from which on a message costs a processor something fixed, for caches that others have used meanwhile, and
+#: something by the byte. A line through all such sizes is steadier than each of them: a machine that is slow for some
+#: seconds makes some sizes of some links dear.
+LARGE = 1 << 18
+FEWEST_FOR_A_LINE = 3
 
 
 def rate_bytes_per_s(link: LinkProfile, cap_bytes_per_s: float = math.inf) -> float:
@@ -35,18 +44,43 @@ class Processor(NamedTuple):
 
 
 def processor_s(link: LinkProfile, message_bytes: int) -> Processor:
-    """What a message costs the processors: linear between the measured sizes, by the byte beyond the largest.
+    """What a message costs the processors: linear between the measured sizes, on one line where they are LARGE.
 
-    Of links measured before sizes were told apart by the byte throughout.
+    By the byte for a link that was measured before sizes were told apart, and beyond the largest size without a line.
     """
     points = [(point.message_bytes, point.send_cpu_s, point.receive_cpu_s) for point in link.curve]
     known = sorted((size, send, receive) for size, send, receive in points if send is not None and receive is not None)
-    if not known or message_bytes > known[-1][0]:
+    if not known:
         return Processor(link.send_cpu_s * message_bytes, link.receive_cpu_s * message_bytes)
-    sizes, send_s, receive_s = zip((0, 0.0, 0.0), *known, strict=True)
+    sizes, send_s, receive_s = (np.array(column, float) for column in zip(*known, strict=True))
     return Processor(
-        float(np.interp(message_bytes, sizes, send_s)), float(np.interp(message_bytes, sizes, receive_s))
+        _cost_s(message_bytes, sizes, send_s, link.send_cpu_s),
+        _cost_s(message_bytes, sizes, receive_s, link.receive_cpu_s),
     )
+
+
+def _cost_s(size: int, sizes: Floats, costs_s: Floats, s_per_byte: float) -> float:
+    """Of one end: what a message of ``size`` costs, as those of ascending ``sizes`` did."""
+    large = sizes >= LARGE
+    beyond_s = s_per_byte * size
+    if large.sum() >= FEWEST_FOR_A_LINE:
+        fixed_s, by_byte_s = _line(sizes[large], costs_s[large])
+        costs_s = np.where(large, fixed_s + by_byte_s * sizes, costs_s)
+        beyond_s = fixed_s + by_byte_s * size
+    if size > sizes[-1]:
+        return beyond_s
+    return float(np.interp(size, (0, *sizes), (0, *costs_s)))
+
+
+def _line(sizes: Floats, costs_s: Floats) -> tuple[float, float]:
+    """Seconds a message and seconds a byte, neither below 0, whose relative errors have the least squares."""
+    from scipy.optimize import nnls
+
+    unit = np.array([1.0, 1.0 / sizes[-1]])  # so that both parts are of one magnitude
+    shares = np.stack([np.ones_like(sizes), sizes], axis=1) / costs_s[:, None]
+    parts, _ = nnls(shares * unit, np.ones_like(sizes))
+    fixed_s, by_byte_s = parts * unit
+    return float(fixed_s), float(by_byte_s)
 
 
 def relative_error(link: LinkProfile, message_bytes: int) -> float:

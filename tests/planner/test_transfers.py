@@ -3,7 +3,7 @@ import math
 import pytest
 
 from planner.transfers import Processor, processor_s, rate_bytes_per_s, relative_error, standard_error, transfer_s
-from profilers.records import Samples
+from profilers.records import LinkProfile, Samples
 from tests.planner.profiles import curve, link, seconds
 
 CURVE = curve({1_000: 0.002, 10_000: 0.003, 100_000: 0.012})
@@ -28,6 +28,44 @@ def test_the_processor_s_part_follows_the_sizes_and_beyond_them_the_bytes(
     told = (small, large._replace(send_cpu_s=0.003, receive_cpu_s=0.005))
     measured = link("a", "b", curve=told, send_cpu_s=3e-7, receive_cpu_s=5e-7)
     assert processor_s(measured, size) == pytest.approx(Processor(send_s, receive_s))
+
+
+def costly(costs_s: dict[int, float]) -> LinkProfile:
+    """A link whose receiver's processor takes twice what its sender's takes; by the byte as for the largest size."""
+    sizes = curve(dict.fromkeys(costs_s, 1.0))
+    points = tuple(
+        point._replace(send_cpu_s=costs_s[point.message_bytes], receive_cpu_s=2 * costs_s[point.message_bytes])
+        for point in sizes
+    )
+    size = max(costs_s)
+    return link("a", "b", curve=points, send_cpu_s=costs_s[size] / size, receive_cpu_s=2 * costs_s[size] / size)
+
+
+MB = 1 << 20
+ON_A_LINE = {1 << 14: 0.0001, MB // 4: 0.00125, MB: 0.002, 4 * MB: 0.005, 16 * MB: 0.017}
+
+
+@pytest.mark.parametrize(
+    ("size", "send_s"),
+    [(1 << 13, 0.00005), (1 << 14, 0.0001), (MB // 4, 0.00125), (2 * MB, 0.003), (16 * MB, 0.017), (100 * MB, 0.101)],
+)
+def test_large_messages_cost_a_fixed_part_and_one_by_the_byte(size: int, send_s: float) -> None:
+    assert processor_s(costly(ON_A_LINE), size) == pytest.approx(Processor(send_s, 2 * send_s))
+
+
+@pytest.mark.parametrize("slow", [MB, 4 * MB, 16 * MB])
+def test_a_size_that_was_probed_while_the_machine_was_slow_counts_for_less_than_it_says(slow: int) -> None:
+    seen = costly({**ON_A_LINE, slow: 1.3 * ON_A_LINE[slow]})
+    assert processor_s(seen, slow).send_s < 1.2 * ON_A_LINE[slow]
+
+
+def test_large_messages_never_cost_less_than_nothing_nor_smaller_ones_more() -> None:
+    falling = costly({MB: 0.004, 2 * MB: 0.003, 4 * MB: 0.002})
+    assert 0 < processor_s(falling, MB).send_s == pytest.approx(processor_s(falling, 64 * MB).send_s)
+
+
+def test_two_large_sizes_make_no_line() -> None:
+    assert processor_s(costly({MB: 0.002, 4 * MB: 0.005}), 8 * MB).send_s == pytest.approx(0.01)
 
 
 def test_of_sizes_without_processor_seconds_the_bytes_count() -> None:
