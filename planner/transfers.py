@@ -61,7 +61,7 @@ def processor_s(link: LinkProfile, message_bytes: int) -> Processor:
 
 def _cost_s(size: int, sizes: Floats, costs_s: Floats, s_per_byte: float) -> float:
     """Of one end: what a message of ``size`` costs, as those of ascending ``sizes`` did."""
-    large = sizes >= LARGE
+    large = (sizes >= LARGE) & (costs_s > 0)
     beyond_s = s_per_byte * size
     if large.sum() >= FEWEST_FOR_A_LINE:
         fixed_s, by_byte_s = _line(sizes[large], costs_s[large])
