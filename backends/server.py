@@ -1,12 +1,13 @@
 """The parameter server: one thread a worker, updates first come first served or in rounds (``learning``)."""
 
 import threading
+import time
 from typing import Any, Dict, List
 
 import numpy as np
 
 from backends import central, wire
-from backends.host import Host
+from backends.host import TICK_S, Host
 from backends.keeping import room
 from backends.layout import Layout
 from backends.learning import Learning, Pull
@@ -15,6 +16,9 @@ from backends.rounds import Gradient
 from backends.strategies.message import Message, buffers
 from backends.tickets import EVALUATE, FINISH
 from backends.work import Emit, Work
+
+#: How long workers wait for the one beside the server, when they have built their models and it has not.
+PATIENCE_S = 20.0
 
 
 class Server(Host):
@@ -28,17 +32,19 @@ class Server(Host):
     def __init__(self, work, identity, emit):
         # type: (Work, wire.Identity, Emit) -> None
         super().__init__(work, identity, emit, Learning(work, emit))
-        self._introduction = threading.Lock()
+        self._introduction = threading.Condition()
 
     def _introduce(self, connection, peer, hello):
         # type: (wire.Connection, Peer, Dict[str, Any]) -> None
-        """Agree on the layout; the first worker of a new run gives the initial weights, others get the run's state, and
-        after a checkpoint what they had kept."""
+        """Agree on the layout; the nearest worker of a new run gives the initial weights, others get the run's state,
+        and after a checkpoint what they had kept."""
         layout, learning = Layout.decode(hello.get("layout")), self.office
         with self._introduction:
+            self._await_nearest(connection)
             first = not learning.begun
             if first:
                 learning.begin(central.from_worker(connection, layout))
+                self._introduction.notify_all()
         if layout != learning.model.layout:
             raise ValueError("its model is not the run's: the arrays have other names or shapes")
         peer.gradients = np.empty(layout.parameters, np.float32)
@@ -48,6 +54,14 @@ class Server(Host):
         kept = learning.join(connection.peer, keeps)
         if not first:
             connection.send({"initial": False, "kept": bool(kept)}, wire.as_bytes((learning.state(),) + kept))
+
+    def _await_nearest(self, connection):
+        # type: (wire.Connection) -> None
+        """Let the worker on this host come first, whose weights cross no network: over a slow link, all others would
+        wait for minutes. One that is late is not waited for."""
+        end_s = time.monotonic() + (PATIENCE_S if self.work.host not in ("", connection.peer) else 0.0)
+        while not (self.office.begun or connection.aborted) and time.monotonic() < end_s:
+            self._introduction.wait(TICK_S)
 
     # -- work --------------------------------------------------------------------------------------
 

@@ -19,8 +19,8 @@ class Work(NamedTuple):
     ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on.
 
     strategy: how they exchange what they learn; members: how many are expected; batch, training_samples: samples of a
-    usual step and of all training data. Of runs of peers: the seed of what they draw together, and which of them is on
-    the conductor's ``host``.
+    usual step and of all training data; host: which of them is where the steps are handed out. Of runs of peers: the
+    seed of what they draw together.
     """
 
     steps: int

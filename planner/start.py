@@ -22,12 +22,10 @@ def seconds(costs: Costs, candidates: Candidates) -> Floats:
 
 
 def _served(costs: Costs, candidates: Candidates, members: NDArray[np.bool_]) -> Floats:
-    """Who has built first, of several the nearest, gives a server its weights, for which the others wait; and the first
-    that a worker gets from there are all of them, whatever it gets later."""
-    built_s = np.where(members, costs.build_s, np.inf)
-    first_s = built_s.min(axis=1, keepdims=True)
-    given_s = np.where(built_s == first_s, costs.weights_s.T[candidates.hosts], np.inf).min(axis=1, keepdims=True)
-    begun_s = first_s + given_s
+    """The worker beside the server gives it its weights, for which the others wait (for ``server.PATIENCE_S`` at most,
+    which differences in building seldom come near); and the first that a worker gets from there are all of them,
+    whatever it gets later."""
+    begun_s = (costs.build_s + np.diagonal(costs.weights_s))[candidates.hosts, None]
     later_s = costs.down_s.T[candidates.hosts]
     more_s = np.maximum(0.0, costs.weights_s[candidates.hosts] - np.where(members, later_s, 0.0))
     served_s: Floats = np.maximum(costs.build_s, begun_s) + more_s

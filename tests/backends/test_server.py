@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends import wire, worker
+from backends import server, wire, worker
 from backends.base import Optimiser
 from backends.layout import layout_of
 from backends.schedule import Schedule
@@ -188,7 +188,7 @@ def test_a_worker_whose_heart_stops_is_cut_off_within_the_limit(tmp_path, beatin
 
 PROCESS = """
 import json, sys
-from backends import wire, worker
+from backends import server, wire, worker
 from tests.backends.fakes import TEST, Softmax
 from tests.backends.test_server import slowly
 orders = json.loads(sys.stdin.readline())
@@ -312,6 +312,41 @@ def test_when_the_first_dies_before_it_has_given_the_weights_the_next_gives_them
     first.close()
     assert second.end().steps == 4
     assert_whole(running, 4)
+
+
+def test_the_worker_beside_the_server_gives_the_weights_though_others_have_built_first(tmp_path):
+    """They cross no network: over a slow link, all would wait for them for minutes."""
+    running = Running(work(tmp_path, 4, host="tx2"))
+    far = running.connect("nano")
+    far.send({"layout": layout_of(Softmax()).encode()})
+    near = running.connect("tx2")
+    near.send({"layout": layout_of(Softmax()).encode()})
+    assert near.receive().meta == {"initial": True}
+    replica = Softmax()
+    near.send({}, wire.as_bytes((replica.weights, replica.state)))
+    assert far.receive(lambda _: wire.as_bytes((replica.state,))).meta["initial"] is False
+    for connection in (near, far):
+        connection.close()
+    running.stopping.set()
+    assert running.account()["done"] == 0
+
+
+def test_a_worker_beside_the_server_that_does_not_come_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "PATIENCE_S", 0.3)
+    running = Running(work(tmp_path, 4, host="tx2"))
+    began = time.monotonic()
+    assert Member(running, "nano").end().steps == 4
+    assert time.monotonic() - began > 0.3
+    assert_whole(running, 4)
+
+
+def test_a_run_can_be_stopped_while_others_wait_for_the_worker_beside_the_server(tmp_path):
+    running = Running(work(tmp_path, 4, host="tx2"))
+    far = running.connect("nano")
+    far.send({"layout": layout_of(Softmax()).encode()})
+    running.stopping.set()
+    assert running.account()["done"] == 0
+    far.close()
 
 
 def test_the_last_evaluation_is_done_by_another_if_its_worker_dies(tmp_path):

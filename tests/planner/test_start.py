@@ -21,9 +21,10 @@ def begins_s(strategy: str, mask: int = 7, host: int = 2) -> np.ndarray:
     return start.seconds(found, Candidates(np.array([mask]), np.array([host])))[0]
 
 
-def test_a_server_has_its_weights_from_the_one_who_has_built_first() -> None:
-    assert begins_s("parameter-server") == pytest.approx([1.08, 5.0, 2.0])
-    assert begins_s("parameter-server", mask=6) == pytest.approx([0.0, 5.0, 2.001])  # its own worker, over loopback
+def test_a_server_has_its_weights_from_the_worker_beside_it_over_loopback() -> None:
+    assert begins_s("parameter-server") == pytest.approx([2.001, 5.0, 2.001])
+    assert begins_s("parameter-server", mask=6) == pytest.approx([0.0, 5.0, 2.001])
+    assert begins_s("parameter-server", host=1) == pytest.approx([5.001, 5.001, 5.001])
 
 
 def test_what_workers_get_first_are_all_weights() -> None:
