@@ -8,7 +8,7 @@ import numpy as np
 from backends.base import Optimiser
 from backends.exchanges.base import Arrays, Exchange, Means
 from backends.links import Parcel
-from backends.strategies.merging import FACTORS
+from backends.strategies.merging import FACTORS, WITH_MEAN
 from backends.strategies.message import DENSE, add
 from backends.strategies.registry import sender
 from backends.strategies.senders import Sender
@@ -29,6 +29,7 @@ class Gradients(Exchange):
         self._shared = sender(means.sender, means.replica.variables)
         self._shared.look(means.replica.weights)
         self._own = {}  # type: Dict[str, Sender]
+        self._batches = {}  # type: Dict[str, int]
         self._merged = np.empty(means.replica.weights.size, np.float32)
 
     def step(self, step, batch, optimiser, budget_s=None):
@@ -73,18 +74,28 @@ class Gradients(Exchange):
         # type: (List[Parcel], int) -> None
         """All in the order of steps and names, one's own among them, so that who gets the same has the same."""
         total, own = self._merged, self.means.links.name
+        compared = self._compared_with(arrived, batch)
         total.fill(0.0)
         for parcel in arrived:
             if parcel.sender < own:
-                add(parcel.message, total, self._share(int(parcel.meta["batch"]), batch))
-        np.add(total, self._share(batch, batch) * self.means.replica.gradients, out=total)
+                add(parcel.message, total, self._share(int(parcel.meta["batch"]), compared))
+        np.add(total, self._share(batch, compared) * self.means.replica.gradients, out=total)
         for parcel in arrived:
             if parcel.sender > own:
-                add(parcel.message, total, self._share(int(parcel.meta["batch"]), batch))
+                add(parcel.message, total, self._share(int(parcel.meta["batch"]), compared))
 
-    def _share(self, batch, own):
-        # type: (int, int) -> float
-        return FACTORS[self.means.merge](batch, own, self.means.batch, len(self.names))
+    def _compared_with(self, arrived, batch):
+        # type: (List[Parcel], int) -> float
+        """Samples: one's own, or the mean of all members' last; of who has sent nothing yet, as many as one's own."""
+        if self.means.merge not in WITH_MEAN:
+            return batch
+        self._batches.update((parcel.sender, int(parcel.meta["batch"])) for parcel in arrived)
+        self._batches[self.means.links.name] = batch
+        return sum(self._batches.get(name, batch) for name in self.names) / float(len(self.names))
+
+    def _share(self, batch, compared):
+        # type: (int, float) -> float
+        return FACTORS[self.means.merge](batch, compared, self.means.batch, len(self.names))
 
     def _senders(self):
         # type: () -> Dict[str, Sender]

@@ -26,16 +26,31 @@ def by_own_batch(batch, own, usual, n):
     return min(MOST, batch / own) / n
 
 
+def by_sample(batch, mean, usual, n):
+    # type: (int, float, int, int) -> float
+    """LBS_j / sum LBS, from the mean batch of all members: every sample weighs the same, as on one device with all.
+
+    Ours, with what Eq. 7 is for and without what it does besides: there the sum of the weights is mean / own, so that
+    who has small batches takes longer steps than the others, and weights that were alike drift apart.
+    """
+    return batch / (mean * n)
+
+
 def by_rate(batch, own, usual, n):
     # type: (int, float, int, int) -> float
     """r_j sum S / B = S_j / B, B the batches for which the rate was chosen together (ScaDLES)."""
     return batch / (usual * n)
 
 
-#: What one of n workers' gradients is multiplied by, from samples: of its batch, of one's own, and of the usual one.
+#: Merges that compare a batch with the mean of all members' batches, where others take one's own.
+WITH_MEAN = frozenset(["samples"])
+
+#: What one of n workers' gradients is multiplied by, from samples: of its batch, of the one that it is compared with, and
+#: of the usual one.
 FACTORS = {
     "mean": equal,
     "weighted": by_own_batch,
+    "samples": by_sample,
     "rates": by_rate,
 }  # type: Dict[str, Callable[[int, float, int, int], float]]
 

@@ -6,7 +6,7 @@ SENDERS = ("everything", "float16", "layer-drop", "max-n", "ako", "gaia", "top-k
 TOPOLOGIES = ("server", "all", "ring", "random", "exponential", "pairs", "groups")
 GATES = ("synchronous", "asynchronous", "bounded", "backup")
 BATCHINGS = ("fixed", "dynamic", "stream")
-MERGES = ("mean", "weighted", "rates", "average", "push-sum", "pairwise")
+MERGES = ("mean", "weighted", "samples", "rates", "average", "push-sum", "pairwise")
 TRANSFERS = ("none", "best-to-all", "best-to-worst")
 OPTIMISERS = ("sgd", "lars")
 
@@ -61,11 +61,11 @@ _NO_TRANSFER = ("none",)
 #: For a part and its name, and another part: the names it goes with, where not with all, and why with no others.
 FITS = {
     ("topology", "server"): {
-        "merge": (("mean", "weighted", "rates"), "gradients travel, not weights"),
+        "merge": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
         "knowledge": (_NO_TRANSFER, "every worker takes the server's weights"),
     },
     ("topology", "all"): {
-        "merge": (("mean", "weighted", "rates"), "gradients travel, not weights"),
+        "merge": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
     },
     ("topology", "ring"): {
         "sender": (_WHOLE, "chunks are summed on their way round, and what is left out of one would be missing there"),

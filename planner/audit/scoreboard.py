@@ -15,6 +15,8 @@ from planner.audit.contests import Contest, Estimates, Key, contests
 from planner.audit.judged import QUANTITIES, Judged, judge
 from planner.audit.measured import Audit, Extrapolation
 from planner.audit.overhead import Overhead, overheads
+from planner.audit.repeated import NAME as MEASURED_BEFORE
+from planner.audit.repeated import elsewhere
 from planner.audit.rules import OURS, RULES, Guess
 from planner.audit.selections import Selection, measurement_errors, select
 from planner.audit.tallies import Spread, Tally, broken_down, tally
@@ -47,7 +49,8 @@ class Errors(NamedTuple):
 
 
 class Scoreboard(NamedTuple):
-    """rules: by name, ours first; tuned, extrapolations, overheads: by audit; missing: how many runs were not made.
+    """rules: by name, ours first, what other repetitions foretell last; tuned, extrapolations, overheads: by audit;
+    missing: how many runs were not made.
 
     Nothing is chosen in a repetition of which a run is missing: the best one may be the one that is not there.
     """
@@ -111,13 +114,14 @@ def score(audits: Sequence[Audit]) -> Scoreboard:
     noise = measurement_errors(everything)
     parts = {(audit.label, *each) for audit in audits for each in audit.missing}
     whole = [(contest.audit, contest.model, contest.repetition) not in parts for contest in everything]
+    guesses: dict[str, Sequence[Guess]] = {
+        name: [rule(each, tuned[each.audit]) for each in everything] for name, rule in RULES.items()
+    }
+    guesses[MEASURED_BEFORE] = elsewhere(everything)
     return Scoreboard(
         steps={audit.label: audit.steps for audit in audits},
         configurations=judge(everything),
-        rules={
-            name: _rated(everything, [rule(each, tuned[each.audit]) for each in everything], noise, whole)
-            for name, rule in RULES.items()
-        },
+        rules={name: _rated(everything, each, noise, whole) for name, each in guesses.items()},
         tuned=tuned,
         extrapolations={audit.label: audit.extrapolations for audit in audits},
         overheads={audit.label: _overheads(audit) for audit in audits},

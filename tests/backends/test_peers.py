@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from backends.base import Optimiser
+from backends.strategies import streams
 from backends.strategies.presets import PRESETS, TOPOLOGIES
 from tests.backends.fakes import union, union_with_lars
 from tests.backends.peers import Peers, shard
@@ -54,6 +55,18 @@ def expect_union(folder, text, members, momentum, frameworks):
     assert account["finished"]
     assert {each["steps"] for each in account["workers"].values()} == {8}
     np.testing.assert_allclose(peers.saved().weights, together, rtol=1e-4, atol=1e-5)
+
+
+def test_by_samples_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path):
+    peers = Peers(tmp_path, "baseline:batching=stream,merge=samples", 24, 3, seed=4)
+    sizes = streams.batches(streams.draw_rates("S1", 3, 4))
+    assert len(set(sizes)) > 1
+    players, drawn = peers.all(), [shard(seed) for seed in range(3)]
+    for each, size in zip(drawn, sizes, strict=True):
+        each.batch = size
+    together = union(8, drawn)
+    for player in players:
+        np.testing.assert_allclose(player.end(), together, rtol=1e-4, atol=1e-5)
 
 
 def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):

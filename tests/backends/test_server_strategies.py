@@ -181,7 +181,7 @@ def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed
 
 
 @pytest.mark.parametrize("momentum", [0.0, MOMENTUM])
-@pytest.mark.parametrize("merge", ["weighted", "rates"])
+@pytest.mark.parametrize("merge", ["weighted", "samples", "rates"])
 def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, momentum):
     """As in one process with all of them; by rates the learning rate grows with how many there are."""
     parts = f"gate=synchronous,batching=stream,merge={merge}"

@@ -102,7 +102,7 @@ def test_parts_and_their_options_override_those_of_the_preset(text, expected):
         ("dlion:gate=bounded,staleness=3", "'staleness=3' is not part=value"),
         ("dlion:gate=", "unknown gate ''; known: synchronous, asynchronous, bounded, backup"),
         ("dlion:gate=sometimes", "unknown gate 'sometimes'; known: synchronous, asynchronous, bounded, backup"),
-        ("dlion:merge=weighted:more=1", "unknown merge 'weighted:more=1'; known: mean, weighted, rates"),
+        ("dlion:merge=weighted:more=1", "unknown merge 'weighted:more=1'; known: mean, weighted, samples, rates"),
         ("dlion:gate=bounded,gate=backup", "strategy dlion: gate is given twice"),
         ("crossover:topology=groups:between=star", "unknown topology 'star'; known: server, all, ring"),
     ],
