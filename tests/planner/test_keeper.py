@@ -117,7 +117,7 @@ def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[str]:
-    """A network namespace, reached from here at 10.213.77.2; its end of the link and its name are the fixture."""
+    """A network namespace, reached from here at 10.213.77.2; its name is the fixture, its end of the link `inside`."""
     if shutil.which("ip") is None:
         pytest.skip("needs ip (iproute2)")
     name = f"pl{os.getpid() % 100000}"
@@ -139,16 +139,21 @@ def network(tmp_path: Path) -> Iterator[str]:
         subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
+def link(network: str, state: str) -> None:
+    """Of its inner end: without the outer one, what is meant for it would leave by the machine's own network."""
+    subprocess.run(["ip", "-n", network, "link", "set", "inside", state], check=True)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_a_worker_whose_link_is_cut_is_dropped_and_comes_back_with_the_link(pair: Path, network: str) -> None:
     inside = {"prefix": f"ip netns exec {network}", "data_address": "10.213.77.2"}
     fleet_file(pair, {"desktop": {"data_address": "10.213.77.1"}, "tx2": inside})
     command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
     command.says("joined tx2")
-    subprocess.run(["ip", "link", "set", network, "down"], check=True)
+    link(network, "down")
     command.says("silent tx2", timeout_s=8)
     command.says("lost", timeout_s=8)
-    subprocess.run(["ip", "link", "set", network, "up"], check=True)
+    link(network, "up")
     command.says("joined tx2", times=2)
     assert command.ended() == 0, command.errors
     (folder,) = run_folders(pair)
