@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.contests import Contest, Key
+from planner.audit.contests import Contest, Estimates, Key
 from planner.audit.measured import Steady
 from planner.clusters import Candidates, ClusterConfig
 from planner.cycles import BOTTLENECKS
@@ -79,6 +79,12 @@ def judge(contests: Sequence[Contest]) -> tuple[Judged, ...]:
         for key, run in zip(contest.keys, _runs(contest), strict=True):
             runs[key].append(run)
     return tuple(_judged(key, each) for key, each in runs.items())
+
+
+def undrifted(contest: Contest) -> Estimates:
+    """What the planner would have predicted for devices as fast as they were in each of these very runs."""
+    found = [_without_drift(contest, index) for index in range(len(contest.runs))]
+    return Estimates(np.concatenate([each.time_s for each in found]), np.concatenate([each.power_w for each in found]))
 
 
 def _judged(key: Key, runs: Sequence[_Run]) -> Judged:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.audit.contests import Contest, Estimates, Key, contests
-from planner.audit.judged import QUANTITIES, Judged, judge
+from planner.audit.judged import QUANTITIES, Judged, judge, undrifted
 from planner.audit.measured import Audit, Extrapolation
 from planner.audit.overhead import Overhead, overheads
 from planner.audit.repeated import NAME as MEASURED_BEFORE
@@ -27,6 +27,8 @@ from planner.rank import METRICS
 #: By what selections are broken down, and by what errors.
 GROUPS = ("model", "audit", "metric")
 ERROR_GROUPS = ("model", "audit")
+#: Not a rule, for it knows what the runs were like: the planner's choice had the machine not drifted since the profile.
+UNDRIFTED = f"{OURS}, no drift"
 
 
 class Rated(NamedTuple):
@@ -49,8 +51,8 @@ class Errors(NamedTuple):
 
 
 class Scoreboard(NamedTuple):
-    """rules: by name, ours first, what other repetitions foretell last; tuned, extrapolations, overheads: by audit;
-    missing: how many runs were not made.
+    """rules: by name, ours first, last the references that know of the runs; tuned, extrapolations, overheads: by
+    audit; missing: how many runs were not made.
 
     Nothing is chosen in a repetition of which a run is missing: the best one may be the one that is not there.
     """
@@ -117,11 +119,15 @@ def score(audits: Sequence[Audit]) -> Scoreboard:
     guesses: dict[str, Sequence[Guess]] = {
         name: [rule(each, tuned[each.audit]) for each in everything] for name, rule in RULES.items()
     }
+    guesses[UNDRIFTED] = [undrifted(each) for each in everything]
     guesses[MEASURED_BEFORE] = elsewhere(everything)
+    rules = {name: _rated(everything, each, noise, whole) for name, each in guesses.items()}
+    # What one repetition is off as another's prediction, that is off as the first one's, the other way round.
+    rules[MEASURED_BEFORE] = rules[MEASURED_BEFORE]._replace(errors=dict.fromkeys(METRICS))
     return Scoreboard(
         steps={audit.label: audit.steps for audit in audits},
         configurations=judge(everything),
-        rules={name: _rated(everything, each, noise, whole) for name, each in guesses.items()},
+        rules=rules,
         tuned=tuned,
         extrapolations={audit.label: audit.extrapolations for audit in audits},
         overheads={audit.label: _overheads(audit) for audit in audits},

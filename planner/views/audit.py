@@ -24,8 +24,8 @@ DRIFT_NOTE = (
 )
 RULES_NOTE = (
     "rules: those without watts of their own take the watts under load; by FLOPS counts processors alone; "
-    "α and β are fitted to these very measurements, which favours them; measured before: by what the same runs "
-    "measured in the other repetitions"
+    "α and β are fitted to these very measurements, which favours them; no drift: with each device as fast as it "
+    "was in that very run; measured before: by what the same runs measured in the other repetitions"
 )
 #: Errors in the summary.
 SUMMED_UP = (("alone", True, ("step", "power")), ("clusters", False, ("time", "power", "energy")))

@@ -51,4 +51,5 @@ def test_whoever_has_measured_all_chooses_as_well_as_a_repetition_resembles_anot
     alike = scored(repeated(1.0, 1.0)).rules[NAME]
     other = scored(audits.as_predicted(FLEET, 2, shake=unlike)).rules[NAME]
     assert alike.tally is not None and alike.tally.best.share == 1.0
+    assert set(alike.errors.values()) == {None}
     assert [each.hit for each in other.selections if each.metric == "time"] == [False, False]
