@@ -7,7 +7,7 @@ Who waits for others: a step has one or more phases, in each of which all send a
 comes to a member that still computes on its own processor delays it by what taking it in takes from the computation. A
 member is through when all it sends has left and all that is meant for it has come; then it adds that up. The conductor
 has everyone's word, and everyone its, before the next step begins. Without waiting, sending goes on beside computing,
-and the slower of the two sets the pace.
+and the slower of the two sets the pace; what comes to each is what the others send at paces of their own.
 """
 
 import functools
@@ -40,12 +40,14 @@ class Steps(NamedTuple):
 class Members(NamedTuple):
     """The costs of n members among themselves: (n,), and (n, n) [from, to] of a whole message.
 
-    ready_s: of a step, until a member begins to send; after_s: from when all is there to the step's end; computes:
-    whether its processor does, so that transfers hold that up.
+    ready_s: of a step, until a member begins to send; service_s: of its update; add_s: to add up one message; after_s:
+    both, of a step that all others make as well; computes: whether its processor does, so that transfers hold that up.
     """
 
     ready_s: Floats
     gradient_s: Floats
+    service_s: Floats
+    add_s: Floats
     after_s: Floats
     computes: NDArray[np.bool_]
     out_s: Floats
@@ -78,17 +80,18 @@ def _solve_one(costs: Costs, chosen: NDArray[np.int64]) -> tuple[Floats, Floats,
     if exchange.fits_links(costs.strategy):  # it sends what a link takes while a gradient is computed
         load = load.scaled(_fitting(one, load.phases[0].shares))
     handled_s, sent = _handled_s(one, load), load.sent
+    busy_s = one.ready_s + one.after_s + handled_s
     if gate.waits_for(chosen.size) > 1:
         cycle_s = _in_step(one, load, gate.backups == 0)
     elif load.answers:
         asks = load.phases[0].shares.mean(axis=0)
         cycle_s = _asking(one, asks)
         sent = sent + (asks / cycle_s[:, None]).sum(axis=0) * cycle_s
+    elif np.isfinite(gate.staleness):
+        cycle_s = np.full(chosen.size, _at_one_pace(one, load, handled_s).max())
     else:
-        cycle_s = _at_once(one, load, handled_s)
-    if np.isfinite(gate.staleness):
-        cycle_s = np.full(chosen.size, cycle_s.max())
-    return cycle_s, one.ready_s + one.after_s + handled_s, sent * costs.up_bytes
+        cycle_s, busy_s = _at_once(one, load)
+    return cycle_s, busy_s, sent * costs.up_bytes
 
 
 def _members(costs: Costs, chosen: NDArray[np.int64], load: Loads) -> Members:
@@ -99,6 +102,8 @@ def _members(costs: Costs, chosen: NDArray[np.int64], load: Loads) -> Members:
     return Members(
         ready_s=gradient_s + (costs.copy_s + messages * costs.send_s)[chosen],
         gradient_s=gradient_s,
+        service_s=costs.service_s[chosen],
+        add_s=costs.add_s[chosen],
         after_s=costs.service_s[chosen] + load.received * costs.add_s[chosen],
         computes=costs.step_cpu_s[chosen] > 0,
         out_s=costs.up_bytes / costs.out_bytes_per_s[chosen],
@@ -176,12 +181,35 @@ def _fitting(one: Members, shares: Floats) -> Floats:
     return part
 
 
-def _at_once(one: Members, load: Loads, handled_s: Floats) -> Floats:
-    """(n,) of members who do not wait, and compute while they send."""
+def _at_one_pace(one: Members, load: Loads, handled_s: Floats) -> Floats:
+    """(n,) of members who compute while they send, each as if all others made as many steps."""
     shares = load.phases[0].shares
     links_s = np.maximum(_taking_s(one, shares).max(axis=2), shares.sum(axis=1) * one.in_s).mean(axis=0)
     pace_s: Floats = np.maximum(one.ready_s + one.after_s + one.computes * handled_s, links_s)
     return pace_s
+
+
+def _at_once(one: Members, load: Loads) -> tuple[Floats, Floats]:
+    """(n,) each: seconds of a step of members who do not wait, and compute while they send; and those at full load.
+
+    Who is fast sends several times in a slow one's step: what comes to each in a second is everybody's messages at
+    everybody's own pace, and holds its computation up. Where more would come than a link carries or a processor takes
+    in, senders are held back by it.
+    """
+    shares = load.phases[0].shares.mean(axis=0)
+    outward_s = _taking_s(one, load.phases[0].shares).max(axis=2).mean(axis=0)
+    sent_s = (shares * one.send_s).sum(axis=1) * one.computes
+    own_s = one.ready_s + one.service_s + sent_s
+    taken_in_s = one.receive_s * one.computes + one.add_s
+    cycle_s = busy_s = own_s
+    for _ in range(SETTLED):
+        per_s = shares / cycle_s[:, None]
+        taken = (per_s * taken_in_s).sum(axis=0)
+        busy_s = own_s / (1 - np.minimum(taken, MOST_TAKEN))
+        fullest = np.maximum((per_s * one.in_s).sum(axis=0), taken / MOST_TAKEN)
+        held_s = cycle_s * np.where(shares > 0, fullest, 0.0).max(axis=1)
+        cycle_s = functools.reduce(np.maximum, (busy_s, outward_s, held_s))
+    return cycle_s, busy_s
 
 
 def _asking(one: Members, asks: Floats) -> Floats:

@@ -45,8 +45,8 @@ def by_rate(batch, own, usual, n):
 #: Merges that compare a batch with the mean of all members' batches, where others take one's own.
 WITH_MEAN = frozenset(["samples"])
 
-#: What one of n workers' gradients is multiplied by, from samples: of its batch, of the one that it is compared with, and
-#: of the usual one.
+#: What one of n workers' gradients is multiplied by, from samples: of its batch, of the one that it is compared with,
+#: and of the usual one.
 FACTORS = {
     "mean": equal,
     "weighted": by_own_batch,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backends.strategies.presets import PRESETS
-from planner import cycles, exchange, loads
+from planner import cycles, exchange, loads, peering
 from planner.clusters import Candidates, conducted
 from planner.costs import Costs, costs
 from planner.errors import PlanError
@@ -63,10 +63,30 @@ def test_batches_dealt_by_speed_end_at_the_same_time() -> None:
 
 def test_without_waiting_everyone_sends_while_it_computes() -> None:
     free = "baseline:gate=asynchronous"
-    slow_s = 0.5 + UPDATE_S + 3 * ADD_S
     assert cycle_s(free) == pytest.approx(np.full(4, 0.24))
-    assert cycle_s(free, slow_s=0.5) == pytest.approx([0.24] * 3 + [slow_s])
-    assert cycle_s("baseline:gate=bounded", slow_s=0.5) == pytest.approx(np.full(4, slow_s))
+    adding = 3 * ADD_S / 0.24  # of the slow one's time, for what the others send meanwhile
+    assert cycle_s(free, slow_s=0.5) == pytest.approx([0.24] * 3 + [(0.5 + UPDATE_S) / (1 - adding)])
+    assert cycle_s("baseline:gate=bounded", slow_s=0.5) == pytest.approx(np.full(4, 0.5 + UPDATE_S + 3 * ADD_S))
+
+
+def test_a_slow_one_takes_in_what_the_fast_send_at_their_own_pace() -> None:
+    found = taking_in(0.02)
+    taken = 3 * (0.02 / 0.5 + ADD_S) / 0.24
+    assert cycle_s(found) == pytest.approx([0.24] * 3 + [(0.5 + UPDATE_S) / (1 - taken)])
+    elsewhere = found._replace(step_cpu_s=np.zeros(4))
+    assert cycle_s(elsewhere) == pytest.approx(cycle_s("baseline:gate=asynchronous", slow_s=0.5))
+
+
+def test_senders_are_held_back_by_one_whose_processor_cannot_take_in_more() -> None:
+    held_s = cycle_s(taking_in(0.1))[:3]
+    assert held_s == pytest.approx(np.full(3, 3 * (0.1 / 0.5 + ADD_S) / peering.MOST_TAKEN))
+
+
+def taking_in(cpu_s: float) -> Costs:
+    """Without waiting, the last of four slow, and a message costs so much of half a core that computes."""
+    found = four("baseline:gate=asynchronous", slow_s=0.5, accelerator="cpu")
+    apart = ~np.eye(4, dtype=bool)
+    return found._replace(receive_taken_s=np.where(apart, cpu_s, 0.0), cores=np.full(4, 0.5))
 
 
 def test_backup_workers_go_as_fast_as_the_slowest_computes_and_sends() -> None:
