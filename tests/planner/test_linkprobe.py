@@ -192,7 +192,7 @@ def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, short: None) -> N
     began = time.monotonic()
     pairs = (("a", "d"), ("b", "d"), ("d", "b"), ("d", "d"), ("c", "d"), ("a", "b"), ("c", "b"))
     fleet.measure(Outstanding(pairs, (("b", "in"), ("d", "in"))), kill_d)
-    assert time.monotonic() - began < 30.0  # 14 s are the other probes'; a silence is waited for as long as this for each
+    assert time.monotonic() - began < 30.0  # 14 s are the others' probes; a silence lasts as long for each
     assert set(fleet.links) == {("a", "d"), ("a", "b"), ("c", "b")}
     assert set(fleet.errors) == {"b -> d", "d -> b", "d -> d", "c -> d", "d, all in"}
     assert set(fleet.fans["b", "in"].bytes_per_s) == {"a", "c"}
