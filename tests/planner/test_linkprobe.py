@@ -185,14 +185,17 @@ def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, short: None) -> N
     for name in "abcd":
         fleet.add(name, iperf3=False)
 
+    began: dict[str, float] = {}
+
     def kill_d(what: str, share: float | None) -> None:
+        began.setdefault(what, time.monotonic())
         if what == "b -> d":
             os.kill(fleet.agents["d"].pid, signal.SIGKILL)
 
-    began = time.monotonic()
     pairs = (("a", "d"), ("b", "d"), ("d", "b"), ("d", "d"), ("c", "d"), ("a", "b"), ("c", "b"))
     fleet.measure(Outstanding(pairs, (("b", "in"), ("d", "in"))), kill_d)
-    assert time.monotonic() - began < 30.0  # 14 s are the others' probes; a silence lasts as long for each
+    waited_s = began["a -> b"] - began["b -> d"] + time.monotonic() - began["d, all in"]
+    assert waited_s < 1.5  # whatever the probes of the others take
     assert set(fleet.links) == {("a", "d"), ("a", "b"), ("c", "b")}
     assert set(fleet.errors) == {"b -> d", "d -> b", "d -> d", "c -> d", "d, all in"}
     assert set(fleet.fans["b", "in"].bytes_per_s) == {"a", "c"}
