@@ -23,7 +23,7 @@ MESSAGE_LIMIT = 1 << 30
 ROUND_TRIPS = 20
 _FEWEST = 3  # messages of a size: one to warm up and two to compare
 _ENOUGH_S = 0.4  # a size that has taken as long is not repeated for more than the fewest
-_TURNS, _TURN_S = 6, 0.15  # of transfers beside a computation at either end; a turn is one message at least
+_TURNS, _TURN_S = 3, 0.15  # of transfers beside a computation at either end; a turn is one message at least
 _COLD_S = 0.1  # until a computation that has just begun is as fast as ever
 _MEMORY_BYTES, _CACHE_LINE_BYTES = 1 << 26, 64  # more than caches hold
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
@@ -140,7 +140,7 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
             message = memoryview(bytearray(b"\x55") * size)
             exchanges = [_exchange_after(connection, message, memory) for _ in range(count)]
             points.append(_point(size, exchanges, latency_s))
-        taken = _send_beside(connection, message) if beside else {}
+        taken = _send_beside(connection, message[: _within_a_turn(points[-1])]) if beside else {}
         connection.send({"bytes": 0, "last": True})
     return dict(taken, latency_s=trips, points=points)
 
@@ -158,6 +158,12 @@ def _send_beside(connection, message):
         sent = _send_turns(connection, message, beside.turn)
     taken = {"send_taken_s": (beside.taken_s, sent), "receive_taken_s": (received_s, received)}
     return {key: None if seconds is None else seconds / count for key, (seconds, count) in taken.items()}
+
+
+def _within_a_turn(point):
+    # type: (Dict[str, Any]) -> int
+    """Bytes that a turn has time for, at the rate of messages of one size."""
+    return int(point["message_bytes"] * _TURN_S / statistics.median(point["seconds"])) + 1
 
 
 def _send_turns(connection, message, turn):

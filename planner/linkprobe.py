@@ -9,19 +9,17 @@ from typing import Any, NamedTuple
 
 from backends import wire
 from backends.throughput import IPERF3, PYTHON
+from planner import linkcurves
 from planner.agents import Agent, Call, Event
 from planner.certificates import Authority
 from planner.errors import AgentError, DeviceLostError, RemoteError
-from profilers.records import CurvePoint, FanProfile, LinkProfile, Samples
+from profilers.records import FanProfile, LinkProfile
 
 #: Seconds of one throughput probe; the network is not what limits the one from a device to itself.
 SECONDS = 1.0
 LOOPBACK_SECONDS = 0.3
-#: Messages of each size from a device to itself: they are short, and a quota or a cold cache shows in many only. They
-#: come over several connections, for one may have its two ends on processors that hinder each other all the while; and
-#: with the other probes between them, for a machine that is slow for some seconds is so for all messages in a row.
+#: Messages of each size from a device to itself: they are short, and a quota or a cold cache shows in many only.
 LOCAL_REPEATS = 15
-LOCAL_CONNECTIONS = 3
 LIMIT_S = 60.0
 READY_S = 20.0
 
@@ -74,8 +72,9 @@ def measure_links(
     """Measure the links between devices; results are handed over as they come. Returns what failed, and why.
 
     addresses: of each device in the data plane; sizes: bytes of messages worth measuring beside
-    ``backends.probe.SIZES``. One probe at a time, for a medium may be shared; a device's link to itself in
-    several visits, the last of them at the end. A pair that fails is lost alone; a fan goes without it. What
+    ``backends.probe.SIZES``. One probe at a time, for a medium may be shared; a device's link to itself over two
+    connections, before the others and after them, for one may have its two ends on processors that hinder each other
+    all the while. A pair that fails is lost alone; a fan goes without it. What
     failed is called as in ``Outstanding.names``.
     """
     wanted = Outstanding.among(agents) if only is None else only
@@ -91,9 +90,9 @@ def measure_links(
         *((_all(*each), functools.partial(fan, *each)) for each in wanted.fans),
     ]
     own = [pair for pair in wanted.pairs if _within(pair)]
-    visits: list[_Step] = [(_arrow(pair), functools.partial(probe.visit, pair[0])) for pair in own]
-    last: list[_Step] = [(_arrow(pair), functools.partial(probe.own, pair[0])) for pair in own]
-    steps = _in_turns(visits, LOCAL_CONNECTIONS - 1, between) + last
+    before: list[_Step] = [(_arrow(pair), functools.partial(probe.own_curve, pair[0])) for pair in own]
+    after: list[_Step] = [(_arrow(pair), functools.partial(probe.own, pair[0])) for pair in own]
+    steps = before + between + after
     for done, (what, measure) in enumerate(steps):
         on_progress(what, done / len(steps))
         if what in errors:  # what an own link failed in before, it would fail in again
@@ -108,10 +107,28 @@ def measure_links(
     return errors
 
 
-def _in_turns(visits: Sequence[_Step], times: int, between: Sequence[_Step]) -> list[_Step]:
-    """All visits so many times, each time before another part of what comes between."""
-    part = -(-len(between) // times)
-    return [step for turn in range(times) for step in (*visits, *between[turn * part : (turn + 1) * part])]
+def visit_again(
+    agents: Mapping[str, Agent],
+    addresses: Mapping[str, str],
+    sizes: Sequence[int],
+    links: Sequence[LinkProfile],
+    on_progress: Callable[[str, float | None], None],
+    on_result: Callable[[LinkProfile], None],
+) -> dict[str, str]:
+    """Visit ``links`` once more, some time after ``measure_links``: each is handed over with both visits in it.
+
+    Returns what failed, and why: such a link is known from one visit.
+    """
+    probe = _Probe(agents, addresses, sizes)
+    errors: dict[str, str] = {}
+    for done, link in enumerate(links):
+        what = _arrow((link.source, link.target))
+        on_progress(f"{what}, again", done / len(links))
+        try:
+            on_result(linkcurves.pooled(link, probe.curve(link.source, link.target)))
+        except RemoteError as error:
+            errors[what] = str(error)
+    return errors
 
 
 def _within(pair: Flow) -> bool:
@@ -140,7 +157,7 @@ class _Probe:
         self._addresses = addresses
         self._sizes = list(sizes)
         self._iperf3: dict[str, bool] = {}
-        self._visits: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._own: dict[str, list[linkcurves.Curve]] = defaultdict(list)
         self._authority = Authority()
 
     def pair(self, source: str, target: str) -> LinkProfile:
@@ -148,17 +165,34 @@ class _Probe:
         flow = (source, target)
         tool = self._tool([flow])
         (rates,) = self._throughput([flow], tool, SECONDS)
-        return _link(flow, tool, rates, self._curve(source, target))
+        return linkcurves.first(*flow, tool, rates, self.curve(source, target))
 
-    def visit(self, name: str) -> None:
+    def curve(self, source: str, target: str) -> linkcurves.Curve:
+        """A visit: messages of all sizes, and what they take from a computation at either end. Raises RemoteError."""
+        address = self._addresses[target]
+        identity = list(self._authority.identity(wire.SERVER))
+        how = {"repeats": LOCAL_REPEATS, "cold": True} if source == target else {"beside": True}
+        with _serving(self._agents[target], "curve_serve", address=address, identity=identity) as ready:
+            curve: dict[str, Any] = self._agents[source].call(
+                "curve_send",
+                timeout_s=LIMIT_S,
+                address=address,
+                port=ready["port"],
+                identity=list(self._authority.identity(source)),
+                sizes=self._sizes,
+                **how,
+            )
+        return curve
+
+    def own_curve(self, name: str) -> None:
         """The curve from a device to itself, over one more connection. Raises RemoteError."""
-        self._visits[name].append(self._curve(name, name))
+        self._own[name].append(self.curve(name, name))
 
     def own(self, name: str) -> LinkProfile:
-        """The link from a device to itself: a last visit, throughput, and all visits as one. Raises RemoteError."""
-        self.visit(name)
+        """The link from a device to itself: a last curve, throughput, and all curves as one. Raises RemoteError."""
+        self.own_curve(name)
         (rates,) = self._throughput([(name, name)], PYTHON, LOOPBACK_SECONDS)
-        return _link((name, name), PYTHON, rates, _merged(self._visits[name]))
+        return linkcurves.first(name, name, PYTHON, rates, linkcurves.merged(self._own[name]))
 
     def fan(self, host: str, direction: str, flows: Sequence[Flow]) -> FanProfile:
         """All flows of a host at once, counted while all of them run. Raises RemoteError."""
@@ -213,49 +247,6 @@ class _Probe:
             token=token,
         )
 
-    def _curve(self, source: str, target: str) -> dict[str, Any]:
-        address = self._addresses[target]
-        identity = list(self._authority.identity(wire.SERVER))
-        how = {"repeats": LOCAL_REPEATS, "cold": True} if source == target else {"beside": True}
-        with _serving(self._agents[target], "curve_serve", address=address, identity=identity) as ready:
-            curve: dict[str, Any] = self._agents[source].call(
-                "curve_send",
-                timeout_s=LIMIT_S,
-                address=address,
-                port=ready["port"],
-                identity=list(self._authority.identity(source)),
-                sizes=self._sizes,
-                **how,
-            )
-        return curve
-
-
-def _link(flow: Flow, tool: str, rates: Sequence[float], curve: Mapping[str, Any]) -> LinkProfile:
-    largest = curve["points"][-1]
-    ramp = len(rates) // 5
-    return LinkProfile(
-        *flow,
-        tool,
-        Samples("bytes/s", tuple(rates[ramp:]), tuple(rates[:ramp])),
-        Samples("s", tuple(curve["latency_s"])),
-        tuple(_point(point) for point in curve["points"]),
-        largest["send_cpu_s"] / largest["message_bytes"],
-        largest["receive_cpu_s"] / largest["message_bytes"],
-        send_taken_s=curve.get("send_taken_s"),
-        receive_taken_s=curve.get("receive_taken_s"),
-    )
-
-
-def _merged(curves: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Curves of one link as one: all times of the sizes that each has, and the middle one's processor seconds."""
-    points = []
-    for same in zip(*(curve["points"] for curve in curves), strict=False):
-        middle = {key: statistics.median(point[key] for point in same) for key in ("send_cpu_s", "receive_cpu_s")}
-        times = {key: [value for point in same for value in point[key]] for key in ("seconds", "warmup")}
-        points.append({**same[0], **middle, **times})
-    latency_s = [value for curve in curves for value in curve["latency_s"]]
-    return {**curves[0], "latency_s": latency_s, "points": points}
-
 
 @contextmanager
 def _serving(agent: Agent, verb: str, **args: Any) -> Iterator[Event]:
@@ -283,8 +274,3 @@ def _results(calls: Sequence[Call]) -> list[list[float]]:
     if failures:
         raise failures[0]
     return rates
-
-
-def _point(point: Mapping[str, Any]) -> CurvePoint:
-    seconds = Samples("s", tuple(point["seconds"]), tuple(point["warmup"]))
-    return CurvePoint(point["message_bytes"], seconds, point["send_cpu_s"], point["receive_cpu_s"])

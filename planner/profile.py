@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from planner.decode import decode, save
 from planner.errors import AgentError, PlanError, PlannerError
 from planner.findings import what_was_said
 from planner.fleet import Device, Fleet
-from planner.linkprobe import Outstanding, measure_links
+from planner.linkcurves import unchecked
+from planner.linkprobe import Outstanding, measure_links, visit_again
 from planner.profilefile import Profile, load_profile, machines_of, timing_of
 from planner.render import OnProgress
 from planner.timing import Timer
@@ -88,6 +89,7 @@ class Profiler:
         self._on_machines(crew, self._device)
         self._links(crew)
         self._on_machines(crew, self._again)
+        self._links_again(crew)
         self._on_progress("watts", "fitting power models", None)
         for name, known in self._watts.told(self.profile.devices).items():
             self._note(name, idle=known.idle, steps=known.steps)
@@ -230,8 +232,18 @@ class Profiler:
     # -- links ---------------------------------------------------------------------------------------
 
     def _links(self, crew: Crew) -> None:
-        able = {name: agent for name, agent in crew.agents.items() if self.profile.devices[name].error is None}
-        errors = self._measure_links(crew, able) if self._outstanding(able).probes else {}
+        """What is missing between those that have an address."""
+        errors: dict[str, str] = {}
+        able = self._able(crew)
+        if self._outstanding(able).probes:
+            began = time.monotonic()
+            addresses, failed = try_addresses({name: crew.devices[name] for name in able}, able)
+            for name, error in failed.items():
+                self._fail(name, str(error))
+            reached = {name: able[name] for name in addresses}
+            only = self._outstanding(reached)
+            errors = measure_links(reached, addresses, self._sizes(), self._on_link, self._keep, only)
+            self._took_for_links(began)
         for what, reason in errors.items():
             self._on_progress("links", f"{what}: {reason}", None)
         missing = self._outstanding(self.profile.devices).names
@@ -239,23 +251,31 @@ class Profiler:
         self.profile = self.profile._replace(link_errors={what: known[what] for what in missing if what in known})
         save(self.profile, self._path)
 
-    def _measure_links(self, crew: Crew, agents: Mapping[str, Agent]) -> dict[str, str]:
-        """What is missing between those that have an address. Returns what failed, and why."""
-        began = time.monotonic()
-        addresses, failed = try_addresses({name: crew.devices[name] for name in agents}, agents)
-        for name, error in failed.items():
-            self._fail(name, str(error))
-        able = {name: agents[name] for name in addresses}
-        errors = measure_links(
-            able,
-            addresses,
-            sorted({s.parameter_bytes for d in self.profile.devices.values() for s in d.steps}),
-            on_progress=lambda what, share: self._on_progress("links", what, share),
-            on_result=self._keep,
-            only=self._outstanding(able),
-        )
+    def _links_again(self, crew: Crew) -> None:
+        """A second visit, now that the second visits of models are made."""
+        able = self._able(crew)
+        links = [link for link in self.profile.links if unchecked(link) and {link.source, link.target} <= set(able)]
+        if links:
+            began = time.monotonic()
+            addresses, _ = try_addresses({name: crew.devices[name] for name in able}, able)
+            errors = visit_again(able, addresses, self._sizes(), links, self._on_link, self._keep)
+            for what, reason in errors.items():
+                self._on_progress("links", f"{what}: visited once only: {reason}", None)
+            self._took_for_links(began)
+            save(self.profile, self._path)
+
+    def _able(self, crew: Crew) -> dict[str, Agent]:
+        return {name: agent for name, agent in crew.agents.items() if self.profile.devices[name].error is None}
+
+    def _sizes(self) -> list[int]:
+        """Bytes of messages worth measuring: what the weights of each model are."""
+        return sorted({steps.parameter_bytes for known in self.profile.devices.values() for steps in known.steps})
+
+    def _on_link(self, what: str, share: float | None) -> None:
+        self._on_progress("links", what, share)
+
+    def _took_for_links(self, began: float) -> None:
         self.profile.took_s["links"] = self.profile.took_s.get("links", 0.0) + time.monotonic() - began
-        return errors
 
     def _outstanding(self, names: Iterable[str]) -> Outstanding:
         have = {(link.source, link.target) for link in self.profile.links}
@@ -266,7 +286,9 @@ class Profiler:
         now = time.time()
         with self._lock:
             if isinstance(result, records.LinkProfile):
-                self.profile = self.profile._replace(links=(*self.profile.links, result._replace(measured_s=now)))
+                ends = (result.source, result.target)
+                others = (link for link in self.profile.links if (link.source, link.target) != ends)
+                self.profile = self.profile._replace(links=(*others, result._replace(measured_s=now)))
             else:
                 self.profile = self.profile._replace(fans=(*self.profile.fans, result._replace(measured_s=now)))
             save(self.profile, self._path)

@@ -177,7 +177,8 @@ class LinkProfile(NamedTuple):
     bytes_per_s: goodput per interval; latency_s: half round trips of a small message;
     send_cpu_s and receive_cpu_s: processor seconds per byte of the largest message; send_taken_s and
     receive_taken_s: those that a computation beside it lacks, None from a device to itself or where other work hid it;
-    measured_s: when, in seconds since the epoch by the operator's clock.
+    measured_s: when, in seconds since the epoch by the operator's clock; visits: how many, minutes apart, all but its
+    goodput is from, 0 where it is from before they were counted.
     """
 
     source: str
@@ -191,6 +192,7 @@ class LinkProfile(NamedTuple):
     measured_s: float = 0.0
     send_taken_s: Optional[float] = None
     receive_taken_s: Optional[float] = None
+    visits: int = 0
 
 
 class FanProfile(NamedTuple):

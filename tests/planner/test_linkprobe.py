@@ -16,7 +16,7 @@ from planner import linkprobe
 from planner.agents import Agent
 from planner.decode import decode
 from planner.fleet import Device
-from planner.linkprobe import Outstanding, Result, measure_links
+from planner.linkprobe import Outstanding, Result, measure_links, visit_again
 from planner.remote.local import LocalRemote
 from profilers.records import FanProfile, LinkProfile, encode
 
@@ -50,8 +50,13 @@ class Fleet:
     ) -> None:
         """Each device at loopback, but for those named with an address."""
         where = dict.fromkeys(self.agents, LOOPBACK) | at
-        told = on_progress or (lambda what, share: self.progress.append((what, share)))
+        told = on_progress or self._note
         self.errors = measure_links(self.agents, where, [100_000], told, self.results.append, only)
+
+    def visit_again(self, links: list[LinkProfile], **at: str) -> dict[str, str]:
+        """A second visit, each device again at loopback but for those named with an address."""
+        where = dict.fromkeys(self.agents, LOOPBACK) | at
+        return visit_again(self.agents, where, [100_000], links, self._note, self.results.append)
 
     @property
     def links(self) -> dict[tuple[str, str], LinkProfile]:
@@ -60,6 +65,9 @@ class Fleet:
     @property
     def fans(self) -> dict[tuple[str, str], FanProfile]:
         return {(one.host, one.direction): one for one in self.results if isinstance(one, FanProfile)}
+
+    def _note(self, what: str, share: float | None) -> None:
+        self.progress.append((what, share))
 
     def close(self) -> None:
         for remote in self._remotes:
@@ -121,7 +129,7 @@ def test_three_devices_without_iperf3(fleet: Fleet, short: None) -> None:
         assert 0 < statistics.median(link.latency_s.values) < 0.1
         assert 100_000 in [point.message_bytes for point in link.curve]
         assert min(link.send_cpu_s, link.receive_cpu_s) > 0
-        connections = linkprobe.LOCAL_CONNECTIONS if link.source == link.target else 1
+        connections = 2 if link.source == link.target else 1
         assert {len(point.seconds.warmup) for point in link.curve} == {connections}
         assert decode(LinkProfile, json.loads(json.dumps(encode(link))), "link") == link
     assert set(fleet.fans) == {(host, direction) for host in "abc" for direction in ("in", "out")}
@@ -131,16 +139,44 @@ def test_three_devices_without_iperf3(fleet: Fleet, short: None) -> None:
         assert min(fan.bytes_per_s.values()) > 1e6
     shares = [share for _, share in fleet.progress if share is not None]
     assert shares == sorted(shares)
-    assert len(shares) == 6 + 6 + 3 * linkprobe.LOCAL_CONNECTIONS
+    assert len(shares) == 6 + 6 + 3 * 2
 
 
-def test_a_devices_own_link_is_visited_before_amid_and_after_all_others(fleet: Fleet, short: None) -> None:
+def test_a_devices_own_link_is_probed_before_and_after_all_others(fleet: Fleet, short: None) -> None:
     for name in "ab":
         fleet.add(name, iperf3=False)
     fleet.measure()
-    visits = [["a -> a", "b -> b"]] * 3
-    assert [what for what, _ in fleet.progress] == [*visits[0], "a -> b", *visits[1], "b -> a", *visits[2]]
+    own = ["a -> a", "b -> b"]
+    assert [what for what, _ in fleet.progress] == [*own, "a -> b", "b -> a", *own]
     assert [*fleet.links] == [("a", "b"), ("b", "a"), ("a", "a"), ("b", "b")]
+
+
+def test_a_second_visit_adds_its_messages_and_keeps_the_throughput(fleet: Fleet, short: None) -> None:
+    for name in "ab":
+        fleet.add(name, iperf3=False)
+    fleet.measure()
+    before = dict(fleet.links)
+    assert fleet.visit_again(list(before.values())) == {}
+    for ends, link in fleet.links.items():
+        assert (before[ends].visits, link.visits) == (1, 2)
+        assert link.bytes_per_s == before[ends].bytes_per_s
+        for point, earlier in zip(link.curve, before[ends].curve, strict=True):
+            count = len(earlier.seconds.values)
+            assert point.seconds.values[:count] == earlier.seconds.values
+            assert len(point.seconds.values) > count
+    assert [what for what, _ in fleet.progress[-4:]] == [f"{a} -> {b}, again" for a, b in before]
+
+
+def test_a_link_whose_second_visit_fails_stays_as_it_was(fleet: Fleet, short: None) -> None:
+    for name in "ab":
+        fleet.add(name, iperf3=False)
+    pairs = (("a", "b"), ("b", "a"))
+    fleet.measure(Outstanding(pairs, ()))
+    before = dict(fleet.links)
+    errors = fleet.visit_again(list(before.values()), b=NOWHERE)
+    assert list(errors) == ["a -> b"]
+    assert fleet.links["a", "b"] == before["a", "b"]
+    assert fleet.links["b", "a"].visits == 2
 
 
 @needs_iperf3

@@ -64,6 +64,8 @@ def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(p
     (few,) = device(pair, "tx2")["steps"]
     assert len(few["gradient_s"]["warmup"]) == 10 and len(few["gradient_s"]["values"]) == 30 + 10  # in a second visit
     assert few["steps_planned"] == 10
+    links = json.loads((pair / "profile.json").read_text())["links"]
+    assert {link["visits"] for link in links} == {2} and len(links) == 4
 
 
 #: A model whose first build on a device steps slowly, as if something ran beside it.
