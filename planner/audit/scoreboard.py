@@ -16,8 +16,8 @@ from planner.audit.judged import QUANTITIES, Judged, judge, undrifted
 from planner.audit.measured import Audit, Extrapolation
 from planner.audit.overhead import Overhead, overheads
 from planner.audit.repeated import NAME as MEASURED_BEFORE
-from planner.audit.repeated import elsewhere
-from planner.audit.rules import OURS, RULES, Guess
+from planner.audit.repeated import Foretold, elsewhere, foretold
+from planner.audit.rules import OURS, RULES, Guess, planner
 from planner.audit.selections import Selection, measurement_errors, select
 from planner.audit.tallies import Spread, Tally, broken_down, tally
 from planner.audit.tuned import Tuned, fit
@@ -51,8 +51,9 @@ class Errors(NamedTuple):
 
 
 class Scoreboard(NamedTuple):
-    """rules: by name, ours first, last the references that know of the runs; tuned, extrapolations, overheads: by
-    audit; missing: how many runs were not made.
+    """rules: by name, ours first, last the references that know of the runs; single: what single runs are off by,
+    beside how unlike one another repetitions are; tuned, extrapolations, overheads: by audit; missing: how many runs
+    were not made.
 
     Nothing is chosen in a repetition of which a run is missing: the best one may be the one that is not there.
     """
@@ -60,6 +61,7 @@ class Scoreboard(NamedTuple):
     steps: dict[str, int]
     configurations: tuple[Judged, ...]
     rules: dict[str, Rated]
+    single: Foretold
     tuned: dict[str, Tuned]
     extrapolations: dict[str, tuple[Extrapolation, ...]]
     overheads: dict[str, tuple[Overhead, ...]]
@@ -120,14 +122,15 @@ def score(audits: Sequence[Audit]) -> Scoreboard:
         name: [rule(each, tuned[each.audit]) for each in everything] for name, rule in RULES.items()
     }
     guesses[UNDRIFTED] = [undrifted(each) for each in everything]
-    guesses[MEASURED_BEFORE] = elsewhere(everything)
+    before = guesses[MEASURED_BEFORE] = elsewhere(everything)
     rules = {name: _rated(everything, each, noise, whole) for name, each in guesses.items()}
-    # What one repetition is off as another's prediction, that is off as the first one's, the other way round.
+    # Over repetitions they would vanish: see foretold.
     rules[MEASURED_BEFORE] = rules[MEASURED_BEFORE]._replace(errors=dict.fromkeys(METRICS))
     return Scoreboard(
         steps={audit.label: audit.steps for audit in audits},
         configurations=judge(everything),
         rules=rules,
+        single=foretold(everything, [planner(each, tuned[each.audit]) for each in everything], before),
         tuned=tuned,
         extrapolations={audit.label: audit.extrapolations for audit in audits},
         overheads={audit.label: _overheads(audit) for audit in audits},

@@ -69,6 +69,7 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
                     for group in ERROR_GROUPS
                 },
                 "worst_run": {"alone": board.worst_run(alone=True), "clusters": board.worst_run(alone=False)},
+                "single_runs": board.single,
                 "extrapolation": board.extrapolated(),
             },
             "rules": {
@@ -105,6 +106,9 @@ def _summary(board: Scoreboard) -> Table:
                 reported = {"step": told.step_error, "power": told.power_error}.get(quantity) if alone else None
                 made.add_row(f"error of {quantity}{marks}, {who}: mean, worst", _error(errors.raw), _range(reported))
                 made.add_row("  drift removed", _error(errors.steady), "-")
+    if board.single.repeated is not None:
+        made.add_row("time of one run, clusters: mean, worst", _error(board.single.predicted), "-")
+        made.add_row("  foretold by its other repetitions", _error(board.single.repeated), "-")
     made.add_row("error of extrapolation: mean, worst", _error(board.extrapolated()), "-")
     shares = [each.share for found in board.overheads.values() for each in found]
     made.add_row("profiling, of the training", _range((min(shares), max(shares))), _range(told.overhead))

@@ -53,3 +53,15 @@ def test_whoever_has_measured_all_chooses_as_well_as_a_repetition_resembles_anot
     assert alike.tally is not None and alike.tally.best.share == 1.0
     assert set(alike.errors.values()) == {None}
     assert [each.hit for each in other.selections if each.metric == "time"] == [False, False]
+
+
+def test_a_single_run_is_held_against_the_prediction_and_against_its_other_repetitions() -> None:
+    predicted, foretold = scored(repeated(1.0, 2.0)).single
+    assert predicted is not None and foretold is not None
+    assert predicted.number == foretold.number == 4  # two clusters of two, twice
+    assert (predicted.least, predicted.greatest) == pytest.approx((0.0, 1.0), abs=1e-3)
+    assert (foretold.least, foretold.greatest) == pytest.approx((-0.5, 1.0), abs=1e-3)
+
+
+def test_a_run_without_another_repetition_counts_for_neither() -> None:
+    assert scored(repeated(1.0)).single == (None, None)
