@@ -28,8 +28,8 @@ from profilers import records
 __all__ = ["Profiler", "Wanted"]
 
 IDLE_S = 2.0
-#: About what probing one link takes: less on fast ones, more on slow ones.
-PROBE_S = 4.0
+#: About what probing one link takes in both visits: 4 to 6 s in labs of three to six devices.
+PROBE_S = 5.0
 
 Timings = tuple[records.StepProfile, ...]
 
