@@ -4,7 +4,6 @@ Visits minutes apart tell of one link what messages in a row cannot: within minu
 more or less, and what it takes from a computation differs by more.
 """
 
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,7 +40,7 @@ def unchecked(link: LinkProfile) -> bool:
 def pooled(link: LinkProfile, curve: Curve) -> LinkProfile:
     """After another visit: all times of messages, and processor seconds that are the mean of its visits.
 
-    A size that the other visit left out, for it took too long just then, stays as it was.
+    The sizes are those of the first one; one that the other left out, for it took too long just then, stays as it was.
     """
     seen = {point["message_bytes"]: _point(point) for point in curve["points"]}
     points = tuple(
@@ -56,17 +55,6 @@ def pooled(link: LinkProfile, curve: Curve) -> LinkProfile:
         visits=link.visits + 1,
     )
     return _by_byte(again)
-
-
-def merged(curves: Sequence[Curve]) -> Curve:
-    """Curves of one link as one: all times of the sizes that each has, and the middle one's processor seconds."""
-    points = []
-    for same in zip(*(curve["points"] for curve in curves), strict=False):
-        middle = {key: statistics.median(point[key] for point in same) for key in ("send_cpu_s", "receive_cpu_s")}
-        times = {key: [value for point in same for value in point[key]] for key in ("seconds", "warmup")}
-        points.append({**same[0], **middle, **times})
-    latency_s = [value for curve in curves for value in curve["latency_s"]]
-    return {**curves[0], "latency_s": latency_s, "points": points}
 
 
 def _point(point: Mapping[str, Any]) -> CurvePoint:

@@ -2,7 +2,6 @@
 
 import functools
 import statistics
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
@@ -74,8 +73,8 @@ def measure_links(
     addresses: of each device in the data plane; sizes: bytes of messages worth measuring beside
     ``backends.probe.SIZES``. One probe at a time, for a medium may be shared; a device's link to itself over two
     connections, before the others and after them, for one may have its two ends on processors that hinder each other
-    all the while. A pair that fails is lost alone; a fan goes without it. What
-    failed is called as in ``Outstanding.names``.
+    all the while. A pair that fails is lost alone; a fan goes without it. What failed is called as in
+    ``Outstanding.names``.
     """
     wanted = Outstanding.among(agents) if only is None else only
     probe = _Probe(agents, addresses, sizes)
@@ -157,7 +156,7 @@ class _Probe:
         self._addresses = addresses
         self._sizes = list(sizes)
         self._iperf3: dict[str, bool] = {}
-        self._own: dict[str, list[linkcurves.Curve]] = defaultdict(list)
+        self._own: dict[str, linkcurves.Curve] = {}
         self._authority = Authority()
 
     def pair(self, source: str, target: str) -> LinkProfile:
@@ -185,14 +184,14 @@ class _Probe:
         return curve
 
     def own_curve(self, name: str) -> None:
-        """The curve from a device to itself, over one more connection. Raises RemoteError."""
-        self._own[name].append(self.curve(name, name))
+        """The curve from a device to itself, over a first connection. Raises RemoteError."""
+        self._own[name] = self.curve(name, name)
 
     def own(self, name: str) -> LinkProfile:
-        """The link from a device to itself: a last curve, throughput, and all curves as one. Raises RemoteError."""
-        self.own_curve(name)
+        """The link from a device to itself: throughput, and its curve over two connections. Raises RemoteError."""
         (rates,) = self._throughput([(name, name)], PYTHON, LOOPBACK_SECONDS)
-        return linkcurves.first(name, name, PYTHON, rates, linkcurves.merged(self._own[name]))
+        link = linkcurves.first(name, name, PYTHON, rates, self._own[name])
+        return linkcurves.pooled(link, self.curve(name, name))._replace(visits=1)  # both are of one visit
 
     def fan(self, host: str, direction: str, flows: Sequence[Flow]) -> FanProfile:
         """All flows of a host at once, counted while all of them run. Raises RemoteError."""

@@ -254,12 +254,13 @@ class Profiler:
     def _links_again(self, crew: Crew) -> None:
         """A second visit, now that the second visits of models are made."""
         able = self._able(crew)
-        links = [link for link in self.profile.links if unchecked(link) and {link.source, link.target} <= set(able)]
-        if links:
+        once = [link for link in self.profile.links if unchecked(link) and {link.source, link.target} <= set(able)]
+        if once:
             began = time.monotonic()
-            addresses, _ = try_addresses({name: crew.devices[name] for name in able}, able)
+            addresses, failed = try_addresses({name: crew.devices[name] for name in able}, able)
+            links = [link for link in once if {link.source, link.target} <= set(addresses)]
             errors = visit_again(able, addresses, self._sizes(), links, self._on_link, self._keep)
-            for what, reason in errors.items():
+            for what, reason in {**failed, **errors}.items():
                 self._on_progress("links", f"{what}: visited once only: {reason}", None)
             self._took_for_links(began)
             save(self.profile, self._path)
@@ -288,7 +289,8 @@ class Profiler:
             if isinstance(result, records.LinkProfile):
                 ends = (result.source, result.target)
                 others = (link for link in self.profile.links if (link.source, link.target) != ends)
-                self.profile = self.profile._replace(links=(*others, result._replace(measured_s=now)))
+                dated = result._replace(measured_s=result.measured_s or now)  # a second visit makes its rate no younger
+                self.profile = self.profile._replace(links=(*others, dated))
             else:
                 self.profile = self.profile._replace(fans=(*self.profile.fans, result._replace(measured_s=now)))
             save(self.profile, self._path)

@@ -118,11 +118,13 @@ def score(audits: Sequence[Audit]) -> Scoreboard:
     noise = measurement_errors(everything)
     parts = {(audit.label, *each) for audit in audits for each in audit.missing}
     whole = [(contest.audit, contest.model, contest.repetition) not in parts for contest in everything]
+    ours, before = [planner(each, tuned[each.audit]) for each in everything], elsewhere(everything)
     guesses: dict[str, Sequence[Guess]] = {
-        name: [rule(each, tuned[each.audit]) for each in everything] for name, rule in RULES.items()
+        name: ours if name == OURS else [rule(each, tuned[each.audit]) for each in everything]
+        for name, rule in RULES.items()
     }
     guesses[UNDRIFTED] = [undrifted(each) for each in everything]
-    before = guesses[MEASURED_BEFORE] = elsewhere(everything)
+    guesses[MEASURED_BEFORE] = before
     rules = {name: _rated(everything, each, noise, whole) for name, each in guesses.items()}
     # Over repetitions they would vanish: see foretold.
     rules[MEASURED_BEFORE] = rules[MEASURED_BEFORE]._replace(errors=dict.fromkeys(METRICS))
@@ -130,7 +132,7 @@ def score(audits: Sequence[Audit]) -> Scoreboard:
         steps={audit.label: audit.steps for audit in audits},
         configurations=judge(everything),
         rules=rules,
-        single=foretold(everything, [planner(each, tuned[each.audit]) for each in everything], before),
+        single=foretold(everything, ours, before),
         tuned=tuned,
         extrapolations={audit.label: audit.extrapolations for audit in audits},
         overheads={audit.label: _overheads(audit) for audit in audits},

@@ -66,13 +66,5 @@ def test_what_a_computation_lacks_is_the_mean_of_the_visits_that_could_tell() ->
     assert linkcurves.pooled(link(), curve()).send_taken_s is None
 
 
-def test_curves_over_several_connections_are_one() -> None:
-    made = linkcurves.merged([curve(), curve(scale=2.0), curve(scale=6.0, sizes=(1000,))])
-    assert len(made["points"]) == 1  # the sizes that all have
-    assert made["points"][0]["send_cpu_s"] == pytest.approx(2e-4)  # of the middle one
-    assert len(made["points"][0]["seconds"]) == 6
-    assert len(made["latency_s"]) == 3
-
-
 def test_a_link_from_before_visits_were_counted_does_not_tell() -> None:
     assert not linkcurves.unchecked(link()._replace(visits=0))

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+from planner import addresses, profile
+from planner.errors import FleetError
+from planner.fleet import load_fleet
+from planner.wanted import Wanted
 from tests.running import FASHION, Command, agents, fleet_file, gone, run, signal_all, tiny_model, until
 
 pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
@@ -66,6 +70,35 @@ def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(p
     assert few["steps_planned"] == 10
     links = json.loads((pair / "profile.json").read_text())["links"]
     assert {link["visits"] for link in links} == {2} and len(links) == 4
+
+
+def test_who_has_no_address_any_more_keeps_the_links_it_had(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interface that went down between the two visits: links stay as they were, with the date of their rates."""
+    asked, first = [], {}
+
+    def forgotten(devices: Any, agents: Any) -> Any:
+        found, failed = addresses.try_addresses(devices, agents)
+        asked.append(found)
+        if len(asked) == 2:
+            first.update({(link.source, link.target): link for link in profiler.profile.links})
+            failed["tx2"] = FleetError("tx2: none0 has no IPv4 address")
+            del found["tx2"]
+        return found, failed
+
+    monkeypatch.setattr(profile, "try_addresses", forgotten)
+    told: list[str] = []
+    wanted = Wanted((f"{pair}/tiny.py:tiny",), batch=2, steps_planned=10)
+    profiler = profile.Profiler(
+        load_fleet(pair / "fleet.toml"), wanted, pair / "profile.json", lambda who, what, share: told.append(what)
+    )
+    made = profiler.run()
+    links = {(link.source, link.target): link for link in made.links}
+    assert {ends: link.visits for ends, link in links.items()} == {
+        ("desktop", "desktop"): 2, ("desktop", "tx2"): 1, ("tx2", "desktop"): 1, ("tx2", "tx2"): 1,
+    }  # fmt: skip
+    assert all(links[ends].measured_s == link.measured_s for ends, link in first.items())
+    assert "tx2: visited once only: tx2: none0 has no IPv4 address" in told
+    assert made.devices["tx2"].error is None
 
 
 #: A model whose first build on a device steps slowly, as if something ran beside it.
