@@ -1,8 +1,10 @@
 """A member of a run of peers: takes turns at the conductor's, and exchanges what it learns with the others."""
 
+import collections
 import hashlib
+import statistics
 import time
-from typing import Any, Dict, Tuple
+from typing import Any, Deque, Dict, Tuple
 
 import numpy as np
 
@@ -17,6 +19,10 @@ from backends.strategies.message import dense
 from backends.tickets import EVALUATE, FINISH
 from backends.turns import GIVE, SAVE, TAKE
 from backends.worker import Spent, evaluate, require, step
+
+#: Steps whose middle one says what a gradient takes: so few that the first of a run, and those with other batches, are
+#: soon forgotten.
+LATELY = 3
 
 
 class Member:
@@ -35,7 +41,7 @@ class Member:
         self._optimiser = optimiser
         self._slowdown = slowdown
         self._epoch = -1
-        self._busy_s = None  # type: Any
+        self._busy_s = collections.deque(maxlen=LATELY)  # type: Deque[float]
         self._told_bytes = 0
         self.spent = Spent(0, 0.0, 0.0, 0.0)
 
@@ -131,9 +137,10 @@ class Member:
         loss = step(self._replica, self._batches, self._slowdown, rate, decay)[0]
         computed, gradient_cpu_s = time.perf_counter(), time.process_time() - cpu
         answer = {"loss": loss, "batch": order["batch"], "seconds": computed - began}
+        self._busy_s.append(computed - began)
         try:
             self._share_knowledge(order)
-            self._exchange.step(order["step"], order["batch"], optimiser, self._busy_s)
+            self._exchange.step(order["step"], order["batch"], optimiser, statistics.median_low(self._busy_s))
         except Interrupted:
             answer["interrupted"] = True
         self._replica.load()
@@ -162,7 +169,6 @@ class Member:
 
     def _note(self, busy_s, exchange_s, gradient_cpu_s, steps):
         # type: (float, float, float, int) -> None
-        self._busy_s = busy_s if self._busy_s is None else 0.9 * self._busy_s + 0.1 * busy_s
         self.spent = self.spent._replace(
             steps=self.spent.steps + steps,
             busy_s=self.spent.busy_s + busy_s,

@@ -10,6 +10,7 @@ from backends.pacing import Stream
 from backends.strategies import streams
 from backends.strategies.batching import GROWTH, GlobalBatch
 from planner.exchange import strategy
+from planner.worth import more_images
 
 Floats = NDArray[np.float64]
 
@@ -32,13 +33,15 @@ class Batches(NamedTuple):
 class Run(NamedTuple):
     """What of a run decides how many images a step has: its ``steps`` in all, the first ones' batches if None.
 
-    training_samples: of its data; worth: if given, steps are those of synchronous workers with fixed batches, and the
-    run makes as many of its own as teach as much: it takes 1 / worth of their images.
+    training_samples: of its data; worth: if given, steps are those of one device alone, and the run makes as many of
+    its own as teach as much: it takes 1 / worth of the images of as many synchronous workers with fixed batches, who
+    take ``worth.more_images`` with this ``critical_batch``.
     """
 
     steps: int | None = None
     training_samples: int = TRAINING_SAMPLES
     worth: float | None = None
+    critical_batch: float | None = None
 
 
 ANY = Run()
@@ -55,7 +58,7 @@ def of_run(text: str, devices: int, usual: int, run: Run) -> Batches:
             rounds = 1.0 if run.steps is None else run.steps / n
             images[n] = mean_batch(text, n, usual, run.training_samples, rounds=rounds)
         else:
-            wanted = run.steps * usual / run.worth
+            wanted = run.steps * usual * more_images(n, usual, run.critical_batch) / run.worth
             images[n] = mean_batch(text, n, usual, run.training_samples, images=wanted)
             share[n] = wanted / images[n] / run.steps
     return Batches(images, share)

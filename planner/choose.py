@@ -1,7 +1,7 @@
 """``--strategy auto``: the best way to a target, among strategies of which it is known what their images are worth.
 
 EQUAL ones make the same weights in as many steps. Of others a race has to tell how many images they need (``worth``): a
-strategy is predicted for as many of its steps as teach as much as the synchronous ones that were asked for.
+strategy is predicted for as many of its steps as teach as much as those that were asked for, which are a lone device's.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from planner import exchange
 from planner.errors import PlanError
 from planner.plan import Recommendation, recommend
 from planner.profilefile import Profile
-from planner.worth import Worth, Worths
+from planner.worth import Worths, more_images
 
 AUTO = "auto"
 
@@ -33,7 +33,9 @@ def best_of(
     found, failed = [], None
     for text, worth in candidates(worths).items():
         try:
-            found.append(recommend(profile, weights, strategy=text, worth=worth, **options))
+            found.append(
+                recommend(profile, weights, strategy=text, worth=worth, critical_batch=worths.critical_batch, **options)
+            )
         except PlanError as error:  # such as peers that do not all reach one another
             failed = error
     if not found:
@@ -57,20 +59,29 @@ def candidates(worths: Worths) -> dict[str, float]:
 def _notes(worths: Worths, best: Recommendation) -> list[str]:
     """Where the worths come from."""
     source = worths.source
-    if source is None or not worths.measured:
+    if source is None:
         return []
-    told = [_one(each, best) for each in worths.measured if each.strategy == best.costs.strategy]
     where = (
         f"what images are worth was measured with {source.model} on {source.data} to {source.target:.0%} accuracy "
         f"({', '.join(source.environments)}; {source.date})"
     )
     other = "" if source.model == best.costs.model else f", not with {best.costs.model}"
-    return [*told, where + other]
+    return [*_of_strategy(worths, best), *_of_workers(worths, best), where + other]
 
 
-def _one(worth: Worth, best: Recommendation) -> str:
-    return (
-        f"{worth.strategy}: an image is worth {worth.worth:.2f} of a synchronous worker's "
-        f"({worth.least:.2f} to {worth.most:.2f} in {worth.pairs} pairs of runs), so that its steps stand for "
-        f"{best.steps:,} synchronous ones"
-    )
+def _of_strategy(worths: Worths, best: Recommendation) -> list[str]:
+    return [
+        f"{each.strategy}: an image is worth {each.worth:.2f} of a synchronous worker's "
+        f"({each.least:.2f} to {each.most:.2f} in {each.pairs} pairs of runs)"
+        for each in worths.measured
+        if each.strategy == best.costs.strategy
+    ]
+
+
+def _of_workers(worths: Worths, best: Recommendation) -> list[str]:
+    """How many images more than one alone the best cluster's workers need."""
+    count, batch = len(best.row(1).config.workers), best.costs.batch
+    if worths.critical_batch is None or count == 1:
+        return []
+    more = more_images(count, batch, worths.critical_batch)
+    return [f"{count} synchronous workers need {more:.2f} times the images of one alone, whose steps --steps are"]

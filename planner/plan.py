@@ -132,14 +132,15 @@ def recommend(
     strategy: str = DEFAULT,
     training_samples: int = TRAINING_SAMPLES,
     worth: float | None = None,
+    critical_batch: float | None = None,
 ) -> Recommendation:
     """Predict and rank every admissible cluster of a profiled fleet.
 
     weights: by metric, {"edp": 1.0} for one metric alone; framework: on all devices, None for what is fastest on each;
     steps: what the profile was made for, or 100,000; batch: images a worker takes a step; rates: what-if line rates of
     networks by device, bytes/s; count_idle, base_watts: watts on the bill beside the members' (Eq. 5 counts these
-    alone); strategy: how workers exchange what they learn; training_samples, worth: see batches.Run. Raises PlanError
-    naming what stands in the way.
+    alone); strategy: how workers exchange what they learn; training_samples, worth, critical_batch: see batches.Run.
+    Raises PlanError naming what stands in the way.
     """
     steps = profile.steps_planned if steps is None else steps
     _at_least("--steps", steps, 1)
@@ -147,7 +148,8 @@ def recommend(
     _at_least("--base-watts", base_watts, 0)
     for name, rate in (rates or {}).items():
         _at_least(f"--rate {name}", rate, 1)
-    known = costs(profile, model, framework, batch, rates, include, strategy, Run(steps, training_samples, worth))
+    run = Run(steps, training_samples, worth, critical_batch)
+    known = costs(profile, model, framework, batch, rates, include, strategy, run)
     if server in known.left_out:
         raise PlanError(f"--server {server}: {known.left_out[server]}; choose another or profile it again")
     excluded = [name for name in exclude if name not in known.left_out]

@@ -1,9 +1,11 @@
-"""What an image is worth to a strategy: the images that synchronous workers need to a target, over those it needs.
+"""What an image is worth: to a strategy, the images that synchronous workers need to a target over those it needs; to
+synchronous workers, less the more they are, for each of their steps is one of a larger batch.
 
 No profile tells that. Races do (benchmarks/worth.py), and it is kept in a small file: that in the working folder
 if there is one, else the one that comes with the program.
 """
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +15,11 @@ from planner.decode import load
 from planner.runs import WORTH
 from profilers.records import SCHEMA
 
+#: The strategy of a race that is none: the best device by itself.
+ALONE = "alone"
 SHIPPED = Path(__file__).with_name(WORTH)
+#: A critical batch is looked for from a batch over this to this many batches.
+WIDEST = 1000.0
 REMEDY = "make it again with benchmarks/worth.py, or remove it"
 
 
@@ -46,13 +52,14 @@ class Source(NamedTuple):
 
 
 class Worths(NamedTuple):
-    """worth.json. measured: of strategies that always reached the target; missed: the others; no source, nothing
-    measured."""
+    """worth.json. measured: of strategies that always reached the target; missed: the others; critical_batch: images,
+    see ``more_images``, None where nobody was seen to need more; no source, nothing measured."""
 
     schema: int
     source: Source | None
     measured: tuple[Worth, ...]
     missed: tuple[Worth, ...]
+    critical_batch: float | None = None
 
 
 NONE = Worths(SCHEMA, None, (), ())
@@ -64,6 +71,7 @@ class Reached(NamedTuple):
     environment: str
     seed: int
     strategy: str
+    workers: int
     images: float | None
 
 
@@ -73,31 +81,83 @@ def newest(folder: Path) -> Worths:
     return load(Worths, own if own.exists() else SHIPPED, REMEDY)
 
 
-def worths(source: Source, found: Iterable[Worth]) -> Worths:
+def worths(source: Source, runs: Sequence[Reached], equal: Sequence[str]) -> Worths:
     """What is kept of a race."""
-    every = tuple(found)
+    every = measured(runs, equal)
     return Worths(
-        SCHEMA, source, tuple(each for each in every if not each.missed), tuple(each for each in every if each.missed)
+        SCHEMA,
+        source,
+        tuple(each for each in every if not each.missed),
+        tuple(each for each in every if each.missed),
+        critical_batch(runs, equal, source.batch),
     )
 
 
 def measured(runs: Iterable[Reached], equal: Sequence[str]) -> list[Worth]:
-    """Worths of all strategies but those that are ``equal`` by definition.
+    """Worths of all strategies but those that are ``equal`` by definition, and of a device alone.
 
     In each place and with each seed the measure is the geometric mean of the images that equal ones needed. Where none
     of them reached the target nothing can be said. Bounds and mean are of the runs that did; 0 where none did.
     """
-    places: dict[tuple[str, int], dict[str, float | None]] = {}
-    for run in runs:
-        places.setdefault((run.environment, run.seed), {})[run.strategy] = run.images
     shares: dict[str, list[float | None]] = {}
-    for found in places.values():
-        known = [images for name, images in found.items() if name in equal and images is not None]
+    for usual, others in _compared(runs, equal):
+        for run in others:
+            shares.setdefault(run.strategy, []).append(None if run.images is None else usual.images / run.images)
+    return [_worth(name, each) for name, each in shares.items() if name != ALONE]
+
+
+def more_images(workers: int, batch: int, critical: float | None) -> float:
+    """The images that so many synchronous workers need over those that one needs by itself, ``batch`` each in a step.
+
+    1 + B / B_crit times as many as with the smallest batch, B being the images of a step (McCandlish et al., An
+    Empirical Model of Large-Batch Training, 2018). Where no critical batch is known, as many.
+    """
+    return 1.0 if critical is None else (critical + workers * batch) / (critical + batch)
+
+
+def critical_batch(runs: Iterable[Reached], equal: Sequence[str], batch: int) -> float | None:
+    """B_crit of ``more_images``, by least squares of the logarithms, from equal ones beside a device alone.
+
+    None where there are none that both got there, or the device alone needed no less.
+    """
+    from scipy.optimize import minimize_scalar
+
+    ratios = [
+        (usual.workers, math.log(usual.images / run.images))
+        for usual, others in _compared(runs, equal)
+        for run in others
+        if run.strategy == ALONE and run.images is not None
+    ]
+    if sum(ratio for _, ratio in ratios) <= 0:
+        return None
+
+    def error(log_critical: float) -> float:
+        wanted = math.exp(log_critical)
+        return sum((math.log(more_images(workers, batch, wanted)) - ratio) ** 2 for workers, ratio in ratios)
+
+    bounds = math.log(batch / WIDEST), math.log(batch * WIDEST)
+    return math.exp(minimize_scalar(error, bounds=bounds, method="bounded").x)
+
+
+class _Usual(NamedTuple):
+    """What equal ones needed in one place with one seed, and how many they were."""
+
+    images: float
+    workers: int
+
+
+def _compared(runs: Iterable[Reached], equal: Sequence[str]) -> list[tuple[_Usual, list[Reached]]]:
+    """Runs of others, beside the equal ones of the same place and seed."""
+    places: dict[tuple[str, int], list[Reached]] = {}
+    for run in runs:
+        places.setdefault((run.environment, run.seed), []).append(run)
+    found = []
+    for place in places.values():
+        known = [(run.images, run.workers) for run in place if run.strategy in equal and run.images is not None]
         if known:
-            usual = statistics.geometric_mean(known)
-            for name, images in found.items():
-                shares.setdefault(name, []).append(None if images is None else usual / images)
-    return [_worth(name, each) for name, each in shares.items() if name not in equal]
+            usual = _Usual(statistics.geometric_mean(images for images, _ in known), known[0][1])
+            found.append((usual, [run for run in place if run.strategy not in equal]))
+    return found
 
 
 def _worth(strategy: str, shares: Sequence[float | None]) -> Worth:

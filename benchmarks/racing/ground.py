@@ -65,7 +65,7 @@ class Grounds:
         self._up(spec)
         names = [device.name for device in spec.devices]
         fleet, cards = load_fleet(self._fleet), Cards(self._name, names)
-        return Ground(fleet, profile, _other_rates(profiled, spec), self._crew, cards, self._dataset, self._folder)
+        return Ground(fleet, profile, other_rates(profiled, spec), self._crew, cards, self._dataset, self._folder)
 
     def play(self, label: str) -> None:
         """Start the environment's schedule, where it has one; it goes on in the background, to its end."""
@@ -102,7 +102,7 @@ class Grounds:
 
     def _profile(self, spec: Spec) -> Profile:
         """Of a spec: made there, unless it is in the folder, and kept when it is complete."""
-        path = self._folder / f"{self._race.name}-{spec.path.stem}.json"
+        path = profile_path(self._folder, self._race, spec)
         if not path.exists():
             self._up(spec)
             wanted = Wanted(
@@ -115,7 +115,12 @@ class Grounds:
         return load_profile(path)
 
 
-def _other_rates(before: Spec, now: Spec) -> dict[str, float]:
+def profile_path(folder: Path, race: Race, spec: Spec) -> Path:
+    """Where the profile of a spec is kept."""
+    return folder / f"{race.name}-{spec.path.stem}.json"
+
+
+def other_rates(before: Spec, now: Spec) -> dict[str, float]:
     """Line rates that are not those of the profile. Raises LabError where the devices are others."""
     known = {device.name: device.rate_bytes_per_s for device in before.devices}
     wanted = {device.name: device.rate_bytes_per_s for device in now.devices}

@@ -15,6 +15,7 @@ from planner.provenance import Provenance
 from planner.run import carry_out
 from planner.runs import RunFolder
 from planner.training import Options
+from planner.worth import ALONE
 
 from . import curve, judge
 from .ground import Ground
@@ -22,8 +23,6 @@ from .racefile import Race
 from .records import Outcome, Setting
 from .watch import Watch
 
-#: The best single device: no exchange, and no strategy of the planner's.
-ALONE = "alone"
 #: More steps than any run makes: it ends when its time is over.
 STEPS = 1_000_000
 

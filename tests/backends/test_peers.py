@@ -1,6 +1,7 @@
 """Runs of peers: the same weights as one process, whatever the topology; whoever comes, goes or resumes."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from backends.base import Optimiser
 from backends.strategies import streams
 from backends.strategies.presets import PRESETS, TOPOLOGIES
-from tests.backends.fakes import union, union_with_lars
+from tests.backends.fakes import Softmax, union, union_with_lars
 from tests.backends.peers import Peers, shard
 from tests.backends.small import replica
 from tests.installed import EACH, MIXED
@@ -203,6 +204,27 @@ def test_batches_follow_a_member_that_is_slower(tmp_path):
     quick.end()
     assert peers.account()["finished"]
     assert slow.batches.batch < quick.batches.batch
+
+
+def test_what_a_transfer_may_take_is_what_gradients_take_of_late(tmp_path):
+    """A first step that is slow, as first steps are, would have links filled for many steps to come."""
+
+    class Cold(Softmax):
+        steps = 0
+
+        def gradient(self, images, labels, **how):
+            time.sleep(0.0 if self.steps else 1.0)
+            self.steps += 1
+            return super().gradient(images, labels, **how)
+
+    peers, budgets = Peers(tmp_path, "dlion:batching=fixed", 12, 2), []
+    player, other = peers.start(0, replica=Cold()), peers.start(1)
+    step = player.exchange.step
+    player.exchange.step = lambda *given: (budgets.append(given[-1]), step(*given))
+    player.end()
+    other.end()
+    assert budgets[0] >= 1.0
+    assert len(budgets) == 6 and max(budgets[1:]) < 0.5
 
 
 def test_the_best_hands_its_weights_to_the_others(tmp_path):

@@ -38,6 +38,8 @@ def test_few_training_images_let_it_grow_little() -> None:
 def test_a_run_to_a_target_makes_as_many_steps_as_hold_the_images_that_it_needs() -> None:
     found = of_run("hop", 3, 32, Run(steps=1000, worth=0.8))
     assert found.steps == pytest.approx([1.0, 1.0, 1.25, 1.25])  # one alone exchanges nothing
+    wide = of_run("hop", 3, 32, Run(steps=1000, worth=0.8, critical_batch=32.0))
+    assert wide.steps == pytest.approx([1.0, 1.0, 1.5 / 0.8, 2.0 / 0.8])
     growing = of_run("dlion", 3, 32, Run(steps=1000, worth=0.5))
     assert growing.steps[3] * growing.images[3] * 1000 == pytest.approx(1000 * 32 / 0.5)
     assert growing.images[3] > 32

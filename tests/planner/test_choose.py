@@ -57,8 +57,7 @@ def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from()
     assert plan.prediction.time_s == pytest.approx(1000 / 4 * plan.workers[0].cycle_s)
     worth, source = found.notes[-2:]
     assert worth == (
-        "sgp: an image is worth 0.90 of a synchronous worker's (0.81 to 0.99 in 6 pairs of runs), "
-        "so that its steps stand for 900 synchronous ones"
+        "sgp: an image is worth 0.90 of a synchronous worker's (0.81 to 0.99 in 6 pairs of runs)"
     )
     assert source == (
         "what images are worth was measured with cipher on fashion-mnist to 70% accuracy (net-a, homo-a; 2026-11-21), "
@@ -70,6 +69,22 @@ def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None
     found = best_of(fleet(0.001), TIME, "auto", known(crossover=0.5), steps=1000)
     assert len(make_plan(found, "fleet.toml").workers) == 1
     assert make_plan(found, "fleet.toml").steps == 1000
+
+
+def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> None:
+    """Four of them need as many images as a critical batch of one of theirs says: (32 + 4 * 32) / (32 + 32) = 2.5."""
+    worths = NONE._replace(source=SOURCE, critical_batch=32.0)
+    found = best_of(fleet(), TIME, "auto", worths, steps=1000, include=tuple("abcd"), batch=32)
+    assert make_plan(found, "fleet.toml").steps == 2500
+    assert "4 synchronous workers need 2.50 times the images of one alone, whose steps --steps are" in found.notes
+
+
+def test_one_device_wins_where_larger_batches_teach_next_to_nothing() -> None:
+    def members(critical: float | None) -> int:
+        worths = NONE._replace(source=SOURCE, critical_batch=critical)
+        return len(best_of(fleet(), TIME, "auto", worths, steps=1000).row(1).config.workers)
+
+    assert (members(None), members(0.1)) == (4, 1)
 
 
 def test_energy_counts_the_steps_that_are_needed_too() -> None:

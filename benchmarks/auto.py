@@ -1,0 +1,119 @@
+"""How near `--strategy auto` comes to the best of the strategies of a race, in every environment of it.
+
+    python benchmarks/auto.py benchmarks/racing/dlion.toml [MORE.toml ...] --out race
+
+From the profiles and results that race.py left in OUT: what all the devices of an environment are predicted to need to
+the target with each of its strategies, or the best device alone; the one that is predicted to be first, beside the one
+that was. `told`: what images are worth is from all environments; `untold`: from all others, whatever nobody else raced
+being no candidate. Seconds are means over seeds; who missed the target once has none.
+"""
+
+import argparse
+import functools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from racing import figures, images, records
+from racing.ground import other_rates, profile_path
+from racing.racefile import Environment, Race, load
+from reporting import parser, show
+
+from planner import training
+from planner.choose import EQUAL
+from planner.errors import PlannerError
+from planner.lab.spec import load_spec
+from planner.plan import recommend
+from planner.profilefile import load_profile
+from planner.worth import ALONE, Reached, critical_batch, measured
+
+#: Steps of a device alone: how many are asked for matters little but to batches that grow.
+STEPS = 200
+
+
+class Place(NamedTuple):
+    """One environment. samples: of its training data; seconds: to the target, of strategies that always reached it."""
+
+    race: Race
+    environment: Environment
+    samples: int
+    seconds: dict[str, float]
+
+
+def main() -> None:
+    options = _arguments()
+    try:
+        rows = _rows([load(path) for path in options.races], options.out)
+    except PlannerError as error:
+        sys.exit(str(error))
+    if not rows:
+        sys.exit("no run reached its target; name other races, or another folder")
+    show("Chosen, beside the best", rows, options.json)
+
+
+def _arguments() -> argparse.Namespace:
+    made = parser(__doc__)
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made.add_argument("races", type=Path, nargs="+")
+    made.add_argument("--out", type=Path, default=Path("race"), help="folder of results and profiles")
+    return made.parse_args()
+
+
+def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
+    runs = records.read(out / "results.jsonl")
+    entries = figures.entries(runs)
+    reached: list[Reached] = []
+    places = []
+    for race in races:
+        samples = len(training.load_dataset(str(race.path(race.data))).train_labels)
+        reached += images.reached(runs, race, samples, images.devices(race))
+        for environment in race.environments:
+            there = [each for each in entries if (each.race, each.environment) == (race.name, environment.label)]
+            seconds = {each.strategy: each.target_s.value for each in there if each.target_s is not None}
+            own = {name: value for name, value in seconds.items() if any(run.strategy == name for run in reached)}
+            if own:
+                places.append(Place(race, environment, samples, own))
+    return [_row(place, reached, out) for place in places]
+
+
+def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:
+    best = min(place.seconds, key=place.seconds.__getitem__)
+    told = _chosen(place, reached, out)
+    untold = _chosen(place, [run for run in reached if run.environment != place.environment.label], out)
+    return {
+        "environment": f"{place.race.name}: {place.environment.label}",
+        "best": best,
+        "s": place.seconds[best],
+        "told": told,
+        "told s": place.seconds.get(told),
+        "untold": untold,
+        "untold s": place.seconds.get(untold),
+    }
+
+
+def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> str:
+    """The strategy that is predicted to be first, of those that this race has there."""
+    race, environment = place.race, place.environment
+    spec, profiled = (load_spec(race.path(at)) for at in (environment.spec, environment.profiled or environment.spec))
+    profile = load_profile(profile_path(out, race, profiled))
+    worths = {each.strategy: each.worth for each in measured(reached, EQUAL) if not each.missed}
+    known = {**worths, **dict.fromkeys(EQUAL, 1.0)}
+    predicted = functools.partial(
+        recommend, profile, {"time": 1.0}, steps=STEPS, rates=other_rates(profiled, spec),
+        training_samples=place.samples, critical_batch=critical_batch(reached, EQUAL, race.batch),
+    )  # fmt: skip
+    seconds = {}
+    for name in environment.strategies:
+        if name == ALONE:
+            ranked = predicted(worth=1.0)
+            rows = (ranked.row(at) for at in range(1, len(ranked) + 1))
+            seconds[name] = next(row for row in rows if len(row.config.workers) == 1).prediction.time_s
+        elif name in known:
+            ranked = predicted(include=list(profile.devices), strategy=name, worth=known[name])
+            seconds[name] = ranked.row(1).prediction.time_s
+    return min(seconds, key=seconds.__getitem__, default="none")
+
+
+if __name__ == "__main__":
+    main()

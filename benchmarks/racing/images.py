@@ -1,0 +1,60 @@
+"""How many images the runs of a race needed to its target. Pure, but for the specs that it reads."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from planner.batches import mean_batch
+from planner.errors import PlannerError
+from planner.exchange import DEFAULT, strategy
+from planner.lab.spec import load_spec
+from planner.worth import ALONE, Reached
+
+from .racefile import Race
+from .records import RACE, Finished, Point
+
+
+def devices(race: Race) -> dict[str, int]:
+    """How many each environment has, all of which take part. Raises FleetError for a spec that does not fit."""
+    return {each.label: len(load_spec(race.path(each.spec)).devices) for each in race.environments}
+
+
+def reached(runs: Iterable[Finished], race: Race, samples: int, members: Mapping[str, int]) -> list[Reached]:
+    """Those of the planner's own strategies and of a device alone that came to something.
+
+    samples: of the training data; members: by environment.
+    """
+    return [_reached(run, race, samples, members) for run in runs if _counts(run, race)]
+
+
+def as_planned(name: str) -> str:
+    """The strategy that a plan for one of a race names."""
+    return DEFAULT if name == ALONE else name
+
+
+def _counts(run: Finished, race: Race) -> bool:
+    if (run.setting.race, run.setting.purpose) != (race.name, RACE) or run.outcome is None:
+        return False
+    try:
+        strategy(as_planned(run.setting.strategy))
+    except PlannerError:  # somebody else's
+        return False
+    return True
+
+
+def _reached(run: Finished, race: Race, samples: int, members: Mapping[str, int]) -> Reached:
+    assert run.outcome is not None
+    name, steps = run.setting.strategy, steps_to(run.outcome.curve, race.target)
+    n = 1 if name == ALONE else members[run.setting.environment]
+    images = None
+    if steps is not None:
+        images = steps * mean_batch(as_planned(name), n, race.batch, samples, rounds=steps / n)
+    return Reached(run.setting.environment, run.setting.seed, name, n, images)
+
+
+def steps_to(curve: Sequence[Point], target: float) -> float | None:
+    """On the line from the last evaluation below the target to the first that reached it; None where none did."""
+    step, accuracy = 0, 0.0
+    for point in curve:
+        if point.accuracy >= target:
+            return step + (target - accuracy) / (point.accuracy - accuracy) * (point.step - step)
+        step, accuracy = point.step, point.accuracy
+    return None
