@@ -70,7 +70,19 @@ def likely(sample, count):
 
     As many of the sample as it should have, and four standard deviations more.
     """
-    place = sample.size - int(count + 4.0 * math.sqrt(count)) - SPARE
+    return _from_above(sample, int(count + 4.0 * math.sqrt(count)) + SPARE)
+
+
+def surely(sample, count):
+    # type: (np.ndarray, float) -> float
+    """What no more exceed nearly always: two standard deviations fewer of the sample do."""
+    return _from_above(sample, int(count - 2.0 * math.sqrt(count)))
+
+
+def _from_above(sample, count):
+    # type: (np.ndarray, int) -> float
+    """The largest but so many; 0 if there are none."""
+    place = sample.size - count
     if place <= 0:
         return 0.0
     sample.partition(place)

@@ -1,9 +1,10 @@
 """What the papers claim, beside what was measured. Pure."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .figures import Entry, payload_ratio, sooner, step_s
+from .figures import Entry, Mean, ahead, ahead_by_steps, payload_ratio, sooner_by, step_s
 
 HOLDS, REFUTED, OPEN = "holds", "refuted", "open"
 RIVALS_OF_DLION = ("baseline", "hop", "gaia", "ako")
@@ -83,10 +84,12 @@ def _crossover(there: There) -> Iterator[Said]:
             )
         yield "crossover reaches the target at least 40 % sooner than all-reduce", *_faster(crossover, allreduce, 1.4)
     if crossover and sgp:
-        yield "crossover ends with more accuracy than sgp", *_better(crossover, sgp, 0.0)
+        yield "crossover ends with more accuracy than sgp", *_better(ahead(crossover, sgp), 0.0)
+        yield "crossover has more accuracy than sgp after as many steps", *_better(ahead_by_steps(crossover, sgp), 0.0)
     grouped = there.get("crossover-hierarchical")
     if grouped and allreduce:
-        yield "crossover-hierarchical ends with all-reduce's accuracy", *_better(grouped, allreduce, -EQUAL)
+        told = "crossover-hierarchical has all-reduce's accuracy after as many steps"
+        yield told, *_better(ahead_by_steps(grouped, allreduce), -EQUAL)
 
 
 def _line_rate(there: There) -> Iterator[Said]:
@@ -112,22 +115,25 @@ def _cards(there: There) -> Iterator[Said]:
 
 def _faster(one: Entry, other: Entry, least: float) -> tuple[str, str]:
     """Whether one reached the target ``least`` times as soon as the other."""
-    ratio = sooner(one, other)
-    if ratio is not None:
-        return f"{1 - 1 / ratio:.0%} less time ({one.target_s} s, {other.target_s} s)", _verdict(ratio >= least)
     count = f"reached by {one.reached} of {len(one.outcomes)}, the other by {other.reached} of {len(other.outcomes)}"
-    if one.target_s is not None and not other.reached:
-        return count, HOLDS
-    if other.target_s is not None and not one.reached:
-        return count, REFUTED
-    return count, OPEN
+    ratio = sooner_by(one, other)
+    if ratio is None or (ratio.low == 0.0 and ratio.high == math.inf):
+        return count, OPEN
+    if ratio.low == ratio.high:
+        told = f"{one.target_s} s, {other.target_s} s" if one.target_s and other.target_s else count
+        return f"{ratio.low:.2f} times as soon ({told})", _verdict(ratio.low >= least)
+    if ratio.low:
+        return f"at least {ratio.low:.2f} times as soon ({count})", HOLDS if ratio.low >= least else OPEN
+    return f"at most {ratio.high:.2f} times as soon ({count})", REFUTED if ratio.high < least else OPEN
 
 
-def _better(one: Entry, other: Entry, least: float) -> tuple[str, str]:
-    mine, theirs = (each.mean(lambda outcome: outcome.accuracy) for each in (one, other))
-    if mine is None or theirs is None:
-        return "no runs", OPEN
-    return f"{mine} beside {theirs}", _verdict(mine.value - theirs.value >= least)
+def _better(lead: Mean | None, least: float) -> tuple[str, str]:
+    """Whether so much more accuracy is ``least`` or more, wherever in its interval the mean is."""
+    if lead is None:
+        return "no seed in common", OPEN
+    half = lead.half or 0.0
+    measured = f"{100 * lead.value:+.1f} points" + (f" ± {100 * half:.1f}" if lead.half is not None else "")
+    return measured, HOLDS if lead.value - half >= least else REFUTED if lead.value + half < least else OPEN
 
 
 def _verdict(true: bool) -> str:

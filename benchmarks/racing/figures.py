@@ -2,12 +2,13 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from scipy import stats
 
-from .records import RACE, Finished, Outcome
+from .records import RACE, Finished, Outcome, Point
 
 #: Without exchange there is nothing to be faster than; DLion's dense system is what others are compared with.
 REFERENCE = "baseline"
@@ -34,7 +35,7 @@ class Mean(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """All seeds of one strategy in one environment; errors: why others came to nothing."""
+    """All seeds of one strategy in one environment; errors: why others came to nothing; seeds: of the outcomes."""
 
     race: str
     environment: str
@@ -42,6 +43,7 @@ class Entry(NamedTuple):
     rate: float
     outcomes: tuple[Outcome, ...]
     errors: tuple[str, ...]
+    seeds: tuple[int, ...]
 
     def mean(self, of: Callable[[Outcome], float | None]) -> Mean | None:
         """Over the seeds that have it; None where none has."""
@@ -73,6 +75,7 @@ def entries(runs: Sequence[Finished]) -> list[Entry]:
             rate=found[-1].setting.rate,
             outcomes=tuple(run.outcome for run in found if run.outcome is not None),
             errors=tuple(run.error for run in found if run.error is not None),
+            seeds=tuple(run.setting.seed for run in found if run.outcome is not None),
         )
         for key, found in groups.items()
     ]
@@ -100,3 +103,57 @@ def sooner(one: Entry, other: Entry) -> float | None:
     if one.target_s is None or other.target_s is None:
         return None
     return other.target_s.value / one.target_s.value
+
+
+class Bounds(NamedTuple):
+    """Of a ratio that is not known exactly; equal where it is."""
+
+    low: float
+    high: float
+
+
+def sooner_by(one: Entry, other: Entry) -> Bounds | None:
+    """Geometric mean over the seeds that both have of the seconds to the target, of ``other`` over those of ``one``.
+
+    Who did not get there within the time of a run takes longer than that. None without a seed in common.
+    """
+    found = [_ratio(*pair) for pair in _pairs(one, other)]
+    if not found:
+        return None
+    return Bounds(*(math.exp(statistics.fmean(map(_log, each))) for each in zip(*found, strict=True)))
+
+
+def _ratio(one: Outcome, other: Outcome) -> Bounds:
+    mine, theirs = one.target_s or one.time_s, other.target_s or other.time_s
+    low = 0.0 if one.target_s is None else theirs / mine
+    return Bounds(low, math.inf if other.target_s is None else theirs / mine)
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value else -math.inf
+
+
+def ahead(one: Entry, other: Entry) -> Mean | None:
+    """Accuracy of ``one`` at its end less that of ``other``, over the seeds that both have; None without any."""
+    found = [mine.accuracy - theirs.accuracy for mine, theirs in _pairs(one, other)]
+    return Mean.of(found) if found else None
+
+
+def ahead_by_steps(one: Entry, other: Entry) -> Mean | None:
+    """The same after as many steps, those of whoever made fewer, by the evaluations on the way."""
+    found = []
+    for mine, theirs in _pairs(one, other):
+        if mine.curve and theirs.curve:
+            step = min(mine.curve[-1].step, theirs.curve[-1].step)
+            found.append(_accuracy_at(mine.curve, step) - _accuracy_at(theirs.curve, step))
+    return Mean.of(found) if found else None
+
+
+def _accuracy_at(curve: Sequence[Point], step: float) -> float:
+    """On the line between two evaluations."""
+    return float(np.interp(step, [point.step for point in curve], [point.accuracy for point in curve]))
+
+
+def _pairs(one: Entry, other: Entry) -> Iterator[tuple[Outcome, Outcome]]:
+    others = dict(zip(other.seeds, other.outcomes, strict=True))
+    return ((mine, others[seed]) for seed, mine in zip(one.seeds, one.outcomes, strict=True) if seed in others)

@@ -116,20 +116,45 @@ def test_an_n_out_of_range_is_refused(n):
         MaxN(variables(8), n=n)
 
 
-@settings(max_examples=20, deadline=None)
-@given(entries=some.sampled_from([0, 1, 400, 9_000, 40_000]), seed=some.integers(0, 50))
-def test_what_a_sample_finds_is_what_all_entries_would(entries, seed):
-    """Two variables of other scales and one of zeros, large enough to be sampled; a link with room for so many."""
-    places = (("a", 0, 60_000), ("b", 60_000, 40_000), ("c", 100_000, 9))
-    layers = tuple(Variable(name, (size,), start, size) for name, start, size in places)
+PLACES = (("a", 0, 60_000), ("b", 60_000, 40_000), ("c", 100_000, 9))
+LAYERS = tuple(Variable(name, (size,), start, size) for name, start, size in PLACES)
+
+
+def large(seed):
+    """Two variables of other scales and one of zeros, large enough to be sampled; and the nearness of their entries."""
     random = np.random.default_rng(seed)
     drawn = [random.normal(size=60_000), 50 * random.normal(size=40_000), np.zeros(9)]
     values = np.concatenate(drawn).astype(np.float32)
-    message = MaxN(layers).send(values, budget(100_009, entries))
     near = np.abs(values)
-    for layer in layers[:2]:
+    for layer in LAYERS[:2]:
         part = near[layer.start : layer.start + layer.size]
         part /= part.max()
+    return values, near
+
+
+@settings(max_examples=30, deadline=None)
+@given(entries=some.sampled_from([7_000, 9_000, 40_000]), seed=some.integers(0, 50))
+def test_a_large_message_is_nearly_full_and_has_none_but_the_nearest(entries, seed):
+    values, near = large(seed)
+    chosen = MaxN(LAYERS).send(values, budget(100_009, entries)).arrays[0]
+    assert 0.9 * entries <= chosen.size <= entries
+    assert near[chosen].min() > np.delete(near, chosen).max()
+
+
+def test_where_fewer_than_there_is_room_for_are_not_zero_all_of_them_go():
+    values, _ = large(0)
+    values[20_000:] = 0
+    sender = MaxN(LAYERS)
+    np.testing.assert_array_equal(sender.send(values, budget(100_009, 40_000)).arrays[0], np.flatnonzero(values))
+    assert sender.told()["n"] == 100
+
+
+@settings(max_examples=20, deadline=None)
+@given(entries=some.sampled_from([0, 1, 400, 5_000]), seed=some.integers(0, 50))
+def test_what_a_sample_finds_is_what_all_entries_would(entries, seed):
+    """A link with room for so many."""
+    values, near = large(seed)
+    message = MaxN(LAYERS).send(values, budget(100_009, entries))
     beyond = np.sort(near)[near.size - entries - 1]
     floor = min(float(np.nextafter(beyond, np.float32(2))), 1 - LEAST / 100)
     np.testing.assert_array_equal(message.arrays[0], np.flatnonzero(near >= floor))
