@@ -53,8 +53,10 @@ class Gradients(Exchange):
         message = None if self._shared.by_link or not peers else self._shared.send(gradients)
         if message is not None and message.kind == DENSE and not waits:
             message = message._replace(arrays=(message.arrays[0].copy(),))  # goes on while others are computed
-        for peer in peers:
-            mine = message if message is not None else self._for(peer).send(gradients, self._budget(peer, budget_s))
+        # All are chosen before the first goes out: a link that carries something while the others still rest seems to
+        # carry more than it does beside them, and together they would get more than the card has.
+        chosen = [message or self._for(peer).send(gradients, self._budget(peer, budget_s)) for peer in peers]
+        for peer, mine in zip(peers, chosen):
             links.send(peer, step, mine, kind=GRADIENT, batch=batch)
 
     def _for(self, peer):

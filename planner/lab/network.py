@@ -90,17 +90,22 @@ def connected(switch: str) -> set[str]:
 def shape(
     switch: str, port: str, space: str, rate_bytes_per_s: float, targets: Mapping[str, float], delay_s: float = 0.0
 ) -> None:
-    """Give a device's cable its rate in both directions, and slower ones to the addresses in ``targets``."""
+    """Give a device's cable its rate in both directions, and slower ones to the addresses in ``targets``.
+
+    Shapers are made anew: of one that gets a smaller bucket, a packet that waits and is larger than that never leaves,
+    and blocks the cable for good.
+    """
+    for where, interface in ((switch, port), (space, PORT)):
+        with suppress(LabError):  # there is none yet
+            _run("tc", "-n", where, "qdisc", "del", "dev", interface, "root")
     _tc(switch, shaping.one_rate(port, rate_bytes_per_s, delay_s))
     # A class of any rate sends whole buffers at once.
     buffer = shaping.BUCKET_BYTES if targets else shaping.buffer_bytes(rate_bytes_per_s)
     ip("-n", space, "link", "set", PORT, "gso_max_size", str(buffer))
-    if not targets:
+    if targets:
+        _tc(space, shaping.rates_by_target(PORT, rate_bytes_per_s, targets))
+    else:
         _tc(space, shaping.one_rate(PORT, rate_bytes_per_s))
-        return
-    with suppress(LabError):  # there is none yet
-        _run("tc", "-n", space, "qdisc", "del", "dev", PORT, "root")
-    _tc(space, shaping.rates_by_target(PORT, rate_bytes_per_s, targets))
 
 
 def free_network(networks: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4Network:

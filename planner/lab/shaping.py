@@ -34,15 +34,14 @@ def buffer_bytes(rate_bytes_per_s: float) -> int:
 
 
 def one_rate(interface: str, rate_bytes_per_s: float, delay_s: float = 0.0) -> list[Command]:
-    """A port with one rate for all it sends, each packet ``delay_s`` late. May be applied again with another rate."""
+    """A port with one rate for all it sends, each packet ``delay_s`` late. For a port without a qdisc."""
     bucket = str(bucket_bytes(rate_bytes_per_s))
     shape = ("tbf", "rate", _bit(rate_bytes_per_s), "burst", bucket, "latency", f"{QUEUE_S * 1e3:g}ms")
-    handle = "3:" if delay_s else "1:"  # what is below a shaper goes with it, and not while it keeps its handle
-    commands: list[Command] = [("qdisc", "replace", "dev", interface, "root", "handle", handle, *shape)]
+    commands: list[Command] = [("qdisc", "add", "dev", interface, "root", "handle", "1:", *shape)]
     if delay_s:
         packets = round(rate_bytes_per_s * (QUEUE_S + delay_s) / _PACKET_BYTES) + 1
         late = ("netem", "delay", f"{delay_s * 1e3:g}ms", "limit", str(packets))
-        commands.append(("qdisc", "replace", "dev", interface, "parent", f"{handle}1", "handle", "10:", *late))
+        commands.append(("qdisc", "add", "dev", interface, "parent", "1:1", "handle", "10:", *late))
     return commands
 
 

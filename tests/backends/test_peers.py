@@ -227,6 +227,19 @@ def test_what_a_transfer_may_take_is_what_gradients_take_of_late(tmp_path):
     assert len(budgets) == 6 and max(budgets[1:]) < 0.5
 
 
+def test_all_messages_of_a_step_are_chosen_before_the_first_goes_out(tmp_path):
+    """So that a link is not measured while the others rest, which it will not do when it is used."""
+    peers, seen = Peers(tmp_path, "dlion:batching=fixed", 9, 3), []
+    player = peers.start(0)
+    chooses, sends = player.exchange._for, player.links.send
+    player.exchange._for = lambda peer: (seen.append("chosen"), chooses(peer))[1]
+    player.links.send = lambda *given, **beside: (seen.append("sent"), sends(*given, **beside))
+    others = [peers.start(1), peers.start(2)]
+    for each in (player, *others):
+        each.end()
+    assert seen == 3 * ["chosen", "chosen", "sent", "sent"]
+
+
 def test_the_best_hands_its_weights_to_the_others(tmp_path):
     def sent(knowledge):
         peers = Peers(tmp_path, "baseline:knowledge=" + knowledge, 660, 3)

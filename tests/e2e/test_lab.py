@@ -6,7 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +174,20 @@ def test_links_carry_what_was_set_in_both_directions(bench: Bench) -> None:
     assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 20, rel=0.05)
 
 
+def test_a_rate_that_falls_under_load_leaves_the_link_alive(bench: Bench) -> None:
+    """A packet that waits and is larger than the new bucket would wait for ever, and all others behind it."""
+    for name, rate in (("a", "200mbit"), ("b", "100mbit")):
+        bench.lab("set", name, "--rate", rate)
+    address = str(load_fleet(bench.folder / "fleet.toml").device("a").host)
+    with ThreadPoolExecutor(1) as pool:
+        load = pool.submit(bench.over_ssh, "b", "iperf3", "-t", "4", "-P", "8", "-c", address)
+        time.sleep(1.5)
+        bench.lab("set", "b", "--rate", "10mbit")
+        assert bench.over_ssh("b", "true") == ""
+        assert load.result() is not None
+    bench.lab("up", "spec.toml")
+
+
 def test_a_link_between_two_has_its_own_rate_one_way(bench: Bench) -> None:
     assert bench.rate_mbit("a", "c") == pytest.approx(PAYLOAD * 10, rel=0.05)
     assert bench.rate_mbit("c", "a") == pytest.approx(PAYLOAD * 20, rel=0.05)
@@ -221,7 +237,7 @@ def test_an_interrupted_up_is_carried_on(bench: Bench) -> None:
 
 def test_an_interrupted_change_is_made_good(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def half(switch: str, port: str, space: str, rate_bytes_per_s: float, *_: object) -> None:
-        for command in shaping.one_rate(port, rate_bytes_per_s):
+        for command in (("qdisc", "del", "dev", port, "root"), *shaping.one_rate(port, rate_bytes_per_s)):
             subprocess.run([str(programs.find_program("tc")), "-n", switch, *command], check=True)
         raise KeyboardInterrupt
 
