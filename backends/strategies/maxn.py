@@ -14,7 +14,7 @@ from backends.strategies.residual import Residual
 LEAST, MOST = 0.85, 100.0
 _ENTRY_BYTES = 8  # an index and a value
 #: From so many entries of a sample on it tells how many all have; and how much of the room is to be filled at least.
-MANY, NEARLY = 1000, 0.9
+MANY, NEARLY = 600, 0.85
 
 
 class MaxN(Residual):

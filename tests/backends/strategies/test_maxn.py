@@ -133,11 +133,11 @@ def large(seed):
 
 
 @settings(max_examples=30, deadline=None)
-@given(entries=some.sampled_from([7_000, 9_000, 40_000]), seed=some.integers(0, 50))
+@given(entries=some.sampled_from([4_000, 9_000, 40_000]), seed=some.integers(0, 50))
 def test_a_large_message_is_nearly_full_and_has_none_but_the_nearest(entries, seed):
     values, near = large(seed)
     chosen = MaxN(LAYERS).send(values, budget(100_009, entries)).arrays[0]
-    assert 0.9 * entries <= chosen.size <= entries
+    assert 0.85 * entries <= chosen.size <= entries
     assert near[chosen].min() > np.delete(near, chosen).max()
 
 
@@ -150,7 +150,7 @@ def test_where_fewer_than_there_is_room_for_are_not_zero_all_of_them_go():
 
 
 @settings(max_examples=20, deadline=None)
-@given(entries=some.sampled_from([0, 1, 400, 5_000]), seed=some.integers(0, 50))
+@given(entries=some.sampled_from([0, 1, 400, 3_000]), seed=some.integers(0, 50))
 def test_what_a_sample_finds_is_what_all_entries_would(entries, seed):
     """A link with room for so many."""
     values, near = large(seed)
