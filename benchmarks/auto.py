@@ -9,7 +9,6 @@ being no candidate. Seconds are means over seeds; who missed the target once has
 """
 
 import argparse
-import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,16 +16,15 @@ from typing import Any, NamedTuple
 
 from racing import figures, images, records
 from racing.ground import other_rates, profile_path
+from racing.ours import ranked_for
 from racing.racefile import Environment, Race, load
 from reporting import parser, show
 
-from planner import training
-from planner.choose import EQUAL
+from planner.choose import EQUAL, candidates
 from planner.errors import PlannerError
 from planner.lab.spec import load_spec
-from planner.plan import recommend
 from planner.profilefile import load_profile
-from planner.worth import ALONE, Reached, critical_batch, measured
+from planner.worth import ALONE, NONE, Reached, critical_batch, measured
 
 #: Steps of a device alone: how many are asked for matters little but to batches that grow.
 STEPS = 200
@@ -66,14 +64,16 @@ def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
     reached: list[Reached] = []
     places = []
     for race in races:
-        samples = len(training.load_dataset(str(race.path(race.data))).train_labels)
-        reached += images.reached(runs, race, samples, images.devices(race))
+        samples = images.training_samples(race)
+        own = images.reached(runs, race, samples, images.devices(race))
+        reached += own
+        ours = {run.strategy for run in own}
         for environment in race.environments:
             there = [each for each in entries if (each.race, each.environment) == (race.name, environment.label)]
-            seconds = {each.strategy: each.target_s.value for each in there if each.target_s is not None}
-            own = {name: value for name, value in seconds.items() if any(run.strategy == name for run in reached)}
-            if own:
-                places.append(Place(race, environment, samples, own))
+            got_there = {each.strategy: each.target_s for each in there if each.strategy in ours}
+            seconds = {name: found.value for name, found in got_there.items() if found is not None}
+            if seconds:
+                places.append(Place(race, environment, samples, seconds))
     return [_row(place, reached, out) for place in places]
 
 
@@ -97,21 +97,16 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> str:
     race, environment = place.race, place.environment
     spec, profiled = (load_spec(race.path(at)) for at in (environment.spec, environment.profiled or environment.spec))
     profile = load_profile(profile_path(out, race, profiled))
-    worths = {each.strategy: each.worth for each in measured(reached, EQUAL) if not each.missed}
-    known = {**worths, **dict.fromkeys(EQUAL, 1.0)}
-    predicted = functools.partial(
-        recommend, profile, {"time": 1.0}, steps=STEPS, rates=other_rates(profiled, spec),
-        training_samples=place.samples, critical_batch=critical_batch(reached, EQUAL, race.batch),
-    )  # fmt: skip
+    always = tuple(each for each in measured(reached, EQUAL) if not each.missed)
+    known = {**candidates(NONE._replace(measured=always)), ALONE: 1.0}
+    critical = critical_batch(reached, EQUAL, race.batch)
     seconds = {}
-    for name in environment.strategies:
-        if name == ALONE:
-            ranked = predicted(worth=1.0)
-            rows = (ranked.row(at) for at in range(1, len(ranked) + 1))
-            seconds[name] = next(row for row in rows if len(row.config.workers) == 1).prediction.time_s
-        elif name in known:
-            ranked = predicted(include=list(profile.devices), strategy=name, worth=known[name])
-            seconds[name] = ranked.row(1).prediction.time_s
+    for name in filter(known.__contains__, environment.strategies):
+        ranked, at = ranked_for(
+            name, profile, steps=STEPS, rates=other_rates(profiled, spec), training_samples=place.samples,
+            worth=known[name], critical_batch=critical,
+        )  # fmt: skip
+        seconds[name] = ranked.row(at).prediction.time_s
     return min(seconds, key=seconds.__getitem__, default="none")
 
 

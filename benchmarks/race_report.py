@@ -3,9 +3,9 @@
     python benchmarks/race_report.py race/results.jsonl
 
 Means over seeds with 95 % intervals. target s: seconds to the target, where every seed reached it, else how many did;
-x base: those of DLion's baseline over them; spread: of accuracy, best less worst worker; MB: sent by all network cards;
-J: emulated where the devices are a lab's; cards: what cards sent over what the program counted; line: the busiest
-direction of a link, of its rate; pred.: predicted over measured seconds for the steps that were made.
+x base: how many times as soon as DLion's baseline, seed by seed; spread: of accuracy, best less worst worker; MB: sent
+by all network cards; J: emulated where the devices are a lab's; cards: what cards sent over what the program counted;
+line: the busiest direction of a link, of its rate; pred.: predicted over measured seconds for the steps that were made.
 """
 
 import sys
@@ -47,7 +47,7 @@ def _row(entry: Entry, reference: Entry | None) -> dict[str, Any]:
         "strategy": entry.strategy,
         "n": len(entry.outcomes),
         "target s": entry.target_s or f"{entry.reached} of {len(entry.outcomes)}",
-        "x base": ratio,
+        "x base": ratio and str(ratio),
         "accuracy": entry.mean(lambda outcome: outcome.accuracy),
         "spread": entry.mean(figures.spread),
         "steps/s": _inverse(entry),

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from racing import images, racefile, records
 
-from planner import training
 from planner.choose import EQUAL
 from planner.decode import save
 from planner.errors import PlannerError
@@ -46,7 +45,7 @@ def _arguments() -> argparse.Namespace:
 
 def _worths(path: Path, results: list[Path]) -> Worths:
     race = racefile.load(path)
-    samples = len(training.load_dataset(str(race.path(race.data))).train_labels)
+    samples = images.training_samples(race)
     members, runs = images.devices(race), [run for each in results for run in records.read(each)]
     found = images.reached(runs, race, samples, members)
     if not found:

@@ -73,15 +73,15 @@ def likely(sample, count):
     return _from_above(sample, int(count + 4.0 * math.sqrt(count)) + SPARE)
 
 
-def surely(sample, count):
+def few_exceed(sample, count):
     # type: (np.ndarray, float) -> float
-    """What no more exceed nearly always: two standard deviations fewer of the sample do."""
+    """The same for what no more than so many elements exceed, nearly always: two standard deviations fewer of it do."""
     return _from_above(sample, int(count - 2.0 * math.sqrt(count)))
 
 
 def _from_above(sample, count):
     # type: (np.ndarray, int) -> float
-    """The largest but so many; 0 if there are none."""
+    """The largest of a sample that is exceeded by ``count`` of it; 0 if it has no more."""
     place = sample.size - count
     if place <= 0:
         return 0.0

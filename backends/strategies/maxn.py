@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.base import Variable
-from backends.strategies.magnitude import SAMPLE, above, greatest, likely, surely
+from backends.strategies.magnitude import SAMPLE, above, few_exceed, greatest, likely
 from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 from backends.strategies.residual import Residual
 
@@ -81,10 +81,10 @@ class MaxN(Residual):
         indices from there on."""
         entries = max(0, int((budget_bytes - self._bytes(self.size)) // _ENTRY_BYTES) + self.size)
         step = self.size // SAMPLE
-        if entries >= MANY * max(1, step) and step > 1:
-            floor = surely(self._sample(gathered, most, step), entries / step)
+        if step > 1 and entries >= MANY * step:
+            floor = min(few_exceed(self._sample(gathered, most, step), entries / step), _floor(LEAST))
             found = self._near(gathered, most, floor) if floor else np.flatnonzero(gathered)
-            if NEARLY * entries <= found.size <= entries or (not floor and found.size <= entries):
+            if found.size <= entries and (not floor or found.size >= NEARLY * entries):
                 return floor, found
         found, near = self._candidates(gathered, most, entries + 1)
         beyond = np.partition(near, near.size - entries - 1)[near.size - entries - 1]  # the first that has no room

@@ -1,10 +1,9 @@
 """What the papers claim, beside what was measured. Pure."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .figures import Entry, Mean, ahead, ahead_by_steps, payload_ratio, sooner_by, step_s
+from .figures import Entry, Mean, ahead, ahead_by_steps, payload_ratio, sooner, step_s
 
 HOLDS, REFUTED, OPEN = "holds", "refuted", "open"
 RIVALS_OF_DLION = ("baseline", "hop", "gaia", "ako")
@@ -116,15 +115,12 @@ def _cards(there: There) -> Iterator[Said]:
 def _faster(one: Entry, other: Entry, least: float) -> tuple[str, str]:
     """Whether one reached the target ``least`` times as soon as the other."""
     count = f"reached by {one.reached} of {len(one.outcomes)}, the other by {other.reached} of {len(other.outcomes)}"
-    ratio = sooner_by(one, other)
-    if ratio is None or (ratio.low == 0.0 and ratio.high == math.inf):
+    ratio = sooner(one, other)
+    if ratio is None:
         return count, OPEN
-    if ratio.low == ratio.high:
-        told = f"{one.target_s} s, {other.target_s} s" if one.target_s and other.target_s else count
-        return f"{ratio.low:.2f} times as soon ({told})", _verdict(ratio.low >= least)
-    if ratio.low:
-        return f"at least {ratio.low:.2f} times as soon ({count})", HOLDS if ratio.low >= least else OPEN
-    return f"at most {ratio.high:.2f} times as soon ({count})", REFUTED if ratio.high < least else OPEN
+    told = f"{one.target_s} s, {other.target_s} s" if one.target_s and other.target_s else count
+    verdict = HOLDS if ratio.low >= least else REFUTED if ratio.high < least else OPEN
+    return f"{ratio} times as soon ({told})", verdict
 
 
 def _better(lead: Mean | None, least: float) -> tuple[str, str]:

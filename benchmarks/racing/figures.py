@@ -98,29 +98,29 @@ def step_s(outcome: Outcome) -> float:
     return outcome.time_s / outcome.steps
 
 
-def sooner(one: Entry, other: Entry) -> float | None:
-    """Seconds to the target of ``other`` over those of ``one``; None where either did not always reach it."""
-    if one.target_s is None or other.target_s is None:
-        return None
-    return other.target_s.value / one.target_s.value
-
-
 class Bounds(NamedTuple):
-    """Of a ratio that is not known exactly; equal where it is."""
+    """Of a ratio; equal where it is known, 0 or infinite where there is none."""
 
     low: float
     high: float
 
+    def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.low:.2f}"
+        return f"at least {self.low:.2f}" if self.low else f"at most {self.high:.2f}"
 
-def sooner_by(one: Entry, other: Entry) -> Bounds | None:
+
+def sooner(one: Entry, other: Entry) -> Bounds | None:
     """Geometric mean over the seeds that both have of the seconds to the target, of ``other`` over those of ``one``.
 
-    Who did not get there within the time of a run takes longer than that. None without a seed in common.
+    Who did not get there within the time of a run takes longer than that. None where that leaves it open, or without a
+    seed in common.
     """
     found = [_ratio(*pair) for pair in _pairs(one, other)]
     if not found:
         return None
-    return Bounds(*(math.exp(statistics.fmean(map(_log, each))) for each in zip(*found, strict=True)))
+    bounds = Bounds(*(math.exp(statistics.fmean(map(_log, each))) for each in zip(*found, strict=True)))
+    return None if bounds == (0.0, math.inf) else bounds
 
 
 def _ratio(one: Outcome, other: Outcome) -> Bounds:

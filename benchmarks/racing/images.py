@@ -1,4 +1,4 @@
-"""How many images the runs of a race needed to its target. Pure, but for the specs that it reads."""
+"""How many images the runs of a race needed to its target. Pure, but for the specs and data that it reads."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,6 +6,7 @@ from planner.batches import mean_batch
 from planner.errors import PlannerError
 from planner.exchange import DEFAULT, strategy
 from planner.lab.spec import load_spec
+from planner.training import load_dataset
 from planner.worth import ALONE, Reached
 
 from .racefile import Race
@@ -23,6 +24,11 @@ def reached(runs: Iterable[Finished], race: Race, samples: int, members: Mapping
     samples: of the training data; members: by environment.
     """
     return [_reached(run, race, samples, members) for run in runs if _counts(run, race)]
+
+
+def training_samples(race: Race) -> int:
+    """How many images its data have to train on. Raises PlannerError."""
+    return len(load_dataset(str(race.path(race.data))).train_labels)
 
 
 def as_planned(name: str) -> str:

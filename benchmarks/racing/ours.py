@@ -1,6 +1,5 @@
 """One run of one of the planner's own strategies, on a fleet that is up."""
 
-import functools
 import json
 import shutil
 from collections.abc import Callable, Iterable
@@ -9,8 +8,9 @@ from typing import Any
 
 from planner import exchange
 from planner.launch import Launch
-from planner.plan import make_plan, recommend
+from planner.plan import Recommendation, make_plan, recommend
 from planner.planfile import Plan
+from planner.profilefile import Profile
 from planner.provenance import Provenance
 from planner.run import carry_out
 from planner.runs import RunFolder
@@ -35,16 +35,20 @@ def plan_for(strategy: str, ground: Ground) -> Plan:
 
 
 def _predicted(strategy: str, ground: Ground, steps: int) -> Plan:
-    with_rates = functools.partial(
-        recommend, ground.profile, {"time": 1.0}, steps=steps, rates=ground.rates,
-        training_samples=len(ground.dataset.train_labels),
-    )  # fmt: skip
-    if strategy == ALONE:
-        ranked = with_rates()
-        place = next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)
-    else:
-        ranked, place = with_rates(include=list(ground.profile.devices), strategy=strategy), 1
+    samples = len(ground.dataset.train_labels)
+    ranked, place = ranked_for(
+        strategy, ground.profile, steps=steps, rates=ground.rates, training_samples=samples
+    )
     return make_plan(ranked, str(ground.fleet.path), place)
+
+
+def ranked_for(strategy: str, profile: Profile, **options: Any) -> tuple[Recommendation, int]:
+    """A ranking by time, and the place in it of all devices, or of the best of them alone. options: of ``recommend``.
+    Raises PlanError."""
+    if strategy != ALONE:
+        return recommend(profile, {"time": 1.0}, include=list(profile.devices), strategy=strategy, **options), 1
+    ranked = recommend(profile, {"time": 1.0}, **options)
+    return ranked, next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)
 
 
 def run(setting: Setting, race: Race, ground: Ground, on_start: Callable[[], None]) -> Outcome:

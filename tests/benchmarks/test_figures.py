@@ -51,8 +51,12 @@ def _entry(*runs: Finished):
 
 def test_sooner_is_the_others_seconds_over_ones_own() -> None:
     fast, slow = _entry(run("fast", target_s=5.0)), _entry(run("slow", target_s=20.0))
-    assert sooner(fast, slow) == 4.0
-    assert sooner(fast, _entry(run("slow", target_s=None))) is None
+    never = _entry(run("slow", target_s=None))  # takes more than the 20 s of its run
+    assert [str(sooner(*pair)) for pair in ((fast, slow), (fast, never), (never, fast))] == [
+        "4.00", "at least 4.00", "at most 0.25",
+    ]  # fmt: skip
+    assert sooner(never, never) is None
+    assert sooner(fast, _entry(run("slow", seed=1))) is None
 
 
 def test_workers_with_the_same_weights_have_no_spread() -> None:

@@ -141,6 +141,14 @@ def test_a_large_message_is_nearly_full_and_has_none_but_the_nearest(entries, se
     assert near[chosen].min() > np.delete(near, chosen).max()
 
 
+def test_n_is_never_below_its_least_in_a_large_message_either():
+    """All are near the largest, so that all go, whatever there is room for."""
+    values = np.linspace(0.995, 1.0, 100_009, dtype=np.float32)
+    sender = MaxN(variables(100_009))
+    assert sender.send(values, budget(100_009, 40_000)).kind == DENSE
+    assert sender.told()["n"] == pytest.approx(LEAST)
+
+
 def test_where_fewer_than_there_is_room_for_are_not_zero_all_of_them_go():
     values, _ = large(0)
     values[20_000:] = 0
