@@ -66,7 +66,10 @@ ProfiledFramework = Annotated[
 ]
 PlannedSteps = Annotated[
     int | None,
-    Option("--steps", "-s", min=1, help="Training steps in all; what was profiled for if not given."),
+    Option(
+        "--steps", "-s", min=1,
+        help="Training steps in all; what was profiled for if not given; of one device alone with --strategy auto.",
+    ),
 ]
 OtherBatchSize = Annotated[int | None, Option("--batch-size", min=1, help="What if: another batch size.")]
 Server = Annotated[str | None, Option(help="Only clusters with this server.")]
