@@ -92,10 +92,10 @@ class Bench:
         return done.stdout if done.returncode == 0 else None
 
     def rate_mbit(self, source: str, target: str) -> float:
+        """The best of three tries: whatever else runs on this machine takes from a rate, and never adds to it."""
         address = load_fleet(self.folder / "fleet.toml").device(target).host
-        said = self.over_ssh(source, "iperf3", "-J", "-t", "1.5", "-O", "0.5", "-c", str(address))
-        assert said is not None
-        return float(json.loads(said)["end"]["sum_received"]["bits_per_second"]) / 1e6
+        tries = [self.over_ssh(source, "iperf3", "-J", "-t", "1", "-O", "0.3", "-c", str(address)) for _ in range(3)]
+        return max(float(json.loads(said or "")["end"]["sum_received"]["bits_per_second"]) for said in tries) / 1e6
 
     def sshd_numbers(self) -> list[str]:
         return [(self.where.of(name) / "sshd.pid").read_text() for name in "abc"]
