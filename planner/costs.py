@@ -187,7 +187,7 @@ def _assemble(
             *exchange.notes(found, first),
             *coding.notes(found, each),
             *_batch_notes(steps, batch),
-            *network.faster_than_measured(profile, rates),
+            *network.unlike_measured(profile, rates),
             *_link_notes(names, pairs[0] + pairs[1]),
             *_sensor_notes(profile, steps),
             *(f"{name}: {note}" for name, step in steps.items() for note in visits.notes(step)),

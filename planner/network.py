@@ -17,6 +17,9 @@ Links = Mapping[tuple[str, str], LinkProfile]
 PAYLOAD = 0.941
 #: A host's link shows no contention when all peers at once get this share of what each gets alone.
 UNCONTENDED = 0.95
+#: From here on a what-if's packets come one by one where those measured came in heaps: a byte that cost a processor 1
+#: to 1.6 ns at 1000 Mbit/s cost 4 to 16 ns at 40 to 100 (docs/results.md).
+FAR_SLOWER = 4.0
 
 
 def measured(profile: Profile) -> Links:
@@ -105,16 +108,19 @@ def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_
     return min(max(alone.values()), cap_bytes_per_s)
 
 
-def faster_than_measured(profile: Profile, rates: Mapping[str, float]) -> list[str]:
-    """Notes on what-if rates above what a device's links ever showed, which therefore change nothing."""
+def unlike_measured(profile: Profile, rates: Mapping[str, float]) -> list[str]:
+    """Notes on what-if rates of which a profile cannot tell all: faster than it ever saw, or far slower."""
     notes = []
     for name, rate in rates.items():
         own = [
             rate_bytes_per_s(link) for ends, link in measured(profile).items() if name in ends and len(set(ends)) > 1
         ]
-        if own and max(own) < rate * PAYLOAD:
-            notes.append(
-                f"--rate {name}: its links measured {max(own) * 8e-6:.3g} Mbit/s at most; "
-                "a faster network than that cannot be predicted from this profile"
-            )
+        if not own:
+            continue
+        fastest, asked = max(own), rate * PAYLOAD
+        shown = f"--rate {name}: its links measured {fastest * 8e-6:.3g} Mbit/s at most; "
+        if fastest < asked:
+            notes.append(shown + "a faster network than that cannot be predicted from this profile")
+        elif fastest > FAR_SLOWER * asked:
+            notes.append(shown + "on a far slower one a byte costs processors more, and only a profile says how much")
     return notes

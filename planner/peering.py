@@ -78,7 +78,7 @@ def _solve_one(costs: Costs, chosen: NDArray[np.int64]) -> tuple[Floats, Floats,
     load = loads.of(found.topology, chosen.size)
     one = _members(costs, chosen, load)
     if exchange.fits_links(costs.strategy):  # it sends what a link takes while a gradient is computed
-        load = load.scaled(_fitting(one, load.phases[0].shares))
+        load = load.scaled(_fitting(one, load, waits=gate.waits_for(chosen.size) > 1))
     handled_s, sent = _handled_s(one, load), load.sent
     busy_s = one.ready_s + one.after_s + handled_s
     if gate.waits_for(chosen.size) > 1:
@@ -172,12 +172,19 @@ def _handled_s(one: Members, load: Loads) -> Floats:
     return handled
 
 
-def _fitting(one: Members, shares: Floats) -> Floats:
-    """(n, n) the part of a message that its link takes while its sender computes a gradient; at most all of it."""
+def _fitting(one: Members, load: Loads, waits: bool) -> Floats:
+    """(n, n) the part of a message that its link takes while its sender computes a gradient; at most all of it.
+
+    Without waiting, messages make the gradient beside them longer, which gives them more time, and so on.
+    """
+    shares = load.phases[0].shares
     in_s = np.where(shares > 0, (shares.sum(axis=1) * one.in_s)[:, None, :], 0.0)
     taking_s = np.maximum(_taking_s(one, shares), in_s).mean(axis=0)
     fits = np.divide(one.gradient_s[:, None], taking_s, out=np.ones_like(taking_s), where=taking_s > 0)
     part: Floats = np.minimum(1.0, fits)
+    for _ in range(0 if waits else SETTLED):
+        stretch = _at_once(one, load.scaled(part))[1] / (one.ready_s + one.service_s)
+        part = np.minimum(1.0, fits * stretch[:, None])
     return part
 
 

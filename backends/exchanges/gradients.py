@@ -14,6 +14,8 @@ from backends.strategies.registry import sender
 from backends.strategies.senders import Sender
 
 GRADIENT = "gradient"
+#: What a link is first measured by: enough to tell, and soon gone where it is slow, which a whole gradient is not.
+FIRST_BYTES = 1 << 17
 
 
 class Gradients(Exchange):
@@ -68,9 +70,11 @@ class Gradients(Exchange):
 
     def _budget(self, peer, budget_s):
         # type: (str, Any) -> float
-        """No bound at first: a link is measured by a message that is large enough to tell."""
+        """Bytes that the link carries in budget_s; no bound without one."""
+        if budget_s is None:
+            return math.inf
         rate = self.means.links.bytes_per_s(peer)
-        return math.inf if rate is None or budget_s is None else rate * budget_s
+        return FIRST_BYTES if rate is None else rate * budget_s
 
     def _merge(self, arrived, batch):
         # type: (List[Parcel], int) -> None

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from backends.base import Optimiser
+from backends.exchanges import gradients
 from backends.strategies import streams
 from backends.strategies.presets import PRESETS, TOPOLOGIES
 from tests.backends.fakes import Softmax, union, union_with_lars
@@ -225,6 +226,19 @@ def test_what_a_transfer_may_take_is_what_gradients_take_of_late(tmp_path):
     other.end()
     assert budgets[0] >= 1.0
     assert len(budgets) == 6 and max(budgets[1:]) < 0.5
+
+
+def test_a_link_that_has_carried_nothing_gets_little(tmp_path):
+    """A whole gradient of a large model would keep a slow link busy for many steps."""
+    peers, budgets = Peers(tmp_path, "ako", 6, 2), []
+    player = peers.start(0)
+    budget = player.exchange._budget
+    player.exchange._budget = lambda *given: (budgets.append(budget(*given)), budgets[-1])[1]
+    other = peers.start(1)
+    player.end()
+    other.end()
+    # The messages of 39 weights are too small to measure a link by, so that all are like the first.
+    assert set(budgets) == {gradients.FIRST_BYTES}
 
 
 def test_all_messages_of_a_step_are_chosen_before_the_first_goes_out(tmp_path):

@@ -76,7 +76,13 @@ def test_a_declared_rate_is_a_line_rate_like_a_what_if_s_which_replaces_it() -> 
 
 def test_a_what_if_faster_than_anything_measured_is_said_to_change_nothing() -> None:
     (note,) = costs(profiles.profile(TWO), rates={"a": 1000 * MBIT}).notes
-    assert note.startswith("--rate a: its links measured 100 Mbit/s at most")
+    assert note.startswith("--rate a: its links measured 100 Mbit/s at most; a faster network")
+
+
+def test_of_a_what_if_far_slower_than_anything_measured_it_is_said_what_is_not_known() -> None:
+    (note,) = costs(profiles.profile(TWO), rates={"a": 20 * MBIT}).notes
+    assert note.startswith("--rate a: its links measured 100 Mbit/s at most; on a far slower one a byte costs")
+    assert costs(profiles.profile(TWO), rates={"a": 30 * MBIT}).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,15 @@ def test_the_threshold_is_computed_again_from_the_gradients_of_that_step_alone()
     assert found == [2, 2, 20, 20]
 
 
+def test_the_first_threshold_holds_for_a_tenth_only_as_momentum_grows_at_first():
+    sender = LayerDrop(VARIABLES, ratio=0.5, every=20)
+    found = []
+    for step in range(22):
+        sender.send((1 + step) * GRADIENT)
+        found.append(sender.told()["threshold"])
+    assert found == [2] * 2 + [6] * 18 + [42] * 2
+
+
 def test_layers_can_be_ranked_and_judged_by_their_l1_norms():
     sender = LayerDrop(VARIABLES, ratio=0.5, norm="l1")
     message = sender.send(GRADIENT)  # c and b are more than half: the threshold is that of b
