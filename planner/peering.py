@@ -75,10 +75,11 @@ def solve(costs: Costs, candidates: Candidates) -> Steps:
 def _solve_one(costs: Costs, chosen: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
     """Seconds of a step, those at full load, and bytes sent, (n,) each, of one set of members in the order of ranks."""
     found, gate = exchange.strategy(costs.strategy), exchange.gate(costs.strategy)
-    load = loads.of(found.topology, chosen.size)
-    one = _members(costs, chosen, load)
-    if exchange.fits_links(costs.strategy):  # it sends what a link takes while a gradient is computed
-        load = load.scaled(_fitting(one, load, waits=gate.waits_for(chosen.size) > 1))
+    whole = loads.of(found.topology, chosen.size)
+    one = _members(costs, chosen, whole)
+    fitted = exchange.fits_links(costs.strategy)
+    fits = _fits(one, whole.phases[0].shares) if fitted else np.full((chosen.size, chosen.size), np.inf)
+    load = whole.scaled(np.minimum(1.0, fits))
     handled_s, sent = _handled_s(one, load), load.sent
     busy_s = one.ready_s + one.after_s + handled_s
     if gate.waits_for(chosen.size) > 1:
@@ -90,7 +91,8 @@ def _solve_one(costs: Costs, chosen: NDArray[np.int64]) -> tuple[Floats, Floats,
     elif np.isfinite(gate.staleness):
         cycle_s = np.full(chosen.size, _at_one_pace(one, load, handled_s).max())
     else:
-        cycle_s, busy_s = _at_once(one, load)
+        cycle_s, busy_s, load = _at_once(one, whole, fits)
+        sent = load.sent
     return cycle_s, busy_s, sent * costs.up_bytes
 
 
@@ -172,20 +174,12 @@ def _handled_s(one: Members, load: Loads) -> Floats:
     return handled
 
 
-def _fitting(one: Members, load: Loads, waits: bool) -> Floats:
-    """(n, n) the part of a message that its link takes while its sender computes a gradient; at most all of it.
-
-    Without waiting, messages make the gradient beside them longer, which gives them more time, and so on.
-    """
-    shares = load.phases[0].shares
+def _fits(one: Members, shares: Floats) -> Floats:
+    """(n, n) how many messages a link takes while its sender computes a gradient; infinite where there are none."""
     in_s = np.where(shares > 0, (shares.sum(axis=1) * one.in_s)[:, None, :], 0.0)
     taking_s = np.maximum(_taking_s(one, shares), in_s).mean(axis=0)
-    fits = np.divide(one.gradient_s[:, None], taking_s, out=np.ones_like(taking_s), where=taking_s > 0)
-    part: Floats = np.minimum(1.0, fits)
-    for _ in range(0 if waits else SETTLED):
-        stretch = _at_once(one, load.scaled(part))[1] / (one.ready_s + one.service_s)
-        part = np.minimum(1.0, fits * stretch[:, None])
-    return part
+    fits: Floats = np.divide(one.gradient_s[:, None], taking_s, out=np.full_like(taking_s, np.inf), where=taking_s > 0)
+    return fits
 
 
 def _at_one_pace(one: Members, load: Loads, handled_s: Floats) -> Floats:
@@ -196,27 +190,31 @@ def _at_one_pace(one: Members, load: Loads, handled_s: Floats) -> Floats:
     return pace_s
 
 
-def _at_once(one: Members, load: Loads) -> tuple[Floats, Floats]:
-    """(n,) each: seconds of a step of members who do not wait, and compute while they send; and those at full load.
+def _at_once(one: Members, whole: Loads, fits: Floats) -> tuple[Floats, Floats, Loads]:
+    """(n,) each: seconds of a step of members who do not wait, and compute while they send; those at full load.
 
     Who is fast sends several times in a slow one's step: what comes to each in a second is everybody's messages at
     everybody's own pace, and holds its computation up. Where more would come than a link carries or a processor takes
-    in, senders are held back by it.
+    in, senders are held back by it. fits: (n, n) messages that a link takes during an undisturbed gradient; one that
+    transfers hold up leaves room for more, by the factor ``stretch``. Returned last: the load, cut to what fits.
     """
-    shares = load.phases[0].shares.mean(axis=0)
-    outward_s = _taking_s(one, load.phases[0].shares).max(axis=2).mean(axis=0)
-    sent_s = (shares * one.send_s).sum(axis=1) * one.computes
-    own_s = one.ready_s + one.service_s + sent_s
-    taken_in_s = one.receive_s * one.computes + one.add_s
-    cycle_s = busy_s = own_s
+    undisturbed_s = one.ready_s + one.service_s
+    received_s = one.receive_s * one.computes
+    cycle_s, stretch = undisturbed_s, np.ones_like(undisturbed_s)
     for _ in range(SETTLED):
+        load = whole.scaled(np.minimum(1.0, fits * stretch[:, None]))
+        shares = load.phases[0].shares.mean(axis=0)
+        outward_s = _taking_s(one, load.phases[0].shares).max(axis=2).mean(axis=0)
+        own_s = undisturbed_s + (shares * one.send_s).sum(axis=1) * one.computes
         per_s = shares / cycle_s[:, None]
-        taken = (per_s * taken_in_s).sum(axis=0)
+        held_up = (per_s * received_s).sum(axis=0)
+        taken = held_up + (per_s * one.add_s).sum(axis=0)
         busy_s = own_s / (1 - np.minimum(taken, MOST_TAKEN))
+        stretch = own_s / undisturbed_s / (1 - np.minimum(held_up, MOST_TAKEN))
         fullest = np.maximum((per_s * one.in_s).sum(axis=0), taken / MOST_TAKEN)
         held_s = cycle_s * np.where(shares > 0, fullest, 0.0).max(axis=1)
         cycle_s = functools.reduce(np.maximum, (busy_s, outward_s, held_s))
-    return cycle_s, busy_s
+    return cycle_s, busy_s, load
 
 
 def _asking(one: Members, asks: Floats) -> Floats:

@@ -14,7 +14,7 @@ from backends.strategies.registry import sender
 from backends.strategies.senders import Sender
 
 GRADIENT = "gradient"
-#: What a link is first measured by: enough to tell, and soon gone where it is slow, which a whole gradient is not.
+#: A message's before its link has been measured: enough to tell, and soon gone where it is slow, unlike a gradient.
 FIRST_BYTES = 1 << 17
 
 

@@ -82,6 +82,18 @@ def test_senders_are_held_back_by_one_whose_processor_cannot_take_in_more() -> N
     assert held_s == pytest.approx(np.full(3, 3 * (0.1 / 0.5 + ADD_S) / peering.MOST_TAKEN))
 
 
+def test_messages_that_fit_grow_with_the_gradients_that_they_hold_up() -> None:
+    found = four("ako", accelerator="cpu")
+    apart = ~np.eye(4, dtype=bool)
+    found = found._replace(
+        receive_taken_s=np.where(apart, 0.01, 0.0), cores=np.full(4, 0.5), add_s=np.zeros(4)
+    )  # fmt: skip
+    own_s = 0.1 + UPDATE_S
+    # Three links share 100 Mbit/s and carry messages of 0.08 s as long as gradients are computed, however long that is.
+    taken = 0.1 / 0.08 * (0.01 / 0.5) / own_s
+    assert cycle_s(found) == pytest.approx(np.full(4, own_s / (1 - taken)), rel=0.002)
+
+
 def taking_in(cpu_s: float) -> Costs:
     """Without waiting, the last of four slow, and a message costs so much of half a core that computes."""
     found = four("baseline:gate=asynchronous", slow_s=0.5, accelerator="cpu")

@@ -1,0 +1,82 @@
+"""What layer dropping leaves of a dense step's bytes, each way, as training goes on: four workers and a server in one
+process, no network.
+
+    python benchmarks/layer_drop.py [--model resnet] [--momentum 0.9] [--data examples/fashion-mnist] [--json]
+
+A layer that is dropped gathers, and goes when it has gathered enough; the server sends back what any of the workers has
+changed. Lee et al. (2020) leave out 95 % of each.
+"""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from reporting import Spread, parser, show
+
+from backends import data
+from backends.base import Optimiser, framework
+from backends.central import Central
+from backends.layout import layout_of
+from backends.strategies.message import DENSE, bytes_of
+from backends.strategies.registry import sender
+
+WORKERS = 4
+#: Where a threshold is computed anew, and the last step.
+PHASES = (10, 100, 200, 300)
+EXAMPLES = Path(__file__).parent.parent / "examples" / "fashion-mnist"
+
+
+class Sent(NamedTuple):
+    """Shares of a dense step's bytes: of one worker's message, and of the server's answer to it."""
+
+    up: float
+    down: float
+
+
+def main() -> None:
+    made = parser(__doc__)
+    made.add_argument("--model", default="resnet", help="a known model")
+    made.add_argument("--momentum", type=float, default=0.9)
+    made.add_argument("--rate", type=float, default=0.01, help="learning rate")
+    made.add_argument("--batch", type=int, default=4, help="images of each worker")
+    made.add_argument("--data", type=Path, default=EXAMPLES, help="a folder of images")
+    options = made.parse_args()
+    steps = list(itertools.islice(_steps(options), PHASES[-1]))
+    rows = []
+    for begin, end in zip((0, *PHASES), PHASES, strict=False):
+        up, down = zip(*(each for step in steps[begin:end] for each in step), strict=True)
+        shares = {"sent / dense": Spread.of(up), "sent back / dense": Spread.of(down)}
+        rows.append({"steps": f"{begin} to {end - 1}", **shares})
+    title = f"{options.model}, momentum {options.momentum:g}: layer dropping's bytes over a dense step's"
+    show(title, rows, options.json)
+
+
+def _steps(options: Any) -> Iterator[list[Sent]]:
+    """Of every step what each worker sends and gets; all of them have the same weights."""
+    images = data.load(str(options.data))
+    replica = framework("torch").build(options.model, images.input_shape, images.classes, 0, 1)
+    shards = data.shards(len(images.train_images), (1.0,) * WORKERS, 0)
+    batches = [data.Batches(images.train_images[own], images.train_labels[own], options.batch, 0) for own in shards]
+    senders = [sender("layer-drop", replica.variables, options.momentum) for _ in batches]
+    weights = replica.weights.copy()
+    server = Central(layout_of(replica), weights, np.zeros_like(weights), replica.state.copy())
+    whole = bytes_of(DENSE, weights.size, weights.size)
+    while True:
+        replica.weights[:] = weights
+        replica.load()
+        messages = []
+        for own, drops in zip(batches, senders, strict=True):
+            replica.gradient(*next(own), rate=options.rate, weight_decay=0.0)
+            replica.fetch()
+            messages.append(drops.send(replica.gradients))
+        server.update(messages, [1.0 / WORKERS] * WORKERS, Optimiser(momentum=0.0))
+        yield [
+            Sent(message.traffic_bytes / whole, server.pull(str(rank)).traffic_bytes / whole)
+            for rank, message in enumerate(messages)
+        ]
+
+
+if __name__ == "__main__":
+    main()
