@@ -1,7 +1,8 @@
 """``--strategy auto``: the best way to a target, among strategies of which it is known what their images are worth.
 
 EQUAL ones make the same weights in as many steps. Of others a race has to tell how many images they need (``worth``): a
-strategy is predicted for as many of its steps as teach as much as those that were asked for, which are a lone device's.
+strategy is predicted for as many of its steps as teach as much as those that were asked for, which are a lone device's,
+wherever it was seen: the least that its images were worth counts, for from place to place they differ several times.
 """
 
 from collections.abc import Mapping
@@ -48,11 +49,11 @@ def best_of(
 
 
 def candidates(worths: Worths) -> dict[str, float]:
-    """What an image is worth, by strategy."""
+    """What an image is worth at the least, by strategy."""
     equal = dict.fromkeys(EQUAL, 1.0)
     known = {exchange.strategy(text) for text in EQUAL}
     return equal | {
-        each.strategy: each.worth for each in worths.measured if exchange.strategy(each.strategy) not in known
+        each.strategy: each.least for each in worths.measured if exchange.strategy(each.strategy) not in known
     }
 
 
@@ -71,8 +72,8 @@ def _notes(worths: Worths, best: Recommendation) -> list[str]:
 
 def _of_strategy(worths: Worths, best: Recommendation) -> list[str]:
     return [
-        f"{each.strategy}: an image is worth {each.worth:.2f} of a synchronous worker's "
-        f"({each.least:.2f} to {each.most:.2f} in {each.pairs} pairs of runs)"
+        f"{each.strategy}: an image counts as {each.least:.2f} of a synchronous worker's, the least that it was worth "
+        f"in {each.pairs} pairs of runs ({each.worth:.2f} on average, {each.most:.2f} at most)"
         for each in worths.measured
         if each.strategy == best.costs.strategy
     ]

@@ -13,8 +13,8 @@ TIME = {"time": 1.0}
 SOURCE = Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a", "homo-a"), (6,), "2026-11-21")
 
 
-def known(**worths: float) -> Worths:
-    each = (Worth(name.replace("_", "-"), worth, 0.9 * worth, 1.1 * worth, 6, 0) for name, worth in worths.items())
+def known(**least: float) -> Worths:
+    each = (Worth(name.replace("_", "-"), 1.2 * worth, worth, 1.5 * worth, 6, 0) for name, worth in least.items())
     return NONE._replace(source=SOURCE, measured=tuple(each))
 
 
@@ -57,7 +57,8 @@ def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from()
     assert plan.prediction.time_s == pytest.approx(1000 / 4 * plan.workers[0].cycle_s)
     worth, source = found.notes[-2:]
     assert worth == (
-        "sgp: an image is worth 0.90 of a synchronous worker's (0.81 to 0.99 in 6 pairs of runs)"
+        "sgp: an image counts as 0.90 of a synchronous worker's, the least that it was worth in 6 pairs of runs "
+        "(1.08 on average, 1.35 at most)"
     )
     assert source == (
         "what images are worth was measured with cipher on fashion-mnist to 70% accuracy (net-a, homo-a; 2026-11-21), "

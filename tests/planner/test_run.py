@@ -19,7 +19,7 @@ from tests.planner.plans import plan, planned
 
 WORTHS = NONE._replace(
     source=Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a",), (6,), "2026-11-21"),
-    measured=(Worth("sgp", 0.9, 0.8, 1.0, 3, 0),),
+    measured=(Worth("sgp", 1.0, 0.9, 1.1, 3, 0),),
 )
 
 
@@ -40,7 +40,7 @@ def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_w
     view = View(lambda *_: None, lambda _: None, told.append, lambda *_: None)
     found = _plan(request, Options("data", strategy="auto"), dataset, None, view)
     assert (found.strategy, found.steps) == ("sgp", 1000)
-    assert any("worth 0.90" in note for note in told) and any("measured with cipher" in note for note in told)
+    assert any("counts as 0.90" in note for note in told) and any("measured with cipher" in note for note in told)
     told.clear()
     named = _plan(request, Options("data", strategy="sgp"), dataset, None, view)
     assert (named.strategy, named.steps, told) == ("sgp", 900, [])
