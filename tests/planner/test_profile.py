@@ -123,12 +123,12 @@ def disturbed():
     count = int(builds.read_text()) if builds.exists() else 0
     builds.write_text(str(count + 1))
     net, shape = tiny.tiny()
-    return nn.Sequential(Late(0.03 if count == 0 else 0.0), net), shape
+    return nn.Sequential(Late(0.12 if count == 0 else 0.0), net), shape
 """
 
 
 def test_a_timing_that_does_not_hold_later_is_made_again_and_the_two_that_agree_count(pair: Path) -> None:
-    tiny_model(pair, 0.03)
+    tiny_model(pair, 0.12)  # so long that what else runs here does not make a tenth of it, and two visits agree
     fleet_file(pair, {"desktop": {"environment": {"PYTHONPATH": str(pair)}}})
     (pair / "disturbed.py").write_text(DISTURBED)
     command = run(pair, "profile", "--model", f"{pair}/disturbed.py:disturbed", *profiling(pair, "--steps", "10")[3:])
@@ -137,7 +137,7 @@ def test_a_timing_that_does_not_hold_later_is_made_again_and_the_two_that_agree_
     first_s, second_s, third_s = disturbed["visits"]
     assert first_s > 1.5 * max(second_s, third_s)
     assert statistics.median(disturbed["gradient_s"]["values"]) < first_s / 1.5  # those of the first visit are gone
-    assert len(disturbed["gradient_s"]["values"]) > 40
+    assert len(disturbed["gradient_s"]["values"]) > 20  # one visit has at most 20 of this length
 
 
 #: A model for which one of the devices has no memory.
