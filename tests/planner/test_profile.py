@@ -137,7 +137,7 @@ def test_a_timing_that_does_not_hold_later_is_made_again_and_the_two_that_agree_
     first_s, second_s, third_s = disturbed["visits"]
     assert first_s > 1.5 * max(second_s, third_s)
     assert statistics.median(disturbed["gradient_s"]["values"]) < first_s / 1.5  # those of the first visit are gone
-    assert len(disturbed["gradient_s"]["values"]) > 20  # one visit has at most 20 of this length
+    assert len(disturbed["gradient_s"]["values"]) > 30  # more than any one visit of such steps has
 
 
 #: A model for which one of the devices has no memory.
