@@ -5,16 +5,19 @@
 From the profiles and results that race.py left in OUT: what all the devices of an environment are predicted to need to
 the target with each of its strategies, or the best device alone; the one that is predicted to be first, beside the one
 that was. `told`: what images are worth is from all environments; `untold`: from all others, whatever nobody else raced
-being no candidate. Seconds are means over seeds; who missed the target once has none.
+being no candidate. Seconds are means over seeds; who missed the target once has none. over best: geometric mean over
+seeds of its seconds over the best one's, with its 95 % interval; where that holds 1, seeds do not tell the two apart.
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from racing import figures, images, records
+from racing.figures import Entry, times_as_long
 from racing.ground import other_rates, profile_path
 from racing.ours import ranked_for
 from racing.racefile import Environment, Race, load
@@ -31,12 +34,23 @@ STEPS = 200
 
 
 class Place(NamedTuple):
-    """One environment. samples: of its training data; seconds: to the target, of strategies that always reached it."""
+    """One environment. samples: of its training data; reached: the strategies that always reached the target."""
 
     race: Race
     environment: Environment
     samples: int
-    seconds: dict[str, float]
+    reached: dict[str, Entry]
+
+    def seconds(self, strategy: str) -> float | None:
+        """Seconds to the target, mean over seeds; None of one that missed it."""
+        found = self.reached[strategy].target_s if strategy in self.reached else None
+        return None if found is None else found.value
+
+    def over_best(self, strategy: str, best: str) -> str | None:
+        """Its seconds over those of the best one, seed by seed."""
+        if strategy == best or strategy not in self.reached:
+            return None
+        return str(times_as_long(self.reached[strategy], self.reached[best]))
 
 
 def main() -> None:
@@ -70,25 +84,26 @@ def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
         ours = {run.strategy for run in own}
         for environment in race.environments:
             there = [each for each in entries if (each.race, each.environment) == (race.name, environment.label)]
-            got_there = {each.strategy: each.target_s for each in there if each.strategy in ours}
-            seconds = {name: found.value for name, found in got_there.items() if found is not None}
-            if seconds:
-                places.append(Place(race, environment, samples, seconds))
+            got_there = {each.strategy: each for each in there if each.strategy in ours and each.target_s is not None}
+            if got_there:
+                places.append(Place(race, environment, samples, got_there))
     return [_row(place, reached, out) for place in places]
 
 
 def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:
-    best = min(place.seconds, key=place.seconds.__getitem__)
+    best = min(place.reached, key=lambda name: place.seconds(name) or math.inf)
     told = _chosen(place, reached, out)
     untold = _chosen(place, [run for run in reached if run.environment != place.environment.label], out)
     return {
         "environment": f"{place.race.name}: {place.environment.label}",
         "best": best,
-        "s": place.seconds[best],
+        "s": place.seconds(best),
         "told": told,
-        "told s": place.seconds.get(told),
+        "told s": place.seconds(told),
+        "told over best": place.over_best(told, best),
         "untold": untold,
-        "untold s": place.seconds.get(untold),
+        "untold s": place.seconds(untold),
+        "untold over best": place.over_best(untold, best),
     }
 
 

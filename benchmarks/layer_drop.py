@@ -8,6 +8,7 @@ changed. Lee et al. (2020) leave out 95 % of each.
 """
 
 import itertools
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +24,9 @@ from backends.strategies.message import DENSE, bytes_of
 from backends.strategies.registry import sender
 
 WORKERS = 4
-#: Where a threshold is computed anew, and the last step.
-PHASES = (10, 100, 200, 300)
+#: Where a threshold is computed anew.
+PHASES = (0, 10, 100, 200)
+STEPS = 300
 EXAMPLES = Path(__file__).parent.parent / "examples" / "fashion-mnist"
 
 
@@ -43,14 +45,18 @@ def main() -> None:
     made.add_argument("--batch", type=int, default=4, help="images of each worker")
     made.add_argument("--data", type=Path, default=EXAMPLES, help="a folder of images")
     options = made.parse_args()
-    steps = list(itertools.islice(_steps(options), PHASES[-1]))
-    rows = []
-    for begin, end in zip((0, *PHASES), PHASES, strict=False):
-        up, down = zip(*(each for step in steps[begin:end] for each in step), strict=True)
-        shares = {"sent / dense": Spread.of(up), "sent back / dense": Spread.of(down)}
-        rows.append({"steps": f"{begin} to {end - 1}", **shares})
+    steps = list(itertools.islice(_steps(options), STEPS))
+    phases = zip(PHASES, (*PHASES[1:], STEPS), strict=True)
+    rows = [_row(begin, end, steps[begin:end]) for begin, end in (*phases, (PHASES[1], STEPS))]
     title = f"{options.model}, momentum {options.momentum:g}: layer dropping's bytes over a dense step's"
     show(title, rows, options.json)
+
+
+def _row(begin: int, end: int, steps: list[list[Sent]]) -> dict[str, Any]:
+    row: dict[str, Any] = {"steps": f"{begin} to {end - 1}"}
+    for name, shares in zip(("sent", "sent back"), zip(*itertools.chain(*steps), strict=True), strict=True):
+        row |= {f"{name}, mean": statistics.fmean(shares), f"{name}, median": Spread.of(shares)}
+    return row
 
 
 def _steps(options: Any) -> Iterator[list[Sent]]:

@@ -138,7 +138,7 @@ def _assemble(
     each = list(steps.values())
     first = each[0]
     found = exchange.strategy(strategy)
-    share = exchange.traffic(found, first)
+    share = exchange.traffic(found, first, len(names))
     state_bytes = first.state_bytes if exchange.through_server(found) else 0  # peers keep theirs
     up_bytes = round(share.up * first.gradient_bytes) + state_bytes
     down_bytes = round(share.down * first.parameter_bytes)

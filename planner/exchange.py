@@ -57,12 +57,12 @@ def fits_links(text: str) -> bool:
     return registry.sender(strategy(text).sender, any_layer).by_link
 
 
-def traffic(found: Strategy, step: StepProfile) -> Traffic:
-    """What of a model goes to a parameter server and back in a step; or to one peer, and from it."""
+def traffic(found: Strategy, step: StepProfile, workers: int) -> Traffic:
+    """What of a model goes to a parameter server and back in a step of so many workers; or to one peer, and from it."""
     made = registry.sender(found.sender, variables(step))
     whole = bytes_of(DENSE, made.size, made.size)
     if through_server(found):
-        return Traffic(made.traffic_bytes() / whole, made.answer_bytes() / whole)
+        return Traffic(made.traffic_bytes() / whole, made.answer_bytes(workers) / whole)
     share = 1.0 if made.by_link else made.traffic_bytes() / whole
     return Traffic(share, share)
 

@@ -47,10 +47,10 @@ class Sender(abc.ABC):
         # type: (Optional[float]) -> float
         """Bytes of a message on average, as far as that is known without running."""
 
-    def answer_bytes(self):
-        # type: () -> float
-        """Bytes of what a parameter server sends back of the weights that such messages change: all of them, unless
-        they leave whole layers as they were."""
+    def answer_bytes(self, workers):
+        # type: (int) -> float
+        """Bytes of what a parameter server sends back of the weights that the messages of so many workers change: all
+        of them, unless they leave whole layers as they were."""
         return bytes_of(DENSE, self.size, self.size)
 
     def kept(self):

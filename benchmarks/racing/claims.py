@@ -54,11 +54,11 @@ def _layer_drop(there: There) -> Iterator[Said]:
 
 
 def _dlion(there: There) -> Iterator[Said]:
-    if "dlion" not in there:
-        return
-    for name in RIVALS_OF_DLION:
-        if name in there:
-            yield f"dlion reaches the target before {name}", *_faster(there["dlion"], there[name], 1.0)
+    """Of every variant but those that leave out a part of it."""
+    for own in (name for name in there if name.partition(":")[0] == "dlion" and name not in (NO_BATCHING, NO_WEIGHTS)):
+        for name in RIVALS_OF_DLION:
+            if name in there:
+                yield f"{own} reaches the target before {name}", *_faster(there[own], there[name], 1.0)
 
 
 def _batching(there: There) -> Iterator[Said]:

@@ -133,6 +133,30 @@ def _log(value: float) -> float:
     return math.log(value) if value else -math.inf
 
 
+class Times(NamedTuple):
+    """A geometric mean of ratios with its 95 % interval (Student's t of their logarithms), None for a single one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f}" + ("" if self.low is None else f" ({self.low:.2f} to {self.high:.2f})")
+
+
+def times_as_long(one: Entry, other: Entry) -> Times | None:
+    """The seconds of ``one`` to the target over those of ``other``, over the seeds in which both got there."""
+    logs = [
+        math.log(mine.target_s / theirs.target_s)
+        for mine, theirs in _pairs(one, other)
+        if mine.target_s and theirs.target_s
+    ]
+    if not logs:
+        return None
+    value, half, _ = Mean.of(logs)
+    return Times(math.exp(value), *((None, None) if half is None else (math.exp(value - half), math.exp(value + half))))
+
+
 def ahead(one: Entry, other: Entry) -> Mean | None:
     """Accuracy of ``one`` at its end less that of ``other``, over the seeds that both have; None without any."""
     found = [mine.accuracy - theirs.accuracy for mine, theirs in _pairs(one, other)]

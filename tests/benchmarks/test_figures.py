@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.racing.figures import Mean, entries, payload_ratio, sooner, spread
+from benchmarks.racing.figures import Mean, entries, payload_ratio, sooner, spread, times_as_long
 from benchmarks.racing.records import Finished
 
 from .made import TRAFFIC, failed, outcome, run, trial
@@ -57,6 +57,22 @@ def test_sooner_is_the_others_seconds_over_ones_own() -> None:
     ]  # fmt: skip
     assert sooner(never, never) is None
     assert sooner(fast, _entry(run("slow", seed=1))) is None
+
+
+def test_seconds_are_compared_seed_by_seed_and_the_interval_is_that_of_the_logarithms() -> None:
+    one = _entry(run("one", 0, target_s=4.0), run("one", 1, target_s=36.0))
+    other = _entry(run("other", 0, target_s=4.0), run("other", 1, target_s=4.0), run("other", 2, target_s=1.0))
+    found = times_as_long(one, other)
+    assert found is not None and found.low is not None and found.high is not None
+    assert found.value == pytest.approx(3.0)
+    assert found.high / found.value == pytest.approx(3.0**12.706, rel=1e-3)  # t of one degree of freedom
+    assert found.low * found.high == pytest.approx(9.0)
+
+
+def test_one_seed_has_a_ratio_without_an_interval_and_who_missed_the_target_has_none() -> None:
+    one, never = _entry(run("one", target_s=6.0)), _entry(run("other", target_s=None))
+    assert str(times_as_long(one, _entry(run("other", target_s=4.0)))) == "1.50"
+    assert times_as_long(one, never) is None
 
 
 def test_workers_with_the_same_weights_have_no_spread() -> None:

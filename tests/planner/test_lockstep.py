@@ -90,9 +90,13 @@ def test_what_is_sent_is_what_counts(strategy: str, up: float, down: float) -> N
 def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:
     devices = {name: profiles.device(profiles.step(layers=LAYERS)) for name in "ab"}
     found = costs(profiles.profile(devices), strategy="layer-drop")
-    assert found.up_bytes == found.down_bytes < 600_000
+    sent, back = found.up_bytes / 1_000_000, found.down_bytes / 1_000_000
+    assert sent < 0.6
+    assert back == pytest.approx(1 - (1 - sent) ** 2, rel=0.01)  # what either of the two has changed
     ranked = recommend(profiles.profile(devices), {"time": 1.0}, strategy="layer-drop")
     assert make_plan(ranked, "fleet.toml").strategy == "layer-drop"
     together = Candidates(np.array([3]), np.array([0]))
-    whole = predict(costs(profiles.profile(devices)), together, 100)
-    assert predict(found, together, 100).network_bytes[0] < 0.7 * whole.network_bytes[0]
+    dense = costs(profiles.profile(devices), strategy="parameter-server:gate=synchronous")
+    whole = predict(dense, together, 100)
+    share = predict(found, together, 100).network_bytes[0] / whole.network_bytes[0]
+    assert share == pytest.approx((sent + back) / 2, rel=0.01)
