@@ -44,7 +44,7 @@ class Place(NamedTuple):
     def seconds(self, strategy: str) -> float | None:
         """Seconds to the target, mean over seeds; None of one that missed it."""
         found = self.reached[strategy].target_s if strategy in self.reached else None
-        return None if found is None else found.value
+        return found.value if found else None
 
     def over_best(self, strategy: str, best: str) -> str | None:
         """Its seconds over those of the best one, seed by seed."""

@@ -58,7 +58,10 @@ def fits_links(text: str) -> bool:
 
 
 def traffic(found: Strategy, step: StepProfile, workers: int) -> Traffic:
-    """What of a model goes to a parameter server and back in a step of so many workers; or to one peer, and from it."""
+    """What of a model goes to a parameter server and back in a step of so many workers; or to one peer, and from it.
+
+    workers: of the largest cluster, for a smaller one is sent back no more than that.
+    """
     made = registry.sender(found.sender, variables(step))
     whole = bytes_of(DENSE, made.size, made.size)
     if through_server(found):

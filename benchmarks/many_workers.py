@@ -1,0 +1,158 @@
+"""What strategies among peers learn as workers grow in number: no network and no clock, so that the algorithm decides.
+
+    python benchmarks/many_workers.py [--workers 8 16 32] [--steps 150] [--rate 0.03] [--data FOLDER] [--json]
+
+Every worker is a thread with a replica of its own; exchanges are the product's, and hand over what they would send. All
+strategies have the same first weights, the same images in the same order, dealt out as a run does it, and the momentum
+that a run has. A step has as many images however many share them, as with Yeo et al. (2021), figure 8, who find
+crossover above SGP where workers are many, and the hierarchical form, here of groups of four, as good as all-reduce.
+Accuracies are those of every worker's own weights on the first thousand test images, their mean and their least, over
+the seeds; differences are those of equal seeds.
+"""
+
+import statistics
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reporting import Spread, parser, show
+
+from backends import data, worker
+from backends.base import Optimiser, framework
+from backends.exchanges.base import Exchange, Local, Means
+from backends.exchanges.registry import exchange
+from backends.links import Parcel
+from backends.strategies import gates, presets, topologies
+from backends.strategies.message import Message
+from planner import training
+
+HERE = Path(__file__).parent
+MODEL = f"{HERE / 'racing' / 'small_cipher.py'}:small_cipher"
+EXAMPLES = HERE.parent / "examples" / "fashion-mnist"
+STRATEGIES = ("allreduce", "crossover", "sgp", "crossover-hierarchical")
+#: Of which the difference is told.
+PAIRS = (("crossover", "sgp"), ("crossover-hierarchical", "allreduce"))
+GROUP = 4
+TEST_IMAGES = 1000
+#: Who waits longer for a message waits for a worker that has failed.
+PATIENCE_S = 120.0
+
+
+class Accuracy(NamedTuple):
+    """Over the workers of one run."""
+
+    mean: float
+    least: float
+
+
+class Post:
+    """What these exchanges use of links.Links: what is sent lies with the peer at once."""
+
+    def __init__(self, name: str, everyone: dict[str, "Post"]) -> None:
+        self.name = name
+        self._everyone = everyone
+        self._parcels: list[Parcel] = []
+        self._changed = threading.Condition()
+
+    def send(self, peer: str, step: int, message: Message, **meta: Any) -> None:
+        """A copy, so that there is nothing to flush."""
+        copied = message._replace(arrays=tuple(array.copy() for array in message.arrays))
+        self._everyone[peer].put(Parcel(self.name, step, meta, copied))
+
+    def put(self, parcel: Parcel) -> None:
+        with self._changed:
+            self._parcels.append(parcel)
+            self._changed.notify()
+
+    def flush(self) -> None:
+        pass
+
+    def take(self, wanted: Callable[[Parcel], bool], count: int) -> list[Parcel]:
+        with self._changed:
+            if not self._changed.wait_for(lambda: sum(map(wanted, self._parcels)) >= count, PATIENCE_S):
+                raise TimeoutError(f"{self.name} waits in vain")
+            taken = list(filter(wanted, self._parcels))
+            self._parcels = [parcel for parcel in self._parcels if not wanted(parcel)]
+        return sorted(taken, key=lambda parcel: (parcel.step, parcel.sender))
+
+    def next(self, peer: str, step: int, kind: str) -> Parcel:
+        return self.take(lambda p: (p.sender, p.step, p.meta.get("kind")) == (peer, step, kind), 1)[0]
+
+
+def main() -> None:
+    made = parser(__doc__)
+    made.add_argument("--workers", type=int, nargs="+", default=[8, 16, 32])
+    made.add_argument("--steps", type=int, default=150, help="of each worker")
+    made.add_argument("--rate", type=float, default=0.03, help="learning rate")
+    made.add_argument("--images", type=int, default=256, help="of a step of all workers together")
+    made.add_argument("--seeds", type=int, default=3)
+    made.add_argument("--data", type=Path, default=EXAMPLES, help="a folder of images")
+    options = made.parse_args()
+    images = data.load(str(options.data))
+    rows = []
+    for n in options.workers:
+        found = {name: [_run(name, n, seed, images, options) for seed in range(options.seeds)] for name in STRATEGIES}
+        rows += [_row(n, name, runs) for name, runs in found.items()]
+        rows += [_row(n, f"{one} - {other}", _differences(found[one], found[other])) for one, other in PAIRS]
+    title = f"Accuracy after {options.steps} steps of {options.images} images at a rate of {options.rate:g}"
+    show(title, rows, options.json)
+
+
+def _run(name: str, n: int, seed: int, images: data.Dataset, options: Any) -> Accuracy:
+    batch = options.images // n
+    groups = f":topology=groups:count={n // GROUP}" if name == "crossover-hierarchical" else ""
+    strategy = presets.strategy(name + groups)
+    momentum = training.momentum(training.Options(str(options.data)), n, gates.parse(strategy.gate))
+    optimiser = Optimiser(options.rate, momentum)
+
+    def trained(own: Exchange, batches: data.Batches) -> float:
+        """A worker's accuracy at its end."""
+        replica = own.means.replica
+        for step in range(options.steps):
+            worker.step(replica, batches, 1.0, optimiser.rate)
+            own.step(step, batch, optimiser)
+            replica.load()
+        return float(worker.evaluate(replica, *test)["accuracy"])
+
+    test = images.test_images[:TEST_IMAGES], images.test_labels[:TEST_IMAGES]
+    batches = []
+    for rank, own in enumerate(data.shards(len(images.train_images), (1.0,) * n, seed)):
+        part = images.train_images[own], images.train_labels[own]
+        batches.append(data.Batches(*part, batch, seed * 1009 + rank))  # the seeds of a run
+    with ThreadPoolExecutor(n) as threads:
+        found = list(threads.map(trained, _exchanges(strategy, n, seed, images, batch), batches))
+    return Accuracy(statistics.mean(found), min(found))
+
+
+def _exchanges(strategy: presets.Strategy, n: int, seed: int, images: data.Dataset, batch: int) -> list[Exchange]:
+    """Of every worker, by rank; each with a replica that computes on one thread."""
+    posts: dict[str, Any] = {}
+    for rank in range(n):
+        name = f"worker {rank:03}"
+        posts[name] = Post(name, posts)
+    made = []
+    for post in posts.values():
+        replica = framework("torch").build(MODEL, images.input_shape, images.classes, seed, 1)
+        means = Means(
+            replica, post, topologies.parse(strategy.topology, seed), gates.parse(strategy.gate),
+            strategy.sender, strategy.merge, Local(replica), batch,
+        )  # fmt: skip
+        made.append(exchange(means))
+        made[-1].begin(tuple(posts))
+    return made
+
+
+def _differences(one: list[Accuracy], other: list[Accuracy]) -> list[Accuracy]:
+    """Seed by seed."""
+    return [Accuracy(a.mean - b.mean, a.least - b.least) for a, b in zip(one, other, strict=True)]
+
+
+def _row(n: int, what: str, runs: list[Accuracy]) -> dict[str, Any]:
+    means, least = (Spread.of(values) for values in zip(*runs, strict=True))
+    return {"workers": n, "strategy": what, "mean of workers": means, "least of workers": least}
+
+
+if __name__ == "__main__":
+    main()
