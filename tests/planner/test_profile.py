@@ -123,7 +123,7 @@ def disturbed():
     count = int(builds.read_text()) if builds.exists() else 0
     builds.write_text(str(count + 1))
     net, shape = tiny.tiny()
-    return nn.Sequential(Late(0.12 if count == 0 else 0.0), net), shape
+    return nn.Sequential(Late(0.4 if count == 0 else 0.0), net), shape
 """
 
 
