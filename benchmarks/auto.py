@@ -10,7 +10,6 @@ seeds of its seconds over the best one's, with its 95 % interval; where that hol
 """
 
 import argparse
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,10 +40,10 @@ class Place(NamedTuple):
     samples: int
     reached: dict[str, Entry]
 
-    def seconds(self, strategy: str) -> float | None:
-        """Seconds to the target, mean over seeds; None of one that missed it."""
-        found = self.reached[strategy].target_s if strategy in self.reached else None
-        return found.value if found else None
+    @property
+    def seconds(self) -> dict[str, float]:
+        """To the target, means over seeds."""
+        return {name: each.target_s.value for name, each in self.reached.items() if each.target_s is not None}
 
     def over_best(self, strategy: str, best: str) -> str | None:
         """Its seconds over those of the best one, seed by seed."""
@@ -91,18 +90,18 @@ def _rows(races: Sequence[Race], out: Path) -> list[dict[str, Any]]:
 
 
 def _row(place: Place, reached: Sequence[Reached], out: Path) -> dict[str, Any]:
-    best = min(place.reached, key=lambda name: place.seconds(name) or math.inf)
+    best = min(place.seconds, key=place.seconds.__getitem__)
     told = _chosen(place, reached, out)
     untold = _chosen(place, [run for run in reached if run.environment != place.environment.label], out)
     return {
         "environment": f"{place.race.name}: {place.environment.label}",
         "best": best,
-        "s": place.seconds(best),
+        "s": place.seconds[best],
         "told": told,
-        "told s": place.seconds(told),
+        "told s": place.seconds.get(told),
         "told over best": place.over_best(told, best),
         "untold": untold,
-        "untold s": place.seconds(untold),
+        "untold s": place.seconds.get(untold),
         "untold over best": place.over_best(untold, best),
     }
 

@@ -102,7 +102,7 @@ def main() -> None:
 
 def _run(name: str, n: int, seed: int, images: data.Dataset, options: Any) -> Accuracy:
     batch = options.images // n
-    groups = f":topology=groups:count={n // GROUP}" if name == "crossover-hierarchical" else ""
+    groups = f":topology=groups:count={-(-n // GROUP)}" if name == "crossover-hierarchical" else ""
     strategy = presets.strategy(name + groups)
     momentum = training.momentum(training.Options(str(options.data)), n, gates.parse(strategy.gate))
     optimiser = Optimiser(options.rate, momentum)

@@ -154,7 +154,9 @@ def times_as_long(one: Entry, other: Entry) -> Times | None:
     if not logs:
         return None
     value, half, _ = Mean.of(logs)
-    return Times(math.exp(value), *((None, None) if half is None else (math.exp(value - half), math.exp(value + half))))
+    if half is None:
+        return Times(math.exp(value), None, None)
+    return Times(*(math.exp(value + off) for off in (0.0, -half, half)))
 
 
 def ahead(one: Entry, other: Entry) -> Mean | None:

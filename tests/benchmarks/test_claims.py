@@ -32,6 +32,11 @@ def test_dlion_is_held_against_each_system_of_its_paper_that_ran() -> None:
     }
 
 
+def test_so_are_its_variants_but_those_that_leave_out_a_part() -> None:
+    found = _verdicts(run("dlion:gate=asynchronous", target_s=8.0), run("dlion:merge=mean"), run("ako", target_s=9.0))
+    assert found == {"dlion:gate=asynchronous reaches the target before ako": HOLDS}
+
+
 def test_whoever_alone_reached_the_target_was_first() -> None:
     found = _verdicts(run("dlion", target_s=8.0), run("hop", target_s=None))
     assert found == {"dlion reaches the target before hop": HOLDS}
