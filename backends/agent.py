@@ -28,8 +28,7 @@ GRACE_S = 1.0
 class Job:
     """One order being carried out: where its events go, and whether it was told to go on or to stop."""
 
-    def __init__(self, emit):
-        # type: (Callable[[Any], None]) -> None
+    def __init__(self, emit: Callable[[Any], None]) -> None:
         self.emit = emit
         self.go = threading.Event()
         self.stopping = threading.Event()
@@ -38,13 +37,11 @@ class Job:
 class Input:
     """Lines and counted raw bytes from a file descriptor."""
 
-    def __init__(self, descriptor):
-        # type: (int) -> None
+    def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._buffer = bytearray()
 
-    def line(self, timeout_s):
-        # type: (float) -> Optional[bytes]
+    def line(self, timeout_s: float) -> Optional[bytes]:
         """The next line without its end; None when the input is closed or silent for too long."""
         while True:
             end = self._buffer.find(b"\n")
@@ -55,8 +52,7 @@ class Input:
             if not self._more(timeout_s):
                 return None
 
-    def exactly(self, size):
-        # type: (int) -> bytearray
+    def exactly(self, size: int) -> bytearray:
         """The next ``size`` raw bytes, held once. Raises EOFError when the input ends before."""
         data = bytearray(size)
         have = min(size, len(self._buffer))
@@ -71,8 +67,7 @@ class Input:
             have += count
         return data
 
-    def _more(self, timeout_s):
-        # type: (float) -> bool
+    def _more(self, timeout_s: float) -> bool:
         if not select.select([self._descriptor], [], [], timeout_s)[0]:
             return False
         chunk = os.read(self._descriptor, 1 << 20)
@@ -83,13 +78,11 @@ class Input:
 class Output:
     """Whole lines, and raw bytes right behind them, from many threads to one file descriptor."""
 
-    def __init__(self, descriptor):
-        # type: (int) -> None
+    def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = threading.Lock()
 
-    def send(self, message, blob=b""):
-        # type: (Dict[str, Any], bytes) -> None
+    def send(self, message: Dict[str, Any], blob: bytes = b"") -> None:
         """Write one message. A controller that is gone is noticed on the input, not here."""
         with self._lock:
             try:
@@ -104,15 +97,13 @@ class Output:
 class Agent:
     """Carries out orders, each in a thread of its own."""
 
-    def __init__(self, orders, answers, verbs):
-        # type: (Input, Output, Dict[str, Callable[..., Any]]) -> None
+    def __init__(self, orders: Input, answers: Output, verbs: Dict[str, Callable[..., Any]]) -> None:
         self._orders = orders
         self._answers = answers
         self._verbs = verbs
-        self._jobs = {}  # type: Dict[int, Job]
+        self._jobs: Dict[int, Job] = {}
 
-    def run(self):
-        # type: () -> None
+    def run(self) -> None:
         """Take orders until the controller is gone, then tell all jobs to stop."""
         self._answers.send({"hello": {"python": platform.python_version(), "pid": os.getpid()}})
         while True:
@@ -129,8 +120,7 @@ class Agent:
         while self._jobs and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def _order(self, order):
-        # type: (Dict[str, Any]) -> None
+    def _order(self, order: Dict[str, Any]) -> None:
         verb, args = order["verb"], order.get("args", {})
         if verb == "ping":
             self._answers.send({"pong": True})
@@ -147,8 +137,7 @@ class Agent:
         self._jobs[number] = job  # before its thread starts, so that a stop right behind it finds it
         threading.Thread(target=self._carry_out, args=(number, job, verb, args), daemon=True).start()
 
-    def _carry_out(self, number, job, verb, args):
-        # type: (int, Job, str, Dict[str, Any]) -> None
+    def _carry_out(self, number: int, job: Job, verb: str, args: Dict[str, Any]) -> None:
         try:
             result = self._verbs[verb](job, **args)
             blob = result if isinstance(result, bytes) else b""
@@ -163,8 +152,7 @@ class Agent:
             del self._jobs[number]
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     """Run the agent on this process's standard streams."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of the GPU's own counters and sensors
     answers = os.dup(1)

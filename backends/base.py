@@ -48,8 +48,7 @@ class Replica(abc.ABC):
     state: np.ndarray
 
     @abc.abstractmethod
-    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
-        # type: (np.ndarray, np.ndarray, float, float) -> float
+    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         """Forward and backward pass on the accelerator: the gradients of rate (loss + weight_decay |w|^2 / 2).
 
         Returns the mean loss. images: uint8 (batch, height, width, channels); labels: int64 (batch,). Done
@@ -57,38 +56,31 @@ class Replica(abc.ABC):
         """
 
     @abc.abstractmethod
-    def fetch(self):
-        # type: () -> None
+    def fetch(self) -> None:
         """Bring gradients and state into the host buffers; little work on a CPU, or none."""
 
     @abc.abstractmethod
-    def load(self):
-        # type: () -> None
+    def load(self) -> None:
         """Take the host buffers' weights and state into the replica; little work on a CPU, or none."""
 
     @abc.abstractmethod
-    def update(self, momentum):
-        # type: (float) -> None
+    def update(self, momentum: float) -> None:
         """One step of SGD on the accelerator with the gradients at hand (a single-device step)."""
 
     @abc.abstractmethod
-    def evaluate(self, images, labels):
-        # type: (np.ndarray, np.ndarray) -> Tuple[float, int]
+    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
         """Sum of the losses and number of right answers, without learning from them."""
 
     @abc.abstractmethod
-    def momentum(self):
-        # type: () -> np.ndarray
+    def momentum(self) -> np.ndarray:
         """A host copy of the native optimiser's momentum buffer, (parameters,) float32."""
 
     @abc.abstractmethod
-    def set_momentum(self, values):
-        # type: (np.ndarray) -> None
+    def set_momentum(self, values: np.ndarray) -> None:
         """Set the native optimiser's momentum buffer from (parameters,) float32."""
 
 
-def framework(name):
-    # type: (str) -> Any
+def framework(name: str) -> Any:
     """The backend module of a framework. Raises ValueError for an unknown name.
 
     A backend module offers ``version() -> str``, ``accelerator() -> (kind, device name)`` and
@@ -99,8 +91,7 @@ def framework(name):
     return importlib.import_module(FRAMEWORKS[name])
 
 
-def usable_threads(usable_cores, limit=None):
-    # type: (float, Optional[int]) -> int
+def usable_threads(usable_cores: float, limit: Optional[int] = None) -> int:
     """Threads for a framework: whole cores it may really use, at least one."""
     threads = max(1, int(usable_cores))
     return threads if limit is None else min(threads, limit)

@@ -33,8 +33,7 @@ class Checkpoint(NamedTuple):
     kept: Dict[str, Arrays] = {}
 
 
-def write(path, checkpoint, layout):
-    # type: (str, Checkpoint, Layout) -> None
+def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
     """Write under a temporary name beside ``path``, then move. Raises OSError, e.g. on a full disk.
 
     Raises ValueError where there are values that are not finite: nobody can go on from them, and what was there
@@ -62,8 +61,7 @@ def write(path, checkpoint, layout):
             os.unlink(temporary)
 
 
-def save(path, checkpoint, layout, emit):
-    # type: (str, Checkpoint, Layout, Callable[[Dict[str, Any]], None]) -> None
+def save(path: str, checkpoint: Checkpoint, layout: Layout, emit: Callable[[Dict[str, Any]], None]) -> None:
     """Write, and emit that it was written; a failure (a full disk) is emitted too, and training goes on."""
     try:
         write(path, checkpoint, layout)
@@ -72,8 +70,7 @@ def save(path, checkpoint, layout, emit):
         emit({"checkpoint_failed": "%s: %s" % (path, error)})
 
 
-def read(path):
-    # type: (str) -> Tuple[Checkpoint, Layout]
+def read(path: str) -> Tuple[Checkpoint, Layout]:
     """A checkpoint and the layout of its model. Raises ValueError where damaged, OSError where not there."""
     with _opened(path) as arrays:
         meta = _meta(arrays)
@@ -86,8 +83,7 @@ def read(path):
     return Checkpoint(weights, momentum, state, meta, kept), Layout(variables, state_variables)
 
 
-def read_for(path, layout):
-    # type: (str, Layout) -> Checkpoint
+def read_for(path: str, layout: Layout) -> Checkpoint:
     """A checkpoint of a model of this layout. Raises as ``read`` does, and ValueError where it is of another."""
     saved, found = read(path)
     if found != layout:
@@ -98,16 +94,14 @@ def read_for(path, layout):
     return saved
 
 
-def peek(path):
-    # type: (str) -> Dict[str, Any]
+def peek(path: str) -> Dict[str, Any]:
     """Only what a checkpoint says of itself. Raises ValueError where it is damaged, OSError where it is not there."""
     with _opened(path) as arrays:
         return _meta(arrays)
 
 
 @contextlib.contextmanager
-def _opened(path):
-    # type: (str) -> Iterator[Any]
+def _opened(path: str) -> Iterator[Any]:
     with open(path, "rb") as stream:
         try:
             if not zipfile.is_zipfile(stream):
@@ -119,20 +113,18 @@ def _opened(path):
             raise ValueError("checkpoint %s is damaged or none of ours: %s" % (path, error)) from error
 
 
-def _meta(arrays):
-    # type: (Any) -> Dict[str, Any]
+def _meta(arrays: Any) -> Dict[str, Any]:
     if "meta" not in arrays.files:
         raise ValueError("it has no description of itself")
-    meta = json.loads(arrays["meta"].tobytes().decode())  # type: Dict[str, Any]
+    meta: Dict[str, Any] = json.loads(arrays["meta"].tobytes().decode())
     if meta.get("schema") != SCHEMA:
         raise ValueError("it has schema %r, this version reads %d" % (meta.get("schema"), SCHEMA))
     return meta
 
 
-def _flat(arrays, kind):
-    # type: (Any, str) -> Tuple[np.ndarray, Tuple[Variable, ...]]
+def _flat(arrays: Any, kind: str) -> Tuple[np.ndarray, Tuple[Variable, ...]]:
     """The arrays of one kind one after the other, as they were written, and their places."""
-    places = []  # type: List[Variable]
+    places: List[Variable] = []
     values = [np.empty(0, np.float32)]
     start = 0
     for name in arrays.files:
@@ -144,9 +136,8 @@ def _flat(arrays, kind):
     return np.concatenate(values), tuple(places)
 
 
-def _kept(arrays):
-    # type: (Any) -> Dict[str, Arrays]
-    found = {}  # type: Dict[str, Arrays]
+def _kept(arrays: Any) -> Dict[str, Arrays]:
+    found: Dict[str, Arrays] = {}
     for name in arrays.files:  # in the order in which they were written
         if name.startswith(KEPT):
             worker = name[len(KEPT) :].rpartition("/")[0]
@@ -154,6 +145,5 @@ def _kept(arrays):
     return found
 
 
-def _parts(layout):
-    # type: (Layout) -> Any
+def _parts(layout: Layout) -> Any:
     return (("weights", layout.variables), ("momentum", layout.variables), ("state", layout.state_variables))

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 import numpy as np
 
 from backends.base import Variable
-from backends.strategies.message import DENSE, Message, add, bytes_of
+from backends.strategies.message import DENSE, add, bytes_of
 from backends.strategies.registry import SENDERS, sender
 from backends.strategies.senders import Sender
 from profilers.cores import usable_cores
@@ -28,8 +28,7 @@ SCALE = 300.0
 ROOM = 0.25
 
 
-def costs(variables):
-    # type: (Sequence[Variable]) -> Dict[str, Coding]
+def costs(variables: Sequence[Variable]) -> Dict[str, Coding]:
     """Of every kind at its defaults, on Gaussian gradients of a model with these variables; what is fitted to a link
     has room for ``ROOM`` of them."""
     small, times = _shrunk(variables)
@@ -46,12 +45,12 @@ def costs(variables):
     return found
 
 
-def _shrunk(variables):
-    # type: (Sequence[Variable]) -> Tuple[List[Variable], float]
+def _shrunk(variables: Sequence[Variable]) -> Tuple[List[Variable], float]:
     """Variables of ``LARGEST`` elements in all, in the same proportions, and how many times as many there are."""
     whole = sum(variable.size for variable in variables)
     times = max(1.0, whole / float(LARGEST))
-    small, start = [], 0  # type: List[Variable], int
+    small: List[Variable] = []
+    start = 0
     for variable in variables:
         size = max(1, int(variable.size / times))
         small.append(Variable(variable.name, (size,), start, size))
@@ -59,13 +58,13 @@ def _shrunk(variables):
     return small, times
 
 
-def _coding(made, gradients, times):
-    # type: (Sender, Sequence[np.ndarray], float) -> Coding
+def _coding(made: Sender, gradients: Sequence[np.ndarray], times: float) -> Coding:
     budget = ROOM * bytes_of(DENSE, made.size, made.size) if made.by_link else None
     for step in range(WARM_UP):
         made.send(gradients[step % len(gradients)], budget)
     total = np.zeros(made.size, np.float32)
-    send_s, add_s = [], []  # type: List[float], List[float]
+    send_s: List[float] = []
+    add_s: List[float] = []
     began = time.perf_counter()
     while len(send_s) < FEWEST or (len(send_s) < MOST and time.perf_counter() - began < LIMIT_S):
         values = gradients[len(send_s) % len(gradients)]
@@ -75,8 +74,7 @@ def _coding(made, gradients, times):
     return Coding(Samples("s", tuple(send_s)), Samples("s", tuple(add_s)))
 
 
-def _timed(work):
-    # type: (Callable[[], Any]) -> Tuple[Any, float]
+def _timed(work: Callable[[], Any]) -> Tuple[Any, float]:
     began = time.process_time()
     result = work()
     return result, time.process_time() - began

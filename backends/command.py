@@ -17,8 +17,7 @@ _CHUNK_BYTES = 1 << 12
 _TICK_S = 0.1
 
 
-def measure(job, command, idle_s):
-    # type: (Any, Sequence[str], float) -> Dict[str, Any]
+def measure(job: Any, command: Sequence[str], idle_s: float) -> Dict[str, Any]:
     """Run a command to its end, or until told to stop. Events: {"out": text} and {"err": text} as it prints.
 
     Returns {"idle", "busy"}, windows of the seconds before it and from its start to its end, and "returncode",
@@ -46,8 +45,7 @@ def measure(job, command, idle_s):
     return {"idle": encode(idle), "busy": encode(busy), "returncode": returncode}
 
 
-def _begun(job, command):
-    # type: (Any, Sequence[str]) -> subprocess.Popen[bytes]
+def _begun(job: Any, command: Sequence[str]) -> "subprocess.Popen[bytes]":
     if job.stopping.is_set():
         raise InterruptedError("stopped before the command began")
     try:
@@ -56,11 +54,10 @@ def _begun(job, command):
         raise ValueError("%s: %s" % (command[0], error.strerror)) from None
 
 
-def _copy(job, pipe, name):
-    # type: (Any, IO[bytes], str) -> threading.Thread
+def _copy(job: Any, pipe: IO[bytes], name: str) -> threading.Thread:
     """Pass on what a command prints, as it prints it."""
-    def run():
-        # type: () -> None
+
+    def run() -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         chunk = os.read(pipe.fileno(), _CHUNK_BYTES)
         while chunk:
@@ -72,8 +69,7 @@ def _copy(job, pipe, name):
     return thread
 
 
-def _end_when_told(job, process, ended):
-    # type: (Any, subprocess.Popen[bytes], threading.Event) -> None
+def _end_when_told(job: Any, process: "subprocess.Popen[bytes]", ended: threading.Event) -> None:
     while not ended.wait(_TICK_S):
         if job.stopping.is_set():
             process.terminate()

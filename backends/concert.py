@@ -27,23 +27,21 @@ class Concert(Office):
     Raises ValueError or OSError where the checkpoint to go on from cannot be used.
     """
 
-    def __init__(self, work, emit):
-        # type: (Work, Emit) -> None
+    def __init__(self, work: Work, emit: Emit) -> None:
         super().__init__(work, emit)
-        self._losses = {}  # type: Dict[str, knowledge.Losses]
-        self._arrived = {}  # type: Dict[str, Dict[str, Arrays]]
+        self._losses: Dict[str, knowledge.Losses] = {}
+        self._arrived: Dict[str, Dict[str, Arrays]] = {}
         self._epoch = 0
         self._ending = False
         self._initial = ""
-        self._digests = {}  # type: Dict[str, str]
-        self.layout = None  # type: Optional[Layout]
-        self.copy = ()  # type: Arrays
-        self.addresses = {}  # type: Dict[str, Any]
-        self._kept_before = {}  # type: Dict[str, Dict[str, Arrays]]
+        self._digests: Dict[str, str] = {}
+        self.layout: Optional[Layout] = None
+        self.copy: Arrays = ()
+        self.addresses: Dict[str, Any] = {}
+        self._kept_before: Dict[str, Dict[str, Arrays]] = {}
         self.tickets = self._begin()
 
-    def _begin(self):
-        # type: () -> Turns
+    def _begin(self) -> Turns:
         work, done, evaluated = self.work, 0, 0
         if work.resume is not None:
             saved, self.layout = checkpoint.read(work.resume)
@@ -58,8 +56,7 @@ class Concert(Office):
 
     # -- who is there ------------------------------------------------------------------------------
 
-    def join(self, name, layout, address, digest):
-        # type: (str, Layout, List[Any], str) -> Optional[Dict[str, Arrays]]
+    def join(self, name: str, layout: Layout, address: List[Any], digest: str) -> Optional[Dict[str, Arrays]]:
         """One comes; what it is to go on from, where a resumed run has that: weights and velocity as "own", (state,) as
         "state", and what else it had by name.
 
@@ -82,8 +79,7 @@ class Concert(Office):
             self.tickets.join(name, clock)
             return dict({"own": self.copy[:2], "state": self.copy[2:]}, **kept)
 
-    def leave(self, name):
-        # type: (str) -> None
+    def leave(self, name: str) -> None:
         """One is gone; with the last who has the weights the run is over."""
         with self._lock:
             self.tickets.leave(name)
@@ -92,14 +88,12 @@ class Concert(Office):
                 if self.tickets.orphaned:
                     self.stop(ORPHANED)
 
-    def forget(self, name):
-        # type: (str) -> None
+    def forget(self, name: str) -> None:
         """Nothing more is known of it."""
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def take(self, name, gone):
-        # type: (str, Callable[[], bool]) -> Turn
+    def take(self, name: str, gone: Callable[[], bool]) -> Turn:
         """The member's next turn; waits for it."""
         turn = self.tickets.ask(name, gone)
         with self._lock:
@@ -108,10 +102,9 @@ class Concert(Office):
                 self._pacing.begin(turn.members)
         return turn
 
-    def order(self, name, turn):
-        # type: (str, Turn) -> Dict[str, Any]
+    def order(self, name: str, turn: Turn) -> Dict[str, Any]:
         """What a member is told to do."""
-        order = {"kind": turn.kind, "step": turn.step, "epoch": turn.epoch}  # type: Dict[str, Any]
+        order: Dict[str, Any] = {"kind": turn.kind, "step": turn.step, "epoch": turn.epoch}
         if turn.kind != STEP:
             return order
         with self._lock:
@@ -125,8 +118,7 @@ class Concert(Office):
                 gives_to=self._takers(name, turn),
             )
 
-    def _takers(self, name, turn):
-        # type: (str, Turn) -> List[str]
+    def _takers(self, name: str, turn: Turn) -> List[str]:
         """Who is to get this member's weights now."""
         whom = self.work.strategy.knowledge
         if whom == "none" or not knowledge.due(turn.step):
@@ -134,8 +126,7 @@ class Concert(Office):
         means = {each: self._losses[each].mean() for each in turn.members}
         return list(knowledge.takers(means, whom)) if knowledge.best(means) == name else []
 
-    def stepped(self, name, peer, turn, loss, batch, seconds):
-        # type: (str, Peer, Turn, float, int, float) -> None
+    def stepped(self, name: str, peer: Peer, turn: Turn, loss: float, batch: int, seconds: float) -> None:
         """A member has made its step."""
         if not math.isfinite(loss):
             self._diverged(name, turn, loss)
@@ -148,21 +139,18 @@ class Concert(Office):
             if self.tickets.done == self.work.steps:
                 self.ended = self.ended or time.monotonic()
 
-    def interrupted(self, name):
-        # type: (str) -> None
+    def interrupted(self, name: str) -> None:
         """A member could not end its step."""
         self.tickets.abandon(name)
         self.tickets.interrupted()
 
     # -- checkpoints -------------------------------------------------------------------------------
 
-    def asks_last(self, name):
-        # type: (str) -> bool
+    def asks_last(self, name: str) -> bool:
         """Whether a member that is told to finish hands over what it has."""
         return self.work.checkpoint_path is not None
 
-    def wants(self, name, digest, last=False):
-        # type: (str, str, bool) -> bool
+    def wants(self, name: str, digest: str, last: bool = False) -> bool:
         """Whether a member is to hand over its weights: not where another's with the same digest are here or coming.
 
         last: at its end; then what came before counts no longer.
@@ -176,15 +164,13 @@ class Concert(Office):
             self._arrived[name] = {}
             return digest not in known
 
-    def keep(self, name, arrays, clock):
-        # type: (str, Dict[str, Arrays], int) -> None
+    def keep(self, name: str, arrays: Dict[str, Arrays], clock: int) -> None:
         """What a member has: weights and velocity (parameters,) as "own", if it was to hand them over, (state,) as
         "state", and the rest by name."""
         with self._lock:
             self._arrived[name] = dict(arrays, clock=(np.array([clock], np.int64),))
 
-    def saved(self, name):
-        # type: (str) -> None
+    def saved(self, name: str) -> None:
         """A member has handed over what it has, as it was asked to."""
         with self._lock:
             if self.tickets.saved(name):
@@ -193,18 +179,15 @@ class Concert(Office):
                 self._arrived = {}
 
     @property
-    def _layout(self):
-        # type: () -> Layout
+    def _layout(self) -> Layout:
         assert self.layout is not None, "who has handed over something has joined"
         return self.layout
 
     @property
-    def _handed_over(self):
-        # type: () -> bool
+    def _handed_over(self) -> bool:
         return any("own" in each for each in self._arrived.values())
 
-    def _snapshot(self):
-        # type: () -> checkpoint.Checkpoint
+    def _snapshot(self) -> checkpoint.Checkpoint:
         """Means over the members, beside what is each one's own; weights that all have alike are kept once."""
         arrived, digests = sorted(self._arrived.items()), self._digests
         own = {digests[name]: each["own"] for name, each in arrived if "own" in each}
@@ -219,7 +202,6 @@ class Concert(Office):
         return checkpoint.Checkpoint(mean[0], mean[1], np.mean(states, axis=0, dtype=np.float32), self._meta(), kept)
 
     @property
-    def _has_all(self):
-        # type: () -> bool
+    def _has_all(self) -> bool:
         """Whether members have handed over what they have at the end."""
         return self._ending and self._handed_over

@@ -1,6 +1,6 @@
 """Where a run of peers is conducted from: they exchange what they learn among themselves, and take turns here."""
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 from backends import wire
 from backends.concert import Arrays, Concert
@@ -16,19 +16,16 @@ from backends.work import Emit, Work
 class Conductor(Host):
     """Serves one run of peers. Raises ValueError or OSError where the checkpoint to go on from cannot be used."""
 
-    def __init__(self, work, identity, emit):
-        # type: (Work, wire.Identity, Emit) -> None
+    def __init__(self, work: Work, identity: wire.Identity, emit: Emit) -> None:
         super().__init__(work, identity, emit, Concert(work, emit))
 
-    def _introduce(self, connection, peer, hello):
-        # type: (wire.Connection, Peer, Dict[str, Any]) -> None
+    def _introduce(self, connection: wire.Connection, peer: Peer, hello: Dict[str, Any]) -> None:
         layout = Layout.decode(hello.get("layout"))
         address = [str(hello.get("address")), int(wire.number(hello, "port"))]
         kept = self.office.join(connection.peer, layout, address, str(hello.get("digest")))
         connection.send({"kept": labels(kept or {})}, wire.as_bytes(flat(kept or {})))
 
-    def _hand_out(self, name, peer, connection):
-        # type: (str, Peer, wire.Connection) -> bool
+    def _hand_out(self, name: str, peer: Peer, connection: wire.Connection) -> bool:
         office = self.office
         turn = office.take(name, lambda: connection.aborted)
         if turn.kind == TAKE:
@@ -46,8 +43,7 @@ class Conductor(Host):
         peer.count(connection)
         return bool(turn.kind != FINISH)
 
-    def _stepped(self, name, peer, connection, turn):
-        # type: (str, Peer, wire.Connection, Turn) -> None
+    def _stepped(self, name: str, peer: Peer, connection: wire.Connection, turn: Turn) -> None:
         answer = connection.receive().meta
         peer.bytes += int(wire.number(answer, "sent"))
         if answer.get("interrupted"):
@@ -56,39 +52,33 @@ class Conductor(Host):
             loss, batch, seconds = (wire.number(answer, key) for key in ("loss", "batch", "seconds"))
             self.office.stepped(name, peer, turn, loss, int(batch), seconds)
 
-    def _evaluated(self, name, peer, connection, turn):
-        # type: (str, Peer, wire.Connection, Turn) -> None
+    def _evaluated(self, name: str, peer: Peer, connection: wire.Connection, turn: Turn) -> None:
         answer = connection.receive().meta
         scores = {key: wire.number(answer, key) for key in ("loss", "accuracy", "seconds")}
         self.office.evaluated(name, turn, scores)
 
-    def _given(self, name, peer, connection, turn):
-        # type: (str, Peer, wire.Connection, Turn) -> None
+    def _given(self, name: str, peer: Peer, connection: wire.Connection, turn: Turn) -> None:
         connection.receive()
         connection.send({"own": True})
         given = self._receive(connection)
         self.office.copy = given["own"] + given["state"]
         self.office.tickets.gave()
 
-    def _saved(self, name, peer, connection, turn):
-        # type: (str, Peer, wire.Connection, Turn) -> None
+    def _saved(self, name: str, peer: Peer, connection: wire.Connection, turn: Turn) -> None:
         self._keep(name, connection, turn)
         self.office.saved(name)
 
-    def _keep(self, name, connection, turn, last=False):
-        # type: (str, wire.Connection, Turn, bool) -> None
+    def _keep(self, name: str, connection: wire.Connection, turn: Turn, last: bool = False) -> None:
         """Ask for what a member has, but for weights that another has already handed over."""
         digest = str(connection.receive().meta.get("digest"))
         connection.send({"own": self.office.wants(name, digest, last)})
         self.office.keep(name, self._receive(connection), turn.step)
 
-    def _receive(self, connection):
-        # type: (wire.Connection) -> Dict[str, Arrays]
+    def _receive(self, connection: wire.Connection) -> Dict[str, Arrays]:
         """All that a member has. Raises WireError where it is not of the run's model."""
-        found = []  # type: List[Dict[str, Arrays]]
+        found: List[Dict[str, Arrays]] = []
 
-        def payload(meta):
-            # type: (Dict[str, Any]) -> Any
+        def payload(meta: Dict[str, Any]) -> Any:
             found.append(rooms(meta.get("kept"), self.office.layout, len(self.peers)))
             return wire.as_bytes(flat(found[0]))
 
@@ -108,20 +98,17 @@ _ANSWERS = {
 }
 
 
-def labels(kept):
-    # type: (Dict[str, Arrays]) -> List[Any]
+def labels(kept: Dict[str, Arrays]) -> List[Any]:
     """What a frame says of named arrays: name, and types and shapes."""
     return [[label, described(arrays)] for label, arrays in kept.items()]
 
 
-def flat(kept):
-    # type: (Dict[str, Arrays]) -> Arrays
+def flat(kept: Dict[str, Arrays]) -> Arrays:
     """The arrays of all names, one after the other."""
     return tuple(array for arrays in kept.values() for array in arrays)
 
 
-def rooms(told, layout, members):
-    # type: (Any, Layout, int) -> Dict[str, Arrays]
+def rooms(told: Any, layout: Layout, members: int) -> Dict[str, Arrays]:
     """Arrays to receive into, by name. Raises WireError for what cannot be a member's."""
     most = 64 * (layout.parameters + layout.state) * (members + 1) + (1 << 16)
     try:

@@ -30,14 +30,12 @@ class Dataset(NamedTuple):
     classes: int
 
     @property
-    def input_shape(self):
-        # type: () -> Shape
+    def input_shape(self) -> Shape:
         """(height, width, channels) of an image."""
         return tuple(self.train_images.shape[1:])
 
 
-def load(directory):
-    # type: (str) -> Dataset
+def load(directory: str) -> Dataset:
     """The image set whose ordinary files lie in a directory: IDX (MNIST, Fashion-MNIST), gzipped or not,
     CIFAR-10 in its binary or Python version, or one .npz with x_train, y_train, x_test, y_test.
 
@@ -71,22 +69,18 @@ def load(directory):
         return _checked(directory, formats.read_npz(source, path, NPZ_ARRAYS))
 
 
-def _first_present(directory, name, endings):
-    # type: (str, str, Tuple[str, ...]) -> Optional[str]
+def _first_present(directory: str, name: str, endings: Tuple[str, ...]) -> Optional[str]:
     candidates = (os.path.join(directory, name + ending) for ending in endings)
     return next((path for path in candidates if os.path.isfile(path)), None)
 
 
-def _read_idx(paths):
-    # type: (List[str]) -> Tuple[np.ndarray, ...]
+def _read_idx(paths: List[str]) -> Tuple[np.ndarray, ...]:
     kinds = (formats.IDX_IMAGES, formats.IDX_LABELS) * 2
     return tuple(formats.read_idx(path, kind) for path, kind in zip(paths, kinds))
 
 
-def _cifar_reader(read_batch):
-    # type: (Callable[[str], Pairs]) -> Callable[[List[str]], Tuple[np.ndarray, ...]]
-    def read(paths):
-        # type: (List[str]) -> Tuple[np.ndarray, ...]
+def _cifar_reader(read_batch: Callable[[str], Pairs]) -> Callable[[List[str]], Tuple[np.ndarray, ...]]:
+    def read(paths: List[str]) -> Tuple[np.ndarray, ...]:
         batches = [read_batch(path) for path in paths]
         images, labels = zip(*batches[:-1])
         return (np.concatenate(images), np.concatenate(labels)) + batches[-1]
@@ -94,8 +88,7 @@ def _cifar_reader(read_batch):
     return read
 
 
-def _checked(directory, arrays):
-    # type: (str, Tuple[np.ndarray, ...]) -> Dataset
+def _checked(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
     """A data set of train images, train labels, test images, test labels, if they fit together."""
     for part, images, labels in (("training", arrays[0], arrays[1]), ("test", arrays[2], arrays[3])):
         if images.dtype != np.uint8 or images.ndim not in (3, 4):
@@ -112,14 +105,12 @@ def _checked(directory, arrays):
     labels = [array.reshape(-1).astype(np.int64) for array in arrays[1::2]]
     if images[0].shape[1:] != images[1].shape[1:]:
         raise ValueError(
-            "%s: training images are %s, test images %s"
-            % (directory, images[0].shape[1:], images[1].shape[1:])
+            "%s: training images are %s, test images %s" % (directory, images[0].shape[1:], images[1].shape[1:])
         )
     return Dataset(images[0], labels[0], images[1], labels[1], int(max(labels[0].max(), labels[1].max())) + 1)
 
 
-def synthetic(input_shape, classes, count, seed):
-    # type: (Shape, int, int, int) -> Dataset
+def synthetic(input_shape: Shape, classes: int, count: int, seed: int) -> Dataset:
     """Noise of an image set's shapes, for measuring steps: ``count`` training and as many test images."""
     random = np.random.RandomState(seed)
     images = [random.randint(0, 256, (count,) + tuple(input_shape), np.uint8) for _ in range(2)]
@@ -127,8 +118,7 @@ def synthetic(input_shape, classes, count, seed):
     return Dataset(images[0], labels[0], images[1], labels[1], classes)
 
 
-def shards(count, weights, seed):
-    # type: (int, Sequence[float], int) -> List[np.ndarray]
+def shards(count: int, weights: Sequence[float], seed: int) -> List[np.ndarray]:
     """Indices 0 to count - 1 dealt at random in proportion to weights: disjoint, complete, each within
     one of its share and, where count allows, none empty.
 
@@ -155,20 +145,17 @@ class Batches:
     set, so that a run is resumed or its batch size changed.
     """
 
-    def __init__(self, images, labels, batch, seed):
-        # type: (np.ndarray, np.ndarray, int, int) -> None
+    def __init__(self, images: np.ndarray, labels: np.ndarray, batch: int, seed: int) -> None:
         if not len(images) or batch < 1:
             raise ValueError("cannot draw batches of %d from %d images" % (batch, len(images)))
         self.images, self.labels, self.batch, self.position = images, labels, batch, 0
         self._seed = seed
         self._epoch, self._order = -1, np.empty(0, np.int64)
 
-    def __iter__(self):
-        # type: () -> Batches
+    def __iter__(self) -> "Batches":
         return self
 
-    def __next__(self):
-        # type: () -> Pairs
+    def __next__(self) -> Pairs:
         """images: uint8 (batch, height, width, channels); labels: int64 (batch,)."""
         chosen = np.empty(self.batch, np.int64)
         filled = 0
@@ -180,8 +167,7 @@ class Batches:
             self.position += len(part)
         return self.images[chosen], self.labels[chosen]
 
-    def _epoch_order(self, epoch):
-        # type: (int) -> np.ndarray
+    def _epoch_order(self, epoch: int) -> np.ndarray:
         if epoch != self._epoch:
             self._epoch, self._order = (
                 epoch,
@@ -190,16 +176,14 @@ class Batches:
         return self._order
 
 
-def pack(images, labels):
-    # type: (np.ndarray, np.ndarray) -> bytes
+def pack(images: np.ndarray, labels: np.ndarray) -> bytes:
     """A shard as one npz, uncompressed: on a fast link compressing takes longer than it saves."""
     stream = io.BytesIO()
     np.savez(stream, images=images, labels=labels)
     return stream.getvalue()
 
 
-def unpack(content):
-    # type: (bytes) -> Pairs
+def unpack(content: bytes) -> Pairs:
     """(images, labels) of ``pack``. Raises ValueError if the bytes are not such an archive."""
     images, labels = formats.read_npz(io.BytesIO(content), "the shard received", ("images", "labels"))
     return images, labels

@@ -20,8 +20,15 @@ class Door:
     is answered with what it returns.
     """
 
-    def __init__(self, listener, tls, limit_s, serve, beat, emit):
-        # type: (socket.socket, ssl.SSLContext, float, Serve, Callable[[str], Dict[str, Any]], Emit) -> None
+    def __init__(
+        self,
+        listener: socket.socket,
+        tls: ssl.SSLContext,
+        limit_s: float,
+        serve: Serve,
+        beat: Callable[[str], Dict[str, Any]],
+        emit: Emit,
+    ) -> None:
         self._listener = listener
         self._tls = tls
         self._limit_s = limit_s
@@ -33,15 +40,13 @@ class Door:
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Let nobody else in."""
         self._closed.set()
         self._accepting.join()
         self._listener.close()
 
-    def _accept(self):
-        # type: () -> None
+    def _accept(self) -> None:
         while not self._closed.is_set():
             try:
                 sock, address = self._listener.accept()
@@ -53,8 +58,7 @@ class Door:
                 continue
             threading.Thread(target=self._greet, args=(sock, address[0]), daemon=True).start()
 
-    def _greet(self, sock, address):
-        # type: (socket.socket, str) -> None
+    def _greet(self, sock: socket.socket, address: str) -> None:
         try:
             connection = wire.accept(sock, self._tls, self._limit_s)
         except wire.WireError as error:
@@ -71,8 +75,7 @@ class Door:
         finally:
             connection.close()
 
-    def _answer(self, connection):
-        # type: (wire.Connection) -> None
+    def _answer(self, connection: wire.Connection) -> None:
         try:
             while True:
                 connection.receive()

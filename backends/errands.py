@@ -16,16 +16,14 @@ from backends.tickets import EVALUATE, FINISH
 class Errands:
     """A worker's side. ``merged``: (state,) float32 that came with an evaluation. All methods raise WireError."""
 
-    def __init__(self, connection, replica, sender):
-        # type: (wire.Connection, Replica, Sender) -> None
+    def __init__(self, connection: wire.Connection, replica: Replica, sender: Sender) -> None:
         self._connection = connection
         self._replica = replica
         self._sender = sender
         self.merged = np.empty_like(replica.state)
         sender.look(replica.weights)
 
-    def introduce(self):
-        # type: () -> None
+    def introduce(self) -> None:
         """Get the run's state, and after a checkpoint what was kept; or give the initial weights."""
         replica, kept = self._replica, self._sender.state()
         replica.fetch()
@@ -38,13 +36,12 @@ class Errands:
         elif answer["kept"]:
             self._sender.restore(kept)
 
-    def order(self):
-        # type: () -> Dict[str, Any]
+    def order(self) -> Dict[str, Any]:
         """What to do next, the weights brought up to date."""
-        weights, pulls = self._replica.weights, []  # type: np.ndarray, List[Message]
+        weights = self._replica.weights
+        pulls: List[Message] = []
 
-        def payload(meta):
-            # type: (Dict[str, Any]) -> Any
+        def payload(meta: Dict[str, Any]) -> Any:
             if meta["kind"] == FINISH:
                 return ()
             pulls.append(buffers(meta["weights"], weights.size, weights))
@@ -56,8 +53,7 @@ class Errands:
             put(pulls[0], weights)
         return order
 
-    def answer(self, order, loss, seconds):
-        # type: (Dict[str, Any], float, float) -> None
+    def answer(self, order: Dict[str, Any], loss: float, seconds: float) -> None:
         """Send the gradient at hand, or what of it is to go, what computing it took, and what is kept where it is asked
         for."""
         message = self._sender.send(self._replica.gradients)
@@ -66,8 +62,7 @@ class Errands:
         answer = {"loss": loss, "seconds": seconds, "gradient": message.head}
         self._connection.send(answer, wire.as_bytes(arrays))
 
-    def finish(self, order):
-        # type: (Dict[str, Any]) -> None
+    def finish(self, order: Dict[str, Any]) -> None:
         """Hand over what is kept, where it is asked for."""
         if order["keep"]:
             self._connection.send({}, wire.as_bytes(self._sender.state()))

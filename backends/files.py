@@ -7,8 +7,7 @@ import time
 UNUSED_S = 30 * 86400.0
 
 
-def cache():
-    # type: () -> str
+def cache() -> str:
     """The agent's folder, made where it is missing."""
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = os.path.join(root, "planner")
@@ -16,16 +15,14 @@ def cache():
     return path
 
 
-def path(name):
-    # type: (str) -> str
+def path(name: str) -> str:
     """Where a file of that plain name is kept. Raises ValueError for anything but a plain name."""
     if name != os.path.basename(name) or name in ("", ".", ".."):
         raise ValueError("%r is not a plain file name" % name)
     return os.path.join(cache(), name)
 
 
-def prune():
-    # type: () -> None
+def prune() -> None:
     """Remove what nobody has used for a month: a device's card is small."""
     for name in os.listdir(cache()):
         old = os.path.join(cache(), name)
@@ -36,8 +33,7 @@ def prune():
             pass  # another agent was quicker, or it is not ours
 
 
-def store(job, name, data):
-    # type: (object, str, bytes) -> str
+def store(job: object, name: str, data: bytes) -> str:
     """Keep ``data`` under ``name``; returns its path. Raises OSError that names the path, e.g. on a full disk."""
     target = path(name)
     prune()
@@ -54,8 +50,7 @@ def store(job, name, data):
     return target
 
 
-def stored(job, name):
-    # type: (object, str) -> object
+def stored(job: object, name: str) -> object:
     """The path of a file kept under ``name``, or None."""
     target = path(name)
     if not os.path.exists(target):
@@ -64,15 +59,13 @@ def stored(job, name):
     return target
 
 
-def fetch(job, path):
-    # type: (object, str) -> bytes
+def fetch(job: object, path: str) -> bytes:
     """The content of a file."""
     with open(path, "rb") as stream:
         return stream.read()
 
 
-def remove(job, path):
-    # type: (object, str) -> None
+def remove(job: object, path: str) -> None:
     """Forget a file; one that is gone already is no error."""
     if os.path.exists(path):
         os.unlink(path)

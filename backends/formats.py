@@ -20,8 +20,7 @@ CIFAR_RECORD_BYTES = 1 + 3 * 32 * 32
 IDX_IMAGES, IDX_LABELS = 0x803, 0x801
 
 
-def read_idx(path, magic):
-    # type: (str, int) -> np.ndarray
+def read_idx(path: str, magic: int) -> np.ndarray:
     """An IDX file of unsigned bytes, gzipped if its name ends in .gz; magic: IDX_IMAGES or IDX_LABELS."""
     with open(path, "rb") as source:
         content = source.read()
@@ -29,14 +28,10 @@ def read_idx(path, magic):
         content = _gunzipped(path, content)
     header = 4 * (1 + magic % 256)
     if len(content) < header:
-        raise ValueError(
-            "%s is truncated: expected a header of %d bytes, found %d" % (path, header, len(content))
-        )
+        raise ValueError("%s is truncated: expected a header of %d bytes, found %d" % (path, header, len(content)))
     found, *shape = struct.unpack(">%dI" % (header // 4), content[:header])
     if found != magic:
-        raise ValueError(
-            "%s is not the IDX file expected: it starts with 0x%08x, not 0x%08x" % (path, found, magic)
-        )
+        raise ValueError("%s is not the IDX file expected: it starts with 0x%08x, not 0x%08x" % (path, found, magic))
     expected = header + int(np.prod(shape, dtype=np.int64))
     if len(content) != expected:
         raise ValueError(
@@ -47,8 +42,7 @@ def read_idx(path, magic):
     return values[..., None].copy() if magic == IDX_IMAGES else values.astype(np.int64)
 
 
-def _gunzipped(path, content):
-    # type: (str, bytes) -> bytes
+def _gunzipped(path: str, content: bytes) -> bytes:
     """As much as can be had: a truncated file then shows by its size."""
     try:
         return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(content)
@@ -56,8 +50,7 @@ def _gunzipped(path, content):
         raise ValueError("%s is no gzip file or damaged: %s" % (path, error)) from None
 
 
-def read_cifar_binary(path):
-    # type: (str) -> Pairs
+def read_cifar_binary(path: str) -> Pairs:
     """A batch of CIFAR-10's binary version."""
     content = np.fromfile(path, np.uint8)
     whole = len(content) // CIFAR_RECORD_BYTES
@@ -70,29 +63,20 @@ def read_cifar_binary(path):
     return _planes(records[:, 1:]), _cifar_labels(path, records[:, 0])
 
 
-def read_cifar_python(path):
-    # type: (str) -> Pairs
+def read_cifar_python(path: str) -> Pairs:
     """A batch of CIFAR-10's Python version."""
     with open(path, "rb") as source:
         try:
             batch = _ArrayUnpickler(source, encoding="latin1").load()
         except EOFError:
-            raise ValueError(
-                "%s is truncated: its pickle ends after %d bytes" % (path, source.tell())
-            ) from None
+            raise ValueError("%s is truncated: its pickle ends after %d bytes" % (path, source.tell())) from None
         except (pickle.UnpicklingError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise ValueError("%s is truncated or no CIFAR-10 batch: %s" % (path, error)) from None
     data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
-    if (
-        not isinstance(data, np.ndarray)
-        or data.dtype != np.uint8
-        or data.shape[1:] != (CIFAR_RECORD_BYTES - 1,)
-    ):
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (CIFAR_RECORD_BYTES - 1,):
         raise ValueError("%s is no CIFAR-10 batch: it holds no uint8 'data' of 3072 columns" % path)
     if not isinstance(labels, list) or len(labels) != len(data):
-        raise ValueError(
-            "%s is no CIFAR-10 batch: it holds no 'labels' for its %d images" % (path, len(data))
-        )
+        raise ValueError("%s is no CIFAR-10 batch: it holds no 'labels' for its %d images" % (path, len(data)))
     return _planes(data), _cifar_labels(path, np.array(labels))
 
 
@@ -103,35 +87,31 @@ class _ArrayUnpickler(pickle.Unpickler):
     same. These are the names that an array needs, under the old and the new path of numpy's core.
     """
 
-    _ADMITTED = {
+    _ADMITTED: Dict[Tuple[str, str], Any] = {
         ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
         ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
         ("numpy", "ndarray"): np.ndarray,
         ("numpy", "dtype"): np.dtype,
-    }  # type: Dict[Tuple[str, str], Any]
+    }
 
-    def find_class(self, module, name):
-        # type: (str, str) -> Any
+    def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self._ADMITTED:
             raise pickle.UnpicklingError("it wants %s.%s, which data have no use for" % (module, name))
         return self._ADMITTED[module, name]
 
 
-def _planes(rows):
-    # type: (np.ndarray) -> np.ndarray
+def _planes(rows: np.ndarray) -> np.ndarray:
     """(count, 3072) red, green and blue planes -> (count, 32, 32, 3)."""
     return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
-def _cifar_labels(path, labels):
-    # type: (str, np.ndarray) -> np.ndarray
+def _cifar_labels(path: str, labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() > 9:
         raise ValueError("%s is damaged: labels must be 0 to 9" % path)
     return labels.astype(np.int64)
 
 
-def read_npz(source, shown, names):
-    # type: (BinaryIO, str, Tuple[str, ...]) -> Tuple[np.ndarray, ...]
+def read_npz(source: BinaryIO, shown: str, names: Tuple[str, ...]) -> Tuple[np.ndarray, ...]:
     """The named arrays of an npz archive, which errors call ``shown``; pickled objects are refused."""
     if not zipfile.is_zipfile(source):
         raise ValueError("%s is no npz archive, or truncated" % shown)

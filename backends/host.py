@@ -25,31 +25,28 @@ class Host(abc.ABC):
     done.
     """
 
-    def __init__(self, work, identity, emit, office):
-        # type: (Work, wire.Identity, Emit, Any) -> None
+    def __init__(self, work: Work, identity: wire.Identity, emit: Emit, office: Any) -> None:
         self.work = work
         self.office = office
         self._tls = wire.context(identity, server_side=True)
         self._emit = emit
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._began = self._ended = None  # type: Optional[float]
-        self.peers = {}  # type: Dict[str, Peer]
+        self._began: Optional[float] = None
+        self._ended: Optional[float] = None
+        self.peers: Dict[str, Peer] = {}
 
     @abc.abstractmethod
-    def _introduce(self, connection, peer, hello):
-        # type: (wire.Connection, Peer, Dict[str, Any]) -> None
+    def _introduce(self, connection: wire.Connection, peer: Peer, hello: Dict[str, Any]) -> None:
         """Let a member join. Raises ValueError where it does not fit."""
 
     @abc.abstractmethod
-    def _hand_out(self, name, peer, connection):
-        # type: (str, Peer, wire.Connection) -> bool
+    def _hand_out(self, name: str, peer: Peer, connection: wire.Connection) -> bool:
         """One piece of work, to its end. False when there is no more."""
 
     # -- life ------------------------------------------------------------------------------------
 
-    def run(self, listener, should_stop):
-        # type: (socket.socket, Callable[[], bool]) -> Dict[str, Any]
+    def run(self, listener: socket.socket, should_stop: Callable[[], bool]) -> Dict[str, Any]:
         """Serve until all steps are done, training diverges or ``should_stop``; closes the listener.
 
         Returns the run's account.
@@ -70,31 +67,27 @@ class Host(abc.ABC):
         self._emit({"progress": self.progress()})
         return self.account(time.process_time() - cpu)
 
-    def _see_off(self):
-        # type: () -> None
+    def _see_off(self) -> None:
         """Let workers read that the run is over; then end their connections, and wait for what is being done."""
         self._await_departures()
         for peer in list(self.peers.values()):
             self._cut(peer.connection)
         self._await_departures()
 
-    def _await_departures(self):
-        # type: () -> None
+    def _await_departures(self) -> None:
         keeping = any(self.office.asks_last(name) for name in list(self.peers))
         deadline = time.monotonic() + (HAND_OVER_S if keeping else DEPARTURE_S)
         while time.monotonic() < deadline and any(peer.connection for peer in list(self.peers.values())):
             self._cut_silent()
             time.sleep(0.01)
 
-    def _beat(self, name):
-        # type: (str) -> Dict[str, Any]
+    def _beat(self, name: str) -> Dict[str, Any]:
         peer = self.peers.get(name)
         if peer is not None:
             peer.heard = time.monotonic()
         return {"call": self.office.tickets.call}
 
-    def _cut_silent(self):
-        # type: () -> None
+    def _cut_silent(self) -> None:
         now = time.monotonic()
         for name, peer in list(self.peers.items()):
             silence_s = now - peer.heard
@@ -103,8 +96,7 @@ class Host(abc.ABC):
                 self._emit({"silent": name, "reason": "no heartbeat for %.1f s" % silence_s})
                 self._cut(connection)
 
-    def _cut(self, connection):
-        # type: (Optional[wire.Connection]) -> None
+    def _cut(self, connection: Optional[wire.Connection]) -> None:
         """End a connection; whatever its thread is waiting for, it goes on and gives its ticket back."""
         if connection is not None:
             connection.abort()
@@ -112,8 +104,7 @@ class Host(abc.ABC):
 
     # -- arrivals ----------------------------------------------------------------------------------
 
-    def _serve(self, connection, hello):
-        # type: (wire.Connection, Dict[str, Any]) -> None
+    def _serve(self, connection: wire.Connection, hello: Dict[str, Any]) -> None:
         name = connection.peer
         peer = self._admit(connection)
         with peer.turn:
@@ -128,8 +119,7 @@ class Host(abc.ABC):
             finally:
                 self._depart(name, peer, connection)
 
-    def _admit(self, connection):
-        # type: (wire.Connection) -> Peer
+    def _admit(self, connection: wire.Connection) -> Peer:
         """Make this the worker's connection; one that it had before is dead, and gives way."""
         with self._lock:
             peer = self.peers.setdefault(connection.peer, Peer())
@@ -138,16 +128,14 @@ class Host(abc.ABC):
         self._cut(before)
         return peer
 
-    def _depart(self, name, peer, connection):
-        # type: (str, Peer, wire.Connection) -> None
+    def _depart(self, name: str, peer: Peer, connection: wire.Connection) -> None:
         self.office.leave(name)
         peer.count(connection)
         with self._lock:
             if peer.connection is connection:
                 peer.connection = None
 
-    def _lost(self, peer, connection, reason):
-        # type: (Peer, wire.Connection, str) -> None
+    def _lost(self, peer: Peer, connection: wire.Connection, reason: str) -> None:
         if peer.connection is not connection:
             self._emit({"replaced": connection.peer})
         elif not self._over.is_set():
@@ -156,8 +144,7 @@ class Host(abc.ABC):
 
     # -- accounts ------------------------------------------------------------------------------------
 
-    def progress(self):
-        # type: () -> Dict[str, Any]
+    def progress(self) -> Dict[str, Any]:
         """Where the run stands, for the live table."""
         now = time.monotonic()
         return {
@@ -167,8 +154,7 @@ class Host(abc.ABC):
             "workers": {name: peer.summary() for name, peer in list(self.peers.items())},
         }
 
-    def account(self, cpu_s):
-        # type: (float) -> Dict[str, Any]
+    def account(self, cpu_s: float) -> Dict[str, Any]:
         """What the run came to; ``reason`` says why it ended before its last step, ``evaluations`` are its own."""
         return dict(
             self.progress(),

@@ -15,8 +15,7 @@ from profilers.links import PATIENCE_S, LinkError
 _ATTEMPTS = 3
 
 
-def serve(job, address, count, seconds):
-    # type: (Any, str, int, float) -> None
+def serve(job: Any, address: str, count: int, seconds: float) -> None:
     """``count`` servers for one test each, to the end of the last. Event: {"ports", "token": ""}."""
     with contextlib.ExitStack() as stack:
         children, ports = [], []
@@ -34,17 +33,23 @@ def serve(job, address, count, seconds):
                 return
 
 
-def send(address, port, seconds):
-    # type: (str, int, float) -> List[float]
+def send(address: str, port: int, seconds: float) -> List[float]:
     """One test towards a server; bytes/s that it received in each interval. Raises LinkError."""
     command = links.iperf3_client_command(address, port, seconds)
     limit_s = math.ceil(seconds) + 2 * PATIENCE_S
     try:
-        done = subprocess.run(command, check=False, timeout=limit_s, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        done = subprocess.run(
+            command,
+            check=False,
+            timeout=limit_s,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
     except subprocess.TimeoutExpired as error:
-        raise LinkError("iperf3 to %s:%d did not end within %g s; is a firewall in between?"
-                        % (address, port, limit_s)) from error
+        raise LinkError(
+            "iperf3 to %s:%d did not end within %g s; is a firewall in between?" % (address, port, limit_s)
+        ) from error
     except OSError as error:
         raise LinkError("cannot start iperf3: %s" % error) from error
     rates, reason = links.parse_iperf3(done.stdout.decode(errors="replace"))
@@ -53,8 +58,7 @@ def send(address, port, seconds):
     return rates
 
 
-def _start(address):
-    # type: (str) -> Tuple[subprocess.Popen[bytes], int]
+def _start(address: str) -> Tuple["subprocess.Popen[bytes]", int]:
     """A server that listens, and its port. Another program may take a free port first: then another port."""
     nowhere = subprocess.DEVNULL  # standard input and output are the agent's
     for _ in range(_ATTEMPTS):
@@ -71,8 +75,7 @@ def _start(address):
     raise LinkError("iperf3 does not start; try it by hand: %s" % " ".join(command))
 
 
-def _listens(child, address, port):
-    # type: (subprocess.Popen[bytes], str, int) -> bool
+def _listens(child: "subprocess.Popen[bytes]", address: str, port: int) -> bool:
     """Wait until the port is taken. To connect and see would use up the one test it serves."""
     deadline = time.monotonic() + PATIENCE_S
     family, kind, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
@@ -88,8 +91,7 @@ def _listens(child, address, port):
     return False
 
 
-def _end(child):
-    # type: (subprocess.Popen[bytes]) -> None
+def _end(child: "subprocess.Popen[bytes]") -> None:
     if child.poll() is None:
         child.kill()
     child.wait()

@@ -13,14 +13,12 @@ from backends.wire import WireError
 Arrays = Tuple[np.ndarray, ...]
 
 
-def described(arrays):
-    # type: (Sequence[np.ndarray]) -> List[Any]
+def described(arrays: Sequence[np.ndarray]) -> List[Any]:
     """Plain JSON values that tell the types and shapes of arrays."""
     return [[array.dtype.str, list(array.shape)] for array in arrays]
 
 
-def room(description, most_bytes):
-    # type: (Any, int) -> Arrays
+def room(description: Any, most_bytes: int) -> Arrays:
     """Arrays to receive into. Raises WireError for a description of other things than numbers, or of too many."""
     try:
         kinds = [(np.dtype(kind), tuple(int(n) for n in shape)) for kind, shape in description]
@@ -38,16 +36,14 @@ class Keeping:
     ``kept``: by worker, what came last, and before that what a resumed run's checkpoint had.
     """
 
-    def __init__(self, kept):
-        # type: (Dict[str, Arrays]) -> None
+    def __init__(self, kept: Dict[str, Arrays]) -> None:
         self.kept = dict(kept)
-        self._given = set()  # type: Set[str]
-        self._keepers = set()  # type: Set[str]
-        self._awaited = set()  # type: Set[str]
-        self._there = set()  # type: Set[str]
+        self._given: Set[str] = set()
+        self._keepers: Set[str] = set()
+        self._awaited: Set[str] = set()
+        self._there: Set[str] = set()
 
-    def join(self, worker, description):
-        # type: (str, List[Any]) -> Arrays
+    def join(self, worker: str, description: List[Any]) -> Arrays:
         """A worker that keeps such arrays begins: those that a resumed run has for it, once, or none."""
         if description:
             self._keepers.add(worker)
@@ -56,47 +52,39 @@ class Keeping:
         saved = self.kept.get(worker, ())
         return saved if not again and described(saved) == description else ()
 
-    def leave(self, worker):
-        # type: (str) -> None
+    def leave(self, worker: str) -> None:
         """A worker is gone; should it come back, what it kept is not of its new life."""
         for names in (self._keepers, self._awaited, self._there):
             names.discard(worker)
 
-    def ask(self):
-        # type: () -> bool
+    def ask(self) -> bool:
         """A checkpoint is due: ask all who keep something. False where nobody does, and nothing need be awaited."""
         if not self._awaited and not self._there:
             self._awaited = set(self._keepers)
         return bool(self._awaited)
 
-    def asked(self, worker):
-        # type: (str) -> bool
+    def asked(self, worker: str) -> bool:
         """Whether the worker is to bring what it keeps with its next step."""
         return worker in self._awaited
 
-    def keeps(self, worker):
-        # type: (str) -> bool
+    def keeps(self, worker: str) -> bool:
         """Whether the worker has something to keep."""
         return worker in self._keepers
 
-    def bring(self, worker, arrays):
-        # type: (str, Arrays) -> None
+    def bring(self, worker: str, arrays: Arrays) -> None:
         """What a worker keeps, after its step."""
         self.kept[worker] = arrays
         self._awaited.discard(worker)
         self._there.add(worker)
 
-    def may_begin(self, worker):
-        # type: (str) -> bool
+    def may_begin(self, worker: str) -> bool:
         """Whether the worker need not wait for a checkpoint."""
         return worker not in self._there
 
-    def complete(self):
-        # type: () -> bool
+    def complete(self) -> bool:
         """Whether all who were asked have brought what they keep, and the checkpoint can be taken."""
         return bool(self._there) and not self._awaited
 
-    def clear(self):
-        # type: () -> None
+    def clear(self) -> None:
         """The checkpoint has been taken: all go on."""
         self._there.clear()

@@ -12,25 +12,21 @@ class Layout(NamedTuple):
     state_variables: Tuple[Variable, ...]
 
     @property
-    def parameters(self):
-        # type: () -> int
+    def parameters(self) -> int:
         """Trained elements."""
         return sum(variable.size for variable in self.variables)
 
     @property
-    def state(self):
-        # type: () -> int
+    def state(self) -> int:
         """Elements that are not trained."""
         return sum(variable.size for variable in self.state_variables)
 
-    def encode(self):
-        # type: () -> List[Any]
+    def encode(self) -> List[Any]:
         """Plain JSON values."""
         return [[list(variable) for variable in part] for part in self]
 
     @classmethod
-    def decode(cls, value):
-        # type: (Any) -> Layout
+    def decode(cls, value: Any) -> "Layout":
         """From ``encode``'s values. Raises ValueError where they are not of that form."""
         try:
             parts = [tuple(Variable(n, tuple(s), int(a), int(b)) for n, s, a, b in part) for part in value]
@@ -39,7 +35,6 @@ class Layout(NamedTuple):
             raise ValueError("not the layout of a model: %s" % error) from error
 
 
-def layout_of(replica):
-    # type: (Replica) -> Layout
+def layout_of(replica: Replica) -> Layout:
     """The layout of a replica."""
     return Layout(replica.variables, replica.state_variables)

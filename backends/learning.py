@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -37,16 +37,14 @@ class Learning(Office):
     to go on from cannot be used.
     """
 
-    def __init__(self, work, emit):
-        # type: (Work, Emit) -> None
+    def __init__(self, work: Work, emit: Emit) -> None:
         super().__init__(work, emit)
-        self._central = None  # type: Optional[Central]
+        self._central: Optional[Central] = None
         self._rounds = Rounds(work.gate)
         self._keeping = Keeping({})
         self.tickets = self._begin()
 
-    def _begin(self):
-        # type: () -> Tickets
+    def _begin(self) -> Tickets:
         if self.work.resume is None:
             return Tickets(self.work.steps, 0, self.work.evaluate_every)
         saved, layout = checkpoint.read(self.work.resume)
@@ -57,25 +55,21 @@ class Learning(Office):
     # -- who is there ------------------------------------------------------------------------------
 
     @property
-    def begun(self):
-        # type: () -> bool
+    def begun(self) -> bool:
         """Whether there are weights."""
         return self._central is not None
 
-    def begin(self, central):
-        # type: (Central) -> None
+    def begin(self, central: Central) -> None:
         """These are the initial weights."""
         self._central = central
 
     @property
-    def model(self):
-        # type: () -> Central
+    def model(self) -> Central:
         """The weights; asserts that there are some."""
         assert self._central is not None, "workers are served after the first has given the initial weights"
         return self._central
 
-    def join(self, worker, description):
-        # type: (str, List[Any]) -> Arrays
+    def join(self, worker: str, description: List[Any]) -> Arrays:
         """A worker that keeps such arrays begins; what a resumed run has for it."""
         with self._lock:
             self.model.welcome(worker)
@@ -83,8 +77,7 @@ class Learning(Office):
             self._pacing.begin(self._rounds.workers)
             return self._keeping.join(worker, description)
 
-    def leave(self, worker):
-        # type: (str) -> None
+    def leave(self, worker: str) -> None:
         """Others go on without it: its ticket goes back, and no round and no checkpoint waits for it."""
         with self._lock:
             self._rounds.leave(worker)
@@ -93,8 +86,7 @@ class Learning(Office):
             self.tickets.abandon(worker)
             self._go_on()
 
-    def forget(self, worker):
-        # type: (str) -> None
+    def forget(self, worker: str) -> None:
         """A lost worker's state ages."""
         with self._lock:
             if self._central is not None:
@@ -102,24 +94,20 @@ class Learning(Office):
 
     # -- work --------------------------------------------------------------------------------------
 
-    def take(self, worker, gone):
-        # type: (str, Callable[[], bool]) -> Ticket
+    def take(self, worker: str, gone: Callable[[], bool]) -> Ticket:
         """The worker's next piece of work, when it may begin it."""
         return self.tickets.take(worker, gone, lambda: self._may_begin(worker))
 
-    def _may_begin(self, worker):
-        # type: (str) -> bool
+    def _may_begin(self, worker: str) -> bool:
         return self._rounds.may_begin(worker) and self._keeping.may_begin(worker)
 
-    def pull(self, worker, ticket):
-        # type: (str, Ticket) -> Pull
+    def pull(self, worker: str, ticket: Ticket) -> Pull:
         """What goes with a ticket."""
         with self._lock:
             keep = ticket.kind == STEP and self._keeping.asked(worker)
             return Pull(self.model.pull(worker), self.tickets.done, self.batch(worker), keep)
 
-    def learn(self, peer, ticket, gradient, keep):
-        # type: (Peer, Ticket, Gradient, bool) -> None
+    def learn(self, peer: Peer, ticket: Ticket, gradient: Gradient, keep: bool) -> None:
         """Take in what a worker brought. It changes the weights when there are enough gradients."""
         with self._lock:
             sound = math.isfinite(gradient.loss) and finite(peer.state) and self.model.accepts(gradient.message)
@@ -133,8 +121,7 @@ class Learning(Office):
         if not sound:
             self._diverged(gradient.worker, ticket, gradient.loss)
 
-    def _go_on(self):
-        # type: () -> None
+    def _go_on(self) -> None:
         """Apply a round that is complete, and count its steps as one with it, so that no checkpoint can come between;
         take a checkpoint that is due where all is there."""
         before, every = self.tickets.done, self.work.checkpoint_every
@@ -149,8 +136,7 @@ class Learning(Office):
             self._keeping.clear()
         self.tickets.wake()
 
-    def _apply(self, gradients, before):
-        # type: (Sequence[Gradient], int) -> None
+    def _apply(self, gradients: Sequence[Gradient], before: int) -> None:
         mean_batch, n = self._rounds.mean_batch, len(gradients)
         factor = FACTORS[self.work.strategy.merge]
         self.model.update(
@@ -167,43 +153,35 @@ class Learning(Office):
 
     # -- state -------------------------------------------------------------------------------------
 
-    def state(self):
-        # type: () -> np.ndarray
+    def state(self) -> np.ndarray:
         """The mean of what workers reported; a new (state,) float32."""
         with self._lock:
             return self.model.state()
 
-    def asks_last(self, worker):
-        # type: (str) -> bool
+    def asks_last(self, worker: str) -> bool:
         """Whether a worker that is told to finish is to bring what it keeps."""
         return self.work.checkpoint_path is not None and self._keeping.keeps(worker)
 
-    def keep_last(self, worker, arrays):
-        # type: (str, Arrays) -> None
+    def keep_last(self, worker: str, arrays: Arrays) -> None:
         """What a worker kept at its end."""
         with self._lock:
             self._keeping.kept[worker] = arrays
 
-    def _snapshot(self):
-        # type: () -> checkpoint.Checkpoint
+    def _snapshot(self) -> checkpoint.Checkpoint:
         return self.model.snapshot(self._meta(), dict(self._keeping.kept, **self._kept()))
 
     @property
-    def _layout(self):
-        # type: () -> Layout
+    def _layout(self) -> Layout:
         return self.model.layout
 
     @property
-    def _has_all(self):
-        # type: () -> bool
+    def _has_all(self) -> bool:
         return self.begun
 
-    def _save(self):
-        # type: () -> None
+    def _save(self) -> None:
         self._saver.behind(self._snapshot, self._layout)
 
     @property
-    def service_s(self):
-        # type: () -> Optional[float]
+    def service_s(self) -> Optional[float]:
         """Mean seconds of an update; None before the first."""
         return self._central.service_s if self._central is not None else None

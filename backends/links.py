@@ -35,19 +35,27 @@ class Links:
     connection, for those with a meta of "asks"; all others wait until they are taken. Close it at the end.
     """
 
-    def __init__(self, name, identity, listener, size, limit_s, emit, handle=None):
-        # type: (str, wire.Identity, socket.socket, int, float, Any, Optional[Callable[[Parcel], None]]) -> None
+    def __init__(
+        self,
+        name: str,
+        identity: wire.Identity,
+        listener: socket.socket,
+        size: int,
+        limit_s: float,
+        emit: Any,
+        handle: Optional[Callable[[Parcel], None]] = None,
+    ) -> None:
         self.name = name
         self.handle = handle
         self._size = size
         self._limit_s = limit_s
         self._tls = wire.context(identity, server_side=False)
         self._changed = threading.Condition()
-        self._addresses = {}  # type: Dict[str, Tuple[str, int]]
-        self._outboxes = {}  # type: Dict[str, Outbox]
-        self._parcels = []  # type: List[Parcel]
-        self._waiting_bytes = collections.Counter()  # type: Dict[str, int]
-        self._incoming = []  # type: List[wire.Connection]
+        self._addresses: Dict[str, Tuple[str, int]] = {}
+        self._outboxes: Dict[str, Outbox] = {}
+        self._parcels: List[Parcel] = []
+        self._waiting_bytes: Dict[str, int] = collections.Counter()
+        self._incoming: List[wire.Connection] = []
         self._epoch, self._called = 0, 0
         self._closed = False
         self.sent_bytes = 0
@@ -55,8 +63,7 @@ class Links:
 
     # -- epochs ------------------------------------------------------------------------------------
 
-    def begin(self, epoch, addresses):
-        # type: (int, Dict[str, Tuple[str, int]]) -> None
+    def begin(self, epoch: int, addresses: Dict[str, Tuple[str, int]]) -> None:
         """A new epoch with these members: what is left of earlier ones is forgotten."""
         with self._changed:
             self._epoch, self._called = epoch, max(epoch, self._called)
@@ -71,8 +78,7 @@ class Links:
             with contextlib.suppress(Interrupted):  # so is who asked
                 self.handle(parcel)
 
-    def call(self, epoch):
-        # type: (int) -> None
+    def call(self, epoch: int) -> None:
         """The epoch that there is or must be; who waits in an earlier one is interrupted."""
         with self._changed:
             self._called = max(epoch, self._called)
@@ -80,8 +86,7 @@ class Links:
 
     # -- sending -----------------------------------------------------------------------------------
 
-    def send(self, peer, step, message, **meta):
-        # type: (str, int, Message, Any) -> None
+    def send(self, peer: str, step: int, message: Message, **meta: Any) -> None:
         """Send in the background; waits while an earlier step's message to this peer has not begun to go out. What the
         message holds must not change until ``flush``. Raises Interrupted."""
         full = dict(meta, step=step, epoch=self._epoch, message=message.head)
@@ -89,25 +94,21 @@ class Links:
         self._until(lambda: not outbox.waiting or outbox.step == step)
         outbox.put(step, full, message)
 
-    def flush(self):
-        # type: () -> None
+    def flush(self) -> None:
         """Wait until all has gone out. Raises Interrupted."""
         self._until(lambda: all(outbox.idle for outbox in self._outboxes.values()))
 
-    def bytes_per_s(self, peer):
-        # type: (str) -> Optional[float]
+    def bytes_per_s(self, peer: str) -> Optional[float]:
         """What the link to a peer carried lately; None before anything was sent."""
         return self._outbox(peer).rate
 
-    def _outbox(self, peer):
-        # type: (str) -> Outbox
+    def _outbox(self, peer: str) -> Outbox:
         with self._changed:
             if peer not in self._outboxes:
                 self._outboxes[peer] = Outbox(lambda peer=peer: self.connect(peer), self.gone_out)
             return self._outboxes[peer]
 
-    def connect(self, peer):
-        # type: (str) -> wire.Connection
+    def connect(self, peer: str) -> wire.Connection:
         """A connection to a member. Raises WireError."""
         address, port = self._addresses[peer]
         connection = wire.connect(address, port, self._tls, self._limit_s, peer)
@@ -115,8 +116,7 @@ class Links:
         connection.send({"peer": True})
         return connection
 
-    def gone_out(self, count):
-        # type: (int) -> None
+    def gone_out(self, count: int) -> None:
         """So many bytes have gone out; none where that has failed, and the step cannot be ended."""
         with self._changed:
             self.sent_bytes += count
@@ -126,13 +126,11 @@ class Links:
 
     # -- receiving ---------------------------------------------------------------------------------
 
-    def take(self, wanted, count):
-        # type: (Callable[[Parcel], bool], int) -> List[Parcel]
+    def take(self, wanted: Callable[[Parcel], bool], count: int) -> List[Parcel]:
         """Wait for so many wanted parcels and take all there are, by step and sender. Raises Interrupted."""
-        taken = []  # type: List[Parcel]
+        taken: List[Parcel] = []
 
-        def there():
-            # type: () -> bool
+        def there() -> bool:
             taken[:] = [p for p in self._parcels if p.meta["epoch"] == self._epoch and wanted(p)]
             return len(taken) >= count
 
@@ -141,32 +139,27 @@ class Links:
             self._keep(lambda parcel: all(parcel is not other for other in taken))
         return sorted(taken, key=lambda parcel: (parcel.step, parcel.sender))
 
-    def next(self, peer, step, kind):
-        # type: (str, int, str) -> Parcel
+    def next(self, peer: str, step: int, kind: str) -> Parcel:
         """A parcel of that kind from a peer in that step, of which there is one; waits for it. Raises Interrupted."""
         return self.take(lambda p: (p.sender, p.step, p.meta.get("kind")) == (peer, step, kind), 1)[0]
 
-    def _keep(self, wanted):
-        # type: (Callable[[Parcel], bool]) -> None
+    def _keep(self, wanted: Callable[[Parcel], bool]) -> None:
         self._parcels = [parcel for parcel in self._parcels if wanted(parcel)]
         self._waiting_bytes.clear()
         for parcel in self._parcels:
             self._waiting_bytes[parcel.sender] += parcel.message.traffic_bytes
         self._changed.notify_all()
 
-    def _until(self, condition):
-        # type: (Callable[[], bool]) -> None
+    def _until(self, condition: Callable[[], bool]) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._interrupted() or condition())
             if self._interrupted():
                 raise Interrupted()
 
-    def _interrupted(self):
-        # type: () -> bool
+    def _interrupted(self) -> bool:
         return self._closed or self._called > self._epoch
 
-    def _read(self, connection, hello):
-        # type: (wire.Connection, Dict[str, Any]) -> None
+    def _read(self, connection: wire.Connection, hello: Dict[str, Any]) -> None:
         """A peer's messages, one after the other, until it closes."""
         connection.settimeout(None)
         self._incoming.append(connection)
@@ -178,12 +171,10 @@ class Links:
         finally:
             self._incoming.remove(connection)
 
-    def _receive(self, connection):
-        # type: (wire.Connection) -> Tuple[str, Dict[str, Any], Message]
-        found = []  # type: List[Message]
+    def _receive(self, connection: wire.Connection) -> Tuple[str, Dict[str, Any], Message]:
+        found: List[Message] = []
 
-        def payload(meta):
-            # type: (Dict[str, Any]) -> Sequence[memoryview]
+        def payload(meta: Dict[str, Any]) -> Sequence[memoryview]:
             size = int(meta["message"]["size"])
             if size > self._size:
                 raise wire.WireError("%s sent %d elements of a model of %d" % (connection.peer, size, self._size))
@@ -193,8 +184,7 @@ class Links:
         meta = connection.receive(payload).meta
         return connection.peer, meta, found[0]
 
-    def _deliver(self, sender, meta, message):
-        # type: (str, Dict[str, Any], Message) -> None
+    def _deliver(self, sender: str, meta: Dict[str, Any], message: Message) -> None:
         parcel = Parcel(sender, int(meta["step"]), meta, message)
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._waiting_bytes[sender] < ROOM * 4 * self._size + 4096)
@@ -206,8 +196,7 @@ class Links:
         if asks is not None:
             asks(parcel)
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """End all connections."""
         with self._changed:
             self._closed = True

@@ -28,25 +28,32 @@ LATELY = 3
 class Member:
     """One member. ``optimiser``: its rate is that of each order; ``batches`` let their size be changed."""
 
-    def __init__(self, connection, replica, batches, test, exchange, optimiser, slowdown=1.0):
-        # type: (wire.Connection, Replica, Any, Tuple[np.ndarray, np.ndarray], Exchange, Optimiser, float) -> None
+    def __init__(
+        self,
+        connection: wire.Connection,
+        replica: Replica,
+        batches: Any,
+        test: Tuple[np.ndarray, np.ndarray],
+        exchange: Exchange,
+        optimiser: Optimiser,
+        slowdown: float = 1.0,
+    ) -> None:
         require(test[1])
         self._connection = connection
         self._replica = replica
         self._batches = batches
         self._test = test
         self._exchange = exchange
-        self._links = exchange.means.links  # type: Links
+        self._links: Links = exchange.means.links
         self._local = exchange.means.local
         self._optimiser = optimiser
         self._slowdown = slowdown
         self._epoch = -1
-        self._busy_s = collections.deque(maxlen=LATELY)  # type: Deque[float]
+        self._busy_s: Deque[float] = collections.deque(maxlen=LATELY)
         self._told_bytes = 0
         self.spent = Spent(0, 0.0, 0.0, 0.0)
 
-    def run(self, address, port, on_step=None):
-        # type: (str, int, Any) -> Spent
+    def run(self, address: str, port: int, on_step: Any = None) -> Spent:
         """Take turns until the run is over; address, port: where this member listens. Raises WireError."""
         self._connection.settimeout(None)  # others may be computing: heartbeats tell who is alive
         self._introduce(address, port)
@@ -60,16 +67,14 @@ class Member:
             if on_step is not None:
                 on_step(self.spent)
 
-    def _introduce(self, address, port):
-        # type: (str, int) -> None
+    def _introduce(self, address: str, port: int) -> None:
         replica = self._replica
         replica.fetch()
         layout, found = layout_of(replica), []
         hello = {"layout": layout.encode(), "address": address, "port": port, "digest": self._digest()}
         self._connection.send(hello)
 
-        def payload(meta):
-            # type: (Dict[str, Any]) -> Any
+        def payload(meta: Dict[str, Any]) -> Any:
             found.append(rooms(meta["kept"], layout, 64))
             return wire.as_bytes(flat(found[0]))
 
@@ -81,29 +86,24 @@ class Member:
             self._adopt()
             self._exchange.restore(kept)
 
-    def _own(self):
-        # type: () -> Arrays
+    def _own(self) -> Arrays:
         return self._replica.weights, self._local.velocity
 
-    def _digest(self):
-        # type: () -> str
+    def _digest(self) -> str:
         """By which weights that are alike are known."""
         digest = hashlib.sha256()
         for array in self._own():
             digest.update(array)
         return digest.hexdigest()
 
-    def _copy_of(self, meta):
-        # type: (Dict[str, Any]) -> Any
+    def _copy_of(self, meta: Dict[str, Any]) -> Any:
         return wire.as_bytes(self._own() + (self._replica.state,)) if meta["kind"] == TAKE else ()
 
-    def _adopt(self):
-        # type: () -> None
+    def _adopt(self) -> None:
         self._replica.load()
         self._exchange.adopt()
 
-    def _act(self, order):
-        # type: (Dict[str, Any]) -> None
+    def _act(self, order: Dict[str, Any]) -> None:
         kind = order["kind"]
         if kind == EVALUATE:
             scores = evaluate(self._replica, *self._test)
@@ -117,8 +117,7 @@ class Member:
         else:
             self._step(order)
 
-    def _hand_over(self):
-        # type: () -> None
+    def _hand_over(self) -> None:
         """Weights and all else, if nobody else has handed over the same weights."""
         self._connection.send({"digest": self._digest()})
         kept = dict(self._exchange.state(), state=(self._replica.state,))
@@ -126,8 +125,7 @@ class Member:
             kept["own"] = self._own()
         self._connection.send({"kept": labels(kept)}, wire.as_bytes(flat(kept)))
 
-    def _step(self, order):
-        # type: (Dict[str, Any]) -> None
+    def _step(self, order: Dict[str, Any]) -> None:
         began, cpu = time.perf_counter(), time.process_time()
         self._begin(order)
         plain = self._local.with_lars  # which scales gradients itself
@@ -148,15 +146,13 @@ class Member:
         sent, self._told_bytes = self._links.sent_bytes - self._told_bytes, self._links.sent_bytes
         self._connection.send(dict(answer, sent=sent))
 
-    def _begin(self, order):
-        # type: (Dict[str, Any]) -> None
+    def _begin(self, order: Dict[str, Any]) -> None:
         if order["epoch"] != self._epoch:
             self._epoch = order["epoch"]
             self._exchange.begin([name for name, _, _ in order["members"]])
             self._links.begin(self._epoch, {name: (address, port) for name, address, port in order["members"]})
 
-    def _share_knowledge(self, order):
-        # type: (Dict[str, Any]) -> None
+    def _share_knowledge(self, order: Dict[str, Any]) -> None:
         """Take over what the best has sent, and send what others are to take over (DLion, section 3.4)."""
         weights = self._replica.weights
         for parcel in self._links.take(lambda parcel: parcel.meta.get("kind") == "knowledge", 0):
@@ -167,8 +163,7 @@ class Member:
             for name in order["gives_to"]:
                 self._links.send(name, order["step"], copy, kind="knowledge")
 
-    def _note(self, busy_s, exchange_s, gradient_cpu_s, steps):
-        # type: (float, float, float, int) -> None
+    def _note(self, busy_s: float, exchange_s: float, gradient_cpu_s: float, steps: int) -> None:
         self.spent = self.spent._replace(
             steps=self.spent.steps + steps,
             busy_s=self.spent.busy_s + busy_s,

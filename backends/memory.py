@@ -8,8 +8,7 @@ M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
 NEVER = 2**31 - 1
 
 
-def keep():
-    # type: () -> bool
+def keep() -> bool:
     """Let malloc keep what is freed, in one heap for all threads, for the rest of this process.
 
     A training step allocates and frees the same activations again and again. As it comes, glibc returns them to the

@@ -23,7 +23,8 @@ _LIMIT_S = 60
 
 #: Notes when each round ends, on the clock that all processes share and on its own processor clock, and tells it all
 #: when it is terminated.
-_PROGRAM = """
+_PROGRAM = (
+    """
 import array, os, signal, sys, time, zlib
 ended = []
 signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
@@ -35,7 +36,9 @@ while not ended and time.monotonic() < deadline and os.getppid() == parent:
     marks.append(time.monotonic())
     marks.append(time.process_time())
 sys.stdout.buffer.write(marks.tobytes())
-""" % _LIMIT_S
+"""
+    % _LIMIT_S
+)
 
 
 class Rounds(NamedTuple):
@@ -57,26 +60,25 @@ class Turn(NamedTuple):
 class Neighbour:
     """Computes from here on, on as many processors as this device may use, until ``stop`` or ``close``."""
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self) -> None:
         cores = usable_cores()
         self.throttled = cores < affinity()
         command = [sys.executable, "-S", "-E", "-c", _PROGRAM]
-        self._processes = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-                           for _ in range(max(1, math.ceil(cores)))]
+        self._processes = [
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+            for _ in range(max(1, math.ceil(cores)))
+        ]
         for process in self._processes:
             assert process.stdout is not None
             process.stdout.read(1)  # it computes now
 
-    def stop(self):
-        # type: () -> List[Rounds]
+    def stop(self) -> List[Rounds]:
         """End it; the rounds of each process."""
         for process in self._processes:
             process.terminate()
         return [_rounds(process.communicate()[0]) for process in self._processes]
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """End it, whatever it has got done. Idempotent."""
         for process in self._processes:
             process.kill()
@@ -85,8 +87,7 @@ class Neighbour:
             process.stdout.close()
 
 
-def taken_s(neighbour, turns):
-    # type: (Neighbour, Sequence[Turn]) -> Optional[float]
+def taken_s(neighbour: Neighbour, turns: Sequence[Turn]) -> Optional[float]:
     """Processor seconds that the turns of a transfer have taken from ``neighbour``, which ends.
 
     A device with a quota gets its time in bursts, so that the clock on the wall tells little of a fraction of a
@@ -96,8 +97,9 @@ def taken_s(neighbour, turns):
     """
     rounds = neighbour.stop()
     throttled = neighbour.throttled
-    excesses = [sum(excess_s(each, each.cpu_s if throttled else each.ended_s, turn) for each in rounds)
-                for turn in turns]
+    excesses = [
+        sum(excess_s(each, each.cpu_s if throttled else each.ended_s, turn) for each in rounds) for turn in turns
+    ]
     known = [excess for excess in excesses if not math.isnan(excess)]
     if not known:
         return None
@@ -105,8 +107,7 @@ def taken_s(neighbour, turns):
     return lost_s + (sum(turn.cpu_s for turn in turns) if throttled else 0.0)
 
 
-def excess_s(rounds, clock, turn):
-    # type: (Rounds, Sequence[float], Turn) -> float
+def excess_s(rounds: Rounds, clock: Sequence[float], turn: Turn) -> float:
     """Seconds by which the rounds of a turn took longer than as many just before and after; less is negative.
 
     clock: one of the two of ``rounds``, which the seconds are of. NaN where there are no two rounds before, within or
@@ -118,8 +119,7 @@ def excess_s(rounds, clock, turn):
     return count * (within_s - (before_s + after_s) / 2)
 
 
-def _cost(rounds, clock, begin_s, end_s):
-    # type: (Rounds, Sequence[float], float, float) -> Tuple[float, int]
+def _cost(rounds: Rounds, clock: Sequence[float], begin_s: float, end_s: float) -> Tuple[float, int]:
     """Seconds of one round between two times, NaN where none is whole, and how many there were."""
     first, last = bisect_left(rounds.ended_s, begin_s), bisect_right(rounds.ended_s, end_s) - 1
     if first >= last:
@@ -127,8 +127,7 @@ def _cost(rounds, clock, begin_s, end_s):
     return (clock[last] - clock[first]) / (last - first), last - first
 
 
-def _rounds(data):
-    # type: (bytes) -> Rounds
+def _rounds(data: bytes) -> Rounds:
     marks = array.array("d")
     marks.frombytes(data[: len(data) // (2 * marks.itemsize) * 2 * marks.itemsize])
     return Rounds(marks[::2], marks[1::2])

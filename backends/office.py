@@ -22,91 +22,79 @@ class Office(abc.ABC):
     """
 
     #: Mean seconds of an update; None before the first, and where there is none in one place.
-    service_s = None  # type: Optional[float]
+    service_s: Optional[float] = None
 
-    tickets = None  # type: Any
+    tickets: Any = None
 
-    def __init__(self, work, emit):
-        # type: (Work, Emit) -> None
+    def __init__(self, work: Work, emit: Emit) -> None:
         self.work = work
         self._emit = emit
         self._saver = Saver(work.checkpoint_path, emit)
         self._pacing = PACINGS[work.strategy.batching](work.batch, work.members, work.training_samples, work.seed)
-        self._earlier = []  # type: List[Dict[str, Any]]
-        self.evaluations = []  # type: List[Dict[str, Any]]
-        self.reason = None  # type: Optional[str]
-        self.ended = None  # type: Optional[float]
+        self._earlier: List[Dict[str, Any]] = []
+        self.evaluations: List[Dict[str, Any]] = []
+        self.reason: Optional[str] = None
+        self.ended: Optional[float] = None
 
     # -- what was done -----------------------------------------------------------------------------
 
-    def batch(self, name):
-        # type: (str) -> int
+    def batch(self, name: str) -> int:
         """Samples of a member's next step."""
         with self._lock:
             return self._pacing.batch(name)
 
-    def evaluated(self, name, ticket, scores):
-        # type: (str, Any, Dict[str, float]) -> None
+    def evaluated(self, name: str, ticket: Any, scores: Dict[str, float]) -> None:
         """Note loss, accuracy and seconds of an evaluation that a member was told to make."""
         if not math.isfinite(scores["loss"]):
             self._diverged(name, ticket, scores["loss"])
             return
-        record = dict(scores, step=ticket.step, worker=name)  # type: Dict[str, Any]
+        record: Dict[str, Any] = dict(scores, step=ticket.step, worker=name)
         with self._lock:
             self.evaluations.append(record)
         self._emit({"evaluated": record})
         self.tickets.complete(name)
 
     @property
-    def _lock(self):
-        # type: () -> Any
+    def _lock(self) -> Any:
         return self.tickets.lock
 
-    def _diverged(self, name, ticket, loss):
-        # type: (str, Any, float) -> None
+    def _diverged(self, name: str, ticket: Any, loss: float) -> None:
         """Refuse what would spoil the weights, and end the run: what follows could only be as bad."""
         self._emit({"diverged": name, "step": ticket.step, "loss": str(loss)})
         self.stop(diverged(self.work, name, ticket, loss))
         self.tickets.abandon(name)
 
-    def stop(self, reason):
-        # type: (str) -> None
+    def stop(self, reason: str) -> None:
         """Hand out no more work; the first reason counts."""
         self.reason = self.reason or reason
         self.tickets.stop()
 
     # -- checkpoints -------------------------------------------------------------------------------
 
-    def _resume(self, saved):
-        # type: (checkpoint.Checkpoint) -> Dict[str, checkpoint.Arrays]
+    def _resume(self, saved: checkpoint.Checkpoint) -> Dict[str, checkpoint.Arrays]:
         """Go on from a checkpoint; what members have kept in it."""
         self._earlier = saved.meta["evaluations"]
         ours = {key[len(_PACING) :]: arrays for key, arrays in saved.kept.items() if key.startswith(_PACING)}
         self._pacing.restore(ours)
         return {key: arrays for key, arrays in saved.kept.items() if not key.startswith(_PACING)}
 
-    def _kept(self):
-        # type: () -> Dict[str, checkpoint.Arrays]
+    def _kept(self) -> Dict[str, checkpoint.Arrays]:
         """What batches follow, beside what members keep."""
         return {_PACING + label: arrays for label, arrays in self._pacing.state().items()}
 
-    def _meta(self):
-        # type: () -> Dict[str, Any]
+    def _meta(self) -> Dict[str, Any]:
         return dict(self.work.description, step=self.tickets.done, evaluations=self._earlier + self.evaluations)
 
     @abc.abstractmethod
-    def _snapshot(self):
-        # type: () -> checkpoint.Checkpoint
+    def _snapshot(self) -> checkpoint.Checkpoint:
         """A copy of everything."""
 
     @property
     @abc.abstractmethod
-    def _layout(self):
-        # type: () -> Layout
+    def _layout(self) -> Layout:
         """Of the run's model, known when there is something to save."""
 
-    def last_checkpoint(self):
-        # type: () -> None
+    def last_checkpoint(self) -> None:
         """Of where the run stands, but for one that has diverged: what was saved before is worth more."""
         self._saver.join()
         if self._has_all and (self.tickets.finished or self.reason == STOPPED):
@@ -114,7 +102,6 @@ class Office(abc.ABC):
                 self._saver.now(self._snapshot, self._layout)
 
     @property
-    def _has_all(self):
-        # type: () -> bool
+    def _has_all(self) -> bool:
         """Whether there is something to save."""
         return True

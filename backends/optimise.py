@@ -6,8 +6,7 @@ import numpy as np
 BLOCK = 1 << 17
 
 
-def apply(weights, velocity, gradients, momentum):
-    # type: (np.ndarray, np.ndarray, np.ndarray, float) -> None
+def apply(weights: np.ndarray, velocity: np.ndarray, gradients: np.ndarray, momentum: float) -> None:
     """v <- m v + u;  w <- w - v, in place. All arrays float32 of one shape (parameters,).
 
     ``gradients`` is u of base.Optimiser, scaled by the learning rate as a worker sends it, and left as it was;
@@ -24,7 +23,6 @@ def apply(weights, velocity, gradients, momentum):
         weights[block] -= v
 
 
-def finite(flat):
-    # type: (np.ndarray) -> bool
+def finite(flat: np.ndarray) -> bool:
     """Whether all of (elements,) float32 are finite, in one reading. Those whose squares overflow are not."""
     return bool(np.isfinite(np.dot(flat, flat)))

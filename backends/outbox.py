@@ -20,53 +20,46 @@ class Outbox:
     every message that has gone out, 0 where that has failed. ``step``: of the last message.
     """
 
-    def __init__(self, connect, gone_out):
-        # type: (Callable[[], wire.Connection], Callable[[int], None]) -> None
+    def __init__(self, connect: Callable[[], wire.Connection], gone_out: Callable[[int], None]) -> None:
         self._connect = connect
         self._gone_out = gone_out
-        self._queue = collections.deque()  # type: Deque[Tuple[Dict[str, Any], Message]]
+        self._queue: Deque[Tuple[Dict[str, Any], Message]] = collections.deque()
         self._ready = threading.Condition()
         self._sending = False
         self._closed = False
-        self._connection = None  # type: Optional[wire.Connection]
+        self._connection: Optional[wire.Connection] = None
         self.step = -1
         self._pace = Pace()
         threading.Thread(target=self._run, daemon=True).start()
 
     @property
-    def waiting(self):
-        # type: () -> bool
+    def waiting(self) -> bool:
         """Whether there is a message that has not begun to go out."""
         return bool(self._queue)
 
     @property
-    def idle(self):
-        # type: () -> bool
+    def idle(self) -> bool:
         """Whether all has gone out."""
         return not self._queue and not self._sending
 
     @property
-    def rate(self):
-        # type: () -> Optional[float]
+    def rate(self) -> Optional[float]:
         """Bytes/s at which the peer has taken messages of late; None where nothing tells."""
         return self._pace.rate
 
-    def put(self, step, meta, message):
-        # type: (int, Dict[str, Any], Message) -> None
+    def put(self, step: int, meta: Dict[str, Any], message: Message) -> None:
         """Send a message of a step after all others."""
         with self._ready:
             self.step = step
             self._queue.append((meta, message))
             self._ready.notify_all()
 
-    def clear(self):
-        # type: () -> None
+    def clear(self) -> None:
         """Forget what has not begun to go out."""
         with self._ready:
             self._queue.clear()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Send nothing more."""
         with self._ready:
             self._closed = True
@@ -75,8 +68,7 @@ class Outbox:
         if self._connection is not None:
             self._connection.abort()
 
-    def _run(self):
-        # type: () -> None
+    def _run(self) -> None:
         while True:
             with self._ready:
                 self._sending = False
@@ -87,8 +79,7 @@ class Outbox:
                 self._sending = True
             self._send(meta, message)
 
-    def _send(self, meta, message):
-        # type: (Dict[str, Any], Message) -> None
+    def _send(self, meta: Dict[str, Any], message: Message) -> None:
         count = 0
         try:
             if self._connection is None:
@@ -109,8 +100,7 @@ class Outbox:
         if count:
             self._watch()
 
-    def _watch(self):
-        # type: () -> None
+    def _watch(self) -> None:
         """Until the peer has all that was sent, or there is more to send; then take the rate."""
         connection, wait_s = self._connection, SHORTEST_S
         assert connection is not None

@@ -14,31 +14,26 @@ class Pace:
     Times are in seconds by any one clock that only goes on.
     """
 
-    def __init__(self):
-        # type: () -> None
-        self.rate = None  # type: Optional[float]
+    def __init__(self) -> None:
+        self.rate: Optional[float] = None
         self._since_s = 0.0
         self._sent = self._left = 0
 
-    def begin(self, now_s):
-        # type: (float) -> None
+    def begin(self, now_s: float) -> None:
         """Something is about to be sent."""
         if self._left <= TAIL_BYTES:
             self._since_s, self._sent = now_s, 0
 
-    def sent(self, count):
-        # type: (int) -> None
+    def sent(self, count: int) -> None:
         """So many bytes more have been sent."""
         self._sent += count
 
-    def idle(self, left):
-        # type: (int) -> bool
+    def idle(self, left: int) -> bool:
         """Whether the link is idle with so many bytes still under way."""
         self._left = left
         return left <= TAIL_BYTES
 
-    def note(self, now_s):
-        # type: (float) -> None
+    def note(self, now_s: float) -> None:
         """Take the rate since the link was last idle."""
         carried = self._sent - self._left
         if carried > LEAST_BYTES:

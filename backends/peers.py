@@ -12,34 +12,30 @@ from backends import wire
 class Peer:
     """One worker. Its counts survive its connections, of which ``turn`` lets one be served at a time."""
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self) -> None:
         self.turn = threading.Lock()
-        self.connection = None  # type: Optional[wire.Connection]
+        self.connection: Optional[wire.Connection] = None
         self.heard = time.monotonic()
         self.gradients = np.empty(0, np.float32)
         self.state = np.empty(0, np.float32)
-        self.kept = ()  # type: Tuple[np.ndarray, ...]
+        self.kept: Tuple[np.ndarray, ...] = ()
         self.steps = 0
-        self.loss = None  # type: Optional[float]
+        self.loss: Optional[float] = None
         self.staleness = 0
         self.bytes = 0
 
-    def learnt(self, loss, staleness):
-        # type: (float, int) -> None
+    def learnt(self, loss: float, staleness: int) -> None:
         """An update was made with its gradient, which ``staleness`` other updates had overtaken."""
         self.steps += 1
         self.staleness += staleness
         self.loss = loss if self.loss is None else 0.9 * self.loss + 0.1 * loss
 
-    def count(self, connection):
-        # type: (wire.Connection) -> None
+    def count(self, connection: wire.Connection) -> None:
         """Move the connection's byte counts here."""
         self.bytes += connection.sent_bytes + connection.received_bytes
         connection.sent_bytes = connection.received_bytes = 0
 
-    def summary(self):
-        # type: () -> Dict[str, Any]
+    def summary(self) -> Dict[str, Any]:
         """One row of the live table; ``loss`` is smoothed, ``staleness`` a mean, ``bytes`` go both ways."""
         return {
             "steps": self.steps,

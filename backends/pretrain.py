@@ -30,8 +30,14 @@ class Built(NamedTuple):
     threads: int
 
 
-def build(framework_name, model, input_shape, classes, seed, slowdown):
-    # type: (str, str, Optional[Tuple[int, ...]], Optional[int], int, float) -> Built
+def build(
+    framework_name: str,
+    model: str,
+    input_shape: Optional[Tuple[int, ...]],
+    classes: Optional[int],
+    seed: int,
+    slowdown: float,
+) -> Built:
     """Build a replica and time it. An emulated device computes on one thread, and builds as slowly as it steps."""
     backend = framework(framework_name)
     backend.accelerator()  # initialises the GPU, which is not part of building a model
@@ -42,8 +48,17 @@ def build(framework_name, model, input_shape, classes, seed, slowdown):
     return Built(replica, time.perf_counter() - began, threads)
 
 
-def steps(job, model, framework_name, batch, protocol, seed=0, slowdown=1.0, input_shape=None, classes=None):
-    # type: (Any, str, str, int, str, int, float, Any, Any) -> records.StepProfile
+def steps(
+    job: Any,
+    model: str,
+    framework_name: str,
+    batch: int,
+    protocol: str,
+    seed: int = 0,
+    slowdown: float = 1.0,
+    input_shape: Any = None,
+    classes: Any = None,
+) -> records.StepProfile:
     """Measure one model at one batch size; emits progress. Told to go on, it soon ends. Raises ValueError for what
     does not fit together."""
     built = build(framework_name, model, input_shape, classes, seed, slowdown)
@@ -84,8 +99,16 @@ def steps(job, model, framework_name, batch, protocol, seed=0, slowdown=1.0, inp
     )
 
 
-def again(job, model, framework_name, batch, seed=0, slowdown=1.0, input_shape=None, classes=None):
-    # type: (Any, str, str, int, int, float, Any, Any) -> records.Visit
+def again(
+    job: Any,
+    model: str,
+    framework_name: str,
+    batch: int,
+    seed: int = 0,
+    slowdown: float = 1.0,
+    input_shape: Any = None,
+    classes: Any = None,
+) -> records.Visit:
     """Time a model again that was measured before, for a short while; tells how far. Raises ValueError as ``steps``."""
     replica = build(framework_name, model, input_shape, classes, seed, slowdown).replica
     loop = _Loop(replica, _batches(_images(replica, batch, seed), batch, seed), slowdown)
@@ -94,18 +117,15 @@ def again(job, model, framework_name, batch, seed=0, slowdown=1.0, input_shape=N
     return records.Visit(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 
 
-def _images(replica, batch, seed):
-    # type: (Replica, int, int) -> data.Dataset
+def _images(replica: Replica, batch: int, seed: int) -> data.Dataset:
     return data.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, seed)
 
 
-def _batches(images, batch, seed):
-    # type: (data.Dataset, int, int) -> data.Batches
+def _batches(images: data.Dataset, batch: int, seed: int) -> data.Batches:
     return data.Batches(images.train_images, images.train_labels, batch, seed)
 
 
-def _unless_stopped(job, times):
-    # type: (Any, steptime.StepTimes) -> None
+def _unless_stopped(job: Any, times: steptime.StepTimes) -> None:
     if job.stopping.is_set():
         raise InterruptedError("stopped after %d steps" % len(times.gradient_s.values))
 
@@ -117,28 +137,24 @@ class _Loop:
     pauses there more often than while it computes, and training, too, has something to do there.
     """
 
-    def __init__(self, replica, batches, slowdown):
-        # type: (Replica, worker.Batches, float) -> None
+    def __init__(self, replica: Replica, batches: worker.Batches, slowdown: float) -> None:
         self._replica = replica
         self._batches = batches
         self._slowdown = slowdown
         self.restart()
 
-    def restart(self):
-        # type: () -> None
+    def restart(self) -> None:
         """Count from here."""
-        self._ended_s = None  # type: Optional[float]
+        self._ended_s: Optional[float] = None
         self._steps = 0
         self._cpu_s = 0.0
 
     @property
-    def cpu_s_per_step(self):
-        # type: () -> float
+    def cpu_s_per_step(self) -> float:
         """Processor seconds of a gradient."""
         return self._cpu_s / max(1, self._steps)
 
-    def step(self):
-        # type: () -> steptime.Phases
+    def step(self) -> steptime.Phases:
         """One more."""
         began_s = time.perf_counter() if self._ended_s is None else self._ended_s
         cpu_s = time.process_time()
@@ -157,51 +173,45 @@ class _Loop:
 class _Window:
     """Samples counters and sensors while it is open."""
 
-    def __init__(self, loop):
-        # type: (_Loop) -> None
+    def __init__(self, loop: _Loop) -> None:
         self._loop = loop
         self._sampler = Sampler()
         self.window = records.Window(0.0, {}, ())
 
-    def hooks(self, job):
-        # type: (Any) -> steptime.Hooks
+    def hooks(self, job: Any) -> steptime.Hooks:
         return steptime.Hooks(_progress(job), self._open, self._close, job.stopping.is_set, job.go.is_set)
 
-    def _open(self):
-        # type: () -> None
+    def _open(self) -> None:
         self._sampler.start()
         self._loop.restart()
 
-    def _close(self):
-        # type: () -> None
+    def _close(self) -> None:
         self.window = self._sampler.stop()
 
 
-def _progress(job):
-    # type: (Any) -> Callable[[steptime.Progress], None]
-    def tell(at):
-        # type: (steptime.Progress) -> None
-        job.emit({
-            "stage": at.stage,
-            "steps": at.steps,
-            "step_s": at.step_s,
-            "rest_s": at.step_s * _steps_left(at),
-            "precision": min(at.precision, 1.0),
-        })
+def _progress(job: Any) -> Callable[[steptime.Progress], None]:
+    def tell(at: steptime.Progress) -> None:
+        job.emit(
+            {
+                "stage": at.stage,
+                "steps": at.steps,
+                "step_s": at.step_s,
+                "rest_s": at.step_s * _steps_left(at),
+                "precision": min(at.precision, 1.0),
+            }
+        )
 
     return tell
 
 
-def _steps_left(at):
-    # type: (steptime.Progress) -> float
+def _steps_left(at: steptime.Progress) -> float:
     """Steps to come at the least, those of a later visit too; those of half the batch size count half."""
     timed = at.steps if at.stage == "timed" else 0
     later = steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM
     return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0 + later
 
 
-def _half_batch(replica, images, batch, seed, slowdown):
-    # type: (Replica, data.Dataset, int, int, float) -> records.Samples
+def _half_batch(replica: Replica, images: data.Dataset, batch: int, seed: int, slowdown: float) -> records.Samples:
     """Gradient times at half the batch size: the second point of the line through other batch sizes."""
     if batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
         return records.Samples("s", ())
@@ -210,8 +220,7 @@ def _half_batch(replica, images, batch, seed, slowdown):
     return records.Samples("s", tuple(times[HALF_BATCH_WARMUP:]), tuple(times[:HALF_BATCH_WARMUP]))
 
 
-def service(parameters):
-    # type: (int) -> records.Samples
+def service(parameters: int) -> records.Samples:
     """Seconds of one update by the parameter server, on this device's CPU, for a model of that many parameters."""
     weights, velocity, values = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
     gradient = message.dense(values)

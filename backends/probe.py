@@ -37,8 +37,7 @@ class _Exchange(NamedTuple):
     receive_cpu_s: float
 
 
-def curve_serve(job, address, identity):
-    # type: (Any, str, Sequence[str]) -> None
+def curve_serve(job: Any, address: str, identity: Sequence[str]) -> None:
     """Acknowledge messages of one peer until it has no more. Event: {"port"}."""
     tls = wire.context(wire.Identity(*identity), server_side=True)
     with wire.listen(address) as listener:
@@ -58,8 +57,7 @@ def curve_serve(job, address, identity):
                 connection.send({"cpu_s": spent_s})
 
 
-def _serve_beside(job, connection, room):
-    # type: (Any, wire.Connection, _Room) -> None
+def _serve_beside(job: Any, connection: wire.Connection, room: "_Room") -> None:
     """Acknowledge messages while this device computes, in turns between two empty ones, until one asks what they
     have taken from the computation."""
     with _beside() as beside:
@@ -77,14 +75,12 @@ class _Beside:
     """The turns of a transfer beside a computation, and when it is over what they took of the processors, seconds, if
     that can be told."""
 
-    def __init__(self):
-        # type: () -> None
-        self.turns = []  # type: List[Turn]
-        self.taken_s = None  # type: Optional[float]
+    def __init__(self) -> None:
+        self.turns: List[Turn] = []
+        self.taken_s: Optional[float] = None
 
     @contextlib.contextmanager
-    def turn(self):
-        # type: () -> Iterator[None]
+    def turn(self) -> Iterator[None]:
         """A turn of this thread."""
         began_s, before_s = time.monotonic(), _cpu_s()
         yield
@@ -92,8 +88,7 @@ class _Beside:
 
 
 @contextlib.contextmanager
-def _beside():
-    # type: () -> Iterator[_Beside]
+def _beside() -> Iterator[_Beside]:
     """A transfer by this thread, in turns, while the device computes."""
     beside = _Beside()
     with contextlib.closing(Neighbour()) as neighbour:
@@ -102,10 +97,9 @@ def _beside():
         beside.taken_s = taken_s(neighbour, beside.turns)
 
 
-def ladder(sizes):
-    # type: (Sequence[int]) -> List[int]
+def ladder(sizes: Sequence[int]) -> List[int]:
     """The sizes to measure, ascending: those wanted, none close below another, and those of SIZES between."""
-    steps = []  # type: List[int]
+    steps: List[int] = []
     for size in sorted(set(sizes), reverse=True):
         if not steps or size * _APART < steps[-1]:
             steps.append(size)
@@ -113,8 +107,17 @@ def ladder(sizes):
     return sorted(steps + far)
 
 
-def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, beside=False, cold=False):
-    # type: (Any, str, int, Sequence[str], Sequence[int], int, float, bool, bool) -> Dict[str, Any]
+def curve_send(
+    job: Any,
+    address: str,
+    port: int,
+    identity: Sequence[str],
+    sizes: Sequence[int],
+    repeats: int = 5,
+    limit_s: float = 1.2,
+    beside: bool = False,
+    cold: bool = False,
+) -> Dict[str, Any]:
     """One-way times of messages through the encrypted data plane, smallest first.
 
     A message takes until its acknowledgement is back, less half a round trip of an empty one. A size is left out, and
@@ -131,7 +134,7 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
         trips = [_exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
         memory = np.ones(_MEMORY_BYTES if cold else 0, np.uint8)
-        points = []  # type: List[Dict[str, Any]]
+        points: List[Dict[str, Any]] = []
         for size in ladder(sizes):
             expected_s = _expected_s(points, size, latency_s)
             if points and (_FEWEST * expected_s > limit_s or size > MESSAGE_LIMIT or job.stopping.is_set()):
@@ -145,8 +148,7 @@ def curve_send(job, address, port, identity, sizes, repeats=5, limit_s=1.2, besi
     return dict(taken, latency_s=trips, points=points)
 
 
-def _send_beside(connection, message):
-    # type: (wire.Connection, memoryview) -> Dict[str, Optional[float]]
+def _send_beside(connection: wire.Connection, message: memoryview) -> Dict[str, Optional[float]]:
     """Send for a while to a device that computes, then from one that does: what it takes there, seconds per byte.
 
     Not both at once: in training whoever exchanges with a computing host is not computing itself.
@@ -160,14 +162,12 @@ def _send_beside(connection, message):
     return {key: None if seconds is None else seconds / count for key, (seconds, count) in taken.items()}
 
 
-def _within_a_turn(point):
-    # type: (Dict[str, Any]) -> int
+def _within_a_turn(point: Dict[str, Any]) -> int:
     """Bytes that a turn has time for, at the rate of messages of one size."""
     return int(point["message_bytes"] * _TURN_S / statistics.median(point["seconds"])) + 1
 
 
-def _send_turns(connection, message, turn):
-    # type: (wire.Connection, memoryview, Callable[[], ContextManager[None]]) -> int
+def _send_turns(connection: wire.Connection, message: memoryview, turn: Callable[[], ContextManager[None]]) -> int:
     """Messages, each acknowledged, in turns with a rest after each; their bytes."""
     count = 0
     for _ in range(_TURNS):
@@ -179,8 +179,7 @@ def _send_turns(connection, message, turn):
     return count
 
 
-def _send_for(connection, message, lasting_s):
-    # type: (wire.Connection, memoryview, float) -> int
+def _send_for(connection: wire.Connection, message: memoryview, lasting_s: float) -> int:
     """Messages, each acknowledged, for so long; their bytes."""
     count, began_s = 0, time.monotonic()
     while time.monotonic() - began_s < lasting_s:
@@ -190,15 +189,13 @@ def _send_for(connection, message, lasting_s):
     return count
 
 
-def _tell(connection, **what):
-    # type: (wire.Connection, bool) -> Dict[str, Any]
+def _tell(connection: wire.Connection, **what: bool) -> Dict[str, Any]:
     """An empty message; the answer."""
     connection.send(dict(what, bytes=0, last=False))
     return connection.receive().meta
 
 
-def _expected_s(points, size, latency_s):
-    # type: (Sequence[Dict[str, Any]], int, float) -> float
+def _expected_s(points: Sequence[Dict[str, Any]], size: int, latency_s: float) -> float:
     """Seconds of one message and its acknowledgement at the rate of the largest size so far."""
     if not points:
         return 2 * latency_s
@@ -207,24 +204,26 @@ def _expected_s(points, size, latency_s):
     return 2 * latency_s + max(0.0, float(seconds) - latency_s) * size / last["message_bytes"]
 
 
-def _point(size, exchanges, latency_s):
-    # type: (int, Sequence[_Exchange], float) -> Dict[str, Any]
+def _point(size: int, exchanges: Sequence[_Exchange], latency_s: float) -> Dict[str, Any]:
     # No message takes less than half of its own exchange, however slow the empty ones were.
     seconds = [max(exchange.elapsed_s - latency_s, exchange.elapsed_s / 2) for exchange in exchanges]
     _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
-    return {"message_bytes": size, "warmup": seconds[:1], "seconds": seconds[1:],
-            "send_cpu_s": send_cpu_s, "receive_cpu_s": receive_cpu_s}
+    return {
+        "message_bytes": size,
+        "warmup": seconds[:1],
+        "seconds": seconds[1:],
+        "send_cpu_s": send_cpu_s,
+        "receive_cpu_s": receive_cpu_s,
+    }
 
 
-def _exchange_after(connection, message, memory):
-    # type: (wire.Connection, memoryview, Any) -> _Exchange
+def _exchange_after(connection: wire.Connection, message: memoryview, memory: Any) -> _Exchange:
     """After all of ``memory`` went through the caches."""
     memory[::_CACHE_LINE_BYTES].sum()
     return _exchange(connection, message)
 
 
-def _exchange(connection, message):
-    # type: (wire.Connection, memoryview) -> _Exchange
+def _exchange(connection: wire.Connection, message: memoryview) -> _Exchange:
     began, before_s = time.perf_counter(), _cpu_s()
     connection.send({"bytes": len(message), "last": False}, (message,))
     spent_s = _cpu_s() - before_s
@@ -232,8 +231,7 @@ def _exchange(connection, message):
     return _Exchange(time.perf_counter() - began, spent_s, float(answer["cpu_s"]))
 
 
-def _cpu_s():
-    # type: () -> float
+def _cpu_s() -> float:
     """Processor seconds of this thread; finer than getrusage, whose kernel may count clock ticks."""
     return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
 
@@ -241,12 +239,10 @@ def _cpu_s():
 class _Room:
     """Where messages are received: one buffer that is as large as the largest so far."""
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def __call__(self, meta):
-        # type: (Dict[str, Any]) -> Sequence[memoryview]
+    def __call__(self, meta: Dict[str, Any]) -> Sequence[memoryview]:
         size = meta["bytes"]
         if not 0 <= size <= MESSAGE_LIMIT:
             raise wire.WireError("a message of %s bytes; the limit is %d" % (size, MESSAGE_LIMIT))
@@ -255,8 +251,7 @@ class _Room:
         return (memoryview(self._buffer)[:size],)
 
 
-def _admit(job, listener, tls):
-    # type: (Any, socket.socket, Any) -> wire.Connection
+def _admit(job: Any, listener: socket.socket, tls: Any) -> wire.Connection:
     """The first peer that is of this run; strangers are turned away."""
     deadline = time.monotonic() + PATIENCE_S
     refused = ""

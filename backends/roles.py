@@ -25,8 +25,7 @@ from profilers.sampling import Sampler
 METER_S = 1.0
 
 
-def _nothing(*_):
-    # type: (Any) -> None
+def _nothing(*_: Any) -> None:
     pass
 
 
@@ -40,32 +39,27 @@ class Begun(NamedTuple):
     told: Callable[[], Dict[str, Any]] = dict
 
 
-def serve(job, address, identity, work):
-    # type: (Any, str, Any, Dict[str, Any]) -> Dict[str, Any]
+def serve(job: Any, address: str, identity: Any, work: Dict[str, Any]) -> Dict[str, Any]:
     """Host the parameter server of a run; emits the port it listens on, then the run's events."""
     return _host(job, address, Server(_work(work), wire.Identity(*identity), job.emit))
 
 
-def conduct(job, address, identity, work):
-    # type: (Any, str, Any, Dict[str, Any]) -> Dict[str, Any]
+def conduct(job: Any, address: str, identity: Any, work: Dict[str, Any]) -> Dict[str, Any]:
     """Host the conductor of a run of peers; emits as ``serve`` does."""
     return _host(job, address, Conductor(_work(work), wire.Identity(*identity), job.emit))
 
 
-def _host(job, address, host):
-    # type: (Any, str, Host) -> Dict[str, Any]
+def _host(job: Any, address: str, host: Host) -> Dict[str, Any]:
     listener = wire.listen(address)
     job.emit({"port": listener.getsockname()[1]})
     _await_go(job)  # the run's clock starts with the word, not with the listening
     return host.run(listener, job.stopping.is_set)
 
 
-def work(job, part, address, port, identity, heartbeat_s):
-    # type: (Any, Dict[str, Any], str, int, Any, float) -> Dict[str, Any]
+def work(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any, heartbeat_s: float) -> Dict[str, Any]:
     """Be a worker: prepare, wait for the word, build the model, then work until the server has no more."""
 
-    def begin(connection, replica, train, test, meter):
-        # type: (wire.Connection, Replica, data.Batches, Any, Meter) -> Begun
+    def begin(connection: wire.Connection, replica: Replica, train: data.Batches, test: Any, meter: Meter) -> Begun:
         sending = sender(part["sender"], replica.variables, part["correction"])
         return Begun(
             lambda: worker.run(connection, replica, train, test, part["slowdown"], meter.note, sending),
@@ -75,13 +69,11 @@ def work(job, part, address, port, identity, heartbeat_s):
     return _take_part(job, part, address, port, wire.Identity(*identity), heartbeat_s, begin)
 
 
-def join(job, part, address, port, identity, heartbeat_s):
-    # type: (Any, Dict[str, Any], str, int, Any, float) -> Dict[str, Any]
+def join(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any, heartbeat_s: float) -> Dict[str, Any]:
     """Be a member of a run of peers: as ``work``, with links of its own to the others."""
     known = wire.Identity(*identity)
 
-    def begin(connection, replica, train, test, meter):
-        # type: (wire.Connection, Replica, data.Batches, Any, Meter) -> Begun
+    def begin(connection: wire.Connection, replica: Replica, train: data.Batches, test: Any, meter: Meter) -> Begun:
         listener = wire.listen(part["listen"])
         listens_on = listener.getsockname()[1]
         links = Links(part["name"], known, listener, replica.weights.size, heartbeat_s, job.emit)
@@ -100,8 +92,7 @@ def join(job, part, address, port, identity, heartbeat_s):
     return _take_part(job, part, address, port, known, heartbeat_s, begin)
 
 
-def _means(part, replica, links):
-    # type: (Dict[str, Any], Replica, Links) -> Means
+def _means(part: Dict[str, Any], replica: Replica, links: Links) -> Means:
     strategy = Strategy(*part["strategy"])
     return Means(
         replica=replica,
@@ -115,8 +106,15 @@ def _means(part, replica, links):
     )
 
 
-def _take_part(job, part, address, port, identity, heartbeat_s, begin):
-    # type: (Any, Dict[str, Any], str, int, wire.Identity, float, Callable[..., Begun]) -> Dict[str, Any]
+def _take_part(
+    job: Any,
+    part: Dict[str, Any],
+    address: str,
+    port: int,
+    identity: wire.Identity,
+    heartbeat_s: float,
+    begin: Callable[..., Begun],
+) -> Dict[str, Any]:
     """Prepare, wait for the word, build the model, connect with a pulse, and work until the host has no more.
 
     ``begin(connection, replica, train, test, meter)`` makes what works.
@@ -132,8 +130,7 @@ def _take_part(job, part, address, port, identity, heartbeat_s, begin):
         lost = []
         begun = begin(connection, built.replica, train, test, meter)
 
-        def silent(reason):
-            # type: (str) -> None
+        def silent(reason: str) -> None:
             lost.append(reason)
             begun.end()
             connection.abort()
@@ -152,8 +149,7 @@ def _take_part(job, part, address, port, identity, heartbeat_s, begin):
     return {"spent": records.encode(spent), "build_s": built.build_s, "sender": begun.told()}
 
 
-def alone(job, part, work):
-    # type: (Any, Dict[str, Any], Dict[str, Any]) -> Dict[str, Any]
+def alone(job: Any, part: Dict[str, Any], work: Dict[str, Any]) -> Dict[str, Any]:
     """Be a cluster of one device."""
     train, test = _prepare(job, part)
     began = time.monotonic()
@@ -162,8 +158,16 @@ def alone(job, part, work):
         built = build(*_model(part))
         job.emit({"built_s": built.build_s})
         account, spent = solo.run(
-            _work(work), built.replica, train, test, job.emit, job.stopping.is_set, part["slowdown"], part["name"],
-            began, meter.note,
+            _work(work),
+            built.replica,
+            train,
+            test,
+            job.emit,
+            job.stopping.is_set,
+            part["slowdown"],
+            part["name"],
+            began,
+            meter.note,
         )
     account.update(spent=records.encode(spent), build_s=built.build_s)
     return account
@@ -172,32 +176,27 @@ def alone(job, part, work):
 class Meter:
     """Emits, every few seconds, counters and watts since the last time and where the worker's time went."""
 
-    def __init__(self, job):
-        # type: (Any) -> None
+    def __init__(self, job: Any) -> None:
         self._job = job
         self._spent = worker.Spent(0, 0.0, 0.0, 0.0)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._sampler = Sampler()
 
-    def note(self, spent):
-        # type: (worker.Spent) -> None
+    def note(self, spent: worker.Spent) -> None:
         """Called by the worker after every step."""
         self._spent = spent
 
-    def __enter__(self):
-        # type: () -> Meter
+    def __enter__(self) -> "Meter":
         self._sampler.start()
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
-        # type: (Any) -> None
+    def __exit__(self, *_: Any) -> None:
         self._ended.set()
         self._thread.join()
 
-    def _run(self):
-        # type: () -> None
+    def _run(self) -> None:
         ended = False
         while not ended:
             ended = self._ended.wait(METER_S)
@@ -205,8 +204,7 @@ class Meter:
             self._job.emit({"window": records.encode(window), "spent": records.encode(self._spent)})
 
 
-def _prepare(job, part):
-    # type: (Any, Dict[str, Any]) -> Tuple[data.Batches, Any]
+def _prepare(job: Any, part: Dict[str, Any]) -> Tuple[data.Batches, Any]:
     """Import the framework and read the data, say so, and wait to be told to go."""
     framework(part["framework"]).accelerator()
     images, labels = data.unpack(files.fetch(job, part["train"]))
@@ -216,21 +214,18 @@ def _prepare(job, part):
     return data.Batches(images, labels, part["batch"], part["seed"]), test
 
 
-def _await_go(job):
-    # type: (Any) -> None
+def _await_go(job: Any) -> None:
     while not job.go.wait(0.1):
         if job.stopping.is_set():
             raise InterruptedError("stopped before the run began")
 
 
-def _model(part):
-    # type: (Dict[str, Any]) -> Tuple[Any, ...]
+def _model(part: Dict[str, Any]) -> Tuple[Any, ...]:
     keys = ("framework", "model", "input_shape", "classes", "model_seed", "slowdown")
     return tuple(part[key] for key in keys)
 
 
-def _work(work):
-    # type: (Dict[str, Any]) -> Work
+def _work(work: Dict[str, Any]) -> Work:
     values = dict(work)
     values["optimiser"] = Optimiser(*values["optimiser"])
     values["schedule"] = schedule(*values["schedule"])
@@ -239,8 +234,7 @@ def _work(work):
     return Work(**values)
 
 
-def _abort_on_stop(job, connection, pulse, end):
-    # type: (Any, wire.Connection, worker.Pulse, Any) -> None
+def _abort_on_stop(job: Any, connection: wire.Connection, pulse: worker.Pulse, end: Any) -> None:
     job.stopping.wait()
     end()
     pulse.close()

@@ -17,8 +17,7 @@ class Schedule(NamedTuple):
     steps: int = 1
     warmup: int = 0
 
-    def factor(self, step):
-        # type: (int) -> float
+    def factor(self, step: int) -> float:
         """What the base rate is multiplied by at update ``step``, counted from 0."""
         if step < self.warmup:
             return (step + 1) / self.warmup
@@ -30,8 +29,7 @@ class Schedule(NamedTuple):
         return 1.0
 
 
-def schedule(kind, steps, warmup=0):
-    # type: (str, int, int) -> Schedule
+def schedule(kind: str, steps: int, warmup: int = 0) -> Schedule:
     """A schedule by name. Raises ValueError for an unknown one."""
     if kind not in KINDS:
         raise ValueError("unknown learning-rate schedule %r; known: %s" % (kind, ", ".join(KINDS)))

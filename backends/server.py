@@ -29,13 +29,11 @@ class Server(Host):
     lock. Raises ValueError or OSError where the checkpoint to go on from cannot be used.
     """
 
-    def __init__(self, work, identity, emit):
-        # type: (Work, wire.Identity, Emit) -> None
+    def __init__(self, work: Work, identity: wire.Identity, emit: Emit) -> None:
         super().__init__(work, identity, emit, Learning(work, emit))
         self._introduction = threading.Condition()
 
-    def _introduce(self, connection, peer, hello):
-        # type: (wire.Connection, Peer, Dict[str, Any]) -> None
+    def _introduce(self, connection: wire.Connection, peer: Peer, hello: Dict[str, Any]) -> None:
         """Agree on the layout; the nearest worker of a new run gives the initial weights, others get the run's state,
         and after a checkpoint what they had kept."""
         layout, learning = Layout.decode(hello.get("layout")), self.office
@@ -55,8 +53,7 @@ class Server(Host):
         if not first:
             connection.send({"initial": False, "kept": bool(kept)}, wire.as_bytes((learning.state(),) + kept))
 
-    def _await_nearest(self, connection):
-        # type: (wire.Connection) -> None
+    def _await_nearest(self, connection: wire.Connection) -> None:
         """Let the worker on this host come first, whose weights cross no network: over a slow link, all others would
         wait for minutes. One that is late is not waited for."""
         end_s = time.monotonic() + (PATIENCE_S if self.work.host not in ("", connection.peer) else 0.0)
@@ -65,8 +62,7 @@ class Server(Host):
 
     # -- work --------------------------------------------------------------------------------------
 
-    def _hand_out(self, name, peer, connection):
-        # type: (str, Peer, wire.Connection) -> bool
+    def _hand_out(self, name: str, peer: Peer, connection: wire.Connection) -> bool:
         """One ticket, to its end. False when there is no more."""
         learning = self.office
         ticket = learning.take(name, lambda: connection.aborted)
@@ -85,13 +81,11 @@ class Server(Host):
         peer.count(connection)
         return True
 
-    def _receive(self, name, peer, connection, pull):
-        # type: (str, Peer, wire.Connection, Pull) -> Gradient
+    def _receive(self, name: str, peer: Peer, connection: wire.Connection, pull: Pull) -> Gradient:
         """A worker's gradient and state, into its own buffers, and what it keeps where it was asked for that."""
-        found = []  # type: List[Message]
+        found: List[Message] = []
 
-        def payload(meta):
-            # type: (Dict[str, Any]) -> Any
+        def payload(meta: Dict[str, Any]) -> Any:
             found.append(buffers(meta.get("gradient", {}), peer.gradients.size, peer.gradients))
             return wire.as_bytes(found[0].arrays + (peer.state,) + (peer.kept if pull.keep else ()))
 
@@ -99,8 +93,7 @@ class Server(Host):
         loss, seconds = wire.number(answer, "loss"), wire.number(answer, "seconds")
         return Gradient(name, peer, found[0], pull.version, loss, pull.batch, seconds)
 
-    def _finish(self, name, peer, connection):
-        # type: (str, Peer, wire.Connection) -> None
+    def _finish(self, name: str, peer: Peer, connection: wire.Connection) -> None:
         """Tell a worker that the run is over, and take what it keeps for the last checkpoint."""
         keep = self.office.asks_last(name)
         connection.send({"kind": FINISH, "keep": keep})

@@ -22,8 +22,18 @@ NAME = "self"
 PROGRESS_S = 0.5
 
 
-def run(work, replica, batches, test, emit, should_stop, slowdown=1.0, name=NAME, began=None, on_step=None):
-    # type: (Work, Replica, Batches, Test, Emit, Callable[[], bool], float, str, Any, Any) -> Tuple[Dict[str, Any], Spent]
+def run(
+    work: Work,
+    replica: Replica,
+    batches: Batches,
+    test: Test,
+    emit: Emit,
+    should_stop: Callable[[], bool],
+    slowdown: float = 1.0,
+    name: str = NAME,
+    began: Any = None,
+    on_step: Any = None,
+) -> Tuple[Dict[str, Any], Spent]:
     """Train to the last step; returns the account a server would give, and the Spent of its one worker.
 
     Raises ValueError where the test set is empty or the checkpoint to go on from is of another model, damaged or
@@ -52,8 +62,7 @@ def run(work, replica, batches, test, emit, should_stop, slowdown=1.0, name=NAME
 class _Solo(Office):
     """One run on one device: the framework's own update, but for LARS, which needs the host's."""
 
-    def __init__(self, work, replica, emit, name, began):
-        # type: (Work, Replica, Emit, str, Optional[float]) -> None
+    def __init__(self, work: Work, replica: Replica, emit: Emit, name: str, began: Optional[float]) -> None:
         super().__init__(work, emit)
         self._replica = replica
         self._name = name
@@ -65,8 +74,7 @@ class _Solo(Office):
         self.tickets = self._begin()
         self.spent = Spent(0, 0.0, 0.0, 0.0)
 
-    def _begin(self):
-        # type: () -> Tickets
+    def _begin(self) -> Tickets:
         if self.work.resume is None:
             return Tickets(self.work.steps, 0, self.work.evaluate_every)
         saved = checkpoint.read_for(self.work.resume, self._layout)
@@ -80,8 +88,7 @@ class _Solo(Office):
         self._resume(saved)
         return resumed(self.work, saved.meta)
 
-    def step(self, ticket, batches, slowdown):
-        # type: (Ticket, Batches, float) -> None
+    def step(self, ticket: Ticket, batches: Batches, slowdown: float) -> None:
         """One step; of the merges only that by rates tells one gradient from its mean."""
         started, cpu = time.perf_counter(), time.process_time()
         batch = batches.batch = self.batch(self._name)
@@ -108,8 +115,7 @@ class _Solo(Office):
         elif self.work.checkpoint_every and done % self.work.checkpoint_every == 0:
             self._saver.now(self._snapshot, self._layout)
 
-    def _update(self, ticket):
-        # type: (Ticket) -> None
+    def _update(self, ticket: Ticket) -> None:
         replica, optimiser = self._replica, self.work.optimiser_at(ticket.step)
         if not self.work.with_lars:
             replica.update(optimiser.momentum)
@@ -118,27 +124,23 @@ class _Solo(Office):
         lars.apply(replica.weights, self._velocity, replica.gradients, replica.variables, optimiser)
         replica.load()
 
-    def evaluate(self, ticket, test):
-        # type: (Ticket, Test) -> None
+    def evaluate(self, ticket: Ticket, test: Test) -> None:
         """Evaluate the weights as they are."""
         scores = evaluate(self._replica, *test)
         self.spent = self.spent._replace(evaluation_s=self.spent.evaluation_s + scores["seconds"])
         self.evaluated(self._name, ticket, scores)
 
     @property
-    def _layout(self):
-        # type: () -> Layout
+    def _layout(self) -> Layout:
         return layout_of(self._replica)
 
-    def _snapshot(self):
-        # type: () -> checkpoint.Checkpoint
+    def _snapshot(self) -> checkpoint.Checkpoint:
         replica = self._replica
         replica.fetch()
         momentum = self._velocity if self.work.with_lars else replica.momentum()
         return checkpoint.Checkpoint(replica.weights, momentum, replica.state, self._meta(), self._kept())
 
-    def end(self):
-        # type: () -> Dict[str, Any]
+    def end(self) -> Dict[str, Any]:
         """The last checkpoint, but of a run that has diverged, and the account."""
         self.last_checkpoint()
         finished = self.tickets.finished
@@ -153,8 +155,7 @@ class _Solo(Office):
         self._emit({"progress": self.progress()})
         return account
 
-    def progress(self):
-        # type: () -> Dict[str, Any]
+    def progress(self) -> Dict[str, Any]:
         """Where the run stands, for the live table."""
         return {
             "done": self.tickets.done,

@@ -16,8 +16,7 @@ IPERF3 = "iperf3"
 PYTHON = "python"
 
 
-def serve(job, address, tool, count, seconds):
-    # type: (Any, str, str, int, float) -> None
+def serve(job: Any, address: str, tool: str, count: int, seconds: float) -> None:
     """Receive from ``count`` senders at once. Event: {"ports": [one a sender], "token": for tool python}."""
     if tool == IPERF3:
         iperf3.serve(job, address, count, seconds)
@@ -25,21 +24,20 @@ def serve(job, address, tool, count, seconds):
         _serve_python(job, address, count, seconds)
 
 
-def send(job, address, port, tool, seconds, token):
-    # type: (Any, str, int, str, float, str) -> Dict[str, Any]
+def send(job: Any, address: str, port: int, tool: str, seconds: float, token: str) -> Dict[str, Any]:
     """Send for some seconds; {"tool", "bytes_per_s": what the receiver got in each interval}."""
     rates = iperf3.send(address, port, seconds) if tool == IPERF3 else links.send(address, port, token, seconds)
     return {"tool": tool, "bytes_per_s": rates}
 
 
-def _serve_python(job, address, count, seconds):
-    # type: (Any, str, int, float) -> None
+def _serve_python(job: Any, address: str, count: int, seconds: float) -> None:
     token = binascii.hexlify(os.urandom(16)).decode()
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(wire.listen(address)) for _ in range(count)]
         job.emit({"ports": [listener.getsockname()[1] for listener in listeners], "token": token})
         with ThreadPoolExecutor(count) as pool:
-            receivers = [pool.submit(links.receive, listener, token, seconds, job.stopping.is_set)
-                         for listener in listeners]
+            receivers = [
+                pool.submit(links.receive, listener, token, seconds, job.stopping.is_set) for listener in listeners
+            ]
         for receiver in receivers:
             receiver.result()

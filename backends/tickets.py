@@ -25,15 +25,15 @@ class Tickets(Dispenser):
     A worker holds one ticket at most. Raises ValueError where there is nothing left to go on with.
     """
 
-    def __init__(self, total, done=0, evaluate_every=0, evaluated=0):
-        # type: (int, int, int, int) -> None
+    def __init__(self, total: int, done: int = 0, evaluate_every: int = 0, evaluated: int = 0) -> None:
         if done > total:
             raise ValueError("%d steps are done already, more than the run's %d; ask for more" % (done, total))
         super().__init__(Course(total, done, evaluated, evaluate_every))
-        self._held = {}  # type: Dict[str, Ticket]
+        self._held: Dict[str, Ticket] = {}
 
-    def take(self, worker, gone=lambda: False, may_begin=lambda: True):
-        # type: (str, Callable[[], bool], Callable[[], bool]) -> Ticket
+    def take(
+        self, worker: str, gone: Callable[[], bool] = lambda: False, may_begin: Callable[[], bool] = lambda: True
+    ) -> Ticket:
         """The next piece of work; waits while all that is left is in the hands of others, and until it may begin.
 
         ``may_begin`` is called under the lock. FINISH when there is no more, and for a worker that is ``gone``: after
@@ -49,8 +49,7 @@ class Tickets(Dispenser):
                     self._held[worker] = ticket
                 return ticket
 
-    def _next(self):
-        # type: () -> Optional[Ticket]
+    def _next(self) -> Optional[Ticket]:
         if self.over:
             return Ticket(FINISH, self.done)
         held = [ticket.kind for ticket in self._held.values()]
@@ -60,12 +59,10 @@ class Tickets(Dispenser):
         return Ticket(STEP, step) if step < self._course.total else None
 
     @property
-    def _trained(self):
-        # type: () -> bool
+    def _trained(self) -> bool:
         return self.done == self._course.total
 
-    def complete(self, worker):
-        # type: (str) -> int
+    def complete(self, worker: str) -> int:
         """The worker's ticket is done: an update was made, or an evaluation has come. Returns the steps now done."""
         with self.lock:
             ticket = self._held.pop(worker)
@@ -76,8 +73,7 @@ class Tickets(Dispenser):
             self.lock.notify_all()
             return self.done
 
-    def abandon(self, worker):
-        # type: (str) -> None
+    def abandon(self, worker: str) -> None:
         """The worker is gone, or what it brought is of no use: what it held goes to somebody else."""
         with self.lock:
             self._held.pop(worker, None)

@@ -7,7 +7,7 @@ One for whose messages of a step others may wait, because they have begun it, is
 
 import math
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, NamedTuple, Optional, Set, Tuple
 
 from backends.course import Course
 from backends.dispenser import Dispenser
@@ -36,28 +36,39 @@ class Turns(Dispenser):
     """
 
     def __init__(
-        self, total, gate, expected=1, patience_s=0.0, done=0, evaluated=0, evaluate_every=0, save_every=0, host=""
-    ):
-        # type: (int, Gate, int, float, int, int, int, int, str) -> None
+        self,
+        total: int,
+        gate: Gate,
+        expected: int = 1,
+        patience_s: float = 0.0,
+        done: int = 0,
+        evaluated: int = 0,
+        evaluate_every: int = 0,
+        save_every: int = 0,
+        host: str = "",
+    ) -> None:
         super().__init__(Course(total, done, evaluated, evaluate_every, save_every))
         self._gate = gate
         self._expected = expected
         self._patience_s = patience_s
         self._host = host
-        self._epoch, self._members = 0, ()  # type: int, Tuple[str, ...]
-        self._clocks = {}  # type: Dict[str, int]
+        self._epoch = 0
+        self._members: Tuple[str, ...] = ()
+        self._clocks: Dict[str, int] = {}
         self._goal = math.inf
-        self._asking, self._at_work, self._fresh = set(), set(), set()  # type: Set[str], Set[str], Set[str]
+        self._asking: Set[str] = set()
+        self._at_work: Set[str] = set()
+        self._fresh: Set[str] = set()
         self._changed = self._broken = False
-        self._began = None  # type: Optional[float]
-        self._donor = None  # type: Optional[str]
-        self._evaluating = {}  # type: Dict[str, int]  # one at most, and the steps done when it began
-        self._save_due, self._unsaved = False, set()  # type: bool, Set[str]
+        self._began: Optional[float] = None
+        self._donor: Optional[str] = None
+        self._evaluating: Dict[str, int] = {}  # one at most, and the steps done when it began
+        self._save_due = False
+        self._unsaved: Set[str] = set()
 
     # -- coming and going --------------------------------------------------------------------------
 
-    def join(self, name, clock=None):
-        # type: (str, Optional[int]) -> None
+    def join(self, name: str, clock: Optional[int] = None) -> None:
         """One comes; clock: the steps it had made when its weights were saved, None where it has none of the run's."""
         with self.lock:
             self._began = self._began or time.monotonic()
@@ -67,8 +78,7 @@ class Turns(Dispenser):
             self._changed = True
             self.lock.notify_all()
 
-    def leave(self, name):
-        # type: (str) -> None
+    def leave(self, name: str) -> None:
         """One is gone; those who wait for it are to be interrupted (see ``call``)."""
         with self.lock:
             self._clocks.pop(name, None)
@@ -79,29 +89,25 @@ class Turns(Dispenser):
                 self.interrupted()
             self.lock.notify_all()
 
-    def interrupted(self):
-        # type: () -> None
+    def interrupted(self) -> None:
         """A step could not be ended: nobody ends one in this epoch any more."""
         with self.lock:
             self._changed = self._broken = True
             self.lock.notify_all()
 
     @property
-    def orphaned(self):
-        # type: () -> bool
+    def orphaned(self) -> bool:
         """Whether steps have been made, and nobody is left who has them."""
         return bool(self._epoch and self._course.made and not set(self._clocks) - self._fresh)
 
     @property
-    def call(self):
-        # type: () -> int
+    def call(self) -> int:
         """The epoch that there is, or must be next: who waits in an earlier one waits in vain."""
         return self._epoch + int(self._broken or self._stopped)
 
     # -- asking ------------------------------------------------------------------------------------
 
-    def ask(self, name, gone=lambda: False):
-        # type: (str, Callable[[], bool]) -> Turn
+    def ask(self, name: str, gone: Callable[[], bool] = lambda: False) -> Turn:
         """The next thing to do for one who has joined; waits as long as that is nothing."""
         with self.lock:
             self._asking.add(name)
@@ -114,8 +120,7 @@ class Turns(Dispenser):
                     return Turn(kind, step, self._epoch, self._members)
                 self.lock.wait(0.2)
 
-    def _next(self, name):
-        # type: (str) -> Optional[str]
+    def _next(self, name: str) -> Optional[str]:
         if self._changed or self._save_due:
             if self._asking >= set(self._clocks) and self._enough_have_come():
                 self._meet()
@@ -134,28 +139,23 @@ class Turns(Dispenser):
             return EVALUATE
         return STEP if self._may_begin(name) else None
 
-    def _enough_have_come(self):
-        # type: () -> bool
+    def _enough_have_come(self) -> bool:
         assert self._began is not None
         patient = time.monotonic() - self._began < self._patience_s
         return self._epoch > 0 or len(self._clocks) >= self._expected or not patient
 
-    def _is_waited_for(self, name):
-        # type: (str) -> bool
+    def _is_waited_for(self, name: str) -> bool:
         """Whether others have begun a step for which they wait for this member's messages."""
         return self._waits and self._clocks[name] < max(self._begun(other) for other in self._members)
 
-    def _begun(self, name):
-        # type: (str) -> int
+    def _begun(self, name: str) -> int:
         return self._clocks.get(name, 0) + int(name in self._at_work)
 
     @property
-    def _waits(self):
-        # type: () -> bool
+    def _waits(self) -> bool:
         return self._gate.waits_for(len(self._members)) > 1
 
-    def _meet(self):
-        # type: () -> None
+    def _meet(self) -> None:
         """All are at the end of a step: the new epoch, or the checkpoint, begins."""
         if self._changed:
             self._epoch += 1
@@ -167,8 +167,7 @@ class Turns(Dispenser):
         self._set_goal()
         self.lock.notify_all()
 
-    def _bring_up(self):
-        # type: () -> None
+    def _bring_up(self) -> None:
         """Who has nothing of the run takes the weights of the one who is furthest; so does, where all keep in step, who
         was interrupted before the step that another has ended."""
         known = [name for name in self._members if name not in self._fresh] or [self._members[0]]
@@ -181,14 +180,12 @@ class Turns(Dispenser):
             self._clocks[name] = pace
         self._donor = furthest if self._fresh else None
 
-    def _set_goal(self):
-        # type: () -> None
+    def _set_goal(self) -> None:
         clocks = [self._clocks[name] for name in self._members]
         if self._waits:
             self._goal = int(math.ceil((self._course.total - self._course.made + sum(clocks)) / len(clocks)))
 
-    def _may_begin(self, name):
-        # type: (str) -> bool
+    def _may_begin(self, name: str) -> bool:
         others = [self._clocks[other] for other in self._members if other != name]
         at_most = self._course.total - len(self._at_work)
         left = self._clocks[name] < self._goal if self._waits else self._course.made < at_most
@@ -199,8 +196,7 @@ class Turns(Dispenser):
 
     # -- what was done -----------------------------------------------------------------------------
 
-    def complete(self, name):
-        # type: (str) -> None
+    def complete(self, name: str) -> None:
         """What it was told to do is done: a step, or an evaluation."""
         with self.lock:
             if name in self._evaluating:
@@ -212,29 +208,25 @@ class Turns(Dispenser):
                 self._save_due |= self._course.step()
             self.lock.notify_all()
 
-    def abandon(self, name):
-        # type: (str) -> None
+    def abandon(self, name: str) -> None:
         """A step was not ended."""
         with self.lock:
             self._at_work.discard(name)
             self.lock.notify_all()
 
-    def gave(self):
-        # type: () -> None
+    def gave(self) -> None:
         """The weights for those who come are there."""
         with self.lock:
             self._donor = None
             self.lock.notify_all()
 
-    def took(self, name):
-        # type: (str) -> None
+    def took(self, name: str) -> None:
         """One has the weights of the run."""
         with self.lock:
             self._fresh.discard(name)
             self.lock.notify_all()
 
-    def saved(self, name):
-        # type: (str) -> bool
+    def saved(self, name: str) -> bool:
         """One has handed over everything; whether all have."""
         with self.lock:
             self._unsaved.discard(name)
@@ -244,12 +236,10 @@ class Turns(Dispenser):
     # -- how far it is -----------------------------------------------------------------------------
 
     @property
-    def _trained(self):
-        # type: () -> bool
+    def _trained(self) -> bool:
         return self._course.made >= self._course.total and not self._at_work
 
-    def clocks(self):
-        # type: () -> Dict[str, int]
+    def clocks(self) -> Dict[str, int]:
         """Steps of each member, of all its lives."""
         with self.lock:
             return dict(self._clocks)

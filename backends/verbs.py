@@ -14,28 +14,24 @@ from profilers.sensors import character
 KNOWN = tuple(sorted(FRAMEWORKS))
 
 
-def facts(job, frameworks=KNOWN):
-    # type: (Any, Sequence[str]) -> Any
+def facts(job: Any, frameworks: Sequence[str] = KNOWN) -> Any:
     """What this device is."""
     return encode(device_facts.collect(frameworks))
 
 
-def sensors(job):
-    # type: (Any) -> Any
+def sensors(job: Any) -> Any:
     """Power sensors, each watched for two seconds."""
     return encode(character.survey())
 
 
-def start_framework(job, name):
-    # type: (Any, str) -> Dict[str, str]
+def start_framework(job: Any, name: str) -> Dict[str, str]:
     """Import a framework and say what it computes on."""
     backend = framework(name)
     kind, device = backend.accelerator()
     return {"version": backend.version(), "accelerator": kind, "device": device}
 
 
-def idle(job, seconds):
-    # type: (Any, float) -> Any
+def idle(job: Any, seconds: float) -> Any:
     """Counters and sensors while nothing runs here."""
     sampler = Sampler()
     sampler.start()
@@ -43,25 +39,22 @@ def idle(job, seconds):
     return encode(sampler.stop())
 
 
-def steps(job, **args):
-    # type: (Any, **Any) -> Any
+def steps(job: Any, **args: Any) -> Any:
     """See pretrain.steps."""
     return encode(pretrain.steps(job, **args))
 
 
-def steps_again(job, **args):
-    # type: (Any, **Any) -> Any
+def steps_again(job: Any, **args: Any) -> Any:
     """See pretrain.again."""
     return encode(pretrain.again(job, **args))
 
 
-def clock(job):
-    # type: (Any) -> float
+def clock(job: Any) -> float:
     """Seconds since the epoch, by this device."""
     return time.time()
 
 
-VERBS = {
+VERBS: Dict[str, Callable[..., Any]] = {
     "address_towards": addresses.address_towards,
     "alone": roles.alone,
     "clock": clock,
@@ -87,4 +80,4 @@ VERBS = {
     "throughput_send": throughput.send,
     "throughput_serve": throughput.serve,
     "work": roles.work,
-}  # type: Dict[str, Callable[..., Any]]
+}

@@ -47,8 +47,7 @@ class Frame(NamedTuple):
     payload_bytes: int
 
 
-def context(identity, server_side):
-    # type: (Identity, bool) -> ssl.SSLContext
+def context(identity: Identity, server_side: bool) -> ssl.SSLContext:
     """A TLS context that admits only members of this run. Host names play no part: names are in certificates."""
     result = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server_side else ssl.PROTOCOL_TLS_CLIENT)
     if hasattr(ssl, "TLSVersion"):
@@ -71,8 +70,7 @@ def context(identity, server_side):
 class Connection:
     """One TLS connection. One thread may use it at a time; ``abort`` may come from any thread."""
 
-    def __init__(self, sock, timeout_s):
-        # type: (ssl.SSLSocket, Optional[float]) -> None
+    def __init__(self, sock: ssl.SSLSocket, timeout_s: Optional[float]) -> None:
         self._sock = sock
         self._sock.settimeout(timeout_s)
         self.peer = _common_name(sock)
@@ -81,8 +79,7 @@ class Connection:
         self.aborted = False
         self._wakes_at = 1
 
-    def send(self, meta, payload=()):
-        # type: (Dict[str, Any], Sequence[memoryview]) -> None
+    def send(self, meta: Dict[str, Any], payload: Sequence[memoryview] = ()) -> None:
         """Send one frame; the byte views of ``payload`` go one after the other, uncopied. Raises WireError."""
         text = json.dumps(meta).encode()
         size = sum(view.nbytes for view in payload)
@@ -96,8 +93,7 @@ class Connection:
             raise _lost(self.peer, error) from error
         self.sent_bytes += _HEADER.size + len(text) + size
 
-    def receive(self, payload=None):
-        # type: (Optional[Callable[[Dict[str, Any]], Sequence[memoryview]]]) -> Frame
+    def receive(self, payload: Optional[Callable[[Dict[str, Any]], Sequence[memoryview]]] = None) -> Frame:
         """Receive one frame; its payload fills the buffers that ``payload(meta)`` gives, in order. Raises WireError."""
         head = bytearray(_HEADER.size)
         self._fill(memoryview(head))
@@ -116,8 +112,7 @@ class Connection:
         self.received_bytes += _HEADER.size + meta_bytes + payload_bytes
         return Frame(meta, payload_bytes)
 
-    def _fill(self, view):
-        # type: (memoryview) -> None
+    def _fill(self, view: memoryview) -> None:
         start = 0
         try:
             while start < len(view):
@@ -131,49 +126,42 @@ class Connection:
         except (OSError, ValueError) as error:
             raise _lost(self.peer, error) from error
 
-    def _wake_at(self, count):
-        # type: (int) -> None
+    def _wake_at(self, count: int) -> None:
         """Let the next read sleep until so many bytes are there."""
         if count != self._wakes_at:
             self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
             self._wakes_at = count
 
-    def under_way(self):
-        # type: () -> int
+    def under_way(self) -> int:
         """Bytes that were sent and that the peer's system has not acknowledged; 0 where this one does not tell."""
         try:
             return struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
         except (OSError, ValueError):  # it is closed, or no such system
             return 0
 
-    def settimeout(self, timeout_s):
-        # type: (Optional[float]) -> None
+    def settimeout(self, timeout_s: Optional[float]) -> None:
         """Seconds of silence after which send and receive give up; None waits for ever."""
         self._sock.settimeout(timeout_s)
 
-    def wait_for_ever(self):
-        # type: () -> None
+    def wait_for_ever(self) -> None:
         """Let the peer leave what is sent unread for as long as it likes; others must tell whether it is alive."""
         self._sock.settimeout(None)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
 
-    def abort(self):
-        # type: () -> None
+    def abort(self) -> None:
         """End the connection under a thread that is blocked in it."""
         self.aborted = True
         with contextlib.suppress(OSError):  # it may have ended already
             # SSLSocket.shutdown would drop the TLS object that the other thread is using.
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Close the socket. Idempotent."""
         self._sock.close()
 
 
-def listen(address, port=0):
-    # type: (str, int) -> socket.socket
+def listen(address: str, port: int = 0) -> socket.socket:
     """A listening socket on one address of this device; port 0 lets the system choose."""
     family = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0][0]
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -183,14 +171,12 @@ def listen(address, port=0):
     return listener
 
 
-def accept(sock, tls, timeout_s):
-    # type: (socket.socket, ssl.SSLContext, float) -> Connection
+def accept(sock: socket.socket, tls: ssl.SSLContext, timeout_s: float) -> Connection:
     """The server's side of the handshake on an accepted socket. Raises WireError for a stranger."""
     return _wrap(sock, tls, True, timeout_s)
 
 
-def connect(address, port, tls, timeout_s, peer=SERVER):
-    # type: (str, int, ssl.SSLContext, float, str) -> Connection
+def connect(address: str, port: int, tls: ssl.SSLContext, timeout_s: float, peer: str = SERVER) -> Connection:
     """Connect to a run's server, or to another of its members; raises WireError where that is not reached or is
     somebody else."""
     try:
@@ -205,8 +191,7 @@ def connect(address, port, tls, timeout_s, peer=SERVER):
     return connection
 
 
-def _wrap(sock, tls, server_side, timeout_s):
-    # type: (socket.socket, ssl.SSLContext, bool, float) -> Connection
+def _wrap(sock: socket.socket, tls: ssl.SSLContext, server_side: bool, timeout_s: float) -> Connection:
     sock.settimeout(timeout_s)
     _tune(sock, timeout_s)
     try:
@@ -216,21 +201,18 @@ def _wrap(sock, tls, server_side, timeout_s):
         raise WireError("TLS handshake failed: %s" % error) from error
 
 
-def _tune(sock, timeout_s):
-    # type: (socket.socket, float) -> None
+def _tune(sock: socket.socket, timeout_s: float) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1000))
 
 
-def _common_name(sock):
-    # type: (ssl.SSLSocket) -> str
-    subject = (sock.getpeercert() or {}).get("subject", ())  # type: Any
+def _common_name(sock: ssl.SSLSocket) -> str:
+    subject: Any = (sock.getpeercert() or {}).get("subject", ())
     return dict(pair[0] for pair in subject).get("commonName", "")
 
 
-def _meta(text, peer):
-    # type: (bytearray, str) -> Dict[str, Any]
+def _meta(text: bytearray, peer: str) -> Dict[str, Any]:
     try:
         meta = json.loads(text.decode())
     except (ValueError, RecursionError) as error:
@@ -240,21 +222,18 @@ def _meta(text, peer):
     return meta
 
 
-def _lost(peer, error):
-    # type: (str, BaseException) -> WireError
+def _lost(peer: str, error: BaseException) -> WireError:
     if isinstance(error, socket.timeout):
         return WireError("%s did not answer in time" % peer)
     return WireError("lost %s: %s" % (peer, error))
 
 
-def as_bytes(arrays):
-    # type: (Sequence[Any]) -> Tuple[memoryview, ...]
+def as_bytes(arrays: Sequence[Any]) -> Tuple[memoryview, ...]:
     """The raw bytes of contiguous arrays, as views that share their memory."""
     return tuple(memoryview(array).cast("B") for array in arrays if array.size)
 
 
-def number(meta, key):
-    # type: (Dict[str, Any], str) -> float
+def number(meta: Dict[str, Any], key: str) -> float:
     """A number that a frame must hold. Raises WireError where it does not."""
     value = meta.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -41,38 +41,32 @@ class Work(NamedTuple):
     host: str = ""
 
     @property
-    def with_lars(self):
-        # type: () -> bool
+    def with_lars(self) -> bool:
         """Whether whoever applies gradients scales them, and not who computes them."""
         return self.strategy.optimiser == "lars"
 
-    def optimiser_at(self, step):
-        # type: (int) -> Optimiser
+    def optimiser_at(self, step: int) -> Optimiser:
         """With the rate of a step."""
         return self.optimiser._replace(rate=self.optimiser.rate * self.schedule.factor(step))
 
-    def order(self, ticket):
-        # type: (Ticket) -> Dict[str, Any]
+    def order(self, ticket: Ticket) -> Dict[str, Any]:
         """What a worker is told to do: the ticket, and how to scale the gradients of its step (base.Replica)."""
         scaled = Optimiser(rate=1.0) if self.with_lars else self.optimiser_at(ticket.step)
         return dict(ticket._asdict(), rate=scaled.rate, weight_decay=scaled.weight_decay)
 
 
-def last_evaluated(meta):
-    # type: (Dict[str, Any]) -> int
+def last_evaluated(meta: Dict[str, Any]) -> int:
     """The step of the last evaluation that a checkpoint tells of; 0 for none."""
     evaluations = meta["evaluations"]
     return int(evaluations[-1]["step"]) if evaluations else 0
 
 
-def resumed(work, meta):
-    # type: (Work, Dict[str, Any]) -> Tickets
+def resumed(work: Work, meta: Dict[str, Any]) -> Tickets:
     """The tickets of a run that goes on from a checkpoint. Raises ValueError where it has more steps than asked."""
     return Tickets(work.steps, int(meta["step"]), work.evaluate_every, last_evaluated(meta))
 
 
-def diverged(work, name, ticket, loss):
-    # type: (Work, str, Any, float) -> str
+def diverged(work: Work, name: str, ticket: Any, loss: float) -> str:
     """Why a run whose loss or gradient is not finite ends, and what to do."""
     what = "evaluation" if ticket.kind == EVALUATE else "gradient"
     where = (what, ticket.step, name, loss)

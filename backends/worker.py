@@ -33,8 +33,9 @@ class Spent(NamedTuple):
     gradient_cpu_s: float = 0.0
 
 
-def step(replica, batches, slowdown, rate, weight_decay=0.0):
-    # type: (Replica, Batches, float, float, float) -> Tuple[float, float, float]
+def step(
+    replica: Replica, batches: Batches, slowdown: float, rate: float, weight_decay: float = 0.0
+) -> Tuple[float, float, float]:
     """One gradient into the host buffers: loss, gradient_s and copy_s. A slowdown stretches the computation."""
     began = time.perf_counter()
     loss = replica.gradient(*next(batches), rate=rate, weight_decay=weight_decay)
@@ -44,15 +45,13 @@ def step(replica, batches, slowdown, rate, weight_decay=0.0):
     return loss, computed - began, time.perf_counter() - computed
 
 
-def stretch(seconds, slowdown):
-    # type: (float, float) -> None
+def stretch(seconds: float, slowdown: float) -> None:
     """Emulate a device ``slowdown`` times slower: wait for the rest of what it would have taken."""
     if slowdown > 1.0:
         time.sleep(seconds * (slowdown - 1.0))
 
 
-def evaluate(replica, images, labels):
-    # type: (Replica, np.ndarray, np.ndarray) -> Dict[str, float]
+def evaluate(replica: Replica, images: np.ndarray, labels: np.ndarray) -> Dict[str, float]:
     """Mean loss, accuracy and seconds of the replica on a test set. Raises ValueError where that is empty."""
     require(labels)
     began = time.perf_counter()
@@ -69,15 +68,21 @@ def evaluate(replica, images, labels):
     }
 
 
-def require(labels):
-    # type: (np.ndarray) -> None
+def require(labels: np.ndarray) -> None:
     """Raises ValueError for an empty test set."""
     if not len(labels):
         raise ValueError("the test set is empty: there is nothing to evaluate the model on; give at least one image")
 
 
-def run(connection, replica, batches, test, slowdown=1.0, on_step=None, sender=None):
-    # type: (wire.Connection, Replica, Batches, Test, float, Any, Optional[Sender]) -> Spent
+def run(
+    connection: wire.Connection,
+    replica: Replica,
+    batches: Batches,
+    test: Test,
+    slowdown: float = 1.0,
+    on_step: Any = None,
+    sender: Optional[Sender] = None,
+) -> Spent:
     """Work for a server until it has no more steps. Raises WireError when the server is lost, ValueError before it
     begins where the test set is empty.
 
@@ -122,13 +127,11 @@ def run(connection, replica, batches, test, slowdown=1.0, on_step=None, sender=N
             on_step(spent)
 
 
-def _thread_cpu_s():
-    # type: () -> float
+def _thread_cpu_s() -> float:
     return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)  # time.thread_time is of Python 3.7
 
 
-def _evaluate_with(replica, state, test):
-    # type: (Replica, np.ndarray, Tuple[np.ndarray, np.ndarray]) -> Dict[str, float]
+def _evaluate_with(replica: Replica, state: np.ndarray, test: Tuple[np.ndarray, np.ndarray]) -> Dict[str, float]:
     """Evaluate with the run's state in place of this worker's own."""
     own = replica.state.copy()
     replica.state[:] = state
@@ -144,8 +147,13 @@ class Pulse:
     ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every answer says.
     """
 
-    def __init__(self, connection, limit_s, on_lost, on_answer=lambda meta: None):
-        # type: (wire.Connection, float, Callable[[str], None], Callable[[Dict[str, Any]], None]) -> None
+    def __init__(
+        self,
+        connection: wire.Connection,
+        limit_s: float,
+        on_lost: Callable[[str], None],
+        on_answer: Callable[[Dict[str, Any]], None] = lambda meta: None,
+    ) -> None:
         self._connection = connection
         self._limit_s = limit_s
         self._on_lost = on_lost
@@ -155,8 +163,7 @@ class Pulse:
         connection.send({"pulse": True})
         threading.Thread(target=self._beat, daemon=True).start()
 
-    def _beat(self):
-        # type: () -> None
+    def _beat(self) -> None:
         try:
             while not self._ended.wait(self._limit_s / 5.0):
                 self._connection.send({})
@@ -167,7 +174,6 @@ class Pulse:
         finally:
             self._connection.close()
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """No more heartbeats."""
         self._ended.set()

@@ -1,6 +1,6 @@
 """A small network of one's own: 12,483 parameters, 50 kB, for images of Fashion-MNIST.
 
-    planner profile --model examples/tiny.py:tiny --data examples/fashion-mnist
+planner profile --model examples/tiny.py:tiny --data examples/fashion-mnist
 """
 
 from torch import nn

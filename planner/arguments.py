@@ -28,9 +28,7 @@ Steps = Annotated[
     Option("--steps", "-s", min=1, help="Training steps planned; timing ends where it would cost a hundredth of them."),
 ]
 BatchSize = Annotated[int, Option("--batch-size", min=1, help="Images a step.")]
-Data = Annotated[
-    Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files.")
-]
+Data = Annotated[Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files.")]
 Version = Annotated[bool, Option("--version", help="Print the version.")]
 
 # -- init, trust -----------------------------------------------------------------------------------
@@ -47,27 +45,23 @@ Models = Annotated[
 ]
 Protocol = Annotated[str, Option(help="adaptive, or paper (300 + 100 + 100 steps).")]
 Devices = Annotated[list[str] | None, Option("--device", help="Only this device; may be repeated.")]
-ProfileOut = Annotated[
-    Path, Option("--out", "-o", help="The profile; what it holds and is still valid is kept.")
-]
+ProfileOut = Annotated[Path, Option("--out", "-o", help="The profile; what it holds and is still valid is kept.")]
 Fresh = Annotated[bool, Option("--fresh", help="Measure everything again.")]
 
 # -- recommend -------------------------------------------------------------------------------------
 
-ProfilePath = Annotated[
-    Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")
-]
+ProfilePath = Annotated[Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")]
 Weights = Annotated[str | None, Option(help="Several metrics, in place of --metric: time=0.3,energy=0.7.")]
-ProfiledModel = Annotated[
-    str | None, Option("--model", "-m", help="Which model, where the profile holds several.")
-]
+ProfiledModel = Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")]
 ProfiledFramework = Annotated[
     str | None, Option("--framework", help="torch or tensorflow; on each device its fastest if not given.")
 ]
 PlannedSteps = Annotated[
     int | None,
     Option(
-        "--steps", "-s", min=1,
+        "--steps",
+        "-s",
+        min=1,
         help="Training steps in all; what was profiled for if not given; of one device alone with --strategy auto.",
     ),
 ]

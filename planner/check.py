@@ -55,9 +55,7 @@ def check(
 class Exam:
     """The checks of one device, one after the other. ``agent`` is there if it may take part, ``sensors`` if asked."""
 
-    def __init__(
-        self, device: Device, frameworks: Collection[str], stack: ExitStack, on_progress: OnProgress
-    ) -> None:
+    def __init__(self, device: Device, frameworks: Collection[str], stack: ExitStack, on_progress: OnProgress) -> None:
         self.device = device
         self.agent: Agent | None = None
         self.sensors: tuple[SensorFacts, ...] = ()

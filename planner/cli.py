@@ -106,9 +106,7 @@ def trust(device: args.Host, fleet: args.FleetPath = Path(runs.FLEET), yes: args
 
     key = fetch_key(args.named_or_addressed(device, fleet))
     typer.echo(f"{key.name} {key.type}\n{key.fingerprint}")
-    if not yes and not typer.confirm(
-        "Is this what the device itself shows (ssh-keygen -lf on its host key)?"
-    ):
+    if not yes and not typer.confirm("Is this what the device itself shows (ssh-keygen -lf on its host key)?"):
         raise PlannerError(f"the key of {key.name} was not stored")
     typer.echo("stored" if store(key) else "was known already")
 

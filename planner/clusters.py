@@ -102,9 +102,7 @@ def _hosted(subsets: NDArray[np.int64], host: int, reachable: NDArray[np.bool_])
     """Those of ``subsets`` that contain ``host`` and whose members all reach it; it alone always does."""
     unreachable = sum(1 << index for index, reached in enumerate(reachable) if not reached)
     alone = subsets == 1 << host
-    admissible: NDArray[np.int64] = subsets[
-        (subsets >> host & 1 == 1) & ((subsets & unreachable == 0) | alone)
-    ]
+    admissible: NDArray[np.int64] = subsets[(subsets >> host & 1 == 1) & ((subsets & unreachable == 0) | alone)]
     return admissible
 
 

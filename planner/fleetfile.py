@@ -34,9 +34,7 @@ def _words(value: Any) -> Any:
     try:
         return shlex.split(value)
     except ValueError as error:
-        raise ValueError(
-            f"no shell reads {value!r}: {error}; close the quotation, or write a list"
-        ) from error
+        raise ValueError(f"no shell reads {value!r}: {error}; close the quotation, or write a list") from error
 
 
 class _Table(BaseModel):
@@ -158,10 +156,7 @@ class _File(_Table):
 
 def parse_fleet(text: str, path: Path) -> Fleet:
     """The fleet of a file's text. Raises FleetError with every mistake, one a line."""
-    twice = [
-        f"{path}:{line}: devices.{name} is declared twice; rename one"
-        for name, line in repeated(text, "devices")
-    ]
+    twice = [f"{path}:{line}: devices.{name} is declared twice; rename one" for name, line in repeated(text, "devices")]
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

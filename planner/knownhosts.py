@@ -117,9 +117,7 @@ def _read(path: Path) -> Iterator[KnownKey]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise HostKeyError(
-            f"{path}: known hosts cannot be read: {error.strerror}; correct its rights"
-        ) from error
+        raise HostKeyError(f"{path}: known hosts cannot be read: {error.strerror}; correct its rights") from error
     for number, line in enumerate(text.splitlines(), 1):
         fields = line.split()
         marker = fields.pop(0) if fields and fields[0].startswith("@") else ""

@@ -104,9 +104,7 @@ def hardware(device: DeviceProfile) -> tuple[object, ...] | None:
     return kind, facts.board, facts.machine, facts.processor, facts.online_cores, facts.usable_cores, facts.gpus
 
 
-def model_for(
-    name: str, devices: Mapping[str, DeviceProfile], learned: Mapping[str, PowerModel]
-) -> PowerModel | None:
+def model_for(name: str, devices: Mapping[str, DeviceProfile], learned: Mapping[str, PowerModel]) -> PowerModel | None:
     """The model learned on a device of the same hardware, if there is one."""
     own = hardware(devices[name])
     alike = (model for other, model in learned.items() if hardware(devices[other]) == own)

@@ -149,9 +149,7 @@ def _fan(host: str, direction: str, names: Iterable[str]) -> list[Flow]:
 class _Probe:
     """The probes of one fleet, between agents that are there."""
 
-    def __init__(
-        self, agents: Mapping[str, Agent], addresses: Mapping[str, str], sizes: Sequence[int]
-    ) -> None:
+    def __init__(self, agents: Mapping[str, Agent], addresses: Mapping[str, str], sizes: Sequence[int]) -> None:
         self._agents = agents
         self._addresses = addresses
         self._sizes = list(sizes)

@@ -55,9 +55,7 @@ def _resolve(device: Device, before: tuple[str, ...]) -> SshTarget:
     assert device.host is not None
     if device.name in before:
         circle = " → ".join((*before, device.name))
-        raise RemoteError(
-            f"jump hosts form a circle: {circle}; give the last `ProxyJump none` in ~/.ssh/config"
-        )
+        raise RemoteError(f"jump hosts form a circle: {circle}; give the last `ProxyJump none` in ~/.ssh/config")
     options = parse_options(_ask_ssh(device)) if shutil.which("ssh") else _usual(device)
     target, jump = target_from(device, options)
     hops = [] if jump in (None, "none") else str(jump).split(",")
@@ -154,9 +152,7 @@ def _ask_ssh(device: Device) -> str:
             text=True,
         )
     except subprocess.TimeoutExpired as error:
-        raise RemoteError(
-            f"`ssh -G {device.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec"
-        ) from error
+        raise RemoteError(f"`ssh -G {device.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec") from error
     if answer.returncode != 0:
         reason = (answer.stderr.strip() or f"exit status {answer.returncode}").splitlines()[0]
         raise RemoteError(f"`ssh -G {device.host}` fails: {reason}; correct the ssh configuration")
@@ -166,7 +162,5 @@ def _ask_ssh(device: Device) -> str:
 def _usual(device: Device) -> dict[str, tuple[str, ...]]:
     """Options where OpenSSH is not installed."""
     if device.ssh_config is not None:
-        raise RemoteError(
-            f"reading {device.ssh_config} needs OpenSSH's ssh; install it, or remove ssh_config"
-        )
+        raise RemoteError(f"reading {device.ssh_config} needs OpenSSH's ssh; install it, or remove ssh_config")
     return {"identityfile": _KEY_FILES, "userknownhostsfile": _KNOWN_HOSTS}

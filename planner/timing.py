@@ -44,9 +44,7 @@ class Timer(NamedTuple):
         planned = measured._replace(steps_planned=self.wanted.steps_planned)
         return visits.begun(planned._replace(model=model, fingerprint=self.fingerprints[model]))
 
-    def checked(
-        self, device: Device, agent: Agent, timed: records.StepProfile, spent_s: float
-    ) -> records.StepProfile:
+    def checked(self, device: Device, agent: Agent, timed: records.StepProfile, spent_s: float) -> records.StepProfile:
         """What was timed once, for ``spent_s``, after a second visit, and where that does not agree after a third.
 
         Raises RemoteError.

@@ -107,9 +107,7 @@ def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
     return Shard(f"data-{hashlib.sha256(content).hexdigest()[:16]}.npz", content)
 
 
-def shards(
-    dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, float], seed: int
-) -> dict[str, Shard]:
+def shards(dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, float], seed: int) -> dict[str, Shard]:
     """The training data dealt out, seeded, in proportion to the steps each worker is expected to make.
 
     So every image is seen about equally often, whatever the speeds.

@@ -100,9 +100,7 @@ def standard_error(samples: Samples) -> float:
 
 
 def _on_curve(link: LinkProfile, message_bytes: int, latency_s: float) -> float:
-    points = sorted(
-        (point.message_bytes, _median(point.seconds)) for point in link.curve if point.seconds.values
-    )
+    points = sorted((point.message_bytes, _median(point.seconds)) for point in link.curve if point.seconds.values)
     if not points:
         return latency_s + message_bytes / _median(link.bytes_per_s)
     last, last_s = points[-1]

@@ -9,8 +9,7 @@ _SIOCGIFADDR = 0x8915
 _DISCARD = 9  # any port would do
 
 
-def interface_address(job, name):
-    # type: (object, str) -> Optional[str]
+def interface_address(job: object, name: str) -> Optional[str]:
     """The IPv4 address of a network interface; None where it has none or does not exist."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         request = struct.pack("256s", name.encode()[:15])
@@ -21,8 +20,7 @@ def interface_address(job, name):
     return socket.inet_ntoa(answer[20:24])
 
 
-def address_towards(job, target):
-    # type: (object, str) -> str
+def address_towards(job: object, target: str) -> str:
     """The address this device would send from towards ``target``, an address or a host name. Nothing is sent.
 
     Raises OSError where the name is not resolved or nothing leads there.

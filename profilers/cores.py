@@ -15,8 +15,7 @@ class Mount(NamedTuple):
     controllers: str
 
 
-def parse_membership(text):
-    # type: (str) -> Dict[str, str]
+def parse_membership(text: str) -> Dict[str, str]:
     """/proc/self/cgroup -> path by controller, "" being version 2."""
     paths = {}
     for line in text.splitlines():
@@ -26,8 +25,7 @@ def parse_membership(text):
     return paths
 
 
-def parse_mounts(text):
-    # type: (str) -> List[Mount]
+def parse_mounts(text: str) -> List[Mount]:
     """/proc/self/mountinfo -> the cgroup mounts that may hold a processor quota."""
     mounts = []
     for line in text.splitlines():
@@ -40,21 +38,18 @@ def parse_mounts(text):
     return mounts
 
 
-def parse_cpu_max(text):
-    # type: (str) -> Optional[float]
+def parse_cpu_max(text: str) -> Optional[float]:
     """Version 2, "50000 100000" -> 0.5 cores; "max 100000" -> None, no limit."""
     quota, period = text.split()
     return None if quota == "max" else int(quota) / int(period)
 
 
-def parse_cfs(quota_us, period_us):
-    # type: (int, int) -> Optional[float]
+def parse_cfs(quota_us: int, period_us: int) -> Optional[float]:
     """Version 1, 50000 and 100000 -> 0.5 cores; a negative quota -> None, no limit."""
     return None if quota_us < 0 or period_us <= 0 else quota_us / period_us
 
 
-def folders(mount, path):
-    # type: (Mount, str) -> List[str]
+def folders(mount: Mount, path: str) -> List[str]:
     """The folders of a cgroup and its ancestors that this mount shows, deepest first."""
     inside = posixpath.relpath(path, mount.root)
     outside = inside.startswith("..") or path.startswith("/..")  # of the mount, or of the namespace
@@ -66,42 +61,40 @@ def folders(mount, path):
     return found + [mount.point]
 
 
-def quota_cores(tree):
-    # type: (Tree) -> Optional[float]
+def quota_cores(tree: Tree) -> Optional[float]:
     """The smallest quota of the process's cgroups and their ancestors, in cores; None without one."""
     try:
         paths = parse_membership(tree.text("proc/self/cgroup"))
         mounts = parse_mounts(tree.text("proc/self/mountinfo"))
     except Unavailable:
         return None
-    quotas = [_quota(tree, folder.lstrip("/"), mount.controllers)
-              for mount in mounts if mount.controllers in paths
-              for folder in folders(mount, paths[mount.controllers])]
+    quotas = [
+        _quota(tree, folder.lstrip("/"), mount.controllers)
+        for mount in mounts
+        if mount.controllers in paths
+        for folder in folders(mount, paths[mount.controllers])
+    ]
     return min((quota for quota in quotas if quota is not None), default=None)
 
 
-def usable_cores(root="/"):
-    # type: (str) -> float
+def usable_cores(root: str = "/") -> float:
     """Cores the process may use: the smaller of its affinity and ``quota_cores``; may be a fraction."""
     quota = quota_cores(Tree(root))
     cores = float(affinity())
     return cores if quota is None else min(cores, quota)
 
 
-def affinity():
-    # type: () -> int
+def affinity() -> int:
     """Cores the scheduler may put the process on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _quota(tree, folder, controllers):
-    # type: (Tree, str, str) -> Optional[float]
+def _quota(tree: Tree, folder: str, controllers: str) -> Optional[float]:
     try:
         if controllers == "":
             return parse_cpu_max(tree.text(folder + "/cpu.max"))
-        return parse_cfs(tree.number(folder + "/cpu.cfs_quota_us"),
-                         tree.number(folder + "/cpu.cfs_period_us"))
+        return parse_cfs(tree.number(folder + "/cpu.cfs_quota_us"), tree.number(folder + "/cpu.cfs_period_us"))
     except Unavailable:  # the root has no quota files, nor has a cgroup without the controller
         return None

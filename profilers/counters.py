@@ -16,8 +16,19 @@ from profilers import procfs, tegra, tegrastats
 from profilers.sensors import nvml
 from profilers.tree import Tree, Unavailable
 
-UNITS = {"f_cpu": "Hz", "f_gpu": "Hz", "f_emc": "Hz", "f_cp": "Hz", "u_cpu": "1", "u_gpu": "1", "u_cp": "1",
-         "u_mem": "1", "m_gpu": "bytes", "m_swap": "bytes", "c_cp": "cores"}
+UNITS = {
+    "f_cpu": "Hz",
+    "f_gpu": "Hz",
+    "f_emc": "Hz",
+    "f_cp": "Hz",
+    "u_cpu": "1",
+    "u_gpu": "1",
+    "u_cp": "1",
+    "u_mem": "1",
+    "m_gpu": "bytes",
+    "m_swap": "bytes",
+    "c_cp": "cores",
+}
 
 Reader = Callable[[], float]
 
@@ -28,27 +39,25 @@ class Counters:
     readers: counter -> reader, which raises Unavailable when it fails; reasons: counter -> why there is none.
     """
 
-    def __init__(self, tree):
-        # type: (Tree) -> None
+    def __init__(self, tree: Tree) -> None:
         self._tegrastats = tegrastats.shared(tree)
-        self.readers = {}  # type: Dict[str, Reader]
-        self.reasons = {}  # type: Dict[str, str]
+        self.readers: Dict[str, Reader] = {}
+        self.reasons: Dict[str, str] = {}
         self._choose(procfs.candidates(tree) + tegra.candidates(tree) + nvml.candidates(tree))
         if tegra.is_tegra(tree):
-            self._choose([(name, functools.partial(self._tegrastats.read, name))
-                          for name in ("f_gpu", "u_gpu", "f_emc")])
+            self._choose(
+                [(name, functools.partial(self._tegrastats.read, name)) for name in ("f_gpu", "u_gpu", "f_emc")]
+            )
             self.close()
         for name in ("f_cp", "u_cp", "c_cp"):
             if name not in self.readers:
                 self.reasons.setdefault(name, "no second cluster of cores is online")
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """End the programs that answer; the next question starts them again."""
         self._tegrastats.close()
 
-    def _choose(self, candidates):
-        # type: (List[Tuple[str, Reader]]) -> None
+    def _choose(self, candidates: List[Tuple[str, Reader]]) -> None:
         for name, reader in candidates:
             if name in self.readers:
                 continue

@@ -16,8 +16,7 @@ from profilers.tree import Tree, Unavailable
 COMMAND_LIMIT_S = 10.0
 
 
-def collect(frameworks, root="/"):
-    # type: (Iterable[str], str) -> records.Facts
+def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
     """Ask for everything; what cannot be told is None or empty. Imports no framework.
 
     frameworks: names of modules, such as ``torch``. root: a recorded tree for /proc and /sys. Memory and
@@ -41,34 +40,30 @@ def collect(frameworks, root="/"):
         iperf3=parse_iperf3(command_output(["iperf3", "--version"])),
         sensors=tuple(sensor.name for sensor in sensors.discover(root if tree.emulated else None).sensors),
         clock_s=time.time(),
-        processor=processor(tree))
+        processor=processor(tree),
+    )
 
 
-def parse_os_release(text):
-    # type: (str) -> Optional[str]
+def parse_os_release(text: str) -> Optional[str]:
     """/etc/os-release -> its PRETTY_NAME."""
     match = re.search(r"^PRETTY_NAME=[\"']?(.*?)[\"']?$", text, re.MULTILINE)
     return match.group(1) if match else None
 
 
-def parse_iperf3(text):
-    # type: (str) -> Optional[str]
+def parse_iperf3(text: str) -> Optional[str]:
     """``iperf3 --version`` -> the version."""
     match = re.match(r"iperf (\d\S*)", text)
     return match.group(1) if match else None
 
 
-def parse_processor(text):
-    # type: (str) -> Optional[str]
+def parse_processor(text: str) -> Optional[str]:
     """/proc/cpuinfo -> the processor's name; on ARM its designs, as implementer/part."""
     found = procfs.parse_cpuinfo(text)
-    names = {core.get("model name") or "%s/%s" % (core.get("CPU implementer"), core.get("CPU part"))
-             for core in found}
+    names = {core.get("model name") or "%s/%s" % (core.get("CPU implementer"), core.get("CPU part")) for core in found}
     return ", ".join(sorted(names)) or None
 
 
-def parse_distribution(name, files):
-    # type: (str, Iterable[str]) -> Optional[str]
+def parse_distribution(name: str, files: Iterable[str]) -> Optional[str]:
     """The version of a package from the names of what lies beside it.
 
     ``tensorflow_cpu-2.6.2.dist-info`` and ``tensorflow-1.15-py3.6.egg-info`` both are tensorflow.
@@ -79,26 +74,22 @@ def parse_distribution(name, files):
     return versions[-1] if versions else None
 
 
-def board(tree):
-    # type: (Tree) -> Optional[str]
+def board(tree: Tree) -> Optional[str]:
     """The device tree's model (Jetsons), else what the firmware calls the product (PCs)."""
     return first_text(tree, "proc/device-tree/model", "sys/class/dmi/id/product_name")
 
 
-def processor(tree):
-    # type: (Tree) -> Optional[str]
+def processor(tree: Tree) -> Optional[str]:
     return parse_processor(first_text(tree, "proc/cpuinfo") or "")
 
 
-def system(tree):
-    # type: (Tree) -> str
+def system(tree: Tree) -> str:
     """Distribution and kernel."""
     name = parse_os_release(first_text(tree, "etc/os-release", "usr/lib/os-release") or "")
     return "%s, %s %s" % (name or "unknown distribution", platform.system(), platform.release())
 
 
-def memory(tree):
-    # type: (Tree) -> Tuple[int, int]
+def memory(tree: Tree) -> Tuple[int, int]:
     """(all, available) bytes of main memory: /proc/meminfo, else what POSIX offers."""
     rows = procfs.parse_meminfo(first_text(tree, "proc/meminfo") or "")
     if "MemTotal" in rows and "MemAvailable" in rows:
@@ -107,16 +98,14 @@ def memory(tree):
     return page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
 
 
-def disk_free(folder):
-    # type: (str) -> int
+def disk_free(folder: str) -> int:
     """Bytes a user may still write in a folder, or the nearest one above that exists."""
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     return shutil.disk_usage(folder).free
 
 
-def framework(name):
-    # type: (str) -> Dict[str, Any]
+def framework(name: str) -> Dict[str, Any]:
     """{version, accelerator, device} without importing it, so accelerator and device are None; or {error}."""
     try:
         spec = importlib.util.find_spec(name)
@@ -128,8 +117,7 @@ def framework(name):
     return {"version": parse_distribution(name, os.listdir(beside)), "accelerator": None, "device": None}
 
 
-def gpus(tree):
-    # type: (Tree) -> Tuple[str, ...]
+def gpus(tree: Tree) -> Tuple[str, ...]:
     """Names of the NVIDIA GPUs, the integrated one of a Jetson included."""
     try:
         names = tuple(gpu.name() for gpu in nvml.gpus(tree))
@@ -143,8 +131,7 @@ def gpus(tree):
         return ()
 
 
-def first_text(tree, *names):
-    # type: (Tree, str) -> Optional[str]
+def first_text(tree: Tree, *names: str) -> Optional[str]:
     """The text of the first of these files that can be read and is not empty."""
     for name in names:
         try:
@@ -156,12 +143,17 @@ def first_text(tree, *names):
     return None
 
 
-def command_output(command):
-    # type: (List[str]) -> str
+def command_output(command: List[str]) -> str:
     """What a program prints; "" where it is absent, hangs or cannot be run."""
     try:
-        done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, timeout=COMMAND_LIMIT_S)
+        done = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=COMMAND_LIMIT_S,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace")

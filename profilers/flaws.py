@@ -15,8 +15,13 @@ TOP_SHARE = 0.5
 BESIDE_TOP = 8
 
 
-def flaw(times_s, values, counts_joules, patience_s=REPEATS_S, whole_watts_s=WHOLE_WATTS_S):
-    # type: (Sequence[float], Sequence[float], bool, float, float) -> Optional[str]
+def flaw(
+    times_s: Sequence[float],
+    values: Sequence[float],
+    counts_joules: bool,
+    patience_s: float = REPEATS_S,
+    whole_watts_s: float = WHOLE_WATTS_S,
+) -> Optional[str]:
     """Why a sensor must not be used, in words that follow "it"; None where nothing speaks against it.
 
     times_s, values: of its reads, (n,), monotonic seconds and watts, or joules so far where ``counts_joules``;
@@ -42,24 +47,21 @@ def flaw(times_s, values, counts_joules, patience_s=REPEATS_S, whole_watts_s=WHO
     return _repeats(times_s, known, needed_s, "W") or _saturates(known)
 
 
-def _repeats(times_s, values, needed_s, unit):
-    # type: (Sequence[float], np.ndarray, float, str) -> Optional[str]
+def _repeats(times_s: Sequence[float], values: np.ndarray, needed_s: float, unit: str) -> Optional[str]:
     spans_s = times_s[-1] - times_s[0]
     if len(values) < REPEATS_READS or spans_s < needed_s or np.any(values != values[0]):
         return None
     return "it repeats one value: %g %s in each of %d reads over %.1f s" % (values[0], unit, len(values), spans_s)
 
 
-def _goes_backwards(values):
-    # type: (np.ndarray) -> Optional[str]
+def _goes_backwards(values: np.ndarray) -> Optional[str]:
     steps = np.diff(values)
     if np.all(steps >= 0.0):
         return None
     return "it goes backwards: by %g J at once" % -steps.min()
 
 
-def _saturates(values):
-    # type: (np.ndarray) -> Optional[str]
+def _saturates(values: np.ndarray) -> Optional[str]:
     top = values == values.max()
     if top.mean() <= TOP_SHARE:
         return None

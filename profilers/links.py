@@ -22,22 +22,40 @@ class LinkError(Exception):
     """A probe of a link failed."""
 
 
-def iperf3_server_command(port, address):
-    # type: (int, str) -> List[str]
+def iperf3_server_command(port: int, address: str) -> List[str]:
     """Serve one test on one address of this device, then end."""
-    return ["iperf3", "--server", "--one-off", "--port", str(port), "--bind", address,
-            "--interval", str(INTERVAL_S), "--json"]
+    return [
+        "iperf3",
+        "--server",
+        "--one-off",
+        "--port",
+        str(port),
+        "--bind",
+        address,
+        "--interval",
+        str(INTERVAL_S),
+        "--json",
+    ]
 
 
-def iperf3_client_command(address, port, seconds):
-    # type: (str, int, float) -> List[str]
+def iperf3_client_command(address: str, port: int, seconds: float) -> List[str]:
     """Send for ``seconds``, which iperf3 knows only as whole numbers, and ask what was received."""
-    return ["iperf3", "--client", address, "--port", str(port), "--time", str(math.ceil(seconds)),
-            "--interval", str(INTERVAL_S), "--json", "--get-server-output"]
+    return [
+        "iperf3",
+        "--client",
+        address,
+        "--port",
+        str(port),
+        "--time",
+        str(math.ceil(seconds)),
+        "--interval",
+        str(INTERVAL_S),
+        "--json",
+        "--get-server-output",
+    ]
 
 
-def parse_iperf3(text):
-    # type: (str) -> Tuple[List[float], Optional[str]]
+def parse_iperf3(text: str) -> Tuple[List[float], Optional[str]]:
     """``iperf3 --json`` -> (bytes/s received in each interval, None), or ([], what went wrong).
 
     What a sender counts has only reached its own buffers: where the report holds nothing of the
@@ -55,21 +73,18 @@ def parse_iperf3(text):
     return (values, None) if max(values) > 0 else ([], "nothing arrived")
 
 
-def _intervals(report):
-    # type: (Dict[str, Any]) -> List[float]
+def _intervals(report: Dict[str, Any]) -> List[float]:
     sums = [interval["sum"] for interval in report["intervals"]]
     received = [total for total in sums if total.get("sender") is False]
     longest_s = max((total["seconds"] for total in received), default=0.0)
     return [_rate(total) for total in received if total["seconds"] > longest_s / 2]  # the last one is a stub
 
 
-def _rate(total):
-    # type: (Dict[str, Any]) -> float
+def _rate(total: Dict[str, Any]) -> float:
     return float(total["bytes"] / total["seconds"])
 
 
-def accept(listener, patience_s, should_stop):
-    # type: (socket.socket, float, Callable[[], bool]) -> socket.socket
+def accept(listener: socket.socket, patience_s: float, should_stop: Callable[[], bool]) -> socket.socket:
     """The next connection to a listening socket. Raises LinkError when none comes, or when told to stop."""
     deadline = time.monotonic() + patience_s
     listener.settimeout(_POLL_S)
@@ -81,8 +96,7 @@ def accept(listener, patience_s, should_stop):
     raise LinkError("nobody connected to port %d" % listener.getsockname()[1])
 
 
-def receive(listener, token, seconds, should_stop):
-    # type: (socket.socket, str, float, Callable[[], bool]) -> None
+def receive(listener: socket.socket, token: str, seconds: float, should_stop: Callable[[], bool]) -> None:
     """Take what one sender that knows the token sends for ``seconds`` and tell it bytes/s by interval.
 
     Raises LinkError when no such sender comes, or when it falls silent.
@@ -102,8 +116,7 @@ def receive(listener, token, seconds, should_stop):
                 raise LinkError("lost the sender: %s" % error) from error
 
 
-def _knows(sock, token):
-    # type: (socket.socket, str) -> bool
+def _knows(sock: socket.socket, token: str) -> bool:
     """Whether a connection begins with the token; a stranger gets one second to show it."""
     sock.settimeout(1.0)
     said = b""
@@ -118,8 +131,7 @@ def _knows(sock, token):
     return hmac.compare_digest(said, token.encode())
 
 
-def _count(sock, seconds):
-    # type: (socket.socket, float) -> List[float]
+def _count(sock: socket.socket, seconds: float) -> List[float]:
     sock.settimeout(PATIENCE_S)
     room = bytearray(_BLOCK_BYTES)
     rates = []
@@ -137,8 +149,7 @@ def _count(sock, seconds):
     return rates
 
 
-def _drain(sock):
-    # type: (socket.socket) -> None
+def _drain(sock: socket.socket) -> None:
     """Read on until the sender has its answer and ends: closing on unread bytes might destroy that answer."""
     deadline = time.monotonic() + PATIENCE_S
     try:
@@ -148,8 +159,7 @@ def _drain(sock):
         pass  # it does not wait for its own bytes to arrive
 
 
-def send(address, port, token, seconds):
-    # type: (str, int, str, float) -> List[float]
+def send(address: str, port: int, token: str, seconds: float) -> List[float]:
     """Send all that fits until ``receive`` answers; returns its bytes/s by interval. Raises LinkError."""
     try:
         with socket.create_connection((address, port), PATIENCE_S) as sock:
@@ -162,8 +172,7 @@ def send(address, port, token, seconds):
         raise LinkError("cannot send to %s:%d: %s" % (address, port, error)) from error
 
 
-def _pour(sock, deadline):
-    # type: (socket.socket, float) -> None
+def _pour(sock: socket.socket, deadline: float) -> None:
     """Send until the other side has something to say."""
     block = bytes(_BLOCK_BYTES)
     sock.setblocking(False)
@@ -176,8 +185,7 @@ def _pour(sock, deadline):
     raise LinkError("no answer from the receiver")
 
 
-def _answer(sock):
-    # type: (socket.socket) -> List[float]
+def _answer(sock: socket.socket) -> List[float]:
     sock.settimeout(PATIENCE_S)
     text = b""
     while len(text) < _ANSWER_BYTES:

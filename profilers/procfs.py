@@ -17,15 +17,13 @@ class Clusters(NamedTuple):
     second: Tuple[int, ...]
 
 
-def parse_meminfo(text):
-    # type: (str) -> Dict[str, int]
+def parse_meminfo(text: str) -> Dict[str, int]:
     """/proc/meminfo -> bytes by name (entries without a unit left out)."""
     rows = (line.split() for line in text.splitlines())
     return {row[0].rstrip(":"): int(row[1]) * KIB for row in rows if len(row) == 3 and row[2] == "kB"}
 
 
-def parse_cpuinfo(text):
-    # type: (str) -> List[Dict[str, str]]
+def parse_cpuinfo(text: str) -> List[Dict[str, str]]:
     """/proc/cpuinfo -> the attributes of each online core, its number as ``processor``."""
     cores = []
     for block in text.split("\n\n"):
@@ -36,17 +34,17 @@ def parse_cpuinfo(text):
     return cores
 
 
-def clusters(cores):
-    # type: (List[Dict[str, str]]) -> Clusters
+def clusters(cores: List[Dict[str, str]]) -> Clusters:
     """Split cores by (implementer, part), which only ARM states: on a TX2, Cortex-A57 and Denver."""
     designs = [(core.get("CPU implementer"), core.get("CPU part")) for core in cores]
     numbers = [int(core["processor"]) for core in cores]
-    return Clusters(tuple(number for number, design in zip(numbers, designs) if design == designs[0]),
-                    tuple(number for number, design in zip(numbers, designs) if design != designs[0]))
+    return Clusters(
+        tuple(number for number, design in zip(numbers, designs) if design == designs[0]),
+        tuple(number for number, design in zip(numbers, designs) if design != designs[0]),
+    )
 
 
-def parse_stat(text):
-    # type: (str) -> Dict[int, Tuple[int, int]]
+def parse_stat(text: str) -> Dict[int, Tuple[int, int]]:
     """/proc/stat -> (busy, total) clock ticks of each core; waiting for a disk is not busy."""
     ticks = {}
     for line in text.splitlines():
@@ -60,15 +58,13 @@ def parse_stat(text):
 class Load:
     """Busy share of some cores between one call and the one before (the first: since the machine started)."""
 
-    def __init__(self, tree, cores):
-        # type: (Tree, Tuple[int, ...]) -> None
+    def __init__(self, tree: Tree, cores: Tuple[int, ...]) -> None:
         self._tree = tree
         self._cores = cores
         self._ticks = dict.fromkeys(cores, (0, 0))
-        self._last = None  # type: Optional[float]
+        self._last: Optional[float] = None
 
-    def __call__(self):
-        # type: () -> float
+    def __call__(self) -> float:
         before, self._ticks = self._ticks, parse_stat(self._tree.text("proc/stat"))
         both = [core for core in self._cores if core in before and core in self._ticks]
         busy = sum(self._ticks[core][0] - before[core][0] for core in both)
@@ -80,13 +76,12 @@ class Load:
         return self._last
 
 
-def clock(tree, cores):
-    # type: (Tree, Tuple[int, ...]) -> Callable[[], float]
+def clock(tree: Tree, cores: Tuple[int, ...]) -> Callable[[], float]:
     """A reader of the mean clock of some cores in Hz, from cpufreq, else (x86) from /proc/cpuinfo.
 
     Cores that share a clock count once.
     """
-    domains = {}  # type: Dict[str, str]
+    domains: Dict[str, str] = {}
     for core in cores:
         folder = "sys/devices/system/cpu/cpu%d/cpufreq/" % core
         try:
@@ -94,12 +89,11 @@ def clock(tree, cores):
         except Unavailable:
             return functools.partial(_cpuinfo_clock, tree, cores)
     names = list(domains.values())
-    names = names[::-(-len(names) // CLOCKS)]
+    names = names[:: -(-len(names) // CLOCKS)]
     return lambda: 1e3 * sum(tree.number(name) for name in names) / len(names)
 
 
-def _cpuinfo_clock(tree, cores):
-    # type: (Tree, Tuple[int, ...]) -> float
+def _cpuinfo_clock(tree: Tree, cores: Tuple[int, ...]) -> float:
     rows = parse_cpuinfo(tree.text("proc/cpuinfo"))
     clocks = [float(row["cpu MHz"]) for row in rows if "cpu MHz" in row and int(row["processor"]) in cores]
     if not clocks:
@@ -107,8 +101,7 @@ def _cpuinfo_clock(tree, cores):
     return 1e6 * sum(clocks) / len(clocks)
 
 
-def memory_share(tree):
-    # type: (Tree) -> float
+def memory_share(tree: Tree) -> float:
     """Share of main memory in use: 1 - MemAvailable / MemTotal."""
     memory = parse_meminfo(tree.text("proc/meminfo"))
     try:
@@ -117,8 +110,7 @@ def memory_share(tree):
         raise Unavailable("/proc/meminfo has no %s" % error.args[0]) from None
 
 
-def swap_bytes(tree):
-    # type: (Tree) -> float
+def swap_bytes(tree: Tree) -> float:
     """Swap in use."""
     memory = parse_meminfo(tree.text("proc/meminfo"))
     try:
@@ -127,20 +119,23 @@ def swap_bytes(tree):
         raise Unavailable("/proc/meminfo has no %s" % error.args[0]) from None
 
 
-def candidates(tree):
-    # type: (Tree) -> List[Tuple[str, Callable[[], float]]]
+def candidates(tree: Tree) -> List[Tuple[str, Callable[[], float]]]:
     """(counter, reader) pairs; see ``profilers.counters`` for their meanings."""
-    found = [("u_mem", functools.partial(memory_share, tree)),
-             ("m_swap", functools.partial(swap_bytes, tree))]  # type: List[Tuple[str, Callable[[], float]]]
+    found: List[Tuple[str, Callable[[], float]]] = [
+        ("u_mem", functools.partial(memory_share, tree)),
+        ("m_swap", functools.partial(swap_bytes, tree)),
+    ]
     try:
         cores = clusters(parse_cpuinfo(tree.text("proc/cpuinfo")))
         if not cores.main:
             raise Unavailable("/proc/cpuinfo lists no core")
         found += [("f_cpu", clock(tree, cores.main)), ("u_cpu", Load(tree, cores.main))]
         if cores.second:
-            found += [("f_cp", clock(tree, cores.second)), ("u_cp", Load(tree, cores.second)),
-                      ("c_cp", lambda: float(len(cores.second)))]
+            found += [
+                ("f_cp", clock(tree, cores.second)),
+                ("u_cp", Load(tree, cores.second)),
+                ("c_cp", lambda: float(len(cores.second))),
+            ]
     except Unavailable as error:
         found += [(name, functools.partial(fail, str(error))) for name in ("f_cpu", "u_cpu")]
     return found
-

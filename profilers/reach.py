@@ -12,8 +12,7 @@ _POLL_S = 0.1
 _TOKEN_BYTES = 16
 
 
-def listen(job, address):
-    # type: (Any, str) -> None
+def listen(job: Any, address: str) -> None:
     """Greet whoever connects to a port of that address until told to stop. Event: {"port", "token"}.
 
     Raises OSError where the address is none of this device's.
@@ -31,8 +30,7 @@ def listen(job, address):
                 _greet(guest, token)
 
 
-def knock(job, address, port, token):
-    # type: (Any, str, int, str) -> Optional[str]
+def knock(job: Any, address: str, port: int, token: str) -> Optional[str]:
     """Connect to a listening device; None if it greets with its token, else why it is not reached."""
     try:
         with socket.create_connection((address, port), KNOCK_S) as link, link.makefile("rb") as stream:
@@ -44,8 +42,7 @@ def knock(job, address, port, token):
     return None if greeting == token.encode() else "%s:%d is another machine" % (address, port)
 
 
-def _listener(address):
-    # type: (str) -> socket.socket
+def _listener(address: str) -> socket.socket:
     try:
         family, kind, _, _, where = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind)
@@ -61,7 +58,6 @@ def _listener(address):
     return listener
 
 
-def _greet(guest, token):
-    # type: (socket.socket, bytes) -> None
+def _greet(guest: socket.socket, token: bytes) -> None:
     with contextlib.suppress(OSError):  # it has gone again
         guest.sendall(token)

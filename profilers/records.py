@@ -205,8 +205,7 @@ class FanProfile(NamedTuple):
     measured_s: float = 0.0
 
 
-def encode(value):
-    # type: (Any) -> Any
+def encode(value: Any) -> Any:
     """Plain JSON values of a record, recursively."""
     if hasattr(value, "_asdict"):
         return {key: encode(item) for key, item in value._asdict().items()}

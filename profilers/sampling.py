@@ -28,21 +28,18 @@ NOTHING_LOGGED = "its log holds nothing of this window"
 class Pace:
     """How often to sample: every ``least_s``, or as much less often as keeps the mean cost below COST."""
 
-    def __init__(self, least_s):
-        # type: (float) -> None
+    def __init__(self, least_s: float) -> None:
         self._least_s = least_s
         self._rounds = 0
         self.spent_s = 0.0
 
-    def note(self, cpu_s):
-        # type: (float) -> None
+    def note(self, cpu_s: float) -> None:
         """One more round of samples took so much processor time."""
         self._rounds += 1
         self.spent_s += cpu_s
 
     @property
-    def period_s(self):
-        # type: () -> float
+    def period_s(self) -> float:
         needed_s = self.spent_s / self._rounds / COST if self._rounds else 0.0
         return max(self._least_s, min(LONGEST_S, needed_s))
 
@@ -53,24 +50,24 @@ class Sampler:
     ``start`` and ``stop`` bound a window, any number of them one after the other.
     """
 
-    def __init__(self, root=None, period_s=PERIOD_S):
-        # type: (Optional[str], float) -> None
+    def __init__(self, root: Optional[str] = None, period_s: float = PERIOD_S) -> None:
         self._pace = Pace(period_s)
         self._counters = Counters(Tree(root))
         self._found = discover(root)
         self._sensors = [Series(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
         self._stop = threading.Event()
-        self._thread = None  # type: Optional[threading.Thread]
+        self._thread: Optional[threading.Thread] = None
 
-    def start(self):
-        # type: () -> None
+    def start(self) -> None:
         """Begin a window."""
         assert self._thread is None, "stop the window before starting another"
         for name in self._counters.readers:
             Series(self._counters.readers[name]).take()  # loads count from here
         self._counts = {name: Series(read) for name, read in self._counters.readers.items()}
-        self._sensors = [Series(sensor.read, sensor.counts_joules, before)
-                         for sensor, before in zip(self._found.sensors, self._sensors)]
+        self._sensors = [
+            Series(sensor.read, sensor.counts_joules, before)
+            for sensor, before in zip(self._found.sensors, self._sensors)
+        ]
         self._stop.clear()
         self._spent_before_s = self._pace.spent_s
         self._started_s = time.monotonic()
@@ -79,8 +76,7 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
 
-    def stop(self):
-        # type: () -> records.Window
+    def stop(self) -> records.Window:
         """End the window: means, spreads and counts, or the reason why there are none."""
         window = self._end()
         self._counters.close()
@@ -88,15 +84,13 @@ class Sampler:
             sensor.close()
         return window
 
-    def turn(self):
-        # type: () -> records.Window
+    def turn(self) -> records.Window:
         """End the window and begin another at once, without a new start of what sensors need for it."""
         window = self._end()
         self.start()
         return window
 
-    def _end(self):
-        # type: () -> records.Window
+    def _end(self) -> records.Window:
         assert self._thread is not None, "start a window before stopping it"
         self._stop.set()
         self._thread.join()
@@ -109,13 +103,16 @@ class Sampler:
         return records.Window(
             duration_s,
             {name: self._counter(name) for name in UNITS},
-            said + tuple(records.PowerReading(name, records.UNAVAILABLE, "", None, None, 0, reason)
-                         for name, reason in self._found.missing),
+            said
+            + tuple(
+                records.PowerReading(name, records.UNAVAILABLE, "", None, None, 0, reason)
+                for name, reason in self._found.missing
+            ),
             (self._pace.spent_s - self._spent_before_s) / duration_s,
-            self._seconds(span, heard, said))
+            self._seconds(span, heard, said),
+        )
 
-    def _run(self):
-        # type: () -> None
+    def _run(self) -> None:
         due_s = self._started_s + self._pace.period_s
         before_s = 0.0  # what a thread has used when it begins
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
@@ -125,30 +122,33 @@ class Sampler:
             before_s = now_s
             due_s = max(due_s + self._pace.period_s, time.monotonic())
 
-    def _take(self):
-        # type: () -> None
+    def _take(self) -> None:
         for series in self._sensors:
             series.take()
         for series in self._counts.values():
             series.take()
 
-    def _counter(self, name):
-        # type: (str) -> records.Reading
+    def _counter(self, name: str) -> records.Reading:
         if name not in self._counts:
             return records.Reading(UNITS[name], None, None, 0, self._counters.reasons[name])
         series = self._counts[name]
         if not series.usable:
             return records.Reading(UNITS[name], None, None, len(series.values), series.reason)
-        return records.Reading(UNITS[name], stats.mean(series.values), _spread(series.values),
-                               len(series.values), series.reason)
+        return records.Reading(
+            UNITS[name], stats.mean(series.values), _spread(series.values), len(series.values), series.reason
+        )
 
-    def _seconds(self, span, heard, said):
-        # type: (Span, List[Series], Tuple[records.PowerReading, ...]) -> Dict[str, Tuple[Optional[float], ...]]
+    def _seconds(
+        self, span: Span, heard: List[Series], said: Tuple[records.PowerReading, ...]
+    ) -> Dict[str, Tuple[Optional[float], ...]]:
         """See ``records.Window``."""
         if not energy.stretches(span):
             return {}
-        rows = {name: energy.means(span, series.times_s, series.values)
-                for name, series in self._counts.items() if series.usable}
+        rows = {
+            name: energy.means(span, series.times_s, series.values)
+            for name, series in self._counts.items()
+            if series.usable
+        }
         for reading, series in zip(said, heard):
             if reading.watts is not None:
                 used_j = energy.joules(series.times_s, series.values, series.counts_joules)
@@ -156,8 +156,7 @@ class Sampler:
         return rows
 
 
-def listen(sensor, series, span):
-    # type: (Sensor, Series, Span) -> Series
+def listen(sensor: Sensor, series: Series, span: Span) -> Series:
     """What a sensor said in a window: its own log of it where it keeps one and did not mostly fail, else what was
     read.
     """
@@ -170,8 +169,7 @@ def listen(sensor, series, span):
     return Series.of(energy.from_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
 
 
-def power(sensor, series, span):
-    # type: (Sensor, Series, Span) -> records.PowerReading
+def power(sensor: Sensor, series: Series, span: Span) -> records.PowerReading:
     """Mean watts over the window: joules counted / seconds, or watts integrated by trapezoids / seconds.
 
     The standard deviation is that between samples. A sensor that failed more often than it answered is
@@ -180,22 +178,29 @@ def power(sensor, series, span):
     """
     mean_w, reason = _mean_watts(sensor, series)
     if mean_w is None:
-        return records.PowerReading(sensor.name, records.UNAVAILABLE, sensor.covers, None, None,
-                                    len(series.values), reason)
+        return records.PowerReading(
+            sensor.name, records.UNAVAILABLE, sensor.covers, None, None, len(series.values), reason
+        )
     watts = energy.watts_seen(series.times_s, series.values, series.counts_joules)
     lengths_s = [after - before for before, after in zip(series.times_s, series.times_s[1:])]
     usual = span._replace(period_s=max(span.period_s, stats.median(lengths_s)))
     gap_s, duration_s = energy.gap_s(usual, series.times_s), span.end_s - span.begin_s
     missed = 0.0 if series.counts_joules else min(1.0, gap_s / duration_s)  # a counter counts on
     return records.PowerReading(
-        sensor.name, sensor.source, sensor.covers, mean_w, _spread(watts), len(series.values),
-        _remark(series.reason, gap_s, duration_s), gap_s,
+        sensor.name,
+        sensor.source,
+        sensor.covers,
+        mean_w,
+        _spread(watts),
+        len(series.values),
+        _remark(series.reason, gap_s, duration_s),
+        gap_s,
         energy.change_period_s(series.times_s, series.values),
-        energy.relative_error(watts, mean_w, missed))
+        energy.relative_error(watts, mean_w, missed),
+    )
 
 
-def _mean_watts(sensor, series):
-    # type: (Sensor, Series) -> Tuple[Optional[float], Optional[str]]
+def _mean_watts(sensor: Sensor, series: Series) -> Tuple[Optional[float], Optional[str]]:
     """Or None and the reason why there are none."""
     if not series.usable:
         return None, series.reason
@@ -209,23 +214,21 @@ def _mean_watts(sensor, series):
     return (mean_w, None) if mean_w > 0.0 else (None, series.reason or STANDS_STILL)
 
 
-def _flaw(sensor, series):
-    # type: (Sensor, Series) -> Optional[str]
+def _flaw(sensor: Sensor, series: Series) -> Optional[str]:
     """Of the window by itself, for a sensor may get stuck that moved before, else of all that is remembered."""
     seen = ((series.times_s, series.values), series.remembered())
-    found = (flaw(times_s, values, series.counts_joules, sensor.patience_s, sensor.whole_watts_s)
-             for times_s, values in seen)
+    found = (
+        flaw(times_s, values, series.counts_joules, sensor.patience_s, sensor.whole_watts_s) for times_s, values in seen
+    )
     return next(filter(None, found), None)
 
 
-def _remark(reason, gap_s, duration_s):
-    # type: (Optional[str], float, float) -> Optional[str]
+def _remark(reason: Optional[str], gap_s: float, duration_s: float) -> Optional[str]:
     if gap_s <= GAP_SHARE * duration_s:
         return reason
     gaps = "no samples for %.1f of %.1f s" % (gap_s, duration_s)
     return gaps if reason is None else reason + "; " + gaps
 
 
-def _spread(values):
-    # type: (List[float]) -> Optional[float]
+def _spread(values: List[float]) -> Optional[float]:
     return stats.stdev(values) if len(values) > 1 else None

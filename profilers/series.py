@@ -17,19 +17,19 @@ class Series:
     counts_joules: it says joules so far, not a value now; before: the same reader's series of the window before.
     """
 
-    def __init__(self, read, counts_joules=False, before=None):
-        # type: (Callable[[], float], bool, Optional[Series]) -> None
+    def __init__(
+        self, read: Callable[[], float], counts_joules: bool = False, before: Optional["Series"] = None
+    ) -> None:
         self._read = read
         self.counts_joules = counts_joules
         self._past = before.remembered() if before else ([], [])
-        self.times_s = []  # type: List[float]
-        self.values = []  # type: List[float]
+        self.times_s: List[float] = []
+        self.values: List[float] = []
         self.failures = 0
         self._reason = TOO_SHORT
 
     @classmethod
-    def of(cls, samples, past, reason):
-        # type: (Sequence[Tuple[float, float]], Sequence[Tuple[float, float]], str) -> Series
+    def of(cls, samples: Sequence[Tuple[float, float]], past: Sequence[Tuple[float, float]], reason: str) -> "Series":
         """Of (time, value) that are known already, in the window and before it; ``reason``: why it is not usable
         where there are none in it.
         """
@@ -39,8 +39,7 @@ class Series:
         made._reason = reason
         return made
 
-    def take(self):
-        # type: () -> None
+    def take(self) -> None:
         try:
             value = self._read()
         except Unavailable as error:
@@ -50,8 +49,7 @@ class Series:
             self.times_s.append(time.monotonic())
             self.values.append(value)
 
-    def remembered(self):
-        # type: () -> Tuple[List[float], List[float]]
+    def remembered(self) -> Tuple[List[float], List[float]]:
         """Times and values of this window, and of the time before it as far back as MEMORY_S from its first read."""
         times_s, values = self._past
         oldest_s = self.times_s[0] - MEMORY_S if self.times_s else 0.0
@@ -59,14 +57,12 @@ class Series:
         return [at_s for at_s, _ in kept] + self.times_s, [value for _, value in kept] + self.values
 
     @property
-    def usable(self):
-        # type: () -> bool
+    def usable(self) -> bool:
         """Whether it answered, and at least as often as it failed."""
         return bool(self.values) and len(self.values) >= self.failures
 
     @property
-    def reason(self):
-        # type: () -> Optional[str]
+    def reason(self) -> Optional[str]:
         """Why it is not usable, or what was wrong although it is; None if nothing was."""
         if self.failures and self.values:
             reads = self.failures + len(self.values)

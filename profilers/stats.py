@@ -15,29 +15,25 @@ WARMUP_STRETCH = 40
 WARMUP_TOLERANCE = 0.005
 
 
-def mean(values):
-    # type: (Sequence[float]) -> float
+def mean(values: Sequence[float]) -> float:
     """Arithmetic mean. Raises ValueError without values."""
     _need(values, 1)
     return float(np.mean(values))
 
 
-def median(values):
-    # type: (Sequence[float]) -> float
+def median(values: Sequence[float]) -> float:
     """Middle value. Raises ValueError without values."""
     _need(values, 1)
     return float(np.median(values))
 
 
-def stdev(values):
-    # type: (Sequence[float]) -> float
+def stdev(values: Sequence[float]) -> float:
     """Sample standard deviation (n - 1). Raises ValueError for fewer than two values."""
     _need(values, 2)
     return float(np.std(values, ddof=1))
 
 
-def student95(freedom):
-    # type: (float) -> float
+def student95(freedom: float) -> float:
     """Two-sided 95 % quantile of Student's t, within 0.2 %; fractions of a degree are rounded down.
 
     Raises ValueError below one degree of freedom. Cornish-Fisher expansion in 1/freedom
@@ -49,12 +45,15 @@ def student95(freedom):
     if n <= len(_SMALL_T):
         return _SMALL_T[n - 1]
     z = _Z
-    return (z + (z ** 3 + z) / (4 * n) + (5 * z ** 5 + 16 * z ** 3 + 3 * z) / (96 * n ** 2)
-            + (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / (384 * n ** 3))
+    return (
+        z
+        + (z**3 + z) / (4 * n)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+    )
 
 
-def effective_count(values):
-    # type: (Sequence[float]) -> float
+def effective_count(values: Sequence[float]) -> float:
     """How many independent values say as much about the mean: n (1 - r) / (1 + r), at most n, at least 2.
 
     r is the autocorrelation of neighbours: steps that follow each other resemble each other, and an
@@ -70,8 +69,7 @@ def effective_count(values):
     return max(2.0, len(values) * (1.0 - r) / (1.0 + r))
 
 
-def interval95(values):
-    # type: (Sequence[float]) -> float
+def interval95(values: Sequence[float]) -> float:
     """Half width of the 95 % interval of the mean (Student's t); inf below two values."""
     if len(values) < 2:
         return math.inf
@@ -79,16 +77,14 @@ def interval95(values):
     return student95(count - 1) * stdev(values) / math.sqrt(count)
 
 
-def relative_interval95(values):
-    # type: (Sequence[float]) -> float
+def relative_interval95(values: Sequence[float]) -> float:
     """``interval95`` as a share of the mean; inf below two values or for a mean of zero."""
     if len(values) < 2 or mean(values) == 0.0:
         return math.inf
     return interval95(values) / abs(mean(values))
 
 
-def warmup_ended(values):
-    # type: (Sequence[float]) -> Optional[int]
+def warmup_ended(values: Sequence[float]) -> Optional[int]:
     """The index from which the values are steady to their end, or None while that is undecided.
 
     Three stretches are judged, longest first: all values, without the first quarter, without the first
@@ -104,8 +100,7 @@ def warmup_ended(values):
     return None
 
 
-def _steady(values):
-    # type: (np.ndarray) -> bool
+def _steady(values: np.ndarray) -> bool:
     third = len(values) // 3
     noise = float(np.median(np.abs(np.diff(values)))) / 0.954  # of normal noise: 0.6745 sqrt(2) stdev
     error = 1.253 * noise * math.sqrt(2.0 / third)  # the median's, on either side
@@ -113,7 +108,6 @@ def _steady(values):
     return drift + error <= max(noise, WARMUP_TOLERANCE * abs(float(np.median(values))))
 
 
-def _need(values, count):
-    # type: (Sequence[float], int) -> None
+def _need(values: Sequence[float], count: int) -> None:
     if len(values) < count:
         raise ValueError("%d values; at least %d are needed" % (len(values), count))

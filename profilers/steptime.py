@@ -65,8 +65,7 @@ class Hooks(NamedTuple):
 SILENT = Hooks()
 
 
-def measure(step, protocol="adaptive", hooks=SILENT):
-    # type: (Callable[[], Phases], str, Hooks) -> StepTimes
+def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks = SILENT) -> StepTimes:
     """Call ``step`` again and again and collect the phase seconds that it returns.
 
     ``adaptive``: warm up until ``stats.warmup_ended``, at most 300 steps; then time at least 30 steps and a second,
@@ -79,30 +78,28 @@ def measure(step, protocol="adaptive", hooks=SILENT):
     return (_adaptive if protocol == "adaptive" else _paper)(_Loop(step, hooks))
 
 
-def again(step, hooks=SILENT):
-    # type: (Callable[[], Phases], Hooks) -> StepTimes
+def again(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
     """A later visit, to see whether what was timed before holds: 5 steps to warm up, at least 10 and a second timed."""
     loop = _Loop(step, hooks)
     warmup = loop.run("warm-up", AGAIN_WARMUP)
     timed = loop.run_in_window(
-        "again", TIMED_LIMIT, lambda totals: len(totals) >= AGAIN_MINIMUM and sum(totals) >= WINDOW_S)
+        "again", TIMED_LIMIT, lambda totals: len(totals) >= AGAIN_MINIMUM and sum(totals) >= WINDOW_S
+    )
     return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
 
 
 class _Loop:
     """Runs steps of one stage after the other and remembers whether it was asked to stop."""
 
-    def __init__(self, step, hooks):
-        # type: (Callable[[], Phases], Hooks) -> None
+    def __init__(self, step: Callable[[], Phases], hooks: Hooks) -> None:
         self._step = step
         self._hooks = hooks
         self.stopped = False
 
-    def run(self, stage, limit, done=lambda totals: False):
-        # type: (str, int, Callable[[List[float]], bool]) -> List[Phases]
+    def run(self, stage: str, limit: int, done: Callable[[List[float]], bool] = lambda totals: False) -> List[Phases]:
         """At most ``limit`` steps, fewer once ``done`` says so of the step seconds so far."""
-        phases = []  # type: List[Phases]
-        totals = []  # type: List[float]
+        phases: List[Phases] = []
+        totals: List[float] = []
         looked = 0
         while len(phases) < limit and not self._asked_to_stop():
             phases.append(self._step())
@@ -116,8 +113,9 @@ class _Loop:
                 break
         return phases
 
-    def run_in_window(self, stage, limit, done=lambda totals: False):
-        # type: (str, int, Callable[[List[float]], bool]) -> List[Phases]
+    def run_in_window(
+        self, stage: str, limit: int, done: Callable[[List[float]], bool] = lambda totals: False
+    ) -> List[Phases]:
         if self._asked_to_stop():
             return []
         self._hooks.window_start()
@@ -126,24 +124,19 @@ class _Loop:
         finally:
             self._hooks.window_end()
 
-    def enough(self):
-        # type: () -> bool
+    def enough(self) -> bool:
         return self._hooks.enough()
 
-    def _asked_to_stop(self):
-        # type: () -> bool
+    def _asked_to_stop(self) -> bool:
         self.stopped = self.stopped or self._hooks.should_stop()
         return self.stopped
 
 
-def _adaptive(loop):
-    # type: (_Loop) -> StepTimes
-    def warm(totals):
-        # type: (List[float]) -> bool
+def _adaptive(loop: _Loop) -> StepTimes:
+    def warm(totals: List[float]) -> bool:
         return stats.warmup_ended(totals) is not None or (len(totals) >= WARMUP_MINIMUM and loop.enough())
 
-    def known(totals):
-        # type: (List[float]) -> bool
+    def known(totals: List[float]) -> bool:
         if len(totals) < TIMED_MINIMUM or sum(totals) < WINDOW_S:
             return False
         return _precise(totals) or loop.enough()
@@ -153,25 +146,23 @@ def _adaptive(loop):
     return _times(warmup, timed, "stopped" if loop.stopped else "enough" if loop.enough() else "limit")
 
 
-def _paper(loop):
-    # type: (_Loop) -> StepTimes
+def _paper(loop: _Loop) -> StepTimes:
     warmup = loop.run("warm-up", PAPER_STEPS[0])
     timed = loop.run("timed", PAPER_STEPS[1])
     loop.run_in_window("counters", PAPER_STEPS[2])
     return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
 
 
-def _times(warmup, timed, reason):
-    # type: (List[Phases], List[Phases], str) -> StepTimes
+def _times(warmup: List[Phases], timed: List[Phases], reason: str) -> StepTimes:
     precise = len(timed) >= TIMED_MINIMUM and _precise([sum(phases) for phases in timed])
     steady = stats.warmup_ended([sum(phases) for phases in warmup]) is not None
-    samples = [records.Samples("s", tuple(step[i] for step in timed), tuple(step[i] for step in warmup))
-               for i in range(3)]
+    samples = [
+        records.Samples("s", tuple(step[i] for step in timed), tuple(step[i] for step in warmup)) for i in range(3)
+    ]
     if precise and reason in ("limit", "enough"):
         reason = "precise"
     return StepTimes(samples[0], samples[1], samples[2], steady, precise, reason)
 
 
-def _precise(totals):
-    # type: (List[float]) -> bool
+def _precise(totals: List[float]) -> bool:
     return stats.relative_interval95(totals) <= PRECISION

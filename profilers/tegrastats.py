@@ -58,16 +58,17 @@ class Line(NamedTuple):
     rails: Dict[str, Power]
 
     @property
-    def counters(self):
-        # type: () -> Dict[str, float]
+    def counters(self) -> Dict[str, float]:
         """Those of f_gpu, f_emc (Hz) and u_gpu (0..1) that it tells; see ``profilers.counters``."""
-        told = {"f_gpu": self.gpu and self.gpu.hz, "u_gpu": self.gpu and self.gpu.share,
-                "f_emc": self.emc and self.emc.hz}
+        told = {
+            "f_gpu": self.gpu and self.gpu.hz,
+            "u_gpu": self.gpu and self.gpu.share,
+            "f_emc": self.emc and self.emc.hz,
+        }
         return {name: value for name, value in told.items() if value is not None}
 
 
-def parse(line):
-    # type: (str) -> Line
+def parse(line: str) -> Line:
     """A line of tegrastats of any release, whatever stands before it. Several clocks of one GPU are averaged.
 
     Rails are ``NAME now/average``, in mW with or without the unit and with any number of further values; on an AGX
@@ -76,22 +77,24 @@ def parse(line):
     ram, swap = _memory(line, "RAM"), _memory(line, "SWAP")
     temperatures_c = {name: float(degrees) for name, degrees in _TEMPERATURE.findall(line)}
     return Line(
-        ram[0], ram[1], swap[0], swap[1],
+        ram[0],
+        ram[1],
+        swap[0],
+        swap[1],
         _cores(line),
         _activity(line, "EMC"),
         _activity(line, "GR3D"),
         {name: degrees for name, degrees in temperatures_c.items() if degrees != OFF_C},
-        {name: Power(int(now) / 1e3, int(average) / 1e3) for name, now, average in _RAIL.findall(line)})
+        {name: Power(int(now) / 1e3, int(average) / 1e3) for name, now, average in _RAIL.findall(line)},
+    )
 
 
-def _memory(line, name):
-    # type: (str, str) -> Tuple[Optional[int], Optional[int]]
+def _memory(line: str, name: str) -> Tuple[Optional[int], Optional[int]]:
     match = re.search(r"(?<!\S)%s (\d{1,9})/(\d{1,9})MB" % name, line)
     return (int(match.group(1)) * MIB, int(match.group(2)) * MIB) if match else (None, None)
 
 
-def _cores(line):
-    # type: (str) -> Tuple[Optional[Activity], ...]
+def _cores(line: str) -> Tuple[Optional[Activity], ...]:
     match = _CORES.search(line)
     if match is None:
         return ()
@@ -99,14 +102,12 @@ def _cores(line):
     return tuple(core and Activity(int(core.group(1)) / 100.0, _hz(core.group(2) or match.group(2))) for core in found)
 
 
-def _activity(line, name):
-    # type: (str, str) -> Optional[Activity]
+def _activity(line: str, name: str) -> Optional[Activity]:
     match = re.search(r"(?<!\S)%s(?:_FREQ)? (\d{1,9})%%(?:@\[?([\d,]{1,99})\]?)?" % name, line)
     return Activity(int(match.group(1)) / 100.0, _hz(match.group(2))) if match else None
 
 
-def _hz(megahertz):
-    # type: (Optional[str]) -> Optional[float]
+def _hz(megahertz: Optional[str]) -> Optional[float]:
     """The mean of clocks in MHz, divided by commas."""
     clocks = [int(part) for part in (megahertz or "").split(",") if part]
     return 1e6 * sum(clocks) / len(clocks) if clocks else None
@@ -115,17 +116,15 @@ def _hz(megahertz):
 class Tegrastats:
     """The program, started by a question when it does not run, ended by ``close``."""
 
-    def __init__(self, tree, program="tegrastats"):
-        # type: (Tree, str) -> None
+    def __init__(self, tree: Tree, program: str = "tegrastats") -> None:
         self._tree = tree
         self._program = program
         self._lock = threading.Lock()
-        self._process = None  # type: Optional[subprocess.Popen[str]]
-        self._newest = None  # type: Optional[Tuple[float, Line]]
+        self._process: Optional["subprocess.Popen[str]"] = None
+        self._newest: Optional[Tuple[float, Line]] = None
         self._first = threading.Event()
 
-    def newest(self):
-        # type: () -> Line
+    def newest(self) -> Line:
         """What it said last. Waits only for the first line. Raises Unavailable."""
         if self._tree.emulated:
             raise Unavailable("tegrastats does not read an emulated device")
@@ -139,16 +138,14 @@ class Tegrastats:
             raise Unavailable("tegrastats has ended or stays silent")
         return newest[1]
 
-    def read(self, counter):
-        # type: (str) -> float
+    def read(self, counter: str) -> float:
         """A counter of the newest line. Raises Unavailable."""
         counters = self.newest().counters
         if counter not in counters:
             raise Unavailable("tegrastats does not state it (without root it leaves clocks out)")
         return counters[counter]
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """End the program. Idempotent."""
         with self._lock:
             process, self._process = self._process, None
@@ -158,19 +155,23 @@ class Tegrastats:
                 self._first.clear()
                 self._newest = None
 
-    def _start(self):
-        # type: () -> subprocess.Popen[str]
+    def _start(self) -> "subprocess.Popen[str]":
         command = [self._program, "--interval", str(INTERVAL_MS)]
         try:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL, universal_newlines=True, errors="replace")
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                universal_newlines=True,
+                errors="replace",
+            )
         except OSError as error:
             raise Unavailable("tegrastats cannot be run: %s" % error.strerror) from None
         threading.Thread(target=self._follow, args=(process, process.stdout), daemon=True).start()
         return process
 
-    def _follow(self, process, lines):
-        # type: (subprocess.Popen[str], IO[str]) -> None
+    def _follow(self, process: "subprocess.Popen[str]", lines: IO[str]) -> None:
         with lines:
             for line in lines:
                 with self._lock:
@@ -180,13 +181,11 @@ class Tegrastats:
                     self._first.set()
 
 
-def shared(tree):
-    # type: (Tree) -> Tegrastats
+def shared(tree: Tree) -> Tegrastats:
     """The one program of this process: counters and the power sensor read the same lines."""
     return _shared(tree.root)
 
 
 @functools.lru_cache(maxsize=None)
-def _shared(root):
-    # type: (str) -> Tegrastats
+def _shared(root: str) -> Tegrastats:
     return Tegrastats(Tree(root))

@@ -14,8 +14,7 @@ class Unavailable(Exception):
     """A quantity cannot be read here; the message is the reason, for the operator."""
 
 
-def fail(reason):
-    # type: (str) -> float
+def fail(reason: str) -> float:
     """A reader of what cannot be read. Raises Unavailable."""
     raise Unavailable(reason)
 
@@ -23,22 +22,18 @@ def fail(reason):
 class Tree:
     """Reads files below ``root``; paths are given as on the real machine, without the first slash."""
 
-    def __init__(self, root=None):
-        # type: (Optional[str]) -> None
+    def __init__(self, root: Optional[str] = None) -> None:
         self.root = str(root or os.environ.get(ROOT_VARIABLE) or "/")
 
     @property
-    def emulated(self):
-        # type: () -> bool
+    def emulated(self) -> bool:
         """Whether this is any tree but the machine's own."""
         return os.path.abspath(self.root) != "/"
 
-    def path(self, name):
-        # type: (str) -> str
+    def path(self, name: str) -> str:
         return os.path.join(self.root, name.lstrip("/"))
 
-    def text(self, name):
-        # type: (str) -> str
+    def text(self, name: str) -> str:
         """A file's text without surrounding space and NULs. Raises Unavailable."""
         try:
             with open(self.path(name), "rb") as file:
@@ -50,8 +45,7 @@ class Tree:
         except OSError as error:
             raise Unavailable("/%s cannot be read: %s" % (name, error.strerror)) from None
 
-    def number(self, name):
-        # type: (str) -> int
+    def number(self, name: str) -> int:
         """The whole number that a file consists of. Raises Unavailable."""
         text = self.text(name)
         try:
@@ -59,8 +53,7 @@ class Tree:
         except ValueError:
             raise Unavailable("/%s holds %r instead of a number" % (name, text[:40])) from None
 
-    def glob(self, pattern):
-        # type: (str) -> List[str]
+    def glob(self, pattern: str) -> List[str]:
         """Names that match, sorted, relative to the root."""
         found = glob.glob(os.path.join(glob.escape(self.root), pattern))
         return sorted(os.path.relpath(path, self.root) for path in found)

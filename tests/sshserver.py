@@ -66,9 +66,7 @@ def ssh_server(
 ) -> Iterator[SshServer]:
     """Serve on 127.0.0.1, on a port of the system's choice, until the context ends."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = SshServer(
-            listener.getsockname()[1], host_keys or (new_key(),), client_key, faults or Faults()
-        )
+        server = SshServer(listener.getsockname()[1], host_keys or (new_key(),), client_key, faults or Faults())
         thread = threading.Thread(target=_accept, args=(listener, server), daemon=True)
         thread.start()
         try:

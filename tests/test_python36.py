@@ -30,9 +30,7 @@ STRATEGIES = (*PRESETS, "parameter-server:batching=dynamic,merge=weighted,optimi
 
 
 def run(*command: str | Path, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=timeout_s
-    )
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=timeout_s)
 
 
 def is_python36(path: str | Path) -> bool:

@@ -12,8 +12,7 @@ from backends.strategies.message import WHOLE, whole
 class Averaging(Exchange):
     """Update, send every segment to its peer and receive it from another, and average when all are there."""
 
-    def step(self, step, batch, optimiser, budget_s=None):
-        # type: (int, int, Optimiser, Any) -> None
+    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
         means, n = self.means, len(self.names)
         weights, links = means.replica.weights, means.links
         means.local.apply(weights, means.replica.gradients, optimiser)

@@ -35,14 +35,12 @@ class Local:
     ``velocity``: (parameters,) float32.
     """
 
-    def __init__(self, replica, with_lars=False):
-        # type: (Replica, bool) -> None
+    def __init__(self, replica: Replica, with_lars: bool = False) -> None:
         self._replica = replica
         self.with_lars = with_lars
         self.velocity = np.zeros(replica.weights.size, np.float32)
 
-    def apply(self, weights, gradients, optimiser):
-        # type: (np.ndarray, np.ndarray, Optimiser) -> None
+    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimiser: Optimiser) -> None:
         """One step, in place; (parameters,) float32 each. The gradients may be changed."""
         if self.with_lars:
             lars.scale(gradients, weights, self._replica.variables, optimiser)
@@ -55,21 +53,18 @@ class Exchange(abc.ABC):
     ``names`` are the members of an epoch in the order of their ranks.
     """
 
-    def __init__(self, means):
-        # type: (Means) -> None
+    def __init__(self, means: Means) -> None:
         self.means = means
-        self.names = ()  # type: Sequence[str]
+        self.names: Sequence[str] = ()
         self.rank = 0
 
-    def begin(self, names):
-        # type: (Sequence[str]) -> None
+    def begin(self, names: Sequence[str]) -> None:
         """A new epoch; what is unfinished of the last is given up."""
         self.names = tuple(names)
         self.rank = self.names.index(self.means.links.name)
 
     @abc.abstractmethod
-    def step(self, step, batch, optimiser, budget_s=None):
-        # type: (int, int, Optimiser, Any) -> None
+    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
         """Update the weights with the gradients at hand, and with what peers send.
 
         batch: samples that the gradients are of; budget_s: what computing them takes, and so a transfer may; its own
@@ -77,30 +72,24 @@ class Exchange(abc.ABC):
         weights are as they were, or have this member's own update.
         """
 
-    def adopt(self):  # noqa: B027 - most have nothing to do
-        # type: () -> None
+    def adopt(self) -> None:  # noqa: B027 - most have nothing to do
         """The replica's weights are now another's."""
 
-    def handle(self, parcel):
-        # type: (Any) -> None
+    def handle(self, parcel: Any) -> None:
         """Answer a peer that asks, in the thread of its connection."""
         raise ValueError("nobody asks in this exchange")
 
-    def state(self):
-        # type: () -> Dict[str, Arrays]
+    def state(self) -> Dict[str, Arrays]:
         """Copies of all that a checkpoint must have beside weights and velocity, by name."""
         return {}
 
-    def restore(self, state):  # noqa: B027 - most keep nothing
-        # type: (Dict[str, Arrays]) -> None
+    def restore(self, state: Dict[str, Arrays]) -> None:  # noqa: B027 - most keep nothing
         """Go on from ``state``; names that are missing begin anew. Raises ValueError for another's shapes."""
 
-    def told(self):
-        # type: () -> Dict[str, Any]
+    def told(self) -> Dict[str, Any]:
         """Figures for people: what senders tell (senders.Sender)."""
         return {}
 
-    def peers(self, ranks):
-        # type: (Sequence[int]) -> Sequence[str]
+    def peers(self, ranks: Sequence[int]) -> Sequence[str]:
         """Names of ranks."""
         return [self.names[rank] for rank in ranks]

@@ -1,7 +1,7 @@
 """Gradients, or parts of them, to peers; each takes in what comes (DLion and the systems it is compared with)."""
 
 import math
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List
 
 import numpy as np
 
@@ -25,17 +25,15 @@ class Gradients(Exchange):
     makes the same sum. Others take in whatever has come.
     """
 
-    def __init__(self, means):
-        # type: (Means) -> None
+    def __init__(self, means: Means) -> None:
         super().__init__(means)
         self._shared = sender(means.sender, means.replica.variables)
         self._shared.look(means.replica.weights)
-        self._own = {}  # type: Dict[str, Sender]
-        self._batches = {}  # type: Dict[str, int]
+        self._own: Dict[str, Sender] = {}
+        self._batches: Dict[str, int] = {}
         self._merged = np.empty(means.replica.weights.size, np.float32)
 
-    def step(self, step, batch, optimiser, budget_s=None):
-        # type: (int, int, Optimiser, Any) -> None
+    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
         links, n = self.means.links, len(self.names)
         waited = self.means.gate.waits_for(n) - 1
         self._send(step, batch, budget_s, bool(waited))
@@ -48,8 +46,7 @@ class Gradients(Exchange):
         self._merge(sorted(arrived, key=lambda parcel: (parcel.step, parcel.sender)), batch)
         self.means.local.apply(self.means.replica.weights, self._merged, optimiser)
 
-    def _send(self, step, batch, budget_s, waits):
-        # type: (int, int, Any, bool) -> None
+    def _send(self, step: int, batch: int, budget_s: Any, waits: bool) -> None:
         gradients, links = self.means.replica.gradients, self.means.links
         peers = self.peers(self.means.topology.sends_to(self.rank, len(self.names), step))
         message = None if self._shared.by_link or not peers else self._shared.send(gradients)
@@ -61,23 +58,20 @@ class Gradients(Exchange):
         for peer, mine in zip(peers, chosen):
             links.send(peer, step, mine, kind=GRADIENT, batch=batch)
 
-    def _for(self, peer):
-        # type: (str) -> Sender
+    def _for(self, peer: str) -> Sender:
         if peer not in self._own:
             self._own[peer] = sender(self.means.sender, self.means.replica.variables)
             self._own[peer].look(self.means.replica.weights)
         return self._own[peer]
 
-    def _budget(self, peer, budget_s):
-        # type: (str, Any) -> float
+    def _budget(self, peer: str, budget_s: Any) -> float:
         """Bytes that the link carries in budget_s; no bound without one."""
         if budget_s is None:
             return math.inf
         rate = self.means.links.bytes_per_s(peer)
         return FIRST_BYTES if rate is None else rate * budget_s
 
-    def _merge(self, arrived, batch):
-        # type: (List[Parcel], int) -> None
+    def _merge(self, arrived: List[Parcel], batch: int) -> None:
         """All in the order of steps and names, one's own among them, so that who gets the same has the same."""
         total, own = self._merged, self.means.links.name
         compared = self._compared_with(arrived, batch)
@@ -90,8 +84,7 @@ class Gradients(Exchange):
             if parcel.sender > own:
                 add(parcel.message, total, self._share(int(parcel.meta["batch"]), compared))
 
-    def _compared_with(self, arrived, batch):
-        # type: (List[Parcel], int) -> float
+    def _compared_with(self, arrived: List[Parcel], batch: int) -> float:
         """Samples: one's own, or the mean of all members' last; of who has sent nothing yet, as many as one's own."""
         if self.means.merge not in WITH_MEAN:
             return batch
@@ -99,30 +92,24 @@ class Gradients(Exchange):
         self._batches[self.means.links.name] = batch
         return sum(self._batches.get(name, batch) for name in self.names) / float(len(self.names))
 
-    def _share(self, batch, compared):
-        # type: (int, float) -> float
+    def _share(self, batch: int, compared: float) -> float:
         return FACTORS[self.means.merge](batch, compared, self.means.batch, len(self.names))
 
-    def _senders(self):
-        # type: () -> Dict[str, Sender]
+    def _senders(self) -> Dict[str, Sender]:
         return dict({"peer " + name: made for name, made in self._own.items()}, peers=self._shared)
 
-    def state(self):
-        # type: () -> Dict[str, Arrays]
+    def state(self) -> Dict[str, Arrays]:
         """What each sender keeps."""
         return {name: made.state() for name, made in self._senders().items() if made.state()}
 
-    def restore(self, state):
-        # type: (Dict[str, Arrays]) -> None
+    def restore(self, state: Dict[str, Arrays]) -> None:
         for name, arrays in state.items():
             (self._for(name[5:]) if name.startswith("peer ") else self._shared).restore(arrays)
 
-    def told(self):
-        # type: () -> Dict[str, Any]
+    def told(self) -> Dict[str, Any]:
         """What its sender tells, or each by the peer that it is for."""
         return {name: made.told() for name, made in self._own.items()} if self._shared.by_link else self._shared.told()
 
 
-def _is_gradient(parcel):
-    # type: (Parcel) -> bool
+def _is_gradient(parcel: Parcel) -> bool:
     return bool(parcel.meta.get("kind") == GRADIENT)

@@ -21,16 +21,14 @@ class Grouped(Exchange):
     an epoch are the weights themselves, from which on all of a group have the same.
     """
 
-    def __init__(self, means, among):
-        # type: (Means, Callable[[Means], Exchange]) -> None
+    def __init__(self, means: Means, among: Callable[[Means], Exchange]) -> None:
         super().__init__(means)
         assert isinstance(means.topology, Groups)
         self._among = among(means._replace(topology=means.topology.between))
         self._encode = WHOLE[means.sender]
         self._alike = False
 
-    def begin(self, names):
-        # type: (Any) -> None
+    def begin(self, names: Any) -> None:
         super().begin(names)
         topology, n = self.means.topology, len(self.names)
         self._leader = topology.leader(self.rank, n)
@@ -41,8 +39,7 @@ class Grouped(Exchange):
         if self._leader == self.rank:
             self._among.begin(self.peers(leaders))
 
-    def step(self, step, batch, optimiser, budget_s=None):
-        # type: (int, int, Optimiser, Any) -> None
+    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
         replica, links = self.means.replica, self.means.links
         if self._leader != self.rank:
             leader = self.names[self._leader]
@@ -62,12 +59,10 @@ class Grouped(Exchange):
         self._alike = True
 
     @property
-    def _sends_changes(self):
-        # type: () -> bool
+    def _sends_changes(self) -> bool:
         return self._alike and bool(self._followers) and self._encode is not dense
 
-    def _news(self, before):
-        # type: (np.ndarray) -> Message
+    def _news(self, before: np.ndarray) -> Message:
         """What goes back to the group, now that its leader has new weights."""
         weights = self.means.replica.weights
         if not self._sends_changes:
@@ -77,7 +72,6 @@ class Grouped(Exchange):
         add(news, weights)
         return news
 
-    def adopt(self):
-        # type: () -> None
+    def adopt(self) -> None:
         """So do leaders."""
         self._among.adopt()

@@ -13,20 +13,17 @@ from backends.strategies.message import dense
 class Pairing(Exchange):
     """x is apart from the replica's weights, which gradients are computed at, so that it may change meanwhile."""
 
-    def __init__(self, means):
-        # type: (Means) -> None
+    def __init__(self, means: Means) -> None:
         super().__init__(means)
         self._x = means.replica.weights.copy()
         self._lock = threading.Lock()
 
-    def adopt(self):
-        # type: () -> None
+    def adopt(self) -> None:
         """Begin from the replica's weights."""
         with self._lock:
             self._x[:] = self.means.replica.weights
 
-    def step(self, step, batch, optimiser, budget_s=None):
-        # type: (int, int, Optimiser, Any) -> None
+    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
         means = self.means
         for peer in self.peers(means.topology.sends_to(self.rank, len(self.names), step)):
             means.links.send(peer, step, dense(self._x), asks=True)  # who asks is asked by nobody: x stays
@@ -36,8 +33,7 @@ class Pairing(Exchange):
             means.local.apply(self._x, means.replica.gradients, optimiser)
             means.replica.weights[:] = self._x
 
-    def handle(self, parcel):
-        # type: (Parcel) -> None
+    def handle(self, parcel: Parcel) -> None:
         """Take the mean of one's own and the asking peer's weights, and send it."""
         theirs = parcel.message.arrays[0]
         with self._lock:

@@ -11,23 +11,19 @@ from backends.strategies.pushsum import PushSum
 class Push(Exchange):
     """Gradients are of z, the replica's weights, and applied to x. In a new epoch every x is its z, with weight 1."""
 
-    def __init__(self, means):
-        # type: (Means) -> None
+    def __init__(self, means: Means) -> None:
         super().__init__(means)
         self._mass = PushSum(means.replica.weights)
 
-    def begin(self, names):
-        # type: (Any) -> None
+    def begin(self, names: Any) -> None:
         super().begin(names)
         self.adopt()
 
-    def adopt(self):
-        # type: () -> None
+    def adopt(self) -> None:
         """Begin from the replica's weights."""
         self._mass = PushSum(self.means.replica.weights)
 
-    def step(self, step, batch, optimiser, budget_s=None):
-        # type: (int, int, Optimiser, Any) -> None
+    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
         means, n = self.means, len(self.names)
         means.local.apply(self._mass.x, means.replica.gradients, optimiser)
         waits = means.gate.waits_for(n) > 1

@@ -14,14 +14,12 @@ from backends.strategies.merging import FACTORS
 from backends.strategies.topologies import Groups
 
 #: By merge; those of gradients go round where the topology is a ring.
-MERGES = dict(
-    dict.fromkeys(FACTORS, Gradients),
-    **{"average": Averaging, "push-sum": Push, "pairwise": Pairing}
-)  # type: Dict[str, Callable[[Means], Exchange]]
+MERGES: Dict[str, Callable[[Means], Exchange]] = dict(
+    dict.fromkeys(FACTORS, Gradients), **{"average": Averaging, "push-sum": Push, "pairwise": Pairing}
+)
 
 
-def exchange(means):
-    # type: (Means) -> Exchange
+def exchange(means: Means) -> Exchange:
     """The exchange for these means."""
     if isinstance(means.topology, Groups):
         return Grouped(means, exchange)

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 #: Command-line name -> function of (input_shape, classes), each with the defaults of its source.
-MODELS = {
+MODELS: Dict[str, Callable[..., Model]] = {
     "alexnet": alexnet,
     "cifar10": cifar10,
     "cipher": cipher,
@@ -41,11 +41,10 @@ MODELS = {
     "resnet152": resnet152,
     "squeezenet": squeezenet,
     "vgg19": vgg19,
-}  # type: Dict[str, Callable[..., Model]]
+}
 
 
-def model(name, input_shape=None, classes=None):
-    # type: (str, Optional[Shape], Optional[int]) -> Model
+def model(name: str, input_shape: Optional[Shape] = None, classes: Optional[int] = None) -> Model:
     """The description of a named model, for a data set's input shape and classes where given.
 
     Raises ValueError for an unknown name or an input too small for the model.
@@ -62,31 +61,25 @@ def model(name, input_shape=None, classes=None):
     return description
 
 
-def agree(name, own_shape, own_classes, input_shape, classes):
-    # type: (str, Shape, int, Optional[Shape], Optional[int]) -> None
+def agree(name: str, own_shape: Shape, own_classes: int, input_shape: Optional[Shape], classes: Optional[int]) -> None:
     """Raises ValueError where a model and the data, None where not known, are of different shape or classes."""
     if input_shape is not None and tuple(input_shape) != own_shape:
-        raise ValueError(
-            "model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape))
-        )
+        raise ValueError("model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape)))
     if classes is not None and own_classes != classes:
         raise ValueError("model %s has %d outputs, the data %d classes" % (name, own_classes, classes))
 
 
-def parameter_count(model):
-    # type: (Model) -> int
+def parameter_count(model: Model) -> int:
     """Number of trained values."""
     return sum(size(shape) for _, shape in trace(model).variables)
 
 
-def multiply_adds(model):
-    # type: (Model) -> int
+def multiply_adds(model: Model) -> int:
     """Multiply-adds of one forward pass of one image, in convolutions and dense layers."""
     return trace(model).multiply_adds
 
 
-def fingerprint(model):
-    # type: (Union[Model, str]) -> str
+def fingerprint(model: Union[Model, str]) -> str:
     """Twelve hexadecimal digits that change with what is computed: of a description's input, classes and
     layers, or of the source of a user's ``file.py:function``. Raises ValueError if there is no such file."""
     if isinstance(model, str):

@@ -15,16 +15,23 @@ from backends.models.layers import (
 SOURCE = "TensorFlow tutorials, Advanced Convolutional Neural Networks (deep_cnn)"
 
 
-def cifar10(input_shape=(32, 32, 3), classes=10):
-    # type: (Shape, int) -> Model
+def cifar10(input_shape: Shape = (32, 32, 3), classes: int = 10) -> Model:
     """The tutorial crops to 24x24, for which it prints its count; the paper trains on 32x32."""
     norm = LocalResponseNorm(9, 0.001 / 9.0, 0.75, 1.0)
     layers = (
-        Conv(64, 5, 1, 2), Relu(), MaxPool(3, 2, 1), norm,
-        Conv(64, 5, 1, 2), Relu(), norm, MaxPool(3, 2, 1),
+        Conv(64, 5, 1, 2),
+        Relu(),
+        MaxPool(3, 2, 1),
+        norm,
+        Conv(64, 5, 1, 2),
+        Relu(),
+        norm,
+        MaxPool(3, 2, 1),
         Flatten(),
-        Dense(384), Relu(),
-        Dense(192), Relu(),
+        Dense(384),
+        Relu(),
+        Dense(192),
+        Relu(),
         Dense(classes),
     )
     return Model("cifar10", input_shape, classes, layers, SOURCE, Published(1068298, (24, 24, 3), 10))

@@ -5,8 +5,7 @@ from backends.models.layers import Conv, Dense, Flatten, MaxPool, Model, Relu, S
 SOURCE = "R. Hong and A. Chandra, DLion, HPDC 2021, section 5.1.1"
 
 
-def cipher(input_shape=(28, 28, 1), classes=10):
-    # type: (Shape, int) -> Model
+def cipher(input_shape: Shape = (28, 28, 1), classes: int = 10) -> Model:
     """Three convolutions of 10, 20 and 100 kernels, 200 dense neurons, ReLU, max-pooling, "5 MB".
 
     Kernel sizes and pools are not printed. Unpadded 5x5 kernels and one 2x2 pool before the dense
@@ -14,11 +13,16 @@ def cipher(input_shape=(28, 28, 1), classes=10):
     after each padded convolution it would be 0.95 MB.
     """
     layers = (
-        Conv(10, 5), Relu(),
-        Conv(20, 5), Relu(),
-        Conv(100, 5), Relu(), MaxPool(2, 2),
+        Conv(10, 5),
+        Relu(),
+        Conv(20, 5),
+        Relu(),
+        Conv(100, 5),
+        Relu(),
+        MaxPool(2, 2),
         Flatten(),
-        Dense(200), Relu(),
+        Dense(200),
+        Relu(),
         Dense(classes),
     )
     return Model("cipher", input_shape, classes, layers, SOURCE)

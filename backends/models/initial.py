@@ -6,8 +6,7 @@ from backends.models.layers import Model
 from backends.models.shapes import Shape, size, trace
 
 
-def initial_weights(model, seed):
-    # type: (Model, int) -> np.ndarray
+def initial_weights(model: Model, seed: int) -> np.ndarray:
     """Flat float32 (parameters,): scales one, biases zero, weights uniform within ±limit.
 
     limit: sqrt(6 / inputs) for kernels (He et al., Delving deep into rectifiers, 2015),
@@ -18,8 +17,7 @@ def initial_weights(model, seed):
     return np.concatenate([_start(random, name, shape) for name, shape in trace(model).variables])
 
 
-def _start(random, name, shape):
-    # type: (np.random.RandomState, str, Shape) -> np.ndarray
+def _start(random: np.random.RandomState, name: str, shape: Shape) -> np.ndarray:
     if len(shape) == 1:
         return np.full(shape, float(name.endswith(".weight")), np.float32)
     inputs, outputs = size(shape[1:]), shape[0] if len(shape) == 2 else 0

@@ -124,7 +124,6 @@ class Model(NamedTuple):
     published: Optional[Published] = None
 
 
-def label(index, layer):
-    # type: (int, Any) -> str
+def label(index: int, layer: Any) -> str:
     """Name of a layer within its sequence, such as ``3_conv``; the same in every framework."""
     return "%d_%s" % (index, type(layer).__name__.lower())

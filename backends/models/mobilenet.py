@@ -17,17 +17,12 @@ from backends.models.layers import (
 SOURCE = "A. Howard et al., MobileNets, 2017; trainable parameters of keras.applications.MobileNet"
 
 #: Output channels and stride of each depthwise separable block (table 1).
-BLOCKS = (
-    ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2))
-    + ((512, 1),) * 5
-    + ((1024, 2), (1024, 1))
-)
+BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)) + ((512, 1),) * 5 + ((1024, 2), (1024, 1))
 
 
-def mobilenet(input_shape=(224, 224, 3), classes=1000):
-    # type: (Shape, int) -> Model
+def mobilenet(input_shape: Shape = (224, 224, 3), classes: int = 1000) -> Model:
     """28 layers, counting depthwise and pointwise convolutions apart."""
-    layers = (Conv(32, 3, 2, 1, bias=False), BatchNorm(), Relu())  # type: Tuple[Any, ...]
+    layers: Tuple[Any, ...] = (Conv(32, 3, 2, 1, bias=False), BatchNorm(), Relu())
     for channels, stride in BLOCKS:
         layers += (Depthwise(3, stride, 1), BatchNorm(), Relu())
         layers += (Conv(channels, 1, bias=False), BatchNorm(), Relu())

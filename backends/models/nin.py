@@ -17,21 +17,22 @@ from backends.models.layers import (
 SOURCE = "M. Lin et al., Network in Network, 2014; size: J. Springenberg et al., All-CNN, 2015"
 
 
-def nin(input_shape=(32, 32, 3), classes=10):
-    # type: (Shape, int) -> Model
+def nin(input_shape: Shape = (32, 32, 3), classes: int = 10) -> Model:
     """Three blocks of a convolution and two 1x1 convolutions.
 
     The class maps go into the average without the ReLU of the authors' code, behind which
     training stalls as soon as all of them are negative.
     """
     layers = (
-        _block(5, 192, 160, 96) + (MaxPool(3, 2, 1), Dropout(0.5))
-        + _block(5, 192, 192, 192) + (AveragePool(3, 2, 1), Dropout(0.5))
-        + _block(3, 192, 192, classes)[:-1] + (GlobalAveragePool(),)
+        _block(5, 192, 160, 96)
+        + (MaxPool(3, 2, 1), Dropout(0.5))
+        + _block(5, 192, 192, 192)
+        + (AveragePool(3, 2, 1), Dropout(0.5))
+        + _block(3, 192, 192, classes)[:-1]
+        + (GlobalAveragePool(),)
     )
     return Model("nin", input_shape, classes, layers, SOURCE, Published(1000000, (32, 32, 3), 10))
 
 
-def _block(kernel, first, second, third):
-    # type: (int, int, int, int) -> Tuple[Any, ...]
+def _block(kernel: int, first: int, second: int, third: int) -> Tuple[Any, ...]:
     return (Conv(first, kernel, 1, kernel // 2), Relu(), Conv(second, 1), Relu(), Conv(third, 1), Relu())

@@ -19,10 +19,9 @@ from backends.models.layers import (
 SOURCE = "K. He et al., Deep Residual Learning for Image Recognition, CVPR 2016"
 
 
-def resnet(input_shape=(32, 32, 3), classes=10):
-    # type: (Shape, int) -> Model
+def resnet(input_shape: Shape = (32, 32, 3), classes: int = 10) -> Model:
     """ResNet-20 of section 4.2 with shortcuts of type A (no parameters), as in the paper."""
-    layers = (Conv(16, 3, 1, 1, bias=False), BatchNorm(), Relu())  # type: Tuple[Any, ...]
+    layers: Tuple[Any, ...] = (Conv(16, 3, 1, 1, bias=False), BatchNorm(), Relu())
     for channels in (16, 32, 64):
         for index in range(3):
             shrinks = channels > 16 and index == 0
@@ -31,21 +30,18 @@ def resnet(input_shape=(32, 32, 3), classes=10):
     return Model("resnet", input_shape, classes, layers, SOURCE, Published(270000, (32, 32, 3), 10))
 
 
-def resnet50(input_shape=(224, 224, 3), classes=1000):
-    # type: (Shape, int) -> Model
+def resnet50(input_shape: Shape = (224, 224, 3), classes: int = 1000) -> Model:
     """Bottleneck blocks 3, 4, 6, 3 with the stride in the 3x3 convolution, as in torchvision."""
     return _imagenet("resnet50", (3, 4, 6, 3), input_shape, classes, 25557032)
 
 
-def resnet152(input_shape=(224, 224, 3), classes=1000):
-    # type: (Shape, int) -> Model
+def resnet152(input_shape: Shape = (224, 224, 3), classes: int = 1000) -> Model:
     """Bottleneck blocks 3, 8, 36, 3 with the stride in the 3x3 convolution, as in torchvision."""
     return _imagenet("resnet152", (3, 8, 36, 3), input_shape, classes, 60192808)
 
 
-def _imagenet(name, blocks, input_shape, classes, parameters):
-    # type: (str, Tuple[int, ...], Shape, int, int) -> Model
-    layers = (Conv(64, 7, 2, 3, bias=False), BatchNorm(), Relu(), MaxPool(3, 2, 1))  # type: Tuple[Any, ...]
+def _imagenet(name: str, blocks: Tuple[int, ...], input_shape: Shape, classes: int, parameters: int) -> Model:
+    layers: Tuple[Any, ...] = (Conv(64, 7, 2, 3, bias=False), BatchNorm(), Relu(), MaxPool(3, 2, 1))
     for stage, count in enumerate(blocks):
         for index in range(count):
             layers += _bottleneck(64 << stage, 2 if stage and not index else 1, projected=not index)
@@ -54,21 +50,27 @@ def _imagenet(name, blocks, input_shape, classes, parameters):
     return Model(name, input_shape, classes, layers, SOURCE + "; torchvision " + name, published)
 
 
-def _basic(channels, stride, shortcut):
-    # type: (int, int, Tuple[Any, ...]) -> Tuple[Any, ...]
+def _basic(channels: int, stride: int, shortcut: Tuple[Any, ...]) -> Tuple[Any, ...]:
     branch = (
-        Conv(channels, 3, stride, 1, bias=False), BatchNorm(), Relu(),
-        Conv(channels, 3, 1, 1, bias=False), BatchNorm(),
+        Conv(channels, 3, stride, 1, bias=False),
+        BatchNorm(),
+        Relu(),
+        Conv(channels, 3, 1, 1, bias=False),
+        BatchNorm(),
     )
     return (Residual(branch, shortcut), Relu())
 
 
-def _bottleneck(channels, stride, projected):
-    # type: (int, int, bool) -> Tuple[Any, ...]
+def _bottleneck(channels: int, stride: int, projected: bool) -> Tuple[Any, ...]:
     branch = (
-        Conv(channels, 1, bias=False), BatchNorm(), Relu(),
-        Conv(channels, 3, stride, 1, bias=False), BatchNorm(), Relu(),
-        Conv(4 * channels, 1, bias=False), BatchNorm(),
+        Conv(channels, 1, bias=False),
+        BatchNorm(),
+        Relu(),
+        Conv(channels, 3, stride, 1, bias=False),
+        BatchNorm(),
+        Relu(),
+        Conv(4 * channels, 1, bias=False),
+        BatchNorm(),
     )
     shortcut = (Conv(4 * channels, 1, stride, bias=False), BatchNorm()) if projected else ()
     return (Residual(branch, shortcut), Relu())

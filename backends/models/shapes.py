@@ -22,8 +22,7 @@ class Trace(NamedTuple):
     multiply_adds: int = 0
 
 
-def trace(model):
-    # type: (Model) -> Trace
+def trace(model: Model) -> Trace:
     """Follow one image through a model. Raises ValueError where a layer does not fit its input."""
     try:
         result = sequence(model.layers, model.input_shape)
@@ -32,14 +31,11 @@ def trace(model):
             "model %s on %s input: %s" % (model.name, "x".join(map(str, model.input_shape)), error)
         ) from None
     if result.output != (model.classes,):
-        raise ValueError(
-            "model %s ends in shape %s, not in %d classes" % (model.name, result.output, model.classes)
-        )
+        raise ValueError("model %s ends in shape %s, not in %d classes" % (model.name, result.output, model.classes))
     return result
 
 
-def sequence(layers, shape):
-    # type: (Tuple[Any, ...], Shape) -> Trace
+def sequence(layers: Tuple[Any, ...], shape: Shape) -> Trace:
     """The layers one after the other, from an input of this shape."""
     total = Trace(shape)
     for index, layer in enumerate(layers):
@@ -52,8 +48,7 @@ def sequence(layers, shape):
     return total
 
 
-def _joined(output, parts):
-    # type: (Shape, Tuple[Tuple[str, Trace], ...]) -> Trace
+def _joined(output: Shape, parts: Tuple[Tuple[str, Trace], ...]) -> Trace:
     return Trace(
         output,
         tuple((prefix + name, shape) for prefix, part in parts for name, shape in part.variables),
@@ -62,15 +57,13 @@ def _joined(output, parts):
     )
 
 
-def _image(shape):
-    # type: (Shape) -> Shape
+def _image(shape: Shape) -> Shape:
     if len(shape) != 3:
         raise ValueError("needs (height, width, channels), gets %s" % (shape,))
     return shape
 
 
-def _slid(layer, window, shape):
-    # type: (Any, int, Shape) -> Tuple[int, int]
+def _slid(layer: Any, window: int, shape: Shape) -> Tuple[int, int]:
     """Height and width after sliding a window over an image."""
     height, width, _ = _image(shape)
     if min(height, width) + 2 * layer.padding < window:
@@ -81,60 +74,52 @@ def _slid(layer, window, shape):
     )
 
 
-def _conv(layer, shape):
-    # type: (kinds.Conv, Shape) -> Trace
+def _conv(layer: kinds.Conv, shape: Shape) -> Trace:
     height, width = _slid(layer, layer.kernel, shape)
     weight = (layer.channels, shape[2], layer.kernel, layer.kernel)
-    variables = (("weight", weight),)  # type: Named
+    variables: Named = (("weight", weight),)
     if layer.bias:
         variables += (("bias", (layer.channels,)),)
     return Trace((height, width, layer.channels), variables, (), height * width * size(weight))
 
 
-def _depthwise(layer, shape):
-    # type: (kinds.Depthwise, Shape) -> Trace
+def _depthwise(layer: kinds.Depthwise, shape: Shape) -> Trace:
     height, width = _slid(layer, layer.kernel, shape)
     weight = (shape[2], 1, layer.kernel, layer.kernel)
     return Trace((height, width, shape[2]), (("weight", weight),), (), height * width * size(weight))
 
 
-def _batch_norm(layer, shape):
-    # type: (kinds.BatchNorm, Shape) -> Trace
+def _batch_norm(layer: kinds.BatchNorm, shape: Shape) -> Trace:
     each = (_image(shape)[2],)
     return Trace(shape, (("weight", each), ("bias", each)), (("running_mean", each), ("running_var", each)))
 
 
-def _pool(layer, shape):
-    # type: (Any, Shape) -> Trace
+def _pool(layer: Any, shape: Shape) -> Trace:
     return Trace(_slid(layer, layer.window, shape) + shape[2:])
 
 
-def _dense(layer, shape):
-    # type: (kinds.Dense, Shape) -> Trace
+def _dense(layer: kinds.Dense, shape: Shape) -> Trace:
     if len(shape) != 1:
         raise ValueError("needs a flat input, gets %s; put Flatten before it" % (shape,))
     weight = (layer.units, shape[0])
     return Trace((layer.units,), (("weight", weight), ("bias", (layer.units,))), (), size(weight))
 
 
-def _subsample(layer, shape):
-    # type: (kinds.Subsample, Shape) -> Trace
+def _subsample(layer: kinds.Subsample, shape: Shape) -> Trace:
     height, width, channels = _image(shape)
     if layer.channels < channels:
         raise ValueError("cannot take %d channels down to %d" % (channels, layer.channels))
     return Trace((-(-height // layer.stride), -(-width // layer.stride), layer.channels))
 
 
-def _residual(layer, shape):
-    # type: (kinds.Residual, Shape) -> Trace
+def _residual(layer: kinds.Residual, shape: Shape) -> Trace:
     branch, shortcut = sequence(layer.branch, shape), sequence(layer.shortcut, shape)
     if branch.output != shortcut.output:
         raise ValueError("branch gives %s, shortcut %s" % (branch.output, shortcut.output))
     return _joined(branch.output, (("branch.", branch), ("shortcut.", shortcut)))
 
 
-def _concat(layer, shape):
-    # type: (kinds.Concat, Shape) -> Trace
+def _concat(layer: kinds.Concat, shape: Shape) -> Trace:
     parts = [sequence(branch, shape) for branch in layer.branches]
     if len({part.output[:2] for part in parts}) != 1:
         raise ValueError("branches of different height or width: %s" % [part.output for part in parts])
@@ -142,13 +127,11 @@ def _concat(layer, shape):
     return _joined(output, tuple(("%d." % index, part) for index, part in enumerate(parts)))
 
 
-def _same(layer, shape):
-    # type: (Any, Shape) -> Trace
+def _same(layer: Any, shape: Shape) -> Trace:
     return Trace(shape)
 
 
-def size(shape):
-    # type: (Shape) -> int
+def size(shape: Shape) -> int:
     """Number of elements of an array of this shape."""
     result = 1
     for length in shape:
@@ -156,7 +139,7 @@ def size(shape):
     return result
 
 
-_RULES = {
+_RULES: Dict[type, Callable[[Any, Shape], Trace]] = {
     kinds.Conv: _conv,
     kinds.Depthwise: _depthwise,
     kinds.BatchNorm: _batch_norm,
@@ -171,4 +154,4 @@ _RULES = {
     kinds.Subsample: _subsample,
     kinds.Residual: _residual,
     kinds.Concat: _concat,
-}  # type: Dict[type, Callable[[Any, Shape], Trace]]
+}

@@ -7,14 +7,12 @@ from typing import Any, Callable, Tuple, cast
 from backends.models.layers import Shape
 
 
-def is_user_model(model):
-    # type: (str) -> bool
+def is_user_model(model: str) -> bool:
     """Whether a model is named by file and function and not by one of our names."""
     return ":" in model
 
 
-def locate(model):
-    # type: (str) -> Tuple[str, str]
+def locate(model: str) -> Tuple[str, str]:
     """(file, function) of ``path/to/file.py:function``. Raises ValueError if there is no such file."""
     path, _, function = model.rpartition(":")
     if not path.endswith(".py") or not function.isidentifier():
@@ -24,8 +22,7 @@ def locate(model):
     return path, function
 
 
-def load(model):
-    # type: (str) -> Callable[[], Any]
+def load(model: str) -> Callable[[], Any]:
     """The user's function. Raises ValueError if the file defines none of that name; what the
     file itself raises comes through as it is."""
     path, name = locate(model)
@@ -39,8 +36,7 @@ def load(model):
     return cast(Callable[[], Any], function)
 
 
-def returned(model, kind, fits):
-    # type: (str, str, Callable[[Any], bool]) -> Tuple[Any, Shape]
+def returned(model: str, kind: str, fits: Callable[[Any], bool]) -> Tuple[Any, Shape]:
     """(module, input shape) as the user's function returns them.
 
     kind: what the module must be, as the user is told; fits: whether it is that. Raises ValueError for anything else.
@@ -53,14 +49,11 @@ def returned(model, kind, fits):
         )
     shape = tuple(result[1])
     if len(shape) != 3 or not all(isinstance(length, int) and length > 0 for length in shape):
-        raise ValueError(
-            "model %r returned input shape %s; it must be (height, width, channels)" % (model, shape)
-        )
+        raise ValueError("model %r returned input shape %s; it must be (height, width, channels)" % (model, shape))
     return result[0], shape
 
 
-def outputs(model, output):
-    # type: (str, Any) -> int
+def outputs(model: str, output: Any) -> int:
     """Classes, from what the module makes of one image. Raises ValueError where that is not (batch, classes)."""
     shape = getattr(output, "shape", None)
     if shape is None or len(shape) != 2:

@@ -7,10 +7,9 @@ from backends.models.layers import Conv, Dense, Dropout, Flatten, MaxPool, Model
 SOURCE = "K. Simonyan and A. Zisserman, Very Deep Convolutional Networks, ICLR 2015; torchvision vgg19"
 
 
-def vgg19(input_shape=(224, 224, 3), classes=1000):
-    # type: (Shape, int) -> Model
+def vgg19(input_shape: Shape = (224, 224, 3), classes: int = 1000) -> Model:
     """Configuration E: sixteen 3x3 convolutions and three dense layers; images of 32 pixels or more."""
-    layers = ()  # type: Tuple[Any, ...]
+    layers: Tuple[Any, ...] = ()
     for channels, count in ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4)):
         layers += (Conv(channels, 3, 1, 1), Relu()) * count + (MaxPool(2, 2),)
     layers += (Flatten(),) + (Dense(4096), Relu(), Dropout(0.5)) * 2 + (Dense(classes),)

@@ -14,22 +14,25 @@ from profilers import facts
 from profilers.tree import Tree
 
 
-def version():
-    # type: () -> str
+def version() -> str:
     """Version of torch."""
     return str(torch.__version__)
 
 
-def accelerator():
-    # type: () -> Tuple[str, str]
+def accelerator() -> Tuple[str, str]:
     """("cuda", GPU name) or ("cpu", processor name)."""
     if torch.cuda.is_available():
         return "cuda", torch.cuda.get_device_name(0)
     return "cpu", facts.processor(Tree("/")) or platform.machine()
 
 
-def build(model, input_shape=None, classes=None, seed=0, threads=1):
-    # type: (Union[str, Model], Optional[Shape], Optional[int], int, int) -> TorchReplica
+def build(
+    model: Union[str, Model],
+    input_shape: Optional[Shape] = None,
+    classes: Optional[int] = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> TorchReplica:
     """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
 
     model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the function

@@ -9,8 +9,7 @@ from backends.models import user
 from backends.models.layers import Shape
 
 
-def build(model):
-    # type: (str) -> Tuple[nn.Module, Shape, int]
+def build(model: str) -> Tuple[nn.Module, Shape, int]:
     """What the user's function returns, checked with one black image: module, input shape, classes.
 
     model: ``path/to/file.py:function``. Raises ValueError for what does not fit.

@@ -18,8 +18,7 @@ class TorchReplica(Replica):
     Frozen parameters and floating-point buffers are state, but for buffers that hold infinities: constants.
     """
 
-    def __init__(self, module, input_shape, classes):
-        # type: (nn.Module, Shape, int) -> None
+    def __init__(self, module: nn.Module, input_shape: Shape, classes: int) -> None:
         self.input_shape, self.classes = input_shape, classes
         self.accelerator = "cuda" if torch.cuda.is_available() else "cpu"
         self._device = torch.device(self.accelerator)
@@ -32,7 +31,7 @@ class TorchReplica(Replica):
         self._gradients = torch.zeros_like(self._weights)
         for (_, parameter), place in zip(trained, self.variables):
             parameter.grad = self._gradients[place.start : place.start + place.size].view(place.shape)
-        self._velocity = None  # type: Optional[torch.Tensor]
+        self._velocity: Optional[torch.Tensor] = None
         self._host_weights, self._host_gradients, self._host_state = (
             _host(tensor) for tensor in (self._weights, self._gradients, self._state)
         )
@@ -41,8 +40,7 @@ class TorchReplica(Replica):
         self.state = self._host_state.numpy()
         self._updated = False
 
-    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
-        # type: (np.ndarray, np.ndarray, float, float) -> float
+    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         """See Replica."""
         # Never set to None: autograd adds into these views as long as they are there, so also to the decay.
         if weight_decay:
@@ -57,8 +55,7 @@ class TorchReplica(Replica):
         self._synchronise()
         return value
 
-    def fetch(self):
-        # type: () -> None
+    def fetch(self) -> None:
         """See Replica; weights come too if ``update`` has changed them since."""
         if self.accelerator == "cpu":
             return
@@ -69,8 +66,7 @@ class TorchReplica(Replica):
             self._updated = False
         self._synchronise()
 
-    def load(self):
-        # type: () -> None
+    def load(self) -> None:
         """See Replica. Done when it returns: the host buffers may be overwritten."""
         if self.accelerator == "cpu":
             return
@@ -79,16 +75,14 @@ class TorchReplica(Replica):
         self._updated = False
         self._synchronise()
 
-    def update(self, momentum):
-        # type: (float) -> None
+    def update(self, momentum: float) -> None:
         """See Replica and Optimiser."""
         velocity = self._momentum().mul_(momentum).add_(self._gradients) if momentum else self._gradients
         self._weights.sub_(velocity)
         self._updated = True
         self._synchronise()
 
-    def evaluate(self, images, labels):
-        # type: (np.ndarray, np.ndarray) -> Tuple[float, int]
+    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
         """See Replica."""
         self.module.eval()
         try:
@@ -99,50 +93,44 @@ class TorchReplica(Replica):
         finally:
             self.module.train()
 
-    def momentum(self):
-        # type: () -> np.ndarray
+    def momentum(self) -> np.ndarray:
         """See Replica."""
         return self._momentum().cpu().numpy().copy()
 
-    def set_momentum(self, values):
-        # type: (np.ndarray) -> None
+    def set_momentum(self, values: np.ndarray) -> None:
         """See Replica."""
         self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
 
-    def inputs(self, images):
-        # type: (np.ndarray) -> torch.Tensor
+    def inputs(self, images: np.ndarray) -> torch.Tensor:
         """uint8 (batch, height, width, channels) -> float32 (batch, channels, height, width), -1 to 1."""
         raw = torch.from_numpy(images).to(self._device)
         return raw.permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255.0).sub_(1.0)
 
-    def _labels(self, labels):
-        # type: (np.ndarray) -> torch.Tensor
+    def _labels(self, labels: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(labels).to(self._device)
 
-    def _momentum(self):
-        # type: () -> torch.Tensor
+    def _momentum(self) -> torch.Tensor:
         # Made when first asked for: a worker whose server updates needs no memory for it.
         if self._velocity is None:
             self._velocity = torch.zeros_like(self._weights)
         return self._velocity
 
-    def _synchronise(self):
-        # type: () -> None
+    def _synchronise(self) -> None:
         if self.accelerator == "cuda":
             torch.cuda.synchronize(self._device)
 
 
-def _changes(buffer):
-    # type: (torch.Tensor) -> bool
+def _changes(buffer: torch.Tensor) -> bool:
     return buffer.is_floating_point() and bool(torch.isfinite(buffer).all())
 
 
-def _flatten(named, device):
-    # type: (Iterable[Tuple[str, torch.Tensor]], torch.device) -> Tuple[torch.Tensor, Tuple[Variable, ...]]
+def _flatten(
+    named: Iterable[Tuple[str, torch.Tensor]], device: torch.device
+) -> Tuple[torch.Tensor, Tuple[Variable, ...]]:
     """Move tensors into one flat tensor, of which each becomes a view."""
     named = list(named)
     flat = torch.empty(sum(tensor.numel() for _, tensor in named), dtype=torch.float32, device=device)
-    places = []  # type: List[Variable]
+    places: List[Variable] = []
     start = 0
     for name, tensor in named:
         view = flat[start : start + tensor.numel()].view(tensor.shape)
@@ -153,8 +141,7 @@ def _flatten(named, device):
     return flat, tuple(places)
 
 
-def _host(tensor):
-    # type: (torch.Tensor) -> torch.Tensor
+def _host(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself on a CPU; else a page-locked copy, which the GPU reads and writes directly."""
     if tensor.device.type == "cpu":
         return tensor

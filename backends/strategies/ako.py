@@ -19,16 +19,14 @@ class Ako(Residual):
     counters = ("at",)
     by_link = True
 
-    def __init__(self, variables, blocks=4):
-        # type: (Sequence[Variable], int) -> None
+    def __init__(self, variables: Sequence[Variable], blocks: int = 4) -> None:
         if blocks < 1:
             raise ValueError("ako needs 1 block or more, not %s" % blocks)
         super().__init__(variables)
         self.blocks = blocks
         self.at = 0
 
-    def send(self, values, budget_bytes=None):
-        # type: (np.ndarray, Optional[float]) -> Message
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """From where the last one ended to the end of a block; over budget_bytes only where one element is."""
         self.gather(values)
         start, blocks = self.at, self._blocks(budget_bytes)
@@ -37,8 +35,7 @@ class Ako(Residual):
         self.at = end % self.size
         return self.take_spans([(start, end)])
 
-    def traffic_bytes(self, budget_bytes=None):
-        # type: (Optional[float]) -> float
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """The mean over all blocks; exact but for the digits of their lengths in the head."""
         blocks = self._blocks(budget_bytes)
         if blocks == 1:
@@ -46,8 +43,7 @@ class Ako(Residual):
         length = _divided(self.size, blocks)
         return bytes_of(SPANS, self.size, 1, length) - 4 * length + 4.0 * self.size / blocks
 
-    def _blocks(self, budget_bytes):
-        # type: (Optional[float]) -> int
+    def _blocks(self, budget_bytes: Optional[float]) -> int:
         if budget_bytes is None:
             return min(self.blocks, self.size)
         around = bytes_of(SPANS, self.size, 1, self.size) - 4 * self.size
@@ -55,7 +51,6 @@ class Ako(Residual):
         return _divided(self.size, elements)
 
 
-def _divided(amount, by):
-    # type: (int, int) -> int
+def _divided(amount: int, by: int) -> int:
     """Rounded up."""
     return -(-amount // by)

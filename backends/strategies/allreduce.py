@@ -39,26 +39,22 @@ class Piece(NamedTuple):
     sent_on: bool
 
 
-def bounds(size, n):
-    # type: (int, int) -> List[Tuple[int, int]]
+def bounds(size: int, n: int) -> List[Tuple[int, int]]:
     """Start and end of the n chunks of ``size`` elements; they differ by at most one in size, and may be empty."""
     return [(size * i // n, size * (i + 1) // n) for i in range(n)]
 
 
-def schedule(rank, n):
-    # type: (int, int) -> List[Round]
+def schedule(rank: int, n: int) -> List[Round]:
     """The 2 (n - 1) rounds of a rank."""
     return [Round((rank - i) % n, (rank - i - 1) % n, i < n - 1) for i in range(2 * (n - 1))]
 
 
-def departures(rank, n, size, most=PIECE):
-    # type: (int, int, int, int) -> List[Tuple[int, int]]
+def departures(rank: int, n: int, size: int, most: int = PIECE) -> List[Tuple[int, int]]:
     """Start and end of the pieces, of at most ``most`` elements, that a rank sends before any has come; in order."""
     return _pieces(bounds(size, n)[rank], most) if n > 1 else []
 
 
-def arrivals(rank, n, size, most=PIECE):
-    # type: (int, int, int, int) -> List[Piece]
+def arrivals(rank: int, n: int, size: int, most: int = PIECE) -> List[Piece]:
     """All pieces that come, in order. Those to be sent on follow the departures, in the same order."""
     chunks, rounds = bounds(size, n), schedule(rank, n)
     return [
@@ -68,8 +64,7 @@ def arrivals(rank, n, size, most=PIECE):
     ]
 
 
-def absorb(vector, piece, message):
-    # type: (np.ndarray, Piece, Message) -> None
+def absorb(vector: np.ndarray, piece: Piece, message: Message) -> None:
     """Add a piece that has come to the (size,) vector, or put it in its place."""
     part = vector[piece.start : piece.end]
     if piece.adds:
@@ -78,8 +73,7 @@ def absorb(vector, piece, message):
         put(message, part)
 
 
-def departing(part, encode):
-    # type: (np.ndarray, Encode) -> Message
+def departing(part: np.ndarray, encode: Encode) -> Message:
     """A piece as it goes on its way. What is rounded on it is rounded here too, so that all end with the same bits."""
     message = encode(part)
     if message.kind != DENSE:
@@ -87,19 +81,17 @@ def departing(part, encode):
     return message
 
 
-def in_memory(vectors, most=PIECE, encode=dense):
-    # type: (Sequence[np.ndarray], int, Encode) -> int
+def in_memory(vectors: Sequence[np.ndarray], most: int = PIECE, encode: Encode = dense) -> int:
     """What a ring does with the (size,) vectors of its ranks: each becomes their sum, in place.
 
     Dense messages are views: nothing is copied before the next rank deals with it. Returns the bytes of all messages.
     """
     n, size = len(vectors), vectors[0].size
-    coming = [deque() for _ in vectors]  # type: List[Deque[Message]]
+    coming: List[Deque[Message]] = [deque() for _ in vectors]
     awaited = [deque(arrivals(rank, n, size, most)) for rank in range(n)]
     total = 0
 
-    def send(rank, start, end):
-        # type: (int, int, int) -> int
+    def send(rank: int, start: int, end: int) -> int:
         message = departing(vectors[rank][start:end], encode)
         coming[(rank + 1) % n].append(message)
         return message.traffic_bytes
@@ -116,7 +108,6 @@ def in_memory(vectors, most=PIECE, encode=dense):
     return total
 
 
-def _pieces(chunk, most):
-    # type: (Tuple[int, int], int) -> List[Tuple[int, int]]
+def _pieces(chunk: Tuple[int, int], most: int) -> List[Tuple[int, int]]:
     start, end = chunk
     return [(at, min(at + most, end)) for at in range(start, end, most)]

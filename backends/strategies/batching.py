@@ -37,8 +37,7 @@ class GlobalBatch:
     it could not grow.
     """
 
-    def __init__(self, size, training_samples, growth=GROWTH):
-        # type: (int, int, Growth) -> None
+    def __init__(self, size: int, training_samples: int, growth: Growth = GROWTH) -> None:
         whole = min(size, growth.warmup_samples, growth.warmup_every, growth.speedup_every)
         if whole < 1 or growth.speedup_factor <= 1.0:
             raise ValueError("a global batch of %d cannot grow by %s" % (size, growth))
@@ -48,8 +47,7 @@ class GlobalBatch:
         self._most = growth.speedup_share * training_samples
         self._waited = 0
 
-    def advance(self):
-        # type: () -> bool
+    def advance(self) -> bool:
         """An iteration is over. True where the size has changed, so that the local batches must."""
         if self.size > self._most:
             return False
@@ -64,13 +62,11 @@ class GlobalBatch:
             self.size += self._growth.warmup_samples
         return True
 
-    def state(self):
-        # type: () -> Tuple[np.ndarray, ...]
+    def state(self) -> Tuple[np.ndarray, ...]:
         """For a checkpoint: (2,) int64 of the size and the iterations since it last grew."""
         return (np.array([self.size, self._waited], np.int64),)
 
-    def restore(self, state):
-        # type: (Sequence[np.ndarray]) -> None
+    def restore(self, state: Sequence[np.ndarray]) -> None:
         """Go on from ``state``. Raises ValueError where it is of another shape."""
         if len(state) != 1 or state[0].shape != (2,):
             raise ValueError("not the state of a global batch: a size and a number of iterations")
@@ -83,8 +79,7 @@ class Cost(NamedTuple):
     fixed_s: float
     sample_s: float
 
-    def power(self, unit_s):
-        # type: (float) -> float
+    def power(self, unit_s: float) -> float:
         """RCP: samples processed in ``unit_s`` seconds; 0 where the fixed part takes them all."""
         return max(0.0, unit_s - self.fixed_s) / self.sample_s
 
@@ -92,21 +87,18 @@ class Cost(NamedTuple):
 class Throughput:
     """What an iteration of some size costs one worker now: least squares over its last ``window`` iterations."""
 
-    def __init__(self, window=WINDOW):
-        # type: (int) -> None
+    def __init__(self, window: int = WINDOW) -> None:
         self._samples = np.zeros((window, 2))
         self._count = 0
 
-    def add(self, batch, seconds):
-        # type: (int, float) -> None
+    def add(self, batch: int, seconds: float) -> None:
         """An iteration over ``batch`` samples took ``seconds``. Raises ValueError unless both are positive."""
         if batch < 1 or not 0.0 < seconds < float("inf"):
             raise ValueError("an iteration over %s samples cannot take %s s" % (batch, seconds))
         self._samples[self._count % len(self._samples)] = batch, seconds
         self._count += 1
 
-    def cost(self):
-        # type: () -> Cost
+    def cost(self) -> Cost:
         """The line through the iterations, or one through the origin where their sizes do not differ enough to tell
         (``SPREAD``) or noise would tilt it below 0. Raises ValueError before the first iteration.
         """
@@ -121,13 +113,11 @@ class Throughput:
                 return Cost(float(fixed_s), float(sample_s))
         return Cost(0.0, float(batch.dot(seconds) / batch.dot(batch)))
 
-    def state(self):
-        # type: () -> Tuple[np.ndarray, ...]
+    def state(self) -> Tuple[np.ndarray, ...]:
         """For a checkpoint: (window, 2) float64 of batches and seconds, and (1,) int64 of how many there have been."""
         return self._samples.copy(), np.array([self._count], np.int64)
 
-    def restore(self, state):
-        # type: (Sequence[np.ndarray]) -> None
+    def restore(self, state: Sequence[np.ndarray]) -> None:
         """Go on from ``state``. Raises ValueError where it is of another shape."""
         if len(state) != 2 or state[0].shape != self._samples.shape or state[1].shape != (1,):
             raise ValueError("not the state of the last %d iterations of a worker" % len(self._samples))
@@ -135,8 +125,7 @@ class Throughput:
         self._count = int(state[1][0])
 
 
-def powers(costs, global_batch):
-    # type: (Sequence[Cost], int) -> List[float]
+def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
     """RCP_i of each worker: the samples it processes in the time that the global batch takes them all together.
 
     The paper leaves the unit of time open. With this one Eq. 5 lets all workers end an iteration at once, whatever the
@@ -147,8 +136,7 @@ def powers(costs, global_batch):
     return [cost.power(unit_s) for cost in costs]
 
 
-def local_batches(global_batch, rcp):
-    # type: (int, Sequence[float]) -> List[int]
+def local_batches(global_batch: int, rcp: Sequence[float]) -> List[int]:
     """LBS_i = GBS RCP_i / sum RCP (Eq. 5), by largest remainder: they sum to the global batch and none is 0.
 
     Raises ValueError for a global batch smaller than the number of workers, and unless the powers are all finite, none

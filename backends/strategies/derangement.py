@@ -12,8 +12,7 @@ import numpy as np
 from backends.base import Variable
 
 
-def derangement(n, seed, step, segment=0):
-    # type: (int, int, int, int) -> Tuple[int, ...]
+def derangement(n: int, seed: int, step: int, segment: int = 0) -> Tuple[int, ...]:
     """To whom each of n ranks sends a segment in a step: a random permutation without fixed points.
 
     It is the same wherever it is drawn: the numbers of RandomState are frozen (NEP 19). Raises ValueError for fewer
@@ -29,8 +28,7 @@ def derangement(n, seed, step, segment=0):
             return tuple(drawn.tolist())
 
 
-def segments(variables, count):
-    # type: (Sequence[Variable], int) -> List[Tuple[int, int]]
+def segments(variables: Sequence[Variable], count: int) -> List[Tuple[int, int]]:
     """Start and end, in the flat buffer, of ``count`` segments of whole layers, of about equal size.
 
     A border is where a layer ends, as near as can be to where equal parts would have it. Where there are fewer layers

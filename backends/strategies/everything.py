@@ -11,12 +11,10 @@ from backends.strategies.senders import Sender
 class Everything(Sender):
     """Sends what it is given and keeps nothing."""
 
-    def send(self, values, budget_bytes=None):
-        # type: (np.ndarray, Optional[float]) -> Message
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """All of it. The message shares the memory of ``values``: send it before they change."""
         return dense(values)
 
-    def traffic_bytes(self, budget_bytes=None):
-        # type: (Optional[float]) -> float
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """Exact."""
         return bytes_of(DENSE, self.size, self.size)

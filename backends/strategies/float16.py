@@ -16,8 +16,7 @@ _REBIAS, _DROPPED = (112 << 23) - 0x1000, 13
 _HALF = 0x3F000000
 
 
-def encode(values):
-    # type: (np.ndarray) -> np.ndarray
+def encode(values: np.ndarray) -> np.ndarray:
     """(n,) uint16 of (n,) float32, rounded to the nearest; what is beyond its range becomes the greatest there is."""
     if not np.dot(values, values) < _MOST * _MOST:  # one may be beyond, or no number
         values = np.clip(values, -_MOST, _MOST)
@@ -31,8 +30,7 @@ def encode(values):
     return encoded
 
 
-def _encoded(bits, normal, other):
-    # type: (np.ndarray, np.ndarray, np.ndarray) -> np.ndarray
+def _encoded(bits: np.ndarray, normal: np.ndarray, other: np.ndarray) -> np.ndarray:
     """A block of bit patterns, in ``normal``; ``other`` is room to work in.
 
     Two ways lead to a float16: to drop bits of the fraction, which falls short of what is not normal, and to add 0.5,
@@ -51,14 +49,12 @@ def _encoded(bits, normal, other):
     return normal
 
 
-def decode(encoded):
-    # type: (np.ndarray) -> np.ndarray
+def decode(encoded: np.ndarray) -> np.ndarray:
     """A new (n,) float32 of (n,) uint16."""
     return _values()[encoded]
 
 
 @functools.lru_cache(maxsize=1)
-def _values():
-    # type: () -> np.ndarray
+def _values() -> np.ndarray:
     """Every float16 there is, as float32."""
     return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)

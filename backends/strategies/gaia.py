@@ -26,8 +26,7 @@ class Gaia(Residual):
 
     counters = ("steps",)
 
-    def __init__(self, variables, s=0.01, falling=False):
-        # type: (Sequence[Variable], float, bool) -> None
+    def __init__(self, variables: Sequence[Variable], s: float = 0.01, falling: bool = False) -> None:
         if not 0 < s < 1:
             raise ValueError("gaia needs an s between 0 and 1, not %s" % s)
         super().__init__(variables)
@@ -35,8 +34,7 @@ class Gaia(Residual):
         self.falling = falling
         self.steps = 0
 
-    def send(self, values, budget_bytes=None):
-        # type: (np.ndarray, Optional[float]) -> Message
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """Asserts that there was a ``look`` at the weights."""
         assert self.weights is not None, "gaia must look at the weights before it sends"
         self.steps += 1
@@ -47,8 +45,7 @@ class Gaia(Residual):
         ]
         return self.take(np.concatenate(found))
 
-    def traffic_bytes(self, budget_bytes=None):
-        # type: (Optional[float]) -> float
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """For ``SHARE`` of all entries."""
         entries = int(SHARE * self.size)
         return bytes_of(SPARSE, self.size, entries, entries)

@@ -22,48 +22,43 @@ class Gate(NamedTuple):
     staleness: float
     backups: float
 
-    def may_begin(self, own_step, steps_of_others):
-        # type: (int, Sequence[int]) -> bool
+    def may_begin(self, own_step: int, steps_of_others: Sequence[int]) -> bool:
         """Whether one that has done ``own_step`` steps may begin the next, others having done theirs."""
         return own_step - min(steps_of_others, default=own_step) <= self.staleness
 
-    def enough(self, arrived, members):
-        # type: (int, int) -> bool
+    def enough(self, arrived: int, members: int) -> bool:
         """Whether messages of one step from ``arrived`` of so many members, its own counted, will do."""
         return arrived >= self.waits_for(members)
 
-    def waits_for(self, n):
-        # type: (int) -> int
+    def waits_for(self, n: int) -> int:
         """How many of n workers' messages a step waits for, its own counted."""
         return int(max(1, n - self.backups))
 
 
 #: With the values of options that are not given. backup: Hop (Luo et al., 2019) as DLion compares with it, 5.1.4.
-GATES = {
+GATES: Dict[str, Gate] = {
     "synchronous": Gate(staleness=0, backups=0),
     "asynchronous": Gate(staleness=math.inf, backups=math.inf),
     "bounded": Gate(staleness=5, backups=math.inf),
     "backup": Gate(staleness=5, backups=1),
-}  # type: Dict[str, Gate]
+}
 
-_KEYS = {
+_KEYS: Mapping[str, Sequence[str]] = {
     "synchronous": (),
     "asynchronous": (),
     "bounded": ("staleness",),
     "backup": ("staleness", "backups"),
-}  # type: Mapping[str, Sequence[str]]
+}
 
 
-def parse(text):
-    # type: (str) -> Gate
+def parse(text: str) -> Gate:
     """``NAME:key=value,...``, such as bounded:staleness=3. Raises ValueError naming what does not fit."""
     options = {name: dict.fromkeys(keys, _count) for name, keys in _KEYS.items()}
     name, values = named("synchronisation", text, options)
     return GATES[name]._replace(**values)
 
 
-def _count(text):
-    # type: (str) -> int
+def _count(text: str) -> int:
     if not text.isdigit():
         raise ValueError("%r is not a number from 0 on" % text)
     return int(text)

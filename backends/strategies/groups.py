@@ -8,20 +8,17 @@ that leaves or joins moves the borders.
 from typing import List, Tuple
 
 
-def split(n, count):
-    # type: (int, int) -> List[range]
+def split(n: int, count: int) -> List[range]:
     """The groups of n ranks, whose sizes differ by at most 1; none is empty."""
     count = min(count, n)
     return [range(n * i // count, n * (i + 1) // count) for i in range(count)]
 
 
-def leaders(n, count):
-    # type: (int, int) -> Tuple[int, ...]
+def leaders(n: int, count: int) -> Tuple[int, ...]:
     """The first of each group."""
     return tuple(group[0] for group in split(n, count))
 
 
-def group_of(rank, n, count):
-    # type: (int, int, int) -> range
+def group_of(rank: int, n: int, count: int) -> range:
     """The group that ``rank`` is in; 0 <= rank < n."""
     return next(group for group in split(n, count) if rank in group)

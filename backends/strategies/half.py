@@ -13,12 +13,10 @@ class Half(Sender):
 
     lossy = True
 
-    def send(self, values, budget_bytes=None):
-        # type: (np.ndarray, Optional[float]) -> Message
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """All of it, rounded."""
         return half(values)
 
-    def traffic_bytes(self, budget_bytes=None):
-        # type: (Optional[float]) -> float
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """Exact."""
         return bytes_of(HALF, self.size, self.size)

@@ -12,8 +12,14 @@ from backends.base import Optimiser, Variable
 COEFFICIENT = 0.0025
 
 
-def apply(weights, velocity, gradients, variables, optimiser, coefficient=COEFFICIENT):
-    # type: (np.ndarray, np.ndarray, np.ndarray, Sequence[Variable], Optimiser, float) -> None
+def apply(
+    weights: np.ndarray,
+    velocity: np.ndarray,
+    gradients: np.ndarray,
+    variables: Sequence[Variable],
+    optimiser: Optimiser,
+    coefficient: float = COEFFICIENT,
+) -> None:
     """u = rate trust (g + weight_decay w);  v <- momentum v + u;  w <- w - v, in place.
 
     All arrays (parameters,) float32. ``gradients``: g, merged over the workers but not scaled by any rate, for trust
@@ -23,8 +29,13 @@ def apply(weights, velocity, gradients, variables, optimiser, coefficient=COEFFI
     optimise.apply(weights, velocity, gradients, optimiser.momentum)
 
 
-def scale(gradients, weights, variables, optimiser, coefficient=COEFFICIENT):
-    # type: (np.ndarray, np.ndarray, Sequence[Variable], Optimiser, float) -> None
+def scale(
+    gradients: np.ndarray,
+    weights: np.ndarray,
+    variables: Sequence[Variable],
+    optimiser: Optimiser,
+    coefficient: float = COEFFICIENT,
+) -> None:
     """g becomes u = rate trust (g + weight_decay w) in place: what ``optimise.apply`` takes.
 
     Variables of one dimension, biases and the scales of normalisation, are not scaled, as is usual: their trust is 1.
@@ -40,13 +51,11 @@ def scale(gradients, weights, variables, optimiser, coefficient=COEFFICIENT):
         gradient *= factor
 
 
-def trust(weights, gradients, weight_decay, coefficient=COEFFICIENT):
-    # type: (np.ndarray, np.ndarray, float, float) -> float
+def trust(weights: np.ndarray, gradients: np.ndarray, weight_decay: float, coefficient: float = COEFFICIENT) -> float:
     """coefficient |w| / (|g| + weight_decay |w|) of one variable; 1 where w or g is all zeros, and says nothing."""
     w, g = _norm(weights), _norm(gradients)
     return coefficient * w / (g + weight_decay * w) if w > 0.0 and g > 0.0 else 1.0
 
 
-def _norm(values):
-    # type: (np.ndarray) -> float
+def _norm(values: np.ndarray) -> float:
     return math.sqrt(float(np.dot(values, values)))

@@ -33,8 +33,9 @@ class LayerDrop(Residual):
 
     counters = ("steps", "threshold")
 
-    def __init__(self, variables, ratio=0.95, every=100, norm="mean"):
-        # type: (Sequence[Variable], float, int, str) -> None
+    def __init__(
+        self, variables: Sequence[Variable], ratio: float = 0.95, every: int = 100, norm: str = "mean"
+    ) -> None:
         if not 0 <= ratio < 1:
             raise ValueError("layer-drop needs a ratio from 0 to below 1, not %s" % ratio)
         if every < 1:
@@ -48,8 +49,7 @@ class LayerDrop(Residual):
         self.steps = 0
         self.threshold = -1.0
 
-    def send(self, values, budget_bytes=None):
-        # type: (np.ndarray, Optional[float]) -> Message
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """One span for each layer that goes; what is not in it is the marker of the paper."""
         if self.steps % self.every == 0 or self.steps == self.every // 10:
             self.threshold = threshold(self._represented(values), [v.size for v in self.variables], self.ratio)
@@ -58,8 +58,7 @@ class LayerDrop(Residual):
         chosen = [v for v, value in zip(self.variables, represented) if value >= self.threshold]
         return self.take_spans(_parts(chosen))
 
-    def traffic_bytes(self, budget_bytes=None):
-        # type: (Optional[float]) -> float
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """For layers whose sizes say nothing of their rank, and which are far apart in scale.
 
         Alg. 1 drops ratio less what it could still drop of the layer it ends in: half of it on average, a layer being
@@ -67,36 +66,30 @@ class LayerDrop(Residual):
         """
         return self._bytes(self._share())
 
-    def answer_bytes(self, workers):
-        # type: (int) -> float
+    def answer_bytes(self, workers: int) -> float:
         """As if which layers a worker sends said nothing of the others': those that none of them sends stay.
 
         That is 5 to 18 points of a whole answer more than four workers got: what they send overlaps.
         """
         return self._bytes(1.0 - (1.0 - self._share()) ** workers)
 
-    def _share(self):
-        # type: () -> float
+    def _share(self) -> float:
         end = sum(v.size * v.size for v in self.variables) / (2.0 * self.size * self.size)
         return min(1.0, 1.0 - self.ratio + max(end, RETURNING * self.ratio))
 
-    def _bytes(self, share):
-        # type: (float) -> float
+    def _bytes(self, share: float) -> float:
         return bytes_of(SPANS, self.size, math.ceil(share * len(self.variables)), int(share * self.size))
 
-    def told(self):
-        # type: () -> Dict[str, Any]
+    def told(self) -> Dict[str, Any]:
         """threshold: that of the last message."""
         return {"threshold": self.threshold}
 
-    def _represented(self, values):
-        # type: (np.ndarray) -> List[float]
+    def _represented(self, values: np.ndarray) -> List[float]:
         sums = [total(values[v.start : v.start + v.size]) for v in self.variables]
         return sums if self.norm == "l1" else [value / v.size for value, v in zip(sums, self.variables)]
 
 
-def threshold(represented, sizes, ratio):
-    # type: (Sequence[float], Sequence[int], float) -> float
+def threshold(represented: Sequence[float], sizes: Sequence[int], ratio: float) -> float:
     """Alg. 1: the value of the layer in which the sizes, smallest value first, exceed ``ratio`` of all elements.
 
     The paper sorts in reverse; to drop the small ones takes ascending order. -1, which drops nothing, where they
@@ -113,23 +106,20 @@ def threshold(represented, sizes, ratio):
 class Changed:
     """The server's side, section 4.2: which layers have changed since each worker's last pull."""
 
-    def __init__(self, variables):
-        # type: (Sequence[Variable]) -> None
+    def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = tuple(variables)
         self._starts = np.array([v.start for v in variables])
         self._updates = 0
         self._changed = np.zeros(len(self.variables), np.int64)  # the update in which each layer last did
-        self._pulled = {}  # type: Dict[str, int]
+        self._pulled: Dict[str, int] = {}
 
-    def note(self, message):
-        # type: (Message) -> None
+    def note(self, message: Message) -> None:
         """What was added to the weights. With a server's momentum that is its whole velocity, not a gradient."""
         self._updates += 1
         for layers in self._touched(message):
             self._changed[layers] = self._updates
 
-    def pull(self, worker, weights):
-        # type: (str, np.ndarray) -> Message
+    def pull(self, worker: str, weights: np.ndarray) -> Message:
         """What of (size,) float32 a worker is to ``put`` over its own; all of it the first time.
 
         May share the memory of ``weights``: send it before they change.
@@ -139,13 +129,11 @@ class Changed:
         chosen = [v for v, new in zip(self.variables, news) if new]
         return dense(weights) if len(chosen) == len(self.variables) else spans(weights, _parts(chosen))
 
-    def forget(self, worker):
-        # type: (str) -> None
+    def forget(self, worker: str) -> None:
         """A worker has left: should it come back, it gets everything."""
         self._pulled.pop(worker, None)
 
-    def _touched(self, message):
-        # type: (Message) -> Sequence[Any]
+    def _touched(self, message: Message) -> Sequence[Any]:
         """Indices or slices of layers."""
         if message.kind in (DENSE, HALF):
             return [slice(None)]
@@ -156,6 +144,5 @@ class Changed:
         return [np.searchsorted(self._starts, message.arrays[0], side="right") - 1]
 
 
-def _parts(variables):
-    # type: (Sequence[Variable]) -> List[Tuple[int, int]]
+def _parts(variables: Sequence[Variable]) -> List[Tuple[int, int]]:
     return [(v.start, v.start + v.size) for v in variables]

@@ -12,8 +12,7 @@ SAMPLE = 1 << 14
 SPARE = 16
 
 
-def blocks(values):
-    # type: (np.ndarray) -> Iterator[Tuple[int, np.ndarray]]
+def blocks(values: np.ndarray) -> Iterator[Tuple[int, np.ndarray]]:
     """Where each block of (n,) float32 begins, and its absolute values, which last until the next."""
     room = np.empty(min(BLOCK, values.size), np.float32)
     for start in range(0, values.size, BLOCK):
@@ -21,27 +20,23 @@ def blocks(values):
         yield start, np.abs(part, out=room[: part.size])
 
 
-def total(values):
-    # type: (np.ndarray) -> float
+def total(values: np.ndarray) -> float:
     """The sum of all."""
     return sum(float(magnitudes.sum()) for _, magnitudes in blocks(values))
 
 
-def greatest(values):
-    # type: (np.ndarray) -> float
+def greatest(values: np.ndarray) -> float:
     """The largest of all; NaN where one is, 0 of none."""
     return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
-def above(values, floor):
-    # type: (np.ndarray, Any) -> np.ndarray
+def above(values: np.ndarray, floor: Any) -> np.ndarray:
     """Ascending indices of those from ``floor`` on."""
     found = [np.flatnonzero(magnitudes >= floor) + start for start, magnitudes in blocks(values)]
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def largest(values, count):
-    # type: (np.ndarray, int) -> np.ndarray
+def largest(values: np.ndarray, count: int) -> np.ndarray:
     """Ascending indices of the ``count`` largest of (n,) float32; 1 <= count <= n. Of equal ones any."""
     found = _candidates(values, count)
     magnitudes = np.abs(values[found])
@@ -51,8 +46,7 @@ def largest(values, count):
     return found[chosen]
 
 
-def _candidates(values, count):
-    # type: (np.ndarray, int) -> np.ndarray
+def _candidates(values: np.ndarray, count: int) -> np.ndarray:
     """Ascending indices of ``count`` elements or more, and of all that are as large as any of them."""
     step = values.size // SAMPLE
     if step > 1:
@@ -63,8 +57,7 @@ def _candidates(values, count):
     return np.arange(values.size)
 
 
-def likely(sample, count):
-    # type: (np.ndarray, float) -> float
+def likely(sample: np.ndarray, count: float) -> float:
     """What so many elements exceed nearly always, of whose vector ``sample``, (m,) magnitudes that are partitioned,
     should have ``count``; 0 if it tells nothing. It spares partitioning the whole vector.
 
@@ -73,14 +66,12 @@ def likely(sample, count):
     return _from_above(sample, int(count + 4.0 * math.sqrt(count)) + SPARE)
 
 
-def few_exceed(sample, count):
-    # type: (np.ndarray, float) -> float
+def few_exceed(sample: np.ndarray, count: float) -> float:
     """The same for what no more than so many elements exceed, nearly always: two standard deviations fewer of it do."""
     return _from_above(sample, int(count - 2.0 * math.sqrt(count)))
 
 
-def _from_above(sample, count):
-    # type: (np.ndarray, int) -> float
+def _from_above(sample: np.ndarray, count: int) -> float:
     """The largest of a sample that is exceeded by ``count`` of it; 0 if it has no more."""
     place = sample.size - count
     if place <= 0:

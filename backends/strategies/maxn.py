@@ -28,16 +28,14 @@ class MaxN(Residual):
 
     by_link = True
 
-    def __init__(self, variables, n=10.0):
-        # type: (Sequence[Variable], float) -> None
+    def __init__(self, variables: Sequence[Variable], n: float = 10.0) -> None:
         if not LEAST <= n <= MOST:
             raise ValueError("max-n needs an n from %s to %s, not %s" % (LEAST, MOST, n))
         super().__init__(variables)
         self.n = n
         self._last_n = n
 
-    def send(self, values, budget_bytes=None):
-        # type: (np.ndarray, Optional[float]) -> Message
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """Over budget_bytes only where N is 0.85 already."""
         gathered = self.gather(values)
         most = [greatest(gathered[_part(variable)]) for variable in self.variables]
@@ -50,8 +48,7 @@ class MaxN(Residual):
         self._last_n = 100.0 * (1.0 - floor)
         return self.take(chosen)
 
-    def traffic_bytes(self, budget_bytes=None):
-        # type: (Optional[float]) -> float
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """The budget, where that is less than everything; else as for Gaussian gradients (see ``_share``)."""
         everything = bytes_of(DENSE, self.size, self.size)
         if budget_bytes is not None:
@@ -59,24 +56,19 @@ class MaxN(Residual):
         entries = sum(variable.size * _share(self.n / 100.0, variable.size) for variable in self.variables)
         return min(self._bytes(int(entries)), everything)
 
-    def told(self):
-        # type: () -> Dict[str, Any]
+    def told(self) -> Dict[str, Any]:
         """n: that of the last message."""
         return {"n": self._last_n}
 
-    def _near(self, gathered, most, floor):
-        # type: (np.ndarray, Sequence[float], float) -> np.ndarray
+    def _near(self, gathered: np.ndarray, most: Sequence[float], floor: float) -> np.ndarray:
         """Ascending indices of the entries with |g| >= floor max |g|; ``most``: max |g| of each variable."""
         if floor == 0.0:
             return np.arange(self.size)
         # Of a variable of zeros none is near its largest.
         floors = [np.float32(floor) * np.float32(peak) if peak > 0 else np.inf for peak in most]
-        return np.concatenate(
-            [above(gathered[_part(v)], limit) + v.start for v, limit in zip(self.variables, floors)]
-        )
+        return np.concatenate([above(gathered[_part(v)], limit) + v.start for v, limit in zip(self.variables, floors)])
 
-    def _fitting(self, gathered, most, budget_bytes):
-        # type: (np.ndarray, Sequence[float], float) -> Tuple[float, np.ndarray]
+    def _fitting(self, gathered: np.ndarray, most: Sequence[float], budget_bytes: float) -> Tuple[float, np.ndarray]:
         """The lowest floor of nearness, |g| / max |g|, from which on a message fits, as far as N may fall; and the
         indices from there on."""
         entries = max(0, int((budget_bytes - self._bytes(self.size)) // _ENTRY_BYTES) + self.size)
@@ -91,8 +83,7 @@ class MaxN(Residual):
         floor = min(float(np.nextafter(beyond, np.float32(2))), _floor(LEAST))
         return floor, found[near >= floor]
 
-    def _candidates(self, gathered, most, count):
-        # type: (np.ndarray, Sequence[float], int) -> Tuple[np.ndarray, np.ndarray]
+    def _candidates(self, gathered: np.ndarray, most: Sequence[float], count: int) -> Tuple[np.ndarray, np.ndarray]:
         """Indices and nearness of ``count`` entries or more, all others being less near or beyond what N may be."""
         step = self.size // SAMPLE
         if step > 1:
@@ -103,36 +94,30 @@ class MaxN(Residual):
         everything = np.arange(self.size)
         return everything, self._nearness(gathered, most, everything)
 
-    def _sample(self, gathered, most, step):
-        # type: (np.ndarray, Sequence[float], int) -> np.ndarray
+    def _sample(self, gathered: np.ndarray, most: Sequence[float], step: int) -> np.ndarray:
         """Nearness of every ``step``-th entry of each variable."""
         parts = [np.abs(gathered[_part(variable)][::step]) for variable in self.variables]
         return np.concatenate([part / np.float32(peak or 1.0) for part, peak in zip(parts, most)])
 
-    def _nearness(self, gathered, most, indices):
-        # type: (np.ndarray, Sequence[float], np.ndarray) -> np.ndarray
+    def _nearness(self, gathered: np.ndarray, most: Sequence[float], indices: np.ndarray) -> np.ndarray:
         """|g| / max |g| of ascending indices, float32; 0 in a variable of zeros."""
         borders = np.searchsorted(indices, [variable.start for variable in self.variables] + [self.size])
         peaks = np.repeat(np.array([peak or 1.0 for peak in most], np.float32), np.diff(borders))
         return np.abs(gathered[indices]) / peaks
 
-    def _bytes(self, entries):
-        # type: (int) -> int
+    def _bytes(self, entries: int) -> int:
         return bytes_of(SPARSE, self.size, entries, entries)
 
 
-def _part(variable):
-    # type: (Variable) -> slice
+def _part(variable: Variable) -> slice:
     return slice(variable.start, variable.start + variable.size)
 
 
-def _floor(n):
-    # type: (float) -> float
+def _floor(n: float) -> float:
     return 1.0 - n / 100.0
 
 
-def _share(width, size):
-    # type: (float, int) -> float
+def _share(width: float, size: int) -> float:
     """The share of a variable's ``size`` entries that goes in a step of Gaussian gradients; width: N / 100.
 
     An entry is a random walk of unit steps that goes out when it gets to a level L. By Wald's identity that takes

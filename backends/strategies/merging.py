@@ -10,14 +10,12 @@ import numpy as np
 MOST = 8.0
 
 
-def equal(batch, own, usual, n):
-    # type: (int, float, int, int) -> float
+def equal(batch: int, own: float, usual: int, n: int) -> float:
     """1 / n: w <- w - (1/n) sum_j u_j (DLion, Eq. 4)."""
     return 1.0 / n
 
 
-def by_own_batch(batch, own, usual, n):
-    # type: (int, float, int, int) -> float
+def by_own_batch(batch: int, own: float, usual: int, n: int) -> float:
     """(LBS_j / LBS_k) / n, for worker k's own update (DLion, Eq. 7); the ratio is at most ``MOST``.
 
     A parameter server has no batch of its own: with the mean of the workers' the factors of a round sum to 1, and its
@@ -26,8 +24,7 @@ def by_own_batch(batch, own, usual, n):
     return min(MOST, batch / own) / n
 
 
-def by_sample(batch, mean, usual, n):
-    # type: (int, float, int, int) -> float
+def by_sample(batch: int, mean: float, usual: int, n: int) -> float:
     """LBS_j / sum LBS, from the mean batch of all members: every sample weighs the same, as on one device with all.
 
     Ours, with what Eq. 7 is for and without what it does besides: there the sum of the weights is mean / own, so that
@@ -36,8 +33,7 @@ def by_sample(batch, mean, usual, n):
     return batch / (mean * n)
 
 
-def by_rate(batch, own, usual, n):
-    # type: (int, float, int, int) -> float
+def by_rate(batch: int, own: float, usual: int, n: int) -> float:
     """r_j sum S / B = S_j / B, B the batches for which the rate was chosen together (ScaDLES)."""
     return batch / (usual * n)
 
@@ -47,23 +43,21 @@ WITH_MEAN = frozenset(["samples"])
 
 #: What one of n workers' gradients is multiplied by, from samples: of its batch, of the one that it is compared with,
 #: and of the usual one.
-FACTORS = {
+FACTORS: Dict[str, Callable[[int, float, int, int], float]] = {
     "mean": equal,
     "weighted": by_own_batch,
     "samples": by_sample,
     "rates": by_rate,
-}  # type: Dict[str, Callable[[int, float, int, int], float]]
+}
 
 
-def average(weights, received):
-    # type: (np.ndarray, np.ndarray) -> None
+def average(weights: np.ndarray, received: np.ndarray) -> None:
     """w <- (w + received) / 2, in place; both of one shape, such as a segment (Crossover-SGD, Alg. 1)."""
     weights += received
     weights *= 0.5
 
 
-def average_pair(first, second):
-    # type: (np.ndarray, np.ndarray) -> None
+def average_pair(first: np.ndarray, second: np.ndarray) -> None:
     """Both become their mean, so that their sum stays (AD-PSGD, Lian et al., 2018, Alg. 1).
 
     To be atomic it needs the lock of the passive worker, who averages what came with its own weights and sends the

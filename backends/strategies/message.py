@@ -27,36 +27,31 @@ class Message(NamedTuple):
     arrays: Tuple[np.ndarray, ...]
 
     @property
-    def head(self):
-        # type: () -> Dict[str, Any]
+    def head(self) -> Dict[str, Any]:
         """What the receiver must know before the bytes."""
         return {"kind": self.kind, "size": self.size, "counts": [int(array.shape[0]) for array in self.arrays]}
 
     @property
-    def traffic_bytes(self):
-        # type: () -> int
+    def traffic_bytes(self) -> int:
         """Bytes of the head and of the arrays."""
         return len(json.dumps(self.head)) + sum(array.nbytes for array in self.arrays)
 
 
-def dense(values):
-    # type: (np.ndarray) -> Message
+def dense(values: np.ndarray) -> Message:
     """All of (size,) float32, uncopied."""
     return Message(DENSE, values.size, (values,))
 
 
-def half(values):
-    # type: (np.ndarray) -> Message
+def half(values: np.ndarray) -> Message:
     """All of it, rounded to float16; what is beyond its range becomes the greatest there is."""
     return Message(HALF, values.size, (float16.encode(values),))
 
 
 #: How all of a vector goes, by the names of the senders that leave nothing of it out.
-WHOLE = {"everything": dense, "float16": half}  # type: Dict[str, Callable[[np.ndarray], Message]]
+WHOLE: Dict[str, Callable[[np.ndarray], Message]] = {"everything": dense, "float16": half}
 
 
-def spans(values, parts):
-    # type: (np.ndarray, Sequence[Tuple[int, int]]) -> Message
+def spans(values: np.ndarray, parts: Sequence[Tuple[int, int]]) -> Message:
     """The elements [start, end) of each part; parts ascending and apart. A single part is not copied."""
     edges = np.array(parts, dtype=np.uint32).reshape(-1, 2)
     taken = [values[start:end] for start, end in parts]
@@ -64,15 +59,13 @@ def spans(values, parts):
     return Message(SPANS, values.size, (edges, joined))
 
 
-def sparse(values, indices):
-    # type: (np.ndarray, np.ndarray) -> Message
+def sparse(values: np.ndarray, indices: np.ndarray) -> Message:
     """The elements at ascending indices."""
     chosen = indices.astype(np.uint32)
     return Message(SPARSE, values.size, (chosen, values[chosen]))
 
 
-def buffers(head, size, room=None):
-    # type: (Dict[str, Any], int, Optional[np.ndarray]) -> Message
+def buffers(head: Dict[str, Any], size: int, room: Optional[np.ndarray] = None) -> Message:
     """An empty message to receive into. Raises ValueError for a head that no message of ``size`` elements has.
 
     room: (size,) float32 that takes all of a dense one, in place of new memory.
@@ -100,14 +93,12 @@ def buffers(head, size, room=None):
 _ARRAYS = {DENSE: 1, HALF: 1, SPANS: 2, SPARSE: 2}
 
 
-def bytes_of(kind, size, *counts):
-    # type: (str, int, int) -> int
+def bytes_of(kind: str, size: int, *counts: int) -> int:
     """Bytes of a message that is not there yet; counts as in its head."""
     return buffers({"kind": kind, "size": size, "counts": list(counts)}, size).traffic_bytes
 
 
-def add(message, total, scale=1.0):
-    # type: (Message, np.ndarray, float) -> None
+def add(message: Message, total: np.ndarray, scale: float = 1.0) -> None:
     """total += scale * what was sent, in place; (size,) float32. Raises ValueError for one that does not fit it."""
     _same_size(message, total)
     if message.kind in (DENSE, HALF):
@@ -124,8 +115,7 @@ def add(message, total, scale=1.0):
         total[_ascending(indices, total.size)] += np.float32(scale) * values
 
 
-def put(message, total):
-    # type: (Message, np.ndarray) -> None
+def put(message: Message, total: np.ndarray) -> None:
     """total = what was sent, where something was, in place; (size,) float32. Raises ValueError as ``add`` does."""
     _same_size(message, total)
     if message.kind in (DENSE, HALF):
@@ -141,16 +131,14 @@ def put(message, total):
         total[_ascending(indices, total.size)] = values
 
 
-def whole(message):
-    # type: (Message) -> np.ndarray
+def whole(message: Message) -> np.ndarray:
     """What was sent as a new (size,) float32, zeros where nothing was."""
     total = np.zeros(message.size, np.float32)
     add(message, total)
     return total
 
 
-def sound(message):
-    # type: (Message) -> bool
+def sound(message: Message) -> bool:
     """Whether all values are finite. Raises ValueError where a message that came does not fit its own vector."""
     if message.kind == SPANS:
         _checked(message.arrays[0], message.arrays[1], message.size)
@@ -161,20 +149,17 @@ def sound(message):
     return finite(message.arrays[-1])
 
 
-def _same_size(message, total):
-    # type: (Message, np.ndarray) -> None
+def _same_size(message: Message, total: np.ndarray) -> None:
     if message.size != total.size:
         raise ValueError("a message of %d elements does not fit a vector of %d" % (message.size, total.size))
 
 
-def _all(message):
-    # type: (Message) -> np.ndarray
+def _all(message: Message) -> np.ndarray:
     """The (size,) float32 values of a dense or half message; those of a dense one uncopied."""
     return message.arrays[0] if message.kind == DENSE else float16.decode(message.arrays[0])
 
 
-def _checked(edges, values, size):
-    # type: (np.ndarray, np.ndarray, int) -> Sequence[Tuple[int, int]]
+def _checked(edges: np.ndarray, values: np.ndarray, size: int) -> Sequence[Tuple[int, int]]:
     flat = edges.astype(np.int64).reshape(-1)
     lengths = flat[1::2] - flat[::2]
     if flat.size and (flat[-1] > size or not np.all(np.diff(flat) >= 0)) or int(lengths.sum()) != values.size:
@@ -182,8 +167,7 @@ def _checked(edges, values, size):
     return [(int(start), int(end)) for start, end in edges]
 
 
-def _ascending(indices, size):
-    # type: (np.ndarray, int) -> np.ndarray
+def _ascending(indices: np.ndarray, size: int) -> np.ndarray:
     if indices.size and (int(indices[-1]) >= size or not np.all(indices[1:] > indices[:-1])):
         raise ValueError("a sparse message's indices are not ascending, or beyond its vector")
     return indices

@@ -3,8 +3,9 @@
 from typing import Any, Callable, Dict, Mapping, Tuple
 
 
-def named(what, text, options):
-    # type: (str, str, Mapping[str, Mapping[str, Callable[[str], Any]]]) -> Tuple[str, Dict[str, Any]]
+def named(
+    what: str, text: str, options: Mapping[str, Mapping[str, Callable[[str], Any]]]
+) -> Tuple[str, Dict[str, Any]]:
     """The name and the values of ``NAME:key=value,...``; options: by name its keys and what reads their values.
 
     Raises ValueError for a name, a key or a value that does not fit, with those that do.
@@ -12,7 +13,7 @@ def named(what, text, options):
     name, _, rest = text.partition(":")
     if name not in options:
         raise ValueError("unknown %s %r; known: %s" % (what, name, ", ".join(sorted(options))))
-    values = {}  # type: Dict[str, Any]
+    values: Dict[str, Any] = {}
     for term in rest.split(",") if rest else ():
         key, _, value = term.partition("=")
         if key not in options[name] or key in values:

@@ -34,7 +34,7 @@ PARTS = {
 }
 
 #: Gates of gaia and ako: DLion, section 5.2.5. What Crossover-SGD compares trains large batches with optimiser=lars.
-PRESETS = {
+PRESETS: Dict[str, Strategy] = {
     "parameter-server": Strategy("everything", "server", "asynchronous"),
     "layer-drop": Strategy("layer-drop", "server", "synchronous"),
     "baseline": Strategy("everything", "all", "synchronous"),
@@ -48,7 +48,7 @@ PRESETS = {
     "crossover-hierarchical": Strategy("everything", "groups", "synchronous", merge="average"),
     "ad-psgd": Strategy("everything", "pairs", "asynchronous", merge="pairwise"),
     "scadles": Strategy("adaptive", "all", "synchronous", "stream", "rates"),
-}  # type: Dict[str, Strategy]
+}
 
 #: Parts whose names may have options after them, which their own modules read.
 _WITH_OPTIONS = ("sender", "topology", "gate")
@@ -59,7 +59,7 @@ _IN_STEP = ("synchronous",)
 _NO_TRANSFER = ("none",)
 
 #: For a part and its name, and another part: the names it goes with, where not with all, and why with no others.
-FITS = {
+FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("topology", "server"): {
         "merge": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
         "knowledge": (_NO_TRANSFER, "every worker takes the server's weights"),
@@ -107,11 +107,10 @@ FITS = {
     ("optimiser", "lars"): {
         "sender": (_SCALED_LATER, "what is significant depends on how far a weight moves, which LARS settles later"),
     },
-}  # type: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]]
+}
 
 
-def strategy(text):
-    # type: (str) -> Strategy
+def strategy(text: str) -> Strategy:
     """The strategy of "NAME" or "NAME:part=value,part=value", whose parts override those of the preset NAME.
 
     A sender, topology or gate may have options, as in "dlion:sender=top-k:share=0.01,gate=bounded:staleness=3": what
@@ -121,7 +120,7 @@ def strategy(text):
     name, colon, rest = text.partition(":")
     if name not in PRESETS:
         raise ValueError("unknown strategy %r; known: %s" % (name, ", ".join(PRESETS)))
-    chosen = {}  # type: Dict[str, str]
+    chosen: Dict[str, str] = {}
     last = ""
     for item in rest.split(",") if colon else ():
         part, equals, value = item.partition("=")
@@ -137,8 +136,7 @@ def strategy(text):
     return checked(PRESETS[name]._replace(**chosen))
 
 
-def checked(chosen):
-    # type: (Strategy) -> Strategy
+def checked(chosen: Strategy) -> Strategy:
     """The same strategy. Raises ValueError for an unknown name, and where parts do not go together, saying why."""
     names = {part: _name(part, text) for part, text in chosen._asdict().items()}
     for part, name in names.items():
@@ -160,6 +158,5 @@ def checked(chosen):
     return chosen
 
 
-def _name(part, text):
-    # type: (str, str) -> str
+def _name(part: str, text: str) -> str:
     return text.partition(":")[0] if part in _WITH_OPTIONS else text

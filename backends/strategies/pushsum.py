@@ -12,13 +12,11 @@ class PushSum:
     what is on its way between them, stay the same whoever shares how often.
     """
 
-    def __init__(self, weights):
-        # type: (np.ndarray) -> None
+    def __init__(self, weights: np.ndarray) -> None:
         self.x = weights.copy()
         self.weight = 1.0
 
-    def share(self, peers=1):
-        # type: (int) -> Tuple[np.ndarray, float]
+    def share(self, peers: int = 1) -> Tuple[np.ndarray, float]:
         """Keep one of ``peers`` + 1 equal parts: returns it, x and weight, as it goes to every peer.
 
         x is not copied: send it before anything is taken in or applied.
@@ -28,24 +26,20 @@ class PushSum:
         self.weight *= part
         return self.x, self.weight
 
-    def take(self, x, weight):
-        # type: (np.ndarray, float) -> None
+    def take(self, x: np.ndarray, weight: float) -> None:
         """Take in what a peer shared."""
         self.x += x
         self.weight += weight
 
-    def debias(self, out):
-        # type: (np.ndarray) -> None
+    def debias(self, out: np.ndarray) -> None:
         """z = x / weight into ``out``, (parameters,) float32, such as the weights of the replica."""
         np.divide(self.x, self.weight, out=out)
 
-    def state(self):
-        # type: () -> Tuple[np.ndarray, ...]
+    def state(self) -> Tuple[np.ndarray, ...]:
         """For a checkpoint: x, not copied, and (1,) float64 of the weight."""
         return self.x, np.array([self.weight])
 
-    def restore(self, state):
-        # type: (Sequence[np.ndarray]) -> None
+    def restore(self, state: Sequence[np.ndarray]) -> None:
         """Go on from ``state``. Raises ValueError where it is of another shape."""
         if len(state) != 2 or state[0].shape != self.x.shape or state[1].shape != (1,):
             raise ValueError("not the push-sum state of %d parameters" % self.x.size)

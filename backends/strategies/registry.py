@@ -15,7 +15,7 @@ from backends.strategies.maxn import MaxN
 from backends.strategies.senders import Sender
 from backends.strategies.topk import TopK
 
-SENDERS = {
+SENDERS: Dict[str, Type[Sender]] = {
     "everything": Everything,
     "float16": Half,
     "layer-drop": LayerDrop,
@@ -24,14 +24,13 @@ SENDERS = {
     "gaia": Gaia,
     "top-k": TopK,
     "adaptive": Adaptive,
-}  # type: Dict[str, Type[Sender]]
+}
 
 _WRAPPED = "top-k"
 _SWITCH = {"yes": True, "no": False}
 
 
-def sender(text, variables, momentum=0.0):
-    # type: (str, Sequence[Variable], float) -> Sender
+def sender(text: str, variables: Sequence[Variable], momentum: float = 0.0) -> Sender:
     """The sender that "NAME" or "NAME:key=value,key=value" stands for; keys are options of its class.
 
     "adaptive" takes the name of the kind it wraps as ``of``, and that kind's options beside its own. momentum: what is
@@ -43,14 +42,12 @@ def sender(text, variables, momentum=0.0):
     return Corrected(made, momentum) if momentum else made
 
 
-def keeps(text):
-    # type: (str) -> bool
+def keeps(text: str) -> bool:
     """Whether a sender of this name leaves something for later. Raises ValueError as ``sender`` does."""
     return sender(text, (Variable("any", (1,), 0, 1),)).kept() is not None
 
 
-def _built(name, given, variables, outer):
-    # type: (str, Dict[str, str], Sequence[Variable], Sequence[str]) -> Sender
+def _built(name: str, given: Dict[str, str], variables: Sequence[Variable], outer: Sequence[str]) -> Sender:
     if name not in SENDERS:
         raise ValueError("unknown sender %r; known: %s" % (name, ", ".join(SENDERS)))
     defaults = _defaults(SENDERS[name])
@@ -64,9 +61,8 @@ def _built(name, given, variables, outer):
     return SENDERS[name](variables, **own)
 
 
-def _pairs(listed):
-    # type: (str) -> Dict[str, str]
-    given = {}  # type: Dict[str, str]
+def _pairs(listed: str) -> Dict[str, str]:
+    given: Dict[str, str] = {}
     for item in listed.split(",") if listed else ():
         key, _, value = item.partition("=")
         if not key or not value:
@@ -77,15 +73,13 @@ def _pairs(listed):
     return given
 
 
-def _defaults(kind):
-    # type: (Type[Sender]) -> Dict[str, Any]
+def _defaults(kind: Type[Sender]) -> Dict[str, Any]:
     """Options and their defaults, whose types are those of the options: all parameters after ``variables``."""
     parameters = list(inspect.signature(kind).parameters.values())[1:]
     return {parameter.name: parameter.default for parameter in parameters}
 
 
-def _value(name, key, text, default):
-    # type: (str, str, str, Any) -> Any
+def _value(name: str, key: str, text: str, default: Any) -> Any:
     try:
         return _SWITCH[text] if isinstance(default, bool) else type(default)(text)
     except (KeyError, ValueError):

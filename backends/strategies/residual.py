@@ -16,29 +16,25 @@ class Residual(Sender):
     ``counters`` names the attributes, int or float, that a checkpoint must hold beside it.
     """
 
-    counters = ()  # type: Tuple[str, ...]
+    counters: Tuple[str, ...] = ()
 
-    def __init__(self, variables):
-        # type: (Sequence[Variable]) -> None
+    def __init__(self, variables: Sequence[Variable]) -> None:
         super().__init__(variables)
         self.rest = np.zeros(self.size, np.float32)
 
-    def gather(self, values):
-        # type: (np.ndarray) -> np.ndarray
+    def gather(self, values: np.ndarray) -> np.ndarray:
         """rest += values; returns rest itself."""
         self.rest += values
         return self.rest
 
-    def gathering(self, values):
-        # type: (np.ndarray) -> Iterator[Tuple[int, np.ndarray]]
+    def gathering(self, values: np.ndarray) -> Iterator[Tuple[int, np.ndarray]]:
         """The same block by block: where each begins, and its part of rest while it is in the cache."""
         for start in range(0, self.size, BLOCK):
             part = self.rest[start : start + BLOCK]
             part += values[start : start + BLOCK]
             yield start, part
 
-    def take(self, indices):
-        # type: (np.ndarray) -> Message
+    def take(self, indices: np.ndarray) -> Message:
         """Send the elements at ascending indices. From half of all on everything goes: it takes no more bytes."""
         if 2 * indices.size >= self.size:
             return self.take_all()
@@ -46,8 +42,7 @@ class Residual(Sender):
         self.rest[indices] = 0
         return message
 
-    def take_spans(self, parts):
-        # type: (Sequence[Tuple[int, int]]) -> Message
+    def take_spans(self, parts: Sequence[Tuple[int, int]]) -> Message:
         """Send the elements [start, end) of each part; parts ascending and apart."""
         if sum(end - start for start, end in parts) == self.size:
             return self.take_all()
@@ -59,25 +54,21 @@ class Residual(Sender):
             self.rest[start:end] = 0
         return message._replace(arrays=(edges, values))
 
-    def take_all(self):
-        # type: () -> Message
+    def take_all(self) -> Message:
         """Send all there is, uncopied."""
         message = dense(self.rest)
         self.rest = np.zeros(self.size, np.float32)
         return message
 
-    def kept(self):
-        # type: () -> np.ndarray
+    def kept(self) -> np.ndarray:
         """The accumulator itself, to be looked at until the next ``send``."""
         return self.rest
 
-    def state(self):
-        # type: () -> Tuple[np.ndarray, ...]
+    def state(self) -> Tuple[np.ndarray, ...]:
         """Copies: (size,) float32 of what is kept, and (counters,) float64."""
         return self.rest.copy(), np.array([getattr(self, name) for name in self.counters], np.float64)
 
-    def restore(self, state):
-        # type: (Sequence[np.ndarray]) -> None
+    def restore(self, state: Sequence[np.ndarray]) -> None:
         """Go on from ``state``'s arrays, which are copied. Raises ValueError where they are of another shape."""
         wanted = [(self.size,), (len(self.counters),)]
         shapes = [array.shape for array in state]

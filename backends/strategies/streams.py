@@ -19,8 +19,7 @@ DISTRIBUTIONS = {
 LEAST_RATE = 1.0
 
 
-def draw_rates(distribution, devices, seed):
-    # type: (str, int, Seed) -> List[float]
+def draw_rates(distribution: str, devices: int, seed: Seed) -> List[float]:
     """The stream rate of each device, in samples a second. Raises ValueError for an unknown distribution."""
     if distribution not in DISTRIBUTIONS:
         raise ValueError(
@@ -36,21 +35,18 @@ def draw_rates(distribution, devices, seed):
     return [max(LEAST_RATE, float(rate)) for rate in drawn]
 
 
-def batches(rates):
-    # type: (Sequence[float]) -> List[int]
+def batches(rates: Sequence[float]) -> List[int]:
     """What arrives at each device in a second, at least 1: so nobody waits for samples longer than others."""
     return [max(1, int(rate + 0.5)) for rate in rates]
 
 
-def shares(rates):
-    # type: (Sequence[float]) -> List[float]
+def shares(rates: Sequence[float]) -> List[float]:
     """r_i = S_i / sum S, by which the gradients are weighed: g = sum r_i g_i."""
     total = sum(rates)
     return [rate / total for rate in rates]
 
 
-def rate_factor(rates, reference_batch):
-    # type: (Sequence[float], int) -> float
+def rate_factor(rates: Sequence[float], reference_batch: int) -> float:
     """sum S / B, by which the learning rate is multiplied; B: the global batch it was chosen for."""
     return sum(rates) / reference_batch
 
@@ -58,31 +54,25 @@ def rate_factor(rates, reference_batch):
 class Persistence:
     """Indices of samples that wait for training, oldest first: every one until it is taken, O(S T) of them."""
 
-    def __init__(self):
-        # type: () -> None
-        self._waiting = collections.deque()  # type: collections.deque
+    def __init__(self) -> None:
+        self._waiting: collections.deque = collections.deque()
 
-    def __len__(self):
-        # type: () -> int
+    def __len__(self) -> int:
         return len(self._waiting)
 
-    def arrive(self, indices):
-        # type: (np.ndarray) -> None
+    def arrive(self, indices: np.ndarray) -> None:
         """(samples,) integers, oldest first."""
         self._waiting.extend(indices.tolist())
 
-    def take(self, count):
-        # type: (int) -> np.ndarray
+    def take(self, count: int) -> np.ndarray:
         """The oldest ``count``, or all where there are fewer; int64, no longer waiting."""
         return np.array([self._waiting.popleft() for _ in range(min(count, len(self)))], np.int64)
 
-    def state(self):
-        # type: () -> Tuple[np.ndarray, ...]
+    def state(self) -> Tuple[np.ndarray, ...]:
         """For a checkpoint: (waiting,) int64, of as many as there are now."""
         return (np.array(list(self._waiting), np.int64),)
 
-    def restore(self, state):
-        # type: (Sequence[np.ndarray]) -> None
+    def restore(self, state: Sequence[np.ndarray]) -> None:
         """Go on from ``state``. Raises ValueError where it is of another form."""
         if len(state) != 1 or state[0].ndim != 1:
             raise ValueError("not the state of a stream's buffer: a list of samples")
@@ -93,14 +83,12 @@ class Persistence:
 class Truncation(Persistence):
     """The newest second of a stream of ``rate`` samples a second, O(S): what is older is dropped."""
 
-    def __init__(self, rate):
-        # type: (float) -> None
+    def __init__(self, rate: float) -> None:
         super().__init__()
         self._waiting = collections.deque(maxlen=max(1, int(math.ceil(rate))))
 
 
-def sharing(devices, alpha, seed):
-    # type: (int, float, Seed) -> Tuple[int, ...]
+def sharing(devices: int, alpha: float, seed: Seed) -> Tuple[int, ...]:
     """The devices that share samples with all others now: a random fraction alpha of 0 to devices - 1, ascending.
 
     All who draw with one seed, such as (seed, step), agree. At least one unless alpha is 0. Raises ValueError for an
@@ -111,8 +99,7 @@ def sharing(devices, alpha, seed):
     return tuple(sorted(int(device) for device in chosen))
 
 
-def shared(samples, beta, seed):
-    # type: (np.ndarray, float, Seed) -> np.ndarray
+def shared(samples: np.ndarray, beta: float, seed: Seed) -> np.ndarray:
     """What a device that shares sends of its (samples,): a random fraction beta, in their order.
 
     Raises ValueError for a beta that is no fraction.
@@ -121,8 +108,7 @@ def shared(samples, beta, seed):
     return samples[np.sort(chosen)]
 
 
-def _part(fraction, whole):
-    # type: (float, int) -> int
+def _part(fraction: float, whole: int) -> int:
     if not 0.0 <= fraction <= 1.0:
         raise ValueError("alpha and beta of data injection lie between 0 and 1, got %s" % fraction)
     return int(fraction * whole + 0.5)

@@ -19,23 +19,20 @@ class TopK(Residual):
     Raises ValueError unless 0 < share <= 1.
     """
 
-    def __init__(self, variables, share=0.01):
-        # type: (Sequence[Variable], float) -> None
+    def __init__(self, variables: Sequence[Variable], share: float = 0.01) -> None:
         if not 0 < share <= 1:
             raise ValueError("top-k needs a share above 0 and at most 1, not %s" % share)
         super().__init__(variables)
         self.count = max(1, int(round(share * self.size)))
 
-    def send(self, values, budget_bytes=None):
-        # type: (np.ndarray, Optional[float]) -> Message
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """The k largest of all that has gathered; of equal ones any."""
         gathered = self.gather(values)
         if 2 * self.count >= self.size:
             return self.take_all()
         return self.take(largest(gathered, self.count))
 
-    def traffic_bytes(self, budget_bytes=None):
-        # type: (Optional[float]) -> float
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """Exact."""
         if 2 * self.count >= self.size:
             return bytes_of(DENSE, self.size, self.size)

@@ -13,8 +13,7 @@ class Groups(Topology):
 
     options = {"count": int, "between": str}
 
-    def __init__(self, count=2, between="random", seed=0):
-        # type: (int, str, int) -> None
+    def __init__(self, count: int = 2, between: str = "random", seed: int = 0) -> None:
         super().__init__(seed)
         if count < 1:
             raise ValueError("count=%d: there must be at least 1 group" % count)
@@ -24,16 +23,13 @@ class Groups(Topology):
             raise ValueError("between=%s: there are no groups of groups" % between)
         self.segments = self.between.segments
 
-    def sends_to(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
+    def sends_to(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         return self._among_leaders(self.between.sends_to, rank, n, step, segment)
 
-    def receives_from(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
+    def receives_from(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         return self._among_leaders(self.between.receives_from, rank, n, step, segment)
 
-    def traffic(self, rank, n):
-        # type: (int, int) -> Tuple[Traffic, ...]
+    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
         leaders = groups.leaders(n, self.count)
         place = _place(rank, leaders)
         if place is None:
@@ -41,31 +37,29 @@ class Groups(Topology):
         within = () if rank == SERVER else (Traffic(len(self.followers(rank, n)), 1.0),)
         return within + self.between.traffic(place, len(leaders))
 
-    def leader(self, rank, n):
-        # type: (int, int) -> int
+    def leader(self, rank: int, n: int) -> int:
         return groups.group_of(rank, n, self.count)[0]
 
-    def followers(self, rank, n):
-        # type: (int, int) -> Tuple[int, ...]
+    def followers(self, rank: int, n: int) -> Tuple[int, ...]:
         first, *others = groups.group_of(rank, n, self.count)
         return tuple(others) if rank == first else ()
 
-    def _among_leaders(self, asked, rank, n, step, segment):
-        # type: (Callable[[int, int, int, int], Tuple[int, ...]], int, int, int, int) -> Tuple[int, ...]
+    def _among_leaders(
+        self, asked: Callable[[int, int, int, int], Tuple[int, ...]], rank: int, n: int, step: int, segment: int
+    ) -> Tuple[int, ...]:
         leaders = groups.leaders(n, self.count)
         place = _place(rank, leaders)
         peers = () if place is None else asked(place, len(leaders), step, segment)
         return tuple(peer if peer == SERVER else leaders[peer] for peer in peers)
 
 
-def _place(rank, leaders):
-    # type: (int, Sequence[int]) -> Optional[int]
+def _place(rank: int, leaders: Sequence[int]) -> Optional[int]:
     if rank == SERVER:
         return SERVER
     return leaders.index(rank) if rank in leaders else None
 
 
-TOPOLOGIES = {
+TOPOLOGIES: Dict[str, Any] = {
     "server": Server,
     "all": All,
     "ring": Ring,
@@ -73,11 +67,10 @@ TOPOLOGIES = {
     "random": Random,
     "pairs": Pairs,
     "groups": Groups,
-}  # type: Dict[str, Any]
+}
 
 
-def parse(text, seed=0):
-    # type: (str, int) -> Topology
+def parse(text: str, seed: int = 0) -> Topology:
     """``NAME:key=value,...``, such as random:segments=4 or groups:count=2,between=random:segments=4.
 
     seed: what chance comes from, the same for all members of a run. Raises ValueError naming what does not fit.
@@ -86,6 +79,5 @@ def parse(text, seed=0):
     return _built(TOPOLOGIES[name], seed, values)
 
 
-def _built(kind, seed, values):
-    # type: (Callable[..., Topology], int, Dict[str, Any]) -> Topology
+def _built(kind: Callable[..., Topology], seed: int, values: Dict[str, Any]) -> Topology:
     return kind(seed=seed, **values)

@@ -25,37 +25,31 @@ class Topology(abc.ABC):
     """
 
     #: Keys of ``NAME:key=value``, which are keyword arguments of the class, and what reads their values.
-    options = {}  # type: Mapping[str, Callable[[str], Any]]
+    options: Mapping[str, Callable[[str], Any]] = {}
     #: Parts of the vector that go different ways in a step.
     segments = 1
     #: Whether whoever is sent to sends as much back in the same step.
     answers = False
 
-    def __init__(self, seed=0):
-        # type: (int) -> None
+    def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
     @abc.abstractmethod
-    def sends_to(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
+    def sends_to(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         """Ranks to which ``rank`` of n sends this segment in this step; never itself."""
 
     @abc.abstractmethod
-    def receives_from(self, rank, n, step, segment=0):
-        # type: (int, int, int, int) -> Tuple[int, ...]
+    def receives_from(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         """Ranks from which it receives: those who send to it."""
 
     @abc.abstractmethod
-    def traffic(self, rank, n):
-        # type: (int, int) -> Tuple[Traffic, ...]
+    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
         """All that ``rank`` of n, or SERVER, sends in a step."""
 
-    def leader(self, rank, n):
-        # type: (int, int) -> int
+    def leader(self, rank: int, n: int) -> int:
         """Whom it hands its gradients before the leaders' exchange and has weights from after it; else itself."""
         return rank
 
-    def followers(self, rank, n):
-        # type: (int, int) -> Tuple[int, ...]
+    def followers(self, rank: int, n: int) -> Tuple[int, ...]:
         """Ranks whose leader it is, itself left out."""
         return ()

@@ -6,15 +6,20 @@ import numpy as np
 
 from backends import models
 from backends.models.layers import Model, Shape
-from backends.tensorflow import environment, layers, own, runtime
+from backends.tensorflow import environment, layers, own, runtime  # noqa: F401  (environment acts when imported)
 from backends.tensorflow.replica import TensorFlowReplica
 from backends.tensorflow.runtime import accelerator, version
 
 __all__ = ["accelerator", "build", "version"]
 
 
-def build(model, input_shape=None, classes=None, seed=0, threads=1):
-    # type: (Union[str, Model], Optional[Shape], Optional[int], int, int) -> TensorFlowReplica
+def build(
+    model: Union[str, Model],
+    input_shape: Optional[Shape] = None,
+    classes: Optional[int] = None,
+    seed: int = 0,
+    threads: int = 1,
+) -> TensorFlowReplica:
     """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
 
     model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the function

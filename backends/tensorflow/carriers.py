@@ -7,7 +7,7 @@ gradients each array once, to its place. To join them in the graph would copy ea
 memory that the system has to clear in every step.
 """
 
-from typing import Any, Iterator, List, Sequence, Tuple
+from typing import Iterator, List, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -20,18 +20,16 @@ ALIGNMENT = 64
 Named = List[Tuple[str, tf.Variable]]
 
 
-def aligned(size):
-    # type: (int) -> np.ndarray
+def aligned(size: int) -> np.ndarray:
     """Zeros, (size,) float32, that TensorFlow can use where they are."""
     spare = np.zeros(size + ALIGNMENT // 4, np.float32)
     start = -spare.ctypes.data % ALIGNMENT // 4
     return spare[start : start + size]
 
 
-def places(named):
-    # type: (Named) -> Tuple[Variable, ...]
+def places(named: Named) -> Tuple[Variable, ...]:
     """Where variables are in a flat buffer, one after the other."""
-    found = []  # type: List[Variable]
+    found: List[Variable] = []
     start = 0
     for name, variable in named:
         shape = tuple(int(length) for length in variable.shape)
@@ -40,14 +38,12 @@ def places(named):
     return tuple(found)
 
 
-def end(where):
-    # type: (Sequence[Variable]) -> int
+def end(where: Sequence[Variable]) -> int:
     """Elements of the flat buffer."""
     return sum(at.size for at in where)
 
 
-def host(tensor):
-    # type: (tf.Tensor) -> np.ndarray
+def host(tensor: tf.Tensor) -> np.ndarray:
     """The memory of an eager tensor on a CPU, uncopied; a copy of one on a GPU."""
     return tensor.__array__()
 
@@ -55,54 +51,45 @@ def host(tensor):
 class Each:
     """Array by array: for what is in host memory anyway."""
 
-    def __init__(self, variables, where):
-        # type: (Sequence[tf.Variable], Sequence[Variable]) -> None
+    def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable]) -> None:
         self._variables, self._where = variables, where
 
-    def pack(self, tensors):
-        # type: (Sequence[tf.Tensor]) -> List[tf.Tensor]
+    def pack(self, tensors: Sequence[tf.Tensor]) -> List[tf.Tensor]:
         """What a graph is to return of tensors like the variables, for ``fetch``."""
         return [tf.convert_to_tensor(tensor) for tensor in tensors]
 
-    def unpack(self, packed):
-        # type: (Sequence[tf.Tensor]) -> List[tf.Tensor]
+    def unpack(self, packed: Sequence[tf.Tensor]) -> List[tf.Tensor]:
         """In a graph: what was packed, like the variables again."""
         return [tf.cast(tensor, variable.dtype) for tensor, variable in zip(packed, self._variables)]
 
-    def fetch(self, packed, flat):
-        # type: (Sequence[tf.Tensor], np.ndarray) -> None
+    def fetch(self, packed: Sequence[tf.Tensor], flat: np.ndarray) -> None:
         """Into the flat host buffer, (elements,) float32."""
         for tensor, view in zip(packed, self._views(flat)):
             np.copyto(view, host(tensor), casting="same_kind")
 
-    def load(self, flat):
-        # type: (np.ndarray) -> None
+    def load(self, flat: np.ndarray) -> None:
         """From the flat host buffer into the variables, which may go on to use its memory."""
         for variable, view in zip(self._variables, self._views(flat)):
             values = np.asarray(view, variable.dtype.as_numpy_dtype)
             tf.raw_ops.AssignVariableOp(resource=variable.handle, value=values)
 
-    def _views(self, flat):
-        # type: (np.ndarray) -> Iterator[np.ndarray]
+    def _views(self, flat: np.ndarray) -> Iterator[np.ndarray]:
         return (flat[at.start : at.start + at.size].reshape(at.shape) for at in self._where)
 
 
 class Whole:
     """All in one piece: so that a GPU is asked once and not for each of hundreds of arrays."""
 
-    def __init__(self, variables, where):
-        # type: (Sequence[tf.Variable], Sequence[Variable]) -> None
+    def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable]) -> None:
         self._variables, self._where = variables, where
         self._assign = tf.function(self._trace, autograph=False)
 
-    def pack(self, tensors):
-        # type: (Sequence[tf.Tensor]) -> List[tf.Tensor]
+    def pack(self, tensors: Sequence[tf.Tensor]) -> List[tf.Tensor]:
         """See Each."""
         flat = [tf.reshape(tf.cast(tensor, tf.float32), (-1,)) for tensor in tensors]
         return [tf.concat(flat, 0) if flat else tf.zeros(0)]
 
-    def unpack(self, packed):
-        # type: (Sequence[tf.Tensor]) -> List[tf.Tensor]
+    def unpack(self, packed: Sequence[tf.Tensor]) -> List[tf.Tensor]:
         """See Each."""
         pieces = tf.split(packed[0], [at.size for at in self._where])
         return [
@@ -110,18 +97,15 @@ class Whole:
             for piece, at, variable in zip(pieces, self._where, self._variables)
         ]
 
-    def fetch(self, packed, flat):
-        # type: (Sequence[tf.Tensor], np.ndarray) -> None
+    def fetch(self, packed: Sequence[tf.Tensor], flat: np.ndarray) -> None:
         """See Each."""
         np.copyto(flat, host(packed[0]))
 
-    def load(self, flat):
-        # type: (np.ndarray) -> None
+    def load(self, flat: np.ndarray) -> None:
         """See Each."""
         if self._variables:
             self._assign(tf.raw_ops.Identity(input=flat))  # unlike tf.constant, it does not copy on the host
 
-    def _trace(self, flat):
-        # type: (tf.Tensor) -> None
+    def _trace(self, flat: tf.Tensor) -> None:
         for variable, value in zip(self._variables, self.unpack([flat])):
             variable.assign(value)

@@ -20,25 +20,22 @@ Named = List[Tuple[str, Any]]
 class Described:
     """A described model. trained, kept: its named variables, float32, in the order of ``shapes.trace``."""
 
-    def __init__(self, model, seed):
-        # type: (Model, int) -> None
+    def __init__(self, model: Model, seed: int) -> None:
         found = trace(model)
-        self.trained = [(name, tf.Variable(tf.zeros(shape))) for name, shape in found.variables]  # type: Named
-        self.kept = [
+        self.trained: Named = [(name, tf.Variable(tf.zeros(shape))) for name, shape in found.variables]
+        self.kept: Named = [
             (name, tf.Variable(tf.fill(shape, float(name.endswith("running_var"))), trainable=False))
             for name, shape in found.state
-        ]  # type: Named
+        ]
         self._layers = model.layers
         self._arrays = dict(self.trained + self.kept)
         self._seed = seed
 
-    def __call__(self, images, training, step):
-        # type: (tf.Tensor, bool, tf.Tensor) -> tf.Tensor
+    def __call__(self, images: tf.Tensor, training: bool, step: tf.Tensor) -> tf.Tensor:
         """Logits (batch, classes) of float32 (batch, height, width, channels); step: what noise is drawn for."""
         return _sequence(self._layers, images, Scope(self._arrays, training, self._seed, step))
 
-    def gradients(self, tape, loss, rate):
-        # type: (tf.GradientTape, tf.Tensor, tf.Tensor) -> List[tf.Tensor]
+    def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:
         """Those of ``rate * loss``: scaled at the start, where it costs nothing, as nothing here depends on it."""
         return list(tape.gradient(loss, [variable for _, variable in self.trained], rate))
 
@@ -46,44 +43,39 @@ class Described:
 class Scope:
     """Where in a model a layer is: its arrays by their names, and how to compute."""
 
-    def __init__(self, arrays, training, seed, step, prefix=""):
-        # type: (Dict[str, tf.Variable], bool, int, tf.Tensor, str) -> None
+    def __init__(
+        self, arrays: Dict[str, tf.Variable], training: bool, seed: int, step: tf.Tensor, prefix: str = ""
+    ) -> None:
         self.training = training
         self._arrays, self._seed, self._step, self._prefix = arrays, seed, step, prefix
 
-    def __getitem__(self, name):
-        # type: (str) -> tf.Variable
+    def __getitem__(self, name: str) -> tf.Variable:
         return self._arrays[self._prefix + name]
 
-    def inside(self, name):
-        # type: (str) -> Scope
+    def inside(self, name: str) -> "Scope":
         """One level further in."""
         return Scope(self._arrays, self.training, self._seed, self._step, self._prefix + name + ".")
 
-    def uniform(self, shape):
-        # type: (Any) -> tf.Tensor
+    def uniform(self, shape: Any) -> tf.Tensor:
         """Numbers from 0 to 1 that are the same for the same seed, layer and step."""
         layer = zlib.crc32(("%d %s" % (self._seed, self._prefix)).encode()) & 0x7FFFFFFF
         return tf.random.stateless_uniform(shape, tf.stack([layer, self._step]))
 
 
-def _sequence(layers, x, scope):
-    # type: (Tuple[Any, ...], tf.Tensor, Scope) -> tf.Tensor
+def _sequence(layers: Tuple[Any, ...], x: tf.Tensor, scope: Scope) -> tf.Tensor:
     for index, layer in enumerate(layers):
         x = _RULES[type(layer)](layer, x, scope.inside(label(index, layer)))
     return x
 
 
-def _convolution(layer, x, scope):
-    # type: (kinds.Conv, tf.Tensor, Scope) -> tf.Tensor
+def _convolution(layer: kinds.Conv, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     if layer.kernel == 1 and not layer.padding:
         return _pointwise(layer, x[:, :: layer.stride, :: layer.stride] if layer.stride > 1 else x, scope)
     kernel = tf.transpose(scope["weight"], (2, 3, 1, 0))
     return _biased(layer, tf.nn.conv2d(x, kernel, layer.stride, _padding(layer)), scope)
 
 
-def _pointwise(layer, x, scope):
-    # type: (kinds.Conv, tf.Tensor, Scope) -> tf.Tensor
+def _pointwise(layer: kinds.Conv, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     """A 1x1 convolution as the product that it is: faster on a CPU, and the kernel stays as it is."""
     inputs = x.shape[3]
     kernel = tf.reshape(scope["weight"], (layer.channels, inputs))
@@ -91,19 +83,16 @@ def _pointwise(layer, x, scope):
     return tf.reshape(_biased(layer, product, scope), tuple(x.shape[:3]) + (layer.channels,))
 
 
-def _biased(layer, x, scope):
-    # type: (kinds.Conv, tf.Tensor, Scope) -> tf.Tensor
+def _biased(layer: kinds.Conv, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     return tf.nn.bias_add(x, scope["bias"]) if layer.bias else x
 
 
-def _depthwise(layer, x, scope):
-    # type: (kinds.Depthwise, tf.Tensor, Scope) -> tf.Tensor
+def _depthwise(layer: kinds.Depthwise, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     kernel = tf.transpose(scope["weight"], (2, 3, 0, 1))
     return tf.nn.depthwise_conv2d(x, kernel, (1, layer.stride, layer.stride, 1), _padding(layer))
 
 
-def _batch_norm(layer, x, scope):
-    # type: (kinds.BatchNorm, tf.Tensor, Scope) -> tf.Tensor
+def _batch_norm(layer: kinds.BatchNorm, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     """With the batch's biased variance, while the running one is unbiased, as in torch. Not through ``tf.nn``, which
     raises epsilons below 1.001e-5."""
     mean, variance = scope["running_mean"], scope["running_var"]
@@ -123,8 +112,7 @@ def _batch_norm(layer, x, scope):
     return result.y
 
 
-def _response_norm(layer, x, scope):
-    # type: (kinds.LocalResponseNorm, tf.Tensor, Scope) -> tf.Tensor
+def _response_norm(layer: kinds.LocalResponseNorm, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     """Its sums as a product with a band of ones, its power through logarithms: three times as fast on a CPU as what
     ``tf.nn`` has, or as the power itself."""
     channels = x.shape[3]
@@ -134,86 +122,74 @@ def _response_norm(layer, x, scope):
     return x * tf.exp(-layer.exponent * tf.math.log(tf.reshape(layer.bias + layer.scale * sums, x.shape)))
 
 
-def _max_pool(layer, x, scope):
-    # type: (kinds.MaxPool, tf.Tensor, Scope) -> tf.Tensor
+def _max_pool(layer: kinds.MaxPool, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     if layer.padding:
         x = tf.pad(x, _around(layer.padding), constant_values=x.dtype.min)  # the pool's own padding is slow
     return tf.nn.max_pool2d(x, layer.window, layer.stride, "VALID")
 
 
-def _average_pool(layer, x, scope):
-    # type: (kinds.AveragePool, tf.Tensor, Scope) -> tf.Tensor
+def _average_pool(layer: kinds.AveragePool, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     if not layer.padding:
         return tf.nn.avg_pool2d(x, layer.window, layer.stride, "VALID")
     mean = tf.nn.avg_pool2d(tf.pad(x, _around(layer.padding)), layer.window, layer.stride, "VALID")
     return mean * tf.constant(_shares(layer, x.shape[1], x.shape[2]))
 
 
-def _shares(layer, height, width):
-    # type: (kinds.AveragePool, int, int) -> np.ndarray
+def _shares(layer: kinds.AveragePool, height: int, width: int) -> np.ndarray:
     """By what each mean over a padded window is too small: float32 (height, width, 1) of the output."""
     rows, columns = (_within(layer, length) for length in (height, width))
-    return (layer.window ** 2 / (rows[:, None] * columns[None, :])).astype(np.float32)[:, :, None]
+    return (layer.window**2 / (rows[:, None] * columns[None, :])).astype(np.float32)[:, :, None]
 
 
-def _within(layer, length):
-    # type: (kinds.AveragePool, int) -> np.ndarray
+def _within(layer: kinds.AveragePool, length: int) -> np.ndarray:
     """How many of each window's rows are the image's own."""
     starts = np.arange(-layer.padding, length + layer.padding - layer.window + 1, layer.stride)
     return np.minimum(starts + layer.window, length) - np.maximum(starts, 0)
 
 
-def _flatten(layer, x, scope):
-    # type: (kinds.Flatten, tf.Tensor, Scope) -> tf.Tensor
+def _flatten(layer: kinds.Flatten, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     return tf.reshape(tf.transpose(x, (0, 3, 1, 2)) if len(x.shape) == 4 else x, (x.shape[0], -1))
 
 
-def _dense(layer, x, scope):
-    # type: (kinds.Dense, tf.Tensor, Scope) -> tf.Tensor
+def _dense(layer: kinds.Dense, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     return tf.nn.bias_add(tf.matmul(x, scope["weight"], transpose_b=True), scope["bias"])
 
 
-def _dropout(layer, x, scope):
-    # type: (kinds.Dropout, tf.Tensor, Scope) -> tf.Tensor
+def _dropout(layer: kinds.Dropout, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     if not scope.training:
         return x
     stays = tf.cast(scope.uniform(x.shape) >= layer.rate, x.dtype)
     return x * (stays / (1.0 - layer.rate))
 
 
-def _subsample(layer, x, scope):
-    # type: (kinds.Subsample, tf.Tensor, Scope) -> tf.Tensor
+def _subsample(layer: kinds.Subsample, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     missing = layer.channels - x.shape[3]
     return tf.pad(x[:, :: layer.stride, :: layer.stride], ((0, 0), (0, 0), (0, 0), (0, missing)))
 
 
-def _residual(layer, x, scope):
-    # type: (kinds.Residual, tf.Tensor, Scope) -> tf.Tensor
+def _residual(layer: kinds.Residual, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     branch = _sequence(layer.branch, x, scope.inside("branch"))
     return branch + _sequence(layer.shortcut, x, scope.inside("shortcut"))
 
 
-def _concat(layer, x, scope):
-    # type: (kinds.Concat, tf.Tensor, Scope) -> tf.Tensor
+def _concat(layer: kinds.Concat, x: tf.Tensor, scope: Scope) -> tf.Tensor:
     parts = [_sequence(branch, x, scope.inside(str(index))) for index, branch in enumerate(layer.branches)]
     return tf.concat(parts, 3)
 
 
-def _padding(layer):
-    # type: (Any) -> Any
+def _padding(layer: Any) -> Any:
     """How a convolution is told to pad; by name where there is one, as with numbers its gradient is half as fast."""
     if not layer.padding:
         return "VALID"
     return "SAME" if layer.stride == 1 and 2 * layer.padding == layer.kernel - 1 else _around(layer.padding)
 
 
-def _around(padding):
-    # type: (int) -> Any
+def _around(padding: int) -> Any:
     """So many rows and columns on each side."""
     return ((0, 0), (padding, padding), (padding, padding), (0, 0))
 
 
-_RULES = {
+_RULES: Dict[type, Callable[[Any, tf.Tensor, Scope], tf.Tensor]] = {
     kinds.Conv: _convolution,
     kinds.Depthwise: _depthwise,
     kinds.BatchNorm: _batch_norm,
@@ -228,4 +204,4 @@ _RULES = {
     kinds.Subsample: _subsample,
     kinds.Residual: _residual,
     kinds.Concat: _concat,
-}  # type: Dict[type, Callable[[Any, tf.Tensor, Scope], tf.Tensor]]
+}

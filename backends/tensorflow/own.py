@@ -19,8 +19,7 @@ class Own:
     floating-point numbers, but for those that hold infinities: constants.
     """
 
-    def __init__(self, module):
-        # type: (Any) -> None
+    def __init__(self, module: Any) -> None:
         trained = [_plain(variable) for variable in module.trainable_variables]
         others = [_plain(variable) for variable in module.variables]
         own = set(map(id, trained))
@@ -29,21 +28,18 @@ class Own:
         self._call = tf.function(module)  # here, and nowhere else, control flow in Python may depend on tensors
         self._training, self._judging = _ways(module)
 
-    def __call__(self, images, training, step):
-        # type: (tf.Tensor, bool, tf.Tensor) -> tf.Tensor
+    def __call__(self, images: tf.Tensor, training: bool, step: tf.Tensor) -> tf.Tensor:
         """See layers.Described; step: not used, what draws keeps account of it."""
         return tf.cast(self._call(images, **(self._training if training else self._judging)), tf.float32)
 
-    def gradients(self, tape, loss, rate):
-        # type: (tf.GradientTape, tf.Tensor, tf.Tensor) -> List[tf.Tensor]
+    def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:
         """See layers.Described. Scaled at the end: half precision or a gradient of the user's making would see it."""
         variables = [variable for _, variable in self.trained]
         found = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [rate * tf.cast(tf.convert_to_tensor(gradient), tf.float32) for gradient in found]
 
 
-def build(model, seed):
-    # type: (str, int) -> Tuple[Own, Shape, int]
+def build(model: str, seed: int) -> Tuple[Own, Shape, int]:
     """What the user's function returns, checked with one black image: network, input shape, classes.
 
     model: ``path/to/file.py:function``. The same seed gives the same weights where they are drawn from Python's,
@@ -57,14 +53,12 @@ def build(model, seed):
     return Own(module), shape, user.outputs(model, output)
 
 
-def _is_module(value):
-    # type: (Any) -> bool
+def _is_module(value: Any) -> bool:
     # Asked of its class, because a Keras model that was not called yet may complain.
     return callable(value) and all(hasattr(type(value), name) for name in ("trainable_variables", "variables"))
 
 
-def _ways(module):
-    # type: (Any) -> Any
+def _ways(module: Any) -> Any:
     """How to call it when it trains and when it is judged."""
     function = getattr(module, "call", module)  # Keras has its own __call__, which takes anything
     if "training" in inspect.signature(function).parameters:
@@ -72,19 +66,16 @@ def _ways(module):
     return {}, {}
 
 
-def _plain(variable):
-    # type: (Any) -> tf.Variable
+def _plain(variable: Any) -> tf.Variable:
     """TensorFlow's variable, which that of Keras 3 holds."""
     return variable if isinstance(variable, tf.Variable) else variable.value
 
 
-def _changes(variable):
-    # type: (tf.Variable) -> bool
+def _changes(variable: tf.Variable) -> bool:
     return variable.dtype.is_floating and bool(tf.reduce_all(tf.math.is_finite(variable)))
 
 
-def _named(variables):
-    # type: (List[tf.Variable]) -> List[Tuple[str, tf.Variable]]
+def _named(variables: List[tf.Variable]) -> List[Tuple[str, tf.Variable]]:
     """As ``3_kernel``."""
     return [
         ("%d_%s" % (index, variable.name.split("/")[-1].split(":")[0]), variable)

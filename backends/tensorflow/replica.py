@@ -19,8 +19,7 @@ class TensorFlowReplica(Replica):
     as they can (``carriers``), or another.
     """
 
-    def __init__(self, network, input_shape, classes, accelerator):
-        # type: (Any, Shape, int, str) -> None
+    def __init__(self, network: Any, input_shape: Shape, classes: int, accelerator: str) -> None:
         self.input_shape, self.classes, self.accelerator = input_shape, classes, accelerator
         self._network = network
         self._trained = [variable for _, variable in network.trained]
@@ -28,21 +27,20 @@ class TensorFlowReplica(Replica):
         self.variables, self.state_variables = places(network.trained), places(network.kept)
         self.weights, self.gradients = (aligned(end(self.variables)) for _ in range(2))
         self.state = aligned(end(self.state_variables))
-        carrier = Each if accelerator == "cpu" else Whole  # type: Any
+        carrier: Any = Each if accelerator == "cpu" else Whole
         self._carrier = carrier(self._trained, self.variables)
         self._state_carrier = Whole(self._kept, self.state_variables)
         self._update = Update(self._trained, self.variables, self._carrier)
         self._carrier.fetch(self._carrier.pack(self._trained), self.weights)
         self._state_carrier.fetch(self._state_carrier.pack(self._kept), self.state)
-        self._packed = []  # type: List[tf.Tensor]
-        self._state = None  # type: Optional[List[tf.Tensor]]
+        self._packed: List[tf.Tensor] = []
+        self._state: Optional[List[tf.Tensor]] = None
         self._updated = False
         self._steps = 0
         self._learn = tf.function(self._trace_gradient, autograph=False)
         self._judge = tf.function(self._trace_evaluation, autograph=False)
 
-    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
-        # type: (np.ndarray, np.ndarray, float, float) -> float
+    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         """See Replica."""
         self._packed = []  # their memory can be used again
         scale = tf.constant(rate, tf.float32)
@@ -52,8 +50,7 @@ class TensorFlowReplica(Replica):
         loss, self._packed, self._state = self._learn(images, labels, scale, decay, step)
         return float(loss)
 
-    def fetch(self):
-        # type: () -> None
+    def fetch(self) -> None:
         """See Replica; weights come too if ``update`` has changed them since."""
         if self._state is not None:
             self._carrier.fetch(self._packed, self.gradients)
@@ -63,60 +60,52 @@ class TensorFlowReplica(Replica):
             self._carrier.fetch(self._carrier.pack(self._trained), self.weights)
             self._updated = False
 
-    def load(self):
-        # type: () -> None
+    def load(self) -> None:
         """See Replica."""
         self._carrier.load(self.weights)
         self._state_carrier.load(self.state)
         self._state, self._updated = None, False
 
-    def update(self, momentum):
-        # type: (float) -> None
+    def update(self, momentum: float) -> None:
         """See Replica and Optimiser."""
         self._update(self._packed, momentum)
         self._updated = True
 
-    def evaluate(self, images, labels):
-        # type: (np.ndarray, np.ndarray) -> Tuple[float, int]
+    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
         """See Replica."""
         loss, right = self._judge(images, labels)
         return float(loss), int(right)
 
-    def momentum(self):
-        # type: () -> np.ndarray
+    def momentum(self) -> np.ndarray:
         """See Replica."""
         return self._update.velocity()
 
-    def set_momentum(self, values):
-        # type: (np.ndarray) -> None
+    def set_momentum(self, values: np.ndarray) -> None:
         """See Replica."""
         self._update.set_velocity(values)
 
-    def _trace_gradient(self, images, labels, rate, decay, step):
-        # type: (tf.Tensor, tf.Tensor, tf.Tensor, Optional[tf.Tensor], tf.Tensor) -> Any
+    def _trace_gradient(
+        self, images: tf.Tensor, labels: tf.Tensor, rate: tf.Tensor, decay: Optional[tf.Tensor], step: tf.Tensor
+    ) -> Any:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(_losses(self._network(_pixels(images), True, step), labels))
         gradients = self._network.gradients(tape, loss, rate)
         if decay is not None:
             gradients = [
-                gradient + decay * tf.cast(variable, tf.float32)
-                for gradient, variable in zip(gradients, self._trained)
+                gradient + decay * tf.cast(variable, tf.float32) for gradient, variable in zip(gradients, self._trained)
             ]
         return loss, self._carrier.pack(gradients), self._state_carrier.pack(self._kept)
 
-    def _trace_evaluation(self, images, labels):
-        # type: (tf.Tensor, tf.Tensor) -> Any
+    def _trace_evaluation(self, images: tf.Tensor, labels: tf.Tensor) -> Any:
         logits = self._network(_pixels(images), False, tf.constant(0))
         right = tf.equal(tf.argmax(logits, 1), labels)
         return tf.reduce_sum(_losses(logits, labels)), tf.reduce_sum(tf.cast(right, tf.int32))
 
 
-def _pixels(images):
-    # type: (tf.Tensor) -> tf.Tensor
+def _pixels(images: tf.Tensor) -> tf.Tensor:
     """uint8 (batch, height, width, channels) -> float32, -1 to 1."""
     return tf.cast(images, tf.float32) * (2 / 255.0) - 1.0
 
 
-def _losses(logits, labels):
-    # type: (tf.Tensor, tf.Tensor) -> tf.Tensor
+def _losses(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)

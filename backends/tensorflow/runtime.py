@@ -10,14 +10,12 @@ from profilers import cores, facts
 from profilers.tree import Tree
 
 
-def version():
-    # type: () -> str
+def version() -> str:
     """Version of tensorflow."""
     return str(tf.__version__)
 
 
-def accelerator():
-    # type: () -> Tuple[str, str]
+def accelerator() -> Tuple[str, str]:
     """("cuda", GPU name) or ("cpu", processor name). Initialises a GPU, which takes seconds."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
@@ -28,8 +26,7 @@ def accelerator():
     return "cuda", str(details.get("device_name", gpus[0].name))
 
 
-def use_threads(threads):
-    # type: (int) -> None
+def use_threads(threads: int) -> None:
     """Compute each operation on so many CPU threads, one operation at a time.
 
     The runtime takes the number once, when it starts: later calls in the same process change nothing.

@@ -16,15 +16,13 @@ class Update:
     TensorFlow would copy them before each one. It is compiled, and computes on as many cores as the gradients.
     """
 
-    def __init__(self, variables, where, gradients):
-        # type: (Sequence[tf.Variable], Sequence[Variable], Any) -> None
+    def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable], gradients: Any) -> None:
         self._variables, self._where, self._gradients = variables, where, gradients
-        self._made = None  # type: Optional[List[tf.Variable]]
+        self._made: Optional[List[tf.Variable]] = None
         self._descend = tf.function(self._trace_descent, autograph=False)
         self._gather = tf.function(self._trace_momentum, autograph=False)
 
-    def __call__(self, packed, momentum):
-        # type: (Sequence[tf.Tensor], float) -> None
+    def __call__(self, packed: Sequence[tf.Tensor], momentum: float) -> None:
         """One step with the gradients that a graph has returned."""
         if momentum:
             self._velocities()
@@ -32,36 +30,30 @@ class Update:
         else:
             self._descend(packed)
 
-    def velocity(self):
-        # type: () -> np.ndarray
+    def velocity(self) -> np.ndarray:
         """(parameters,) float32, a copy."""
         carrier = self._carrier()
         flat = np.empty(end(self._where), np.float32)
         carrier.fetch(carrier.pack(self._velocities()), flat)
         return flat
 
-    def set_velocity(self, values):
-        # type: (np.ndarray) -> None
+    def set_velocity(self, values: np.ndarray) -> None:
         """From (parameters,) float32."""
         self._carrier().load(np.array(values, np.float32))
 
-    def _carrier(self):
-        # type: () -> Any
+    def _carrier(self) -> Any:
         return type(self._gradients)(self._velocities(), self._where)
 
-    def _velocities(self):
-        # type: () -> List[tf.Variable]
+    def _velocities(self) -> List[tf.Variable]:
         if self._made is None:  # not before it is asked for: a worker whose server updates needs none
             self._made = [tf.Variable(tf.zeros_like(variable), trainable=False) for variable in self._variables]
         return self._made
 
-    def _trace_descent(self, packed):
-        # type: (Sequence[tf.Tensor]) -> None
+    def _trace_descent(self, packed: Sequence[tf.Tensor]) -> None:
         for variable, gradient in zip(self._variables, self._gradients.unpack(packed)):
             variable.assign_sub(gradient)
 
-    def _trace_momentum(self, packed, momentum):
-        # type: (Sequence[tf.Tensor], tf.Tensor) -> None
+    def _trace_momentum(self, packed: Sequence[tf.Tensor], momentum: tf.Tensor) -> None:
         parts = zip(self._variables, self._velocities(), self._gradients.unpack(packed))
         for variable, velocity, gradient in parts:
             tf.raw_ops.ResourceApplyMomentum(

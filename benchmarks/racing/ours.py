@@ -36,9 +36,7 @@ def plan_for(strategy: str, ground: Ground) -> Plan:
 
 def _predicted(strategy: str, ground: Ground, steps: int) -> Plan:
     samples = len(ground.dataset.train_labels)
-    ranked, place = ranked_for(
-        strategy, ground.profile, steps=steps, rates=ground.rates, training_samples=samples
-    )
+    ranked, place = ranked_for(strategy, ground.profile, steps=steps, rates=ground.rates, training_samples=samples)
     return make_plan(ranked, str(ground.fleet.path), place)
 
 

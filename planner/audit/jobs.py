@@ -57,9 +57,7 @@ def jobs_of(settings: Settings, profile: Profile) -> Iterator[Job]:
         by_model = [draw.sample(each, len(each)) for each in draw.sample(configured, len(configured))]
         for ranked, place in itertools.chain.from_iterable(by_model):
             plan = make_plan(ranked, settings.fleet, place)
-            yield Job(
-                ranked.costs.model, ranked.row(place).config, repetition, plan, lasting_s(plan, settings.seconds)
-            )
+            yield Job(ranked.costs.model, ranked.row(place).config, repetition, plan, lasting_s(plan, settings.seconds))
 
 
 def long_job(jobs: list[Job], seconds: float) -> Job:

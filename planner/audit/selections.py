@@ -101,9 +101,7 @@ def _within(contest: Contest, metric: str) -> Floats:
     return np.array([math.hypot(time * run.rate_error, power * run.power_error) for run in contest.runs])
 
 
-def _between_repetitions(
-    contests: Sequence[Contest], logs: Sequence[Floats]
-) -> dict[tuple[str, str], float]:
+def _between_repetitions(contests: Sequence[Contest], logs: Sequence[Floats]) -> dict[tuple[str, str], float]:
     """By audit and model. What a whole repetition is off by counts for nothing: it decides no comparison within one.
 
     The variance of what is left of R repetitions of C configurations has (R - 1) (C - 1) degrees of freedom.

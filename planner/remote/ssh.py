@@ -131,6 +131,4 @@ def _limited(seconds: float, give_up: Callable[[], None]) -> Iterator[None]:
 def _lost(name: str, transport: paramiko.Transport) -> DeviceLostError:
     reason = transport.get_exception()
     why = f" ({reason})" if reason is not None and str(reason) else ""
-    return DeviceLostError(
-        f"{name}: the connection was lost{why}; check its power and its network, then run again"
-    )
+    return DeviceLostError(f"{name}: the connection was lost{why}; check its power and its network, then run again")

@@ -77,8 +77,11 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
                 for name, rule in board.rules.items()
             },
             "configurations": board.configurations,
-            "paper": {**paper.REPORTED._asdict(), "by_model": {"best": paper.BEST, "step_error": paper.STEP_ERROR},
-                      "source": paper.SOURCE},
+            "paper": {
+                **paper.REPORTED._asdict(),
+                "by_model": {"best": paper.BEST, "step_error": paper.STEP_ERROR},
+                "source": paper.SOURCE,
+            },
         }
     )
     return made

@@ -112,9 +112,7 @@ def _power(profile: Profile) -> Table:
 def _links(profile: Profile) -> Table:
     made = table("links", ("from", "to", "tool", "rate", "one way"), left=("from", "to", "tool"))
     for link in profile.links:
-        made.add_row(
-            link.source, link.target, link.tool, _rate(link), seconds(_median(link.latency_s.values))
-        )
+        made.add_row(link.source, link.target, link.tool, _rate(link), seconds(_median(link.latency_s.values)))
     return made
 
 

@@ -34,9 +34,7 @@ Event = Mapping[str, Any]
 def training() -> Iterator[View]:
     """Shows, on standard error, the profiling that may come first and then the run."""
     console = plain(stderr=True)
-    with Live(
-        console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal
-    ) as live:
+    with Live(console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal) as live:
         shown = Progress(live)
         yield View(shown.on_profile, shown.on_plan, shown.on_note, shown.on_event)
 
@@ -81,9 +79,7 @@ class Progress:
             self._watts[source] = self._reading(source, decode(Window, event["window"], f"{source}.window"))
         elif "evaluated" in event:
             scores = event["evaluated"]
-            self._say(
-                f"step {scores['step']:,}: loss {scores['loss']:.4f}, accuracy {percent(scores['accuracy'])}"
-            )
+            self._say(f"step {scores['step']:,}: loss {scores['loss']:.4f}, accuracy {percent(scores['accuracy'])}")
         for word in TOLD:
             if word in event:
                 reason = f": {event['reason']}" if "reason" in event else ""

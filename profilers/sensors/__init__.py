@@ -6,18 +6,25 @@ from profilers.sensors import battery, ina3221, meters, nvidiasmi, nvml, rapl, t
 from profilers.sensors.base import Found
 from profilers.tree import Tree
 
-SENSORS = {"ina3221": ina3221.discover, "tegrastats": tegrastats.discover, "rapl": rapl.discover,
-           "nvml": nvml.discover, "nvidia-smi": nvidiasmi.discover, "battery": battery.discover,
-           "meters": meters.discover}
+SENSORS = {
+    "ina3221": ina3221.discover,
+    "tegrastats": tegrastats.discover,
+    "rapl": rapl.discover,
+    "nvml": nvml.discover,
+    "nvidia-smi": nvidiasmi.discover,
+    "battery": battery.discover,
+    "meters": meters.discover,
+}
 
 
-def discover(root=None):
-    # type: (Optional[str]) -> Found
+def discover(root: Optional[str] = None) -> Found:
     """Every sensor that answers here, and the reasons of the others.
 
     root: a tree to read instead of the machine's own; None: PLANNER_SYSFS_ROOT, or "/".
     """
     tree = Tree(root)
     found = [search(tree) for search in SENSORS.values()]
-    return Found(tuple(sensor for part in found for sensor in part.sensors),
-                 tuple(reason for part in found for reason in part.missing))
+    return Found(
+        tuple(sensor for part in found for sensor in part.sensors),
+        tuple(reason for part in found for reason in part.missing),
+    )

@@ -23,24 +23,20 @@ class Sensor:
     whole_watts_s = WHOLE_WATTS_S
 
     @property
-    def source(self):
-        # type: () -> str
+    def source(self) -> str:
         """Provenance as in ``records.PowerReading``."""
         if self.emulated:
             return "emulated"
         return "counter" if self.counts_joules else "sensor"
 
-    def read(self):
-        # type: () -> float
+    def read(self) -> float:
         """Watts now, or joules so far. Raises Unavailable."""
         raise NotImplementedError
 
-    def history(self, begin_s, end_s):
-        # type: (float, float) -> Optional[Tuple[List[float], List[float]]]
+    def history(self, begin_s: float, end_s: float) -> Optional[Tuple[List[float], List[float]]]:
         """(times, values) between two monotonic times, where readings come with times of their own; else None."""
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """End what reading has started; the next ``read`` starts it again. Idempotent."""
 
 
@@ -57,8 +53,7 @@ NOTHING = Found((), ())
 METER = "meter:"
 
 
-def proven(sensors):
-    # type: (Sequence[Sensor]) -> Found
+def proven(sensors: Sequence[Sensor]) -> Found:
     """Read each sensor once and sort out those that fail."""
     good, missing = [], []
     for sensor in sensors:

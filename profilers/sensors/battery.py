@@ -20,23 +20,20 @@ class Batteries(Sensor):
     covers = "board"
     patience_s = 60.0
 
-    def __init__(self, tree, folders, mains):
-        # type: (Tree, Sequence[str], Sequence[str]) -> None
+    def __init__(self, tree: Tree, folders: Sequence[str], mains: Sequence[str]) -> None:
         self.emulated = tree.emulated
         self._tree = tree
         self._folders = tuple(folders)
         self._mains = tuple(mains)
 
-    def read(self):
-        # type: () -> float
+    def read(self) -> float:
         discharging = [folder for folder in self._folders if self._tree.text(folder + "/status") == "Discharging"]
         if not discharging or any(_text(self._tree, folder + "/online") == "1" for folder in self._mains):
             raise Unavailable(ON_MAINS)
         return sum(watts(self._tree, folder) for folder in discharging)
 
 
-def watts(tree, folder):
-    # type: (Tree, str) -> float
+def watts(tree: Tree, folder: str) -> float:
     """What a battery gives. Raises Unavailable."""
     try:
         return abs(tree.number(folder + "/power_now")) / 1e6
@@ -44,8 +41,7 @@ def watts(tree, folder):
         return abs(tree.number(folder + "/current_now")) * tree.number(folder + "/voltage_now") / 1e12
 
 
-def discover(tree):
-    # type: (Tree) -> Found
+def discover(tree: Tree) -> Found:
     """One sensor for all batteries of the machine; nothing where it has none."""
     supplies = tree.glob("sys/class/power_supply/*")
     folders = [folder for folder in supplies if _feeds_machine(tree, folder)]
@@ -53,14 +49,12 @@ def discover(tree):
     return proven([Batteries(tree, folders, mains)] if folders else [])
 
 
-def _feeds_machine(tree, folder):
-    # type: (Tree, str) -> bool
+def _feeds_machine(tree: Tree, folder: str) -> bool:
     """Whether this is a battery, and not that of a mouse or a pen."""
     return _text(tree, folder + "/type") == "Battery" and _text(tree, folder + "/scope") != "Device"
 
 
-def _text(tree, name):
-    # type: (Tree, str) -> str
+def _text(tree: Tree, name: str) -> str:
     try:
         return tree.text(name)
     except Unavailable:

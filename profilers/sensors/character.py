@@ -37,8 +37,7 @@ class Watched(NamedTuple):
     reasons: List[str]
 
 
-def character(times_s, values, counts_joules):
-    # type: (Sequence[float], Sequence[float], bool) -> Character
+def character(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> Character:
     """Of a sensor that was read much faster than it has new values.
 
     times_s, values: as read; values in W, or J where ``counts_joules``. The period is the median interval between
@@ -52,8 +51,9 @@ def character(times_s, values, counts_joules):
     pairs = list(zip(changes, changes[1:]))
     intervals_s = [times_s[after] - times_s[before] for before, after in pairs]
     if counts_joules:
-        readings_w = [(values[after] - values[before]) / length_s
-                      for (before, after), length_s in zip(pairs, intervals_s)]
+        readings_w = [
+            (values[after] - values[before]) / length_s for (before, after), length_s in zip(pairs, intervals_s)
+        ]
     else:
         readings_w = [values[index] for index in changes]
     steps_w = [abs(after - before) for before, after in zip(readings_w, readings_w[1:])]
@@ -61,8 +61,7 @@ def character(times_s, values, counts_joules):
     return Character(stats.median(intervals_s), noise_w, None if counts_joules else min(steps_w))
 
 
-def watch(sensors, seconds=WATCH_S):
-    # type: (Sequence[Sensor], float) -> List[Watched]
+def watch(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[Watched]:
     """Read all sensors in turn, again and again, for that long after the first round, in which some only start; not at
     all where there are none.
     """
@@ -84,22 +83,21 @@ def watch(sensors, seconds=WATCH_S):
     return watched
 
 
-def facts(found, seconds=WATCH_S):
-    # type: (Found, float) -> Tuple[records.SensorFacts, ...]
+def facts(found: Found, seconds: float = WATCH_S) -> Tuple[records.SensorFacts, ...]:
     """What there is to tell of each sensor, the missing ones last."""
     there = [_facts(sensor, seen) for sensor, seen in zip(found.sensors, watch(found.sensors, seconds))]
-    return tuple(there + [records.SensorFacts(name, records.UNAVAILABLE, "", None, None, reason)
-                          for name, reason in found.missing])
+    return tuple(
+        there
+        + [records.SensorFacts(name, records.UNAVAILABLE, "", None, None, reason) for name, reason in found.missing]
+    )
 
 
-def survey(root=None):
-    # type: (Optional[str]) -> Tuple[records.SensorFacts, ...]
+def survey(root: Optional[str] = None) -> Tuple[records.SensorFacts, ...]:
     """Find the sensors of this device, or of a tree, and watch them: WATCH_S where there are any."""
     return facts(discover(root))
 
 
-def _facts(sensor, seen):
-    # type: (Sensor, Watched) -> records.SensorFacts
+def _facts(sensor: Sensor, seen: Watched) -> records.SensorFacts:
     reason = _reason(seen.values, sensor.counts_joules, seen.reasons)
     if reason is not None:
         return records.SensorFacts(sensor.name, records.UNAVAILABLE, sensor.covers, None, None, reason)
@@ -107,8 +105,7 @@ def _facts(sensor, seen):
     return records.SensorFacts(sensor.name, sensor.source, sensor.covers, known.period_s, known.noise_w)
 
 
-def _reason(values, counts_joules, reasons):
-    # type: (Sequence[float], bool, Sequence[str]) -> Optional[str]
+def _reason(values: Sequence[float], counts_joules: bool, reasons: Sequence[str]) -> Optional[str]:
     """Why a sensor is of no use although it was found."""
     if not values:
         return reasons[-1] if reasons else "it was not read"

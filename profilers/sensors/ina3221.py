@@ -51,20 +51,17 @@ class Rail(NamedTuple):
 class Rails(Sensor):
     """The sum of one or more rails; fails when one of them does, rather than leave it out."""
 
-    def __init__(self, name, covers, rails, emulated):
-        # type: (str, str, Sequence[Rail], bool) -> None
+    def __init__(self, name: str, covers: str, rails: Sequence[Rail], emulated: bool) -> None:
         self.name = name
         self.covers = covers
         self.emulated = emulated
         self._rails = tuple(rails)
 
-    def read(self):
-        # type: () -> float
+    def read(self) -> float:
         return sum(rail.watts() for rail in self._rails)
 
 
-def totals(labels):
-    # type: (Sequence[str]) -> Tuple[Total, ...]
+def totals(labels: Sequence[str]) -> Tuple[Total, ...]:
     """What to report of the rails with these labels, by the rule above."""
     used = [label for label in labels if label not in UNUSED]
     inputs = [label for label in used if label in TOTAL_INPUTS]
@@ -75,8 +72,7 @@ def totals(labels):
     return tuple(Total(label, "rail", (label,)) for label in used)
 
 
-def rails(tree):
-    # type: (Tree) -> Tuple[Rail, ...]
+def rails(tree: Tree) -> Tuple[Rail, ...]:
     """The rails of every monitor, in the order of bus, address and channel, unused ones left out."""
     found = []
     for pattern, reader in LAYOUTS:
@@ -88,30 +84,34 @@ def rails(tree):
     return tuple(found)
 
 
-def discover(tree):
-    # type: (Tree) -> Found
+def discover(tree: Tree) -> Found:
     """The totals of this Jetson, by the rule above; nothing on other machines."""
     found = rails(tree)
-    return proven([Rails("ina3221:" + total.name, total.covers,
-                         [rail for rail in found if rail.label in total.labels], tree.emulated)
-                   for total in totals([rail.label for rail in found])])
+    return proven(
+        [
+            Rails(
+                "ina3221:" + total.name,
+                total.covers,
+                [rail for rail in found if rail.label in total.labels],
+                tree.emulated,
+            )
+            for total in totals([rail.label for rail in found])
+        ]
+    )
 
 
-def _label(tree, name):
-    # type: (Tree, str) -> str
+def _label(tree: Tree, name: str) -> str:
     try:
         return tree.text(name)
     except Unavailable:
         return ""
 
 
-def _old(tree, folder, channel):
-    # type: (Tree, str, str) -> float
+def _old(tree: Tree, folder: str, channel: str) -> float:
     return tree.number("%s/in_power%s_input" % (folder, channel)) / 1e3
 
 
-def _new(tree, folder, channel):
-    # type: (Tree, str, str) -> float
+def _new(tree: Tree, folder: str, channel: str) -> float:
     millivolts = tree.number("%s/in%s_input" % (folder, channel))
     return millivolts * tree.number("%s/curr%s_input" % (folder, channel)) / 1e6
 

@@ -26,8 +26,7 @@ _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(\.\d{1,9})?\s*
 Samples = Tuple[List[float], List[float]]
 
 
-def parse(text, column=None):
-    # type: (str, Optional[str]) -> Samples
+def parse(text: str, column: Optional[str] = None) -> Samples:
     """A log -> (seconds since the epoch by the meter's clock, watts), in the order of time.
 
     column: the header's name of the watts; None: the second. Raises Unavailable where there is no such column.
@@ -43,8 +42,7 @@ def parse(text, column=None):
     return [at_s for at_s, _ in known], [watts for _, watts in known]
 
 
-def seconds(cell):
-    # type: (str) -> Optional[float]
+def seconds(cell: str) -> Optional[float]:
     """A time -> seconds since the epoch; None where it is none."""
     match = _ISO.fullmatch(cell)
     if match is None:
@@ -62,18 +60,16 @@ class MeterLog(Sensor):
     covers = "wall"
     whole_watts_s = math.inf  # many meters resolve a watt only
 
-    def __init__(self, path, column, offset_s, emulated):
-        # type: (str, Optional[str], float, bool) -> None
+    def __init__(self, path: str, column: Optional[str], offset_s: float, emulated: bool) -> None:
         self.name = METER + "csv:" + path + ("#" + column if column else "")
         self.emulated = emulated
         self._path = path
         self._column = column
         self._offset_s = offset_s
         self._version = (0, 0)
-        self._row = None  # type: Optional[Tuple[float, float]]
+        self._row: Optional[Tuple[float, float]] = None
 
-    def read(self):
-        # type: () -> float
+    def read(self) -> float:
         """The newest row. Raises Unavailable, also where it is older or younger than FRESH_S."""
         at_s, watts = self._newest()
         age_s = time.time() - (at_s - self._offset_s)
@@ -82,8 +78,7 @@ class MeterLog(Sensor):
             raise Unavailable("the newest row of %s is %.0f s %s this device's clock" % (self._path, abs(age_s), side))
         return watts
 
-    def history(self, begin_s, end_s):
-        # type: (float, float) -> Samples
+    def history(self, begin_s: float, end_s: float) -> Samples:
         """The rows between two monotonic times; none where the log cannot be read, for which ``read`` has the reason.
 
         A program that writes its log late leaves out the end.
@@ -96,8 +91,7 @@ class MeterLog(Sensor):
         inside = [(at_s + shift_s, value) for at_s, value in zip(times_s, watts) if begin_s <= at_s + shift_s <= end_s]
         return [at_s for at_s, _ in inside], [value for _, value in inside]
 
-    def _since(self, begin_s):
-        # type: (float) -> Samples
+    def _since(self, begin_s: float) -> Samples:
         """The rows from a time of the meter's clock on, and some before it. Raises Unavailable.
 
         Of a long log no more is read than that takes: this happens at the end of every window.
@@ -111,8 +105,7 @@ class MeterLog(Sensor):
                 return times_s, watts
             limit_bytes = min(4 * limit_bytes, WINDOW_BYTES)
 
-    def _newest(self):
-        # type: () -> Tuple[float, float]
+    def _newest(self) -> Tuple[float, float]:
         """The last row in the order of time, parsed only after the file has changed. Raises Unavailable."""
         changed = version(self._path)
         if self._version != changed or self._row is None:
@@ -123,8 +116,7 @@ class MeterLog(Sensor):
         return self._row
 
 
-def version(path):
-    # type: (str) -> Tuple[int, int]
+def version(path: str) -> Tuple[int, int]:
     """What differs when a file has changed. Raises Unavailable."""
     try:
         state = os.stat(path)
@@ -133,8 +125,7 @@ def version(path):
     return state.st_size, state.st_mtime_ns
 
 
-def tail(path, limit_bytes):
-    # type: (str, int) -> str
+def tail(path: str, limit_bytes: int) -> str:
     """The first line of a file and the whole lines within its last bytes. Raises Unavailable."""
     try:
         with open(path, "rb") as file:
@@ -148,14 +139,12 @@ def tail(path, limit_bytes):
         raise _unreadable(path, error) from None
 
 
-def _unreadable(path, error):
-    # type: (str, Exception) -> Unavailable
+def _unreadable(path: str, error: Exception) -> Unavailable:
     """A name that this device's file system cannot have is a ValueError."""
     return Unavailable("%s cannot be read: %s" % (path, getattr(error, "strerror", None) or error))
 
 
-def _index(names, column):
-    # type: (List[str], Optional[str]) -> int
+def _index(names: List[str], column: Optional[str]) -> int:
     if column is None:
         return 1
     if seconds(names[0]) is not None:
@@ -166,8 +155,7 @@ def _index(names, column):
     return lower.index(column.lower())
 
 
-def _sample(row, index, separator):
-    # type: (List[str], int, str) -> Optional[Tuple[float, float]]
+def _sample(row: List[str], index: int, separator: str) -> Optional[Tuple[float, float]]:
     if len(row) <= index:
         return None
     decimal = "," if separator == "," else "."
@@ -175,8 +163,7 @@ def _sample(row, index, separator):
     return None if at_s is None or watts is None else (at_s, watts)
 
 
-def _number(cell):
-    # type: (str) -> Optional[float]
+def _number(cell: str) -> Optional[float]:
     try:
         value = float(cell)
     except ValueError:
@@ -184,8 +171,7 @@ def _number(cell):
     return value if math.isfinite(value) else None
 
 
-def _zone(text):
-    # type: (Optional[str]) -> Optional[datetime.timezone]
+def _zone(text: Optional[str]) -> Optional[datetime.timezone]:
     """``Z`` or +hh:mm; None is the device's own. Raises ValueError beyond a day."""
     if text is None:
         return None

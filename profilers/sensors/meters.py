@@ -18,8 +18,7 @@ VARIABLE = "PLANNER_METERS"
 _ADDRESS = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", re.ASCII)
 
 
-def discover(tree):
-    # type: (Tree) -> Found
+def discover(tree: Tree) -> Found:
     """The meters that answer; of others, and of addresses that are none, the reason."""
     sensors, missing = [], []
     for number, url in enumerate(os.environ.get(VARIABLE, "").split(), 1):
@@ -31,8 +30,7 @@ def discover(tree):
     return Found(found.sensors, tuple(missing) + found.missing)
 
 
-def meter(url, emulated=False):
-    # type: (str, bool) -> Sensor
+def meter(url: str, emulated: bool = False) -> Sensor:
     """The sensor behind an address. Raises Unavailable, saying what is wrong with it."""
     try:
         parts = urlsplit(url)
@@ -48,18 +46,16 @@ def meter(url, emulated=False):
     raise Unavailable("%s is no meter; known are %s and csv://" % (url, known))
 
 
-def _plug(url, parts, emulated):
-    # type: (str, SplitResult, bool) -> Sensor
+def _plug(url: str, parts: SplitResult, emulated: bool) -> Sensor:
     if not _ADDRESS.fullmatch(parts.netloc) or parts.path not in ("", "/") or parts.query:
         raise Unavailable("%s is not of the form %s://host[:port]" % (url, parts.scheme))
     return plugs.plug(parts.scheme, parts.netloc, emulated)
 
 
-def _log(url, parts, emulated):
-    # type: (str, SplitResult, bool) -> Sensor
+def _log(url: str, parts: SplitResult, emulated: bool) -> Sensor:
     if parts.netloc or not parts.path.startswith("/"):
         raise Unavailable("%s is not of the form csv:///path/to/log.csv" % url)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))  # type: Dict[str, str]
+    options: Dict[str, str] = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(set(options) - {"offset_s", "column"})
     if unknown:
         raise Unavailable("%s: no option %s; there are offset_s and column" % (url, ", ".join(unknown)))
@@ -67,8 +63,7 @@ def _log(url, parts, emulated):
     return MeterLog(unquote(parts.path), options.get("column") or None, offset_s, emulated)
 
 
-def _offset_s(url, text):
-    # type: (str, Optional[str]) -> float
+def _offset_s(url: str, text: Optional[str]) -> float:
     try:
         offset_s = float(text or 0.0)
     except ValueError:

@@ -24,12 +24,13 @@ LIMIT_S = 10.0
 MAX_CHARACTERS = 4000000
 
 #: Where the schemas have the board's power: until 530, and since; the last second's mean is what is integrated.
-_POWER = tuple("%s/%s" % (section, value)
-               for section in ("gpu_power_readings", "power_readings")
-               for value in ("average_power_draw", "power_draw", "instant_power_draw"))
-_LIMIT = ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit",
-          "power_readings/power_limit")
-_UNITS = {"W": 1.0, "MHz": 1e6, "%": 0.01, "MiB": 1024.0 ** 2}
+_POWER = tuple(
+    "%s/%s" % (section, value)
+    for section in ("gpu_power_readings", "power_readings")
+    for value in ("average_power_draw", "power_draw", "instant_power_draw")
+)
+_LIMIT = ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit", "power_readings/power_limit")
+_UNITS = {"W": 1.0, "MHz": 1e6, "%": 0.01, "MiB": 1024.0**2}
 
 
 class State(NamedTuple):
@@ -47,8 +48,7 @@ class State(NamedTuple):
     memory_total_bytes: Optional[float]
 
 
-def parse(text):
-    # type: (str) -> Tuple[State, ...]
+def parse(text: str) -> Tuple[State, ...]:
     """What ``nvidia-smi -q -x`` says, in any schema: its GPUs in the order of the bus.
 
     Raises Unavailable where the text is no such report, is of absurd size or defines entities.
@@ -62,8 +62,7 @@ def parse(text):
     return tuple(_state(gpu) for gpu in root.findall("gpu"))
 
 
-def discover(tree):
-    # type: (Tree) -> Found
+def discover(tree: Tree) -> Found:
     """A sensor for each GPU that may be used, if NVML cannot be loaded and the program is there."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if tree.emulated or program is None or _library_loads():
@@ -71,24 +70,32 @@ def discover(tree):
     return answering(functools.partial(ask, program))
 
 
-def answering(asked):
-    # type: (Callable[[], Tuple[State, ...]]) -> Found
+def answering(asked: Callable[[], Tuple[State, ...]]) -> Found:
     """Sensors for the GPUs in the answers of ``asked``, or the reason why there is none."""
     try:
         uuids = [gpu.uuid for gpu in asked()]
     except Unavailable as error:
         return Found((), (("nvidia-smi", str(error)),))
     poller = Poller(asked)
-    return proven([Polled("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index))
-                   for index in visible(uuids, os.environ.get(VARIABLE))])
+    return proven(
+        [
+            Polled("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index))
+            for index in visible(uuids, os.environ.get(VARIABLE))
+        ]
+    )
 
 
-def ask(program):
-    # type: (str) -> Tuple[State, ...]
+def ask(program: str) -> Tuple[State, ...]:
     """Run the program. Raises Unavailable."""
     try:
-        done = subprocess.run([program, "-q", "-x"], check=False, stdin=subprocess.DEVNULL, timeout=LIMIT_S,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        done = subprocess.run(
+            [program, "-q", "-x"],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=LIMIT_S,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable("nvidia-smi cannot be run: %s" % error) from None
     text = done.stdout.decode("utf-8", "replace")
@@ -97,8 +104,7 @@ def ask(program):
     return parse(text)
 
 
-def _library_loads():
-    # type: () -> bool
+def _library_loads() -> bool:
     try:
         nvml.Library()
     except Unavailable:
@@ -106,8 +112,7 @@ def _library_loads():
     return True
 
 
-def _watts(index, states):
-    # type: (int, Tuple[State, ...]) -> float
+def _watts(index: int, states: Tuple[State, ...]) -> float:
     if index >= len(states):
         raise Unavailable("nvidia-smi no longer lists this GPU")
     watts = states[index].watts
@@ -116,8 +121,7 @@ def _watts(index, states):
     return watts
 
 
-def _state(gpu):
-    # type: (ElementTree.Element) -> State
+def _state(gpu: ElementTree.Element) -> State:
     watts = _first(gpu, *_POWER)
     said = [text for text in map(gpu.findtext, _POWER) if text]
     reason = "nvidia-smi says %r instead of watts" % said[0].strip()[:40] if said else "nvidia-smi states no watts"
@@ -131,11 +135,11 @@ def _state(gpu):
         _first(gpu, "clocks/mem_clock"),
         _first(gpu, "utilization/gpu_util"),
         _first(gpu, "fb_memory_usage/used"),
-        _first(gpu, "fb_memory_usage/total"))
+        _first(gpu, "fb_memory_usage/total"),
+    )
 
 
-def _first(gpu, *paths):
-    # type: (ElementTree.Element, str) -> Optional[float]
+def _first(gpu: ElementTree.Element, *paths: str) -> Optional[float]:
     """The first of these quantities that has a number and a known unit, in SI units (bytes for MiB)."""
     for path in paths:
         match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?) (\S{1,9})\s*", gpu.findtext(path) or "")

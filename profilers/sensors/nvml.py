@@ -32,16 +32,14 @@ class _Memory(ctypes.Structure):
 class Library:
     """The loaded and initialised library. Raises Unavailable where there is none, or no driver."""
 
-    def __init__(self, name=LIBRARY):
-        # type: (str) -> None
+    def __init__(self, name: str = LIBRARY) -> None:
         try:
             self._library = ctypes.CDLL(name)
         except OSError:
             raise Unavailable("no NVIDIA driver here (%s cannot be loaded)" % name) from None
         self.call("nvmlInit_v2")
 
-    def call(self, function, *arguments):
-        # type: (str, object) -> None
+    def call(self, function: str, *arguments: object) -> None:
         """Call a function of the library. Raises Unavailable with NVML's own words on an error."""
         try:
             code = getattr(self._library, function)(*arguments)
@@ -51,8 +49,7 @@ class Library:
             self._library.nvmlErrorString.restype = ctypes.c_char_p
             raise Unavailable("%s: %s" % (function, self._library.nvmlErrorString(code).decode()))
 
-    def gpus(self):
-        # type: () -> Tuple[Gpu, ...]
+    def gpus(self) -> Tuple["Gpu", ...]:
         """All GPUs, in the order of the bus."""
         count = ctypes.c_uint()
         self.call("nvmlDeviceGetCount_v2", ctypes.byref(count))
@@ -62,52 +59,42 @@ class Library:
 class Gpu:
     """One GPU; every method raises Unavailable where it does not support the question."""
 
-    def __init__(self, library, index):
-        # type: (Library, int) -> None
+    def __init__(self, library: Library, index: int) -> None:
         self.index = index
         self._library = library
         self._handle = ctypes.c_void_p()
         library.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(self._handle))
 
-    def name(self):
-        # type: () -> str
+    def name(self) -> str:
         return self._text("nvmlDeviceGetName")
 
-    def uuid(self):
-        # type: () -> str
+    def uuid(self) -> str:
         return self._text("nvmlDeviceGetUUID")
 
-    def joules(self):
-        # type: () -> float
+    def joules(self) -> float:
         """Energy since the driver was loaded."""
         return float(self._ask("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong()).value) / 1e3
 
-    def watts(self):
-        # type: () -> float
+    def watts(self) -> float:
         return float(self._ask("nvmlDeviceGetPowerUsage", ctypes.c_uint()).value) / 1e3
 
-    def clock(self, kind):
-        # type: (int) -> float
+    def clock(self, kind: int) -> float:
         """GRAPHICS_CLOCK or MEMORY_CLOCK in Hz."""
         return 1e6 * float(self._ask("nvmlDeviceGetClockInfo", ctypes.c_uint(), ctypes.c_int(kind)).value)
 
-    def load(self):
-        # type: () -> float
+    def load(self) -> float:
         """Share of the last sample period in which a kernel ran."""
         return float(self._ask("nvmlDeviceGetUtilizationRates", _Utilisation()).gpu) / 100.0
 
-    def memory_bytes(self):
-        # type: () -> float
+    def memory_bytes(self) -> float:
         """Memory in use, by all processes."""
         return float(self._ask("nvmlDeviceGetMemoryInfo", _Memory()).used)
 
-    def _ask(self, function, answer, *arguments):
-        # type: (str, Any, object) -> Any
+    def _ask(self, function: str, answer: Any, *arguments: object) -> Any:
         self._library.call(function, self._handle, *(arguments + (ctypes.byref(answer),)))
         return answer
 
-    def _text(self, function):
-        # type: (str) -> str
+    def _text(self, function: str) -> str:
         text = ctypes.create_string_buffer(96)
         self._library.call(function, self._handle, text, ctypes.c_uint(len(text)))
         return text.value.decode("utf-8", "replace")
@@ -118,19 +105,16 @@ class GpuPower(Sensor):
 
     covers = "gpu"
 
-    def __init__(self, gpu):
-        # type: (Gpu) -> None
+    def __init__(self, gpu: Gpu) -> None:
         self.name = "nvml:%d" % gpu.index
         self.counts_joules = counts_energy(gpu)
         self._read = gpu.joules if self.counts_joules else gpu.watts
 
-    def read(self):
-        # type: () -> float
+    def read(self) -> float:
         return self._read()
 
 
-def counts_energy(gpu):
-    # type: (Gpu) -> bool
+def counts_energy(gpu: Gpu) -> bool:
     """Whether the GPU has an energy counter that moves. Waits until it does, STILL_S at most."""
     until_s = time.monotonic() + STILL_S
     try:
@@ -144,8 +128,7 @@ def counts_energy(gpu):
     return True
 
 
-def gpus(tree, library=LIBRARY):
-    # type: (Tree, str) -> Tuple[Gpu, ...]
+def gpus(tree: Tree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     """The GPUs that may be used here, at least one.
 
     Raises Unavailable without a driver or a GPU, where CUDA_VISIBLE_DEVICES hides all, and for an emulated device.
@@ -158,8 +141,7 @@ def gpus(tree, library=LIBRARY):
     return tuple(found[index] for index in chosen)
 
 
-def installed(tree, library=LIBRARY):
-    # type: (Tree, str) -> Tuple[Gpu, ...]
+def installed(tree: Tree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     """All GPUs of the machine, at least one. Raises Unavailable."""
     if tree.emulated:
         raise Unavailable("an emulated device has no GPU of NVML's")
@@ -169,8 +151,7 @@ def installed(tree, library=LIBRARY):
     return found
 
 
-def discover(tree, library=LIBRARY):
-    # type: (Tree, str) -> Found
+def discover(tree: Tree, library: str = LIBRARY) -> Found:
     """A sensor for each GPU."""
     try:
         return proven([GpuPower(gpu) for gpu in gpus(tree, library)])
@@ -178,20 +159,21 @@ def discover(tree, library=LIBRARY):
         return Found((), (("nvml", str(error)),))
 
 
-def candidates(tree, library=LIBRARY):
-    # type: (Tree, str) -> List[Tuple[str, Callable[[], float]]]
+def candidates(tree: Tree, library: str = LIBRARY) -> List[Tuple[str, Callable[[], float]]]:
     """(counter, reader) pairs of the first GPU; see ``profilers.counters`` for their meanings."""
     try:
         gpu = gpus(tree, library)[0]
     except Unavailable as error:
         return [(name, functools.partial(fail, str(error))) for name in ("f_gpu", "f_emc", "u_gpu", "m_gpu")]
-    return [("f_gpu", functools.partial(gpu.clock, GRAPHICS_CLOCK)),
-            ("f_emc", functools.partial(gpu.clock, MEMORY_CLOCK)),
-            ("u_gpu", gpu.load), ("m_gpu", gpu.memory_bytes)]
+    return [
+        ("f_gpu", functools.partial(gpu.clock, GRAPHICS_CLOCK)),
+        ("f_emc", functools.partial(gpu.clock, MEMORY_CLOCK)),
+        ("u_gpu", gpu.load),
+        ("m_gpu", gpu.memory_bytes),
+    ]
 
 
-def _uuid(gpu):
-    # type: (Gpu) -> str
+def _uuid(gpu: Gpu) -> str:
     """Its UUID, "" where it has none."""
     try:
         return gpu.uuid()

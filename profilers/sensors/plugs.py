@@ -27,14 +27,12 @@ class Kind(NamedTuple):
     parse: Callable[[str], float]
 
 
-def parse_shelly(text):
-    # type: (str) -> float
+def parse_shelly(text: str) -> float:
     """Shelly Gen2 and later, Switch.GetStatus -> ``apower`` in W. Raises Unavailable."""
     return _watts(_decoded(text), "apower")
 
 
-def parse_shelly1(text):
-    # type: (str) -> float
+def parse_shelly1(text: str) -> float:
     """Shelly Gen1, /meter/0 -> ``power`` in W. Raises Unavailable, also where it calls itself invalid."""
     answer = _decoded(text)
     if isinstance(answer, dict) and answer.get("is_valid") is False:
@@ -42,15 +40,16 @@ def parse_shelly1(text):
     return _watts(answer, "power")
 
 
-def parse_tasmota(text):
-    # type: (str) -> float
+def parse_tasmota(text: str) -> float:
     """Tasmota, Status 8 -> StatusSNS.ENERGY.Power in W. Raises Unavailable, also where it is a list: several plugs."""
     return _watts(_decoded(text), "StatusSNS", "ENERGY", "Power")
 
 
-KINDS = {"shelly": Kind("/rpc/Switch.GetStatus?id=0", parse_shelly),
-         "shelly1": Kind("/meter/0", parse_shelly1),
-         "tasmota": Kind("/cm?cmnd=Status%208", parse_tasmota)}
+KINDS = {
+    "shelly": Kind("/rpc/Switch.GetStatus?id=0", parse_shelly),
+    "shelly1": Kind("/meter/0", parse_shelly1),
+    "tasmota": Kind("/cm?cmnd=Status%208", parse_tasmota),
+}
 
 
 class Plug(Polled):
@@ -59,15 +58,13 @@ class Plug(Polled):
     whole_watts_s = math.inf
 
 
-def plug(kind, address, emulated):
-    # type: (str, str, bool) -> Plug
+def plug(kind: str, address: str, emulated: bool) -> Plug:
     """A sensor of what goes through a plug. kind: of KINDS; address: ``host`` or ``host:port``."""
     poller = Poller(functools.partial(ask, address, KINDS[kind]))
     return Plug("%s%s:%s" % (METER, kind, address), "wall", poller, float, emulated)
 
 
-def ask(address, kind):
-    # type: (str, Kind) -> float
+def ask(address: str, kind: Kind) -> float:
     """Watts now, straight from the plug and by no proxy. Raises Unavailable."""
     try:
         connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
@@ -84,16 +81,14 @@ def ask(address, kind):
     return kind.parse(text)
 
 
-def _decoded(text):
-    # type: (str) -> Any
+def _decoded(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise Unavailable("the plug's answer is not JSON: %r" % text[:40]) from None
 
 
-def _watts(answer, *path):
-    # type: (Any, str) -> float
+def _watts(answer: Any, *path: str) -> float:
     for key in path:
         answer = answer.get(key) if isinstance(answer, dict) else None
     if isinstance(answer, bool) or not isinstance(answer, (int, float)) or not abs(answer) < MAX_W:

@@ -22,17 +22,15 @@ class Poller:
     time, answer), the newest last.
     """
 
-    def __init__(self, ask, period_s=PERIOD_S):
-        # type: (Callable[[], Any], float) -> None
-        self.answers = collections.deque(maxlen=KEPT)  # type: Deque[Tuple[float, Any]]
+    def __init__(self, ask: Callable[[], Any], period_s: float = PERIOD_S) -> None:
+        self.answers: Deque[Tuple[float, Any]] = collections.deque(maxlen=KEPT)
         self._ask = ask
         self._period_s = period_s
-        self._stop = None  # type: Optional[threading.Event]
+        self._stop: Optional[threading.Event] = None
         self._asked = threading.Event()
-        self._reason = None  # type: Optional[str]
+        self._reason: Optional[str] = None
 
-    def newest(self):
-        # type: () -> Any
+    def newest(self) -> Any:
         """The last answer. Waits only for the first one. Raises Unavailable."""
         if self._stop is None:
             self._start()
@@ -44,30 +42,26 @@ class Poller:
             raise Unavailable("its last answer is %.0f s old" % age_s)
         return answer
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Ask no more. Idempotent."""
         if self._stop is not None:
             self._stop.set()
             self._stop = None
 
-    def _start(self):
-        # type: () -> None
+    def _start(self) -> None:
         self._stop = threading.Event()
         self._asked.clear()
         self._reason = "it has not answered within %g s" % PATIENCE_S
         threading.Thread(target=self._run, args=(self._stop,), name="poller", daemon=True).start()
         self._asked.wait(PATIENCE_S)
 
-    def _run(self, stop):
-        # type: (threading.Event) -> None
+    def _run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             began_s = time.monotonic()
             self._try(stop)
             stop.wait(max(0.0, began_s + self._period_s - time.monotonic()))
 
-    def _try(self, stop):
-        # type: (threading.Event) -> None
+    def _try(self, stop: threading.Event) -> None:
         try:
             answer, reason = self._ask(), None
         except Unavailable as error:
@@ -83,20 +77,19 @@ class Poller:
 class Polled(Sensor):
     """Watts out of a poller's answers; several sensors may share one. ``watts`` raises Unavailable."""
 
-    def __init__(self, name, covers, poller, watts, emulated=False):
-        # type: (str, str, Poller, Callable[[Any], float], bool) -> None
+    def __init__(
+        self, name: str, covers: str, poller: Poller, watts: Callable[[Any], float], emulated: bool = False
+    ) -> None:
         self.name = name
         self.covers = covers
         self.emulated = emulated
         self._poller = poller
         self._watts = watts
 
-    def read(self):
-        # type: () -> float
+    def read(self) -> float:
         return self._watts(self._poller.newest())
 
-    def history(self, begin_s, end_s):
-        # type: (float, float) -> Tuple[List[float], List[float]]
+    def history(self, begin_s: float, end_s: float) -> Tuple[List[float], List[float]]:
         """Every answer once, at its own time: in between ``read`` repeats it."""
         times_s, values = [], []
         for at_s, answer in list(self._poller.answers):
@@ -108,6 +101,5 @@ class Polled(Sensor):
                 times_s.append(at_s)
         return times_s, values
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         self._poller.close()

@@ -20,16 +20,14 @@ class Zone:
     A fall by more than half of its range is a wrap; a smaller one is told as it is, for it is a flaw.
     """
 
-    def __init__(self, tree, folder):
-        # type: (Tree, str) -> None
+    def __init__(self, tree: Tree, folder: str) -> None:
         self._tree = tree
         self._folder = folder
         self._range_uj = tree.number(folder + "/max_energy_range_uj")
         self._last_uj = tree.number(folder + "/energy_uj")
         self._sum_uj = 0
 
-    def joules(self):
-        # type: () -> float
+    def joules(self) -> float:
         now_uj = self._tree.number(self._folder + "/energy_uj")
         step_uj = now_uj - self._last_uj
         self._sum_uj += step_uj if step_uj >= -self._range_uj / 2.0 else step_uj + self._range_uj
@@ -42,30 +40,26 @@ class Rapl(Sensor):
 
     counts_joules = True
 
-    def __init__(self, name, covers, zones, emulated):
-        # type: (str, str, Tuple[Zone, ...], bool) -> None
+    def __init__(self, name: str, covers: str, zones: Tuple[Zone, ...], emulated: bool) -> None:
         self.name = name
         self.covers = covers
         self.emulated = emulated
         self._zones = zones
 
-    def read(self):
-        # type: () -> float
+    def read(self) -> float:
         return sum(zone.joules() for zone in self._zones)
 
 
-def discover(tree, library=nvml.LIBRARY):
-    # type: (Tree, str) -> Found
+def discover(tree: Tree, library: str = nvml.LIBRARY) -> Found:
     """A sensor for each package and one for psys."""
-    sensors = []  # type: List[Sensor]
-    missing = []  # type: List[Tuple[str, str]]
+    sensors: List[Sensor] = []
+    missing: List[Tuple[str, str]] = []
     for folder in tree.glob(ZONES):
         if folder.count(":") > 1:
             continue  # a zone inside another
         try:
             zone = tree.text(folder + "/name")
-            folders = [folder] + [part for part in tree.glob(folder + ":*")
-                                  if tree.text(part + "/name") == "dram"]
+            folders = [folder] + [part for part in tree.glob(folder + ":*") if tree.text(part + "/name") == "dram"]
             zones = tuple(Zone(tree, part) for part in folders)
         except Unavailable as error:
             missing.append(("rapl:" + folder.rsplit(":", 1)[1], str(error)))
@@ -76,8 +70,7 @@ def discover(tree, library=nvml.LIBRARY):
     return Found(found.sensors, tuple(missing) + found.missing)
 
 
-def covered(zone, tree, library):
-    # type: (str, Tree, str) -> str
+def covered(zone: str, tree: Tree, library: str) -> str:
     """What a zone holds: ``cpu``; psys ``board`` or, beside a GPU of NVML's, a ``rail``."""
     if zone != "psys":
         return "cpu"

@@ -12,36 +12,31 @@ from profilers.tree import Tree, Unavailable
 class Rails(Sensor):
     """The sum of one or more rails of the newest line."""
 
-    def __init__(self, program, total):
-        # type: (tegrastats.Tegrastats, ina3221.Total) -> None
+    def __init__(self, program: tegrastats.Tegrastats, total: ina3221.Total) -> None:
         self.name = "tegrastats:" + total.name
         self.covers = total.covers
         self._program = program
         self._labels = total.labels
 
-    def read(self):
-        # type: () -> float
+    def read(self) -> float:
         rails = self._program.newest().rails
         gone = [label for label in self._labels if label not in rails]
         if gone:
             raise Unavailable("tegrastats no longer states " + ", ".join(gone))
         return sum(rails[label].now_w for label in self._labels)
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         self._program.close()
 
 
-def discover(tree):
-    # type: (Tree) -> Found
+def discover(tree: Tree) -> Found:
     """The totals that the program states; nothing on other machines and where sysfs states them."""
     if tree.emulated or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
         return NOTHING
     return stated(tegrastats.shared(tree))
 
 
-def stated(program):
-    # type: (tegrastats.Tegrastats) -> Found
+def stated(program: tegrastats.Tegrastats) -> Found:
     """The totals among the rails of a line, and the reason where there are none."""
     try:
         totals = ina3221.totals(list(program.newest().rails))

@@ -5,8 +5,7 @@ from typing import List, Optional, Sequence, Tuple
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
-def visible(uuids, setting):
-    # type: (Sequence[str], Optional[str]) -> Tuple[int, ...]
+def visible(uuids: Sequence[str], setting: Optional[str]) -> Tuple[int, ...]:
     """Indices of the GPUs that a setting of the variable leaves, in its order; None is no setting: all.
 
     uuids: of all GPUs, in the order of the bus. A setting names indices or beginnings of UUIDs; as for CUDA, what
@@ -16,7 +15,7 @@ def visible(uuids, setting):
     """
     if setting is None:
         return tuple(range(len(uuids)))
-    chosen = []  # type: List[int]
+    chosen: List[int] = []
     for entry in setting.split(","):
         fitting = _fitting(entry.strip(), uuids)
         if len(fitting) != 1:
@@ -26,10 +25,9 @@ def visible(uuids, setting):
     return tuple(chosen)
 
 
-def _fitting(entry, uuids):
-    # type: (str, Sequence[str]) -> List[int]
+def _fitting(entry: str, uuids: Sequence[str]) -> List[int]:
     if entry.isdigit():
         return [index for index in range(len(uuids)) if str(index) == entry]
     if entry.startswith("MIG-GPU-"):
-        entry = entry[len("MIG-"):].partition("/")[0]
+        entry = entry[len("MIG-") :].partition("/")[0]
     return [index for index, uuid in enumerate(uuids) if entry.startswith("GPU-") and uuid.startswith(entry)]

@@ -43,9 +43,7 @@ class Softmax(Replica):
         exponents = np.exp(scores - scores.max(axis=1, keepdims=True))
         return inputs, exponents / exponents.sum(axis=1, keepdims=True)
 
-    def gradient(
-        self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0
-    ) -> float:
+    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         inputs, probabilities = self._probabilities(images)
         loss = -np.log(probabilities[np.arange(len(labels)), labels]).mean()
         probabilities[np.arange(len(labels)), labels] -= 1
@@ -85,9 +83,7 @@ class Diverging(Softmax):
         self._bad = (loss, gradient)
         self._steps = 0
 
-    def gradient(
-        self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0
-    ) -> float:
+    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         self._steps += 1
         loss = super().gradient(images, labels, rate, weight_decay)
         if self._steps < 3:

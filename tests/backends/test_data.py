@@ -69,16 +69,12 @@ def write_cifar(folder, colour, python):
             }
             (folder / name).write_bytes(as_python_2(batch))
         else:
-            (folder / f"{name}.bin").write_bytes(
-                np.column_stack([labels[part].astype(np.uint8), rows]).tobytes()
-            )
+            (folder / f"{name}.bin").write_bytes(np.column_stack([labels[part].astype(np.uint8), rows]).tobytes())
 
 
 def same(dataset, train_images, train_labels, test_images, test_labels):
     assert dataset.train_images.dtype == np.uint8 and dataset.train_labels.dtype == np.int64
-    for got, expected in zip(
-        dataset[:4], (train_images, train_labels, test_images, test_labels), strict=True
-    ):
+    for got, expected in zip(dataset[:4], (train_images, train_labels, test_images, test_labels), strict=True):
         np.testing.assert_array_equal(got, expected)
 
 
@@ -167,9 +163,7 @@ def test_a_truncated_binary_batch_is_refused(tmp_path, colour):
     write_cifar(tmp_path, colour, python=False)
     file = tmp_path / "data_batch_2.bin"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(
-        ValueError, match="data_batch_2.bin is truncated: expected 3073 bytes an image.*found 6145"
-    ):
+    with pytest.raises(ValueError, match="data_batch_2.bin is truncated: expected 3073 bytes an image.*found 6145"):
         data.load(str(tmp_path))
 
 
@@ -244,9 +238,7 @@ def test_synthetic_data_have_the_shapes_asked_for_and_follow_the_seed():
     np.testing.assert_array_equal(dataset.train_images, data.synthetic((8, 6, 3), 4, 50, 1).train_images)
 
 
-@given(
-    some.integers(0, 300), some.lists(some.floats(0.01, 100), min_size=1, max_size=8), some.integers(0, 2**31)
-)
+@given(some.integers(0, 300), some.lists(some.floats(0.01, 100), min_size=1, max_size=8), some.integers(0, 2**31))
 def test_shards_are_disjoint_complete_and_proportional(count, weights, seed):
     parts = data.shards(count, weights, seed)
     assert sorted(np.concatenate(parts).tolist()) == list(range(count)) and len(parts) == len(weights)
@@ -255,8 +247,7 @@ def test_shards_are_disjoint_complete_and_proportional(count, weights, seed):
         assert min(sizes) >= 1
     slack = 1 if min(weight * count / sum(weights) for weight in weights) >= 1 else len(weights)
     assert all(
-        abs(size - count * weight / sum(weights)) < slack + 1e-6
-        for size, weight in zip(sizes, weights, strict=True)
+        abs(size - count * weight / sum(weights)) < slack + 1e-6 for size, weight in zip(sizes, weights, strict=True)
     )
     assert all((a == b).all() for a, b in zip(parts, data.shards(count, weights, seed), strict=True))
 

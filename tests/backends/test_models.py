@@ -55,9 +55,7 @@ def test_small_images_of_any_number_of_classes_fit(name, input_shape):
 
 
 def test_an_input_too_small_is_refused_by_layer():
-    with pytest.raises(
-        ValueError, match=r"vgg19 on 28x28x1 input: 36_maxpool: a window of 2 does not fit 1x1"
-    ):
+    with pytest.raises(ValueError, match=r"vgg19 on 28x28x1 input: 36_maxpool: a window of 2 does not fit 1x1"):
         models.model("vgg19", (28, 28, 1), 10)
 
 
@@ -69,9 +67,7 @@ def test_an_unknown_name_lists_the_known_and_guesses():
 def test_fingerprints_tell_models_apart_and_stay_the_same():
     prints = [models.fingerprint(models.model(name, (32, 32, 3), 10)) for name in models.MODELS]
     assert len(set(prints)) == len(models.MODELS)
-    assert models.fingerprint(models.model("nin", (32, 32, 3))) == models.fingerprint(
-        models.model("nin", [32, 32, 3])
-    )
+    assert models.fingerprint(models.model("nin", (32, 32, 3))) == models.fingerprint(models.model("nin", [32, 32, 3]))
     assert models.fingerprint(models.model("nin")) != models.fingerprint(models.model("nin", classes=11))
 
 

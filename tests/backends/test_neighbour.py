@@ -16,8 +16,11 @@ from profilers.cores import usable_cores
 
 def rounds(*parts):
     """Rounds of several (begin_s, end_s, every_s), each of which costs as much processor time as it takes."""
-    ended_s = [begin_s + every_s * number for begin_s, end_s, every_s in parts
-               for number in range(round((end_s - begin_s) / every_s))]
+    ended_s = [
+        begin_s + every_s * number
+        for begin_s, end_s, every_s in parts
+        for number in range(round((end_s - begin_s) / every_s))
+    ]
     return Rounds(ended_s, ended_s)
 
 
@@ -62,9 +65,16 @@ class Finished:
         self._slow = slow
 
     def stop(self):
-        wall = rounds(*(part for at in TURNS for part in (
-            (at.begin_s - 0.5, at.begin_s, 0.001),
-            (at.begin_s, at.end_s, 0.004 if at.begin_s in self._slow else 0.001)))).ended_s
+        wall = rounds(
+            *(
+                part
+                for at in TURNS
+                for part in (
+                    (at.begin_s - 0.5, at.begin_s, 0.001),
+                    (at.begin_s, at.end_s, 0.004 if at.begin_s in self._slow else 0.001),
+                )
+            )
+        ).ended_s
         wall += rounds((TURNS[-1].end_s, TURNS[-1].end_s + 0.5, 0.001)).ended_s
         within = [any(each.begin_s < at <= each.end_s for each in TURNS if each.begin_s in self._slow) for at in wall]
         return [Rounds(wall, list(itertools.accumulate(0.00125 if dear else 0.001 for dear in within)))]

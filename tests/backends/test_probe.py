@@ -101,9 +101,7 @@ def test_a_stranger_is_refused_and_the_peer_still_served(authority):
 
 
 def test_a_server_of_another_run_is_refused(authority, patience):
-    with Serving(
-        probe.curve_serve, address=LOOPBACK, identity=list(Authority().identity(wire.SERVER))
-    ) as serving:
+    with Serving(probe.curve_serve, address=LOOPBACK, identity=list(Authority().identity(wire.SERVER))) as serving:
         with pytest.raises(wire.WireError, match="handshake"):
             probe.curve_send(quiet(), LOOPBACK, serving.ready["port"], list(authority.identity("sender")), [])
         with pytest.raises(LinkError, match="nobody connected.*refused"):
@@ -116,18 +114,14 @@ def connect(authority, port):
 
 
 def test_a_sender_that_dies_ends_the_serving(authority):
-    with Serving(
-        probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))
-    ) as serving:
+    with Serving(probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))) as serving:
         connect(authority, serving.ready["port"]).abort()
         with pytest.raises(wire.WireError, match="sender"):
             serving.result.result(timeout=5)
 
 
 def test_a_sender_that_falls_silent_ends_the_serving(authority, patience):
-    with Serving(
-        probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))
-    ) as serving:
+    with Serving(probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))) as serving:
         connection = connect(authority, serving.ready["port"])
         with pytest.raises(wire.WireError, match="in time"):
             serving.result.result(timeout=5)
@@ -135,9 +129,7 @@ def test_a_sender_that_falls_silent_ends_the_serving(authority, patience):
 
 
 def test_a_sender_cannot_make_the_other_side_hold_any_amount(authority):
-    with Serving(
-        probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))
-    ) as serving:
+    with Serving(probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(wire.SERVER))) as serving:
         connection = connect(authority, serving.ready["port"])
         connection.send({"bytes": probe.MESSAGE_LIMIT + 1, "last": False})
         with pytest.raises(wire.WireError, match="limit"):

@@ -101,15 +101,11 @@ def test_gradients_are_those_of_plain_autograd(name, plain):
         assert replica.state.shape == (0,)
 
 
-@pytest.mark.parametrize(
-    "optimiser", [Optimiser(0.05, 0.0), Optimiser(0.05, 0.9), Optimiser(0.02, 0.8, 1e-2)]
-)
+@pytest.mark.parametrize("optimiser", [Optimiser(0.05, 0.0), Optimiser(0.05, 0.9), Optimiser(0.02, 0.8, 1e-2)])
 def test_the_native_update_is_torchs_sgd(optimiser):
     replica, module = pytorch.build("resnet", seed=3), written_out_resnet()
     take(module, replica)
-    sgd = torch.optim.SGD(
-        module.parameters(), optimiser.rate, optimiser.momentum, weight_decay=optimiser.weight_decay
-    )
+    sgd = torch.optim.SGD(module.parameters(), optimiser.rate, optimiser.momentum, weight_decay=optimiser.weight_decay)
     for seed in range(3):
         images, labels = batch_for(replica, seed=seed)
         replica.gradient(images, labels)

@@ -8,9 +8,7 @@ from profilers.records import SCHEMA
 NAMEPLATE = Provenance("nameplate", ("board",), detail="fleet file")
 
 
-def planned(
-    name: str, steps: float = 50.0, idle_w: float | None = 10.0, busy_w: float | None = 50.0
-) -> PlannedWorker:
+def planned(name: str, steps: float = 50.0, idle_w: float | None = 10.0, busy_w: float | None = 50.0) -> PlannedWorker:
     return PlannedWorker(name, steps, 2.0, 0.0, 2.0, idle_w, busy_w, 40.0, NAMEPLATE, 1.0, 1.0, 1.0, 1.0)
 
 

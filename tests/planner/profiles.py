@@ -24,9 +24,7 @@ def seconds(mean_s: float, spread: float = 0.0, count: int = 100) -> Samples:
     return Samples("s", tuple(mean_s * (1 + spread * (-1) ** index) for index in range(count)))
 
 
-def window(
-    watts: float | None = None, covers: str = "wall", source: str = "sensor", sensor: str = "plug"
-) -> Window:
+def window(watts: float | None = None, covers: str = "wall", source: str = "sensor", sensor: str = "plug") -> Window:
     """A window with one power reading, or none."""
     power = () if watts is None else (PowerReading(sensor, source, covers, watts, 0.0, 10),)
     return Window(10.0, {}, power)
@@ -73,9 +71,7 @@ def device(
     return DeviceProfile({**snapshot, **declared}, facts(cores), window(), steps, None, {"steps": 20.0})
 
 
-def link(
-    source: str, target: str, rate: float = 100 * MBIT, latency_s: float = 0.0, **changes: Any
-) -> LinkProfile:
+def link(source: str, target: str, rate: float = 100 * MBIT, latency_s: float = 0.0, **changes: Any) -> LinkProfile:
     """A link without a curve: a message takes latency + bytes / rate, and no processor time."""
     made = LinkProfile(
         source, target, "iperf3", Samples("B/s", (rate,) * 5), Samples("s", (latency_s,) * 5), (), 0.0, 0.0
@@ -88,9 +84,7 @@ def curve(points: Mapping[int, float]) -> tuple[CurvePoint, ...]:
     return tuple(CurvePoint(size, seconds(each, count=5)) for size, each in points.items())
 
 
-def links(
-    names: Iterable[str], rates: Mapping[str, float] | None = None, **changes: Any
-) -> tuple[LinkProfile, ...]:
+def links(names: Iterable[str], rates: Mapping[str, float] | None = None, **changes: Any) -> tuple[LinkProfile, ...]:
     """All ordered pairs, as fast as the slower end (100 Mbit/s by default), and fast loopbacks."""
     names, rates = list(names), rates or {}
     found = []

@@ -322,9 +322,7 @@ def test_little_memory_is_a_warning() -> None:
     assert judged(available_bytes=300_000_000)["memory"].status == "warning"
 
 
-@pytest.mark.parametrize(
-    ("offset_s", "status"), [(0.0, "ok"), (-5.0, "ok"), (5.1, "warning"), (-9.0, "warning")]
-)
+@pytest.mark.parametrize(("offset_s", "status"), [(0.0, "ok"), (-5.0, "ok"), (5.1, "warning"), (-9.0, "warning")])
 def test_clock_offset_in_either_direction(offset_s: float, status: str) -> None:
     assert findings.of_clock(DEVICE, offset_s).status == status
 

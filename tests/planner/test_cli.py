@@ -92,9 +92,7 @@ def test_the_commands_are_listed_without_being_cut(planner: Planner, arguments: 
 
 def test_help_loads_nothing_heavy() -> None:
     program = "import sys, planner.cli as c\ntry: c.main()\nfinally: print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run(
-        [sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True)
     assert "Usage: planner" in done.stdout
     assert HEAVY.isdisjoint(done.stderr.split())
 
@@ -118,9 +116,7 @@ def test_the_version_is_printed(planner: Planner) -> None:
         (("init", "a", "b"), "b"),
     ],
 )
-def test_wrong_usage_is_one_line_and_exit_code_2(
-    planner: Planner, arguments: tuple[str, ...], named: str
-) -> None:
+def test_wrong_usage_is_one_line_and_exit_code_2(planner: Planner, arguments: tuple[str, ...], named: str) -> None:
     problem = planner(*arguments).problem(code=2)
     assert named in problem
     assert problem.endswith("--help`")
@@ -311,9 +307,7 @@ def test_what_if_options_reach_the_prediction(profiled: Planner) -> None:
         (("none.json",), "cannot read none.json: No such file or directory; run `planner profile"),
     ],
 )
-def test_what_recommend_cannot_do_is_one_line(
-    profiled: Planner, arguments: tuple[str, ...], told: str
-) -> None:
+def test_what_recommend_cannot_do_is_one_line(profiled: Planner, arguments: tuple[str, ...], told: str) -> None:
     assert told in profiled("recommend", *arguments).problem()
     assert not Path("plan.json").exists()
 
@@ -370,9 +364,7 @@ def test_data_that_is_truncated_is_named(planner: Planner, images: str) -> None:
 def test_train_without_a_plan_says_how_to_make_one(planner: Planner, shared_images: str) -> None:
     Path("fleet.toml").write_text(LOCAL)
     problem = planner("train", "--data", shared_images).problem()
-    assert problem.startswith(
-        "cannot read plan.json: No such file or directory; run `planner recommend` first"
-    )
+    assert problem.startswith("cannot read plan.json: No such file or directory; run `planner recommend` first")
 
 
 def test_a_plan_for_other_images_is_refused(planner: Planner, shared_images: str) -> None:
@@ -427,9 +419,7 @@ def test_ctrl_c_is_one_line_and_130(profiled: Planner, monkeypatch: pytest.Monke
     assert profiled("recommend").problem(code=130) == "stopped"
 
 
-def test_a_run_that_the_operator_stopped_says_how_to_go_on(
-    planner: Planner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_the_operator_stopped_says_how_to_go_on(planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> None:
         raise InterruptedRunError("stopped after step 5 of 10;\ngo on with `planner train --resume runs/x`")
 

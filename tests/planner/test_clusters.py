@@ -14,9 +14,7 @@ def pairs(**options: object) -> set[tuple[str, str]]:
     """Candidates as ("members", "host")."""
     found = enumerate_clusters(NAMES, options.pop("reachable", ALL), **options)
     members = found.members(3)
-    return {
-        ("".join(np.array(NAMES)[row]), NAMES[host]) for row, host in zip(members, found.hosts, strict=True)
-    }
+    return {("".join(np.array(NAMES)[row]), NAMES[host]) for row, host in zip(members, found.hosts, strict=True)}
 
 
 def test_every_subset_with_every_member_as_host() -> None:

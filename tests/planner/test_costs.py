@@ -26,9 +26,7 @@ def test_what_was_measured_is_taken_as_it_is() -> None:
 
 
 def test_state_travels_with_the_gradients_and_not_with_the_weights() -> None:
-    found = costs(
-        profiles.profile({name: profiles.device(profiles.step(state_bytes=500_000)) for name in "ab"})
-    )
+    found = costs(profiles.profile({name: profiles.device(profiles.step(state_bytes=500_000)) for name in "ab"}))
     assert (found.up_bytes, found.down_bytes) == (1_500_000, 1_000_000)
     assert found.up_s[0, 1] == pytest.approx(0.12)
     assert found.down_s[0, 1] == pytest.approx(0.08)
@@ -195,9 +193,7 @@ def test_a_device_timed_at_one_batch_size_only_is_left_out_of_others() -> None:
         "b": profiles.device(profiles.step(half_batch_s=profiles.seconds(0.1, count=0))),
     }
     assert costs(profiles.profile(devices)).left_out == {}
-    assert costs(profiles.profile(devices), batch=16).left_out == {
-        "b": "net was timed on it at batch size 32 only"
-    }
+    assert costs(profiles.profile(devices), batch=16).left_out == {"b": "net was timed on it at batch size 32 only"}
 
 
 def test_missing_links_are_named() -> None:

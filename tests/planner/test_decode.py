@@ -76,18 +76,14 @@ def test_a_truncated_file_names_its_line_and_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "profile.json"
     decode.save(whole(), path)
     path.write_text(path.read_text()[:200])
-    with pytest.raises(
-        RecordError, match=r"profile.json, line \d+: not JSON .*; run `planner profile --fresh`"
-    ):
+    with pytest.raises(RecordError, match=r"profile.json, line \d+: not JSON .*; run `planner profile --fresh`"):
         load_profile(path)
 
 
 def test_another_schema_is_refused_before_anything_else(tmp_path: Path) -> None:
     path = tmp_path / "profile.json"
     path.write_text('{"schema": 99, "something": "else"}')
-    with pytest.raises(
-        RecordError, match="schema: written as 99, this planner reads 1; run `planner profile --fresh`"
-    ):
+    with pytest.raises(RecordError, match="schema: written as 99, this planner reads 1; run `planner profile --fresh`"):
         load_profile(path)
 
 
@@ -104,9 +100,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_profile(tmp_path / "absent.json")
 
 
-def test_a_full_disk_is_reported_and_leaves_the_older_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_reported_and_leaves_the_older_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "profile.json"
     path.write_text("older")
 

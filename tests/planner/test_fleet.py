@@ -112,14 +112,10 @@ class TestMeaning:
         assert device.prefix == ("nice", "-n", "5")
 
     def test_devices_keep_their_order_and_are_found_by_name(self, tmp_path: Path) -> None:
-        three = fleet(
-            tmp_path, "".join(f'[devices.{name}]\naddress = "local"\n' for name in ("tx2", "pc", "nano"))
-        )
+        three = fleet(tmp_path, "".join(f'[devices.{name}]\naddress = "local"\n' for name in ("tx2", "pc", "nano")))
         assert [device.name for device in three.devices] == ["tx2", "pc", "nano"]
         assert three.device("pc").name == "pc"
-        with pytest.raises(
-            FleetError, match=r'no device "tx"; did you mean "tx2"\? \(known: tx2, pc, nano\)'
-        ):
+        with pytest.raises(FleetError, match=r'no device "tx"; did you mean "tx2"\? \(known: tx2, pc, nano\)'):
             three.device("tx")
 
     def test_the_example_is_a_fleet_and_so_is_all_that_it_comments_out(self, tmp_path: Path) -> None:
@@ -127,10 +123,7 @@ class TestMeaning:
         (tmp_path / "ssh_config").touch()
         (tmp_path / "id").touch()
         (tmp_path / "power-here.json").touch()
-        lines = [
-            line.removeprefix("# ") if " = " in line or "[" in line else line
-            for line in example().splitlines()
-        ]
+        lines = [line.removeprefix("# ") if " = " in line or "[" in line else line for line in example().splitlines()]
         everything = "\n".join(lines).replace("~/.ssh/id_ed25519", "id")
         assert [device.name for device in fleet(tmp_path, everything).devices] == ["here", "desktop", "tx2"]
 
@@ -269,10 +262,7 @@ class TestMistakes:
 
     def test_a_typo_at_the_top(self, tmp_path: Path) -> None:
         [found] = mistakes(tmp_path, 'ssh_confg = "x"\n[devices.a]\naddress = "local"')
-        assert (
-            found
-            == 'fleet.toml:1: ssh_confg: unknown key; did you mean "ssh_config"? (known: ssh_config, devices)'
-        )
+        assert found == 'fleet.toml:1: ssh_confg: unknown key; did you mean "ssh_config"? (known: ssh_config, devices)'
 
     def test_an_ssh_configuration_that_is_not_there(self, tmp_path: Path) -> None:
         [found] = mistakes(tmp_path, 'ssh_config = "x"\n[devices.a]\naddress = "local"')
@@ -327,9 +317,7 @@ class TestRates:
 
     @given(st.floats(min_value=1e-3, max_value=1e6), st.sampled_from(sorted(RATE_UNITS)))
     def test_any_number_with_any_unit(self, number: float, unit: str) -> None:
-        assert parse_rate(f"{number:.6f}{unit}") == pytest.approx(
-            float(f"{number:.6f}") * RATE_UNITS[unit] / 8
-        )
+        assert parse_rate(f"{number:.6f}{unit}") == pytest.approx(float(f"{number:.6f}") * RATE_UNITS[unit] / 8)
 
     @given(st.text(max_size=12))
     @case("100")

@@ -64,9 +64,7 @@ def test_a_name_means_itself_and_so_does_its_hash(name: str) -> None:
 
 def test_lines_are_found_with_their_numbers_and_what_is_no_key_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "known_hosts"
-    path.write_text(
-        "# tx2\n\ntx2 broken\ntx2 ssh-rsa ???\n" + line("tx1") + line("tx2,10.0.0.3") + line("*", OTHER)
-    )
+    path.write_text("# tx2\n\ntx2 broken\ntx2 ssh-rsa ???\n" + line("tx1") + line("tx2,10.0.0.3") + line("*", OTHER))
     found = known_keys("tx2", [tmp_path / "absent", path])
     assert [(key.path, key.line, key.base64) for key in found] == [
         (path, 6, KEY.get_base64()),

@@ -45,9 +45,7 @@ class Fleet:
         self._remotes.append(LocalRemote(name))
         self.agents[name] = Agent.launch(device, self._remotes[-1])
 
-    def measure(
-        self, only: Outstanding | None = None, on_progress: OnProgress | None = None, **at: str
-    ) -> None:
+    def measure(self, only: Outstanding | None = None, on_progress: OnProgress | None = None, **at: str) -> None:
         """Each device at loopback, but for those named with an address."""
         where = dict.fromkeys(self.agents, LOOPBACK) | at
         told = on_progress or self._note

@@ -17,9 +17,7 @@ METRICS = ("time_s", "power_w", "energy_j", "edp_js")
 SENSOR = Provenance("sensor", ("wall",))
 
 
-def window(
-    duration_s: float, watts: float | None, covers: str = "wall", source: str = "sensor"
-) -> dict[str, Any]:
+def window(duration_s: float, watts: float | None, covers: str = "wall", source: str = "sensor") -> dict[str, Any]:
     reading = PowerReading("plug", source, covers, watts, 0.0, 5)
     made: dict[str, Any] = encode(Window(duration_s, {}, (reading,)))
     return made
@@ -39,9 +37,7 @@ def one(worker: PlannedWorker, windows: Any = (), spent: Any = (), elapsed_s: fl
     return parts[name]
 
 
-def worker(
-    steps: int, watts: float | None = 40.0, source: Provenance = SENSOR, error: float | None = None
-) -> Worker:
+def worker(steps: int, watts: float | None = 40.0, source: Provenance = SENSOR, error: float | None = None) -> Worker:
     return Worker(steps, 0.0, 0.0, 0.0, watts, source, error)
 
 
@@ -177,9 +173,7 @@ def test_energy_and_edp_follow_from_time_and_power_and_errors_from_both() -> Non
         "time_s": 125.0, "power_w": 100.0, "energy_j": 12_500.0, "edp_js": 1_562_500.0,
         "wall_s": 125.0, "evaluation_s": 0.0,
     }  # fmt: skip
-    assert made["error"] == pytest.approx(
-        {"time_s": -0.2, "power_w": -0.2, "energy_j": -0.36, "edp_js": -0.488}
-    )
+    assert made["error"] == pytest.approx({"time_s": -0.2, "power_w": -0.2, "energy_j": -0.36, "edp_js": -0.488})
     assert made["workers"]["a"]["predicted_steps"] == 50.0
     assert (made["workers"]["a"]["build_s"], made["workers"]["b"]["build_s"]) == (0.5, None)
     assert (made["workers"]["a"]["sender"], made["workers"]["b"]["sender"]) == ({"cnc_ratio": 0.25}, {})

@@ -128,9 +128,7 @@ def test_idle_devices_are_counted_when_asked_also_those_left_out() -> None:
     )
     assert billed.row(1).prediction.power_w == pytest.approx(plain.row(1).prediction.power_w + 10.0)
     assert billed.left_out == {"dead": "lost"}
-    unknown = profiles.profile(
-        {**devices, "dead": profiles.device(idle_w=None)._replace(steps=(), error="lost")}
-    )
+    unknown = profiles.profile({**devices, "dead": profiles.device(idle_w=None)._replace(steps=(), error="lost")})
     with pytest.raises(PlanError, match="--count-idle: no idle watts are known of dead"):
         recommend(unknown, TIME, count_idle=True)
 

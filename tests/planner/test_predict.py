@@ -239,9 +239,7 @@ def test_the_order_of_devices_changes_nothing(fleet: tuple[dict, dict]) -> None:
     one = costs(profiles.profile(devices, rates))
     other = costs(profiles.profile(dict(reversed(devices.items())), rates))
     found, turned = everything(one), everything(other)
-    for members in (
-        "".join(c) for n in range(1, len(devices) + 1) for c in itertools.combinations(devices, n)
-    ):
+    for members in ("".join(c) for n in range(1, len(devices) + 1) for c in itertools.combinations(devices, n)):
         for host in members:
             i, k = index(found, one, members, host), index(turned, other, members, host)
             assert found.time_s[i] == pytest.approx(turned.time_s[k])
@@ -267,9 +265,7 @@ def test_a_cluster_s_prediction_does_not_depend_on_the_others_tried(
 def test_a_faster_network_makes_no_cluster_slower(fleet: tuple[dict, dict], factor: float) -> None:
     devices, rates = fleet
     slow = everything(costs(profiles.profile(devices, rates)), 10_000)
-    fast = everything(
-        costs(profiles.profile(devices, {name: rate * factor for name, rate in rates.items()})), 10_000
-    )
+    fast = everything(costs(profiles.profile(devices, {name: rate * factor for name, rate in rates.items()})), 10_000)
     assert (fast.time_s <= slow.time_s * (1 + 1e-6)).all()
 
 

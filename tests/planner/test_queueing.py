@@ -14,9 +14,7 @@ def demands(workers: int, **stations: float) -> np.ndarray:
     """(1, workers, 4) equal demands."""
     found = np.zeros((1, workers, 4))
     for name, demand_s in stations.items():
-        found[..., {"link_in": LINK_IN, "link_out": LINK_OUT, "processor": PROCESSOR, "lock": LOCK}[name]] = (
-            demand_s
-        )
+        found[..., {"link_in": LINK_IN, "link_out": LINK_OUT, "processor": PROCESSOR, "lock": LOCK}[name]] = demand_s
     return found
 
 
@@ -127,7 +125,5 @@ def test_a_constant_update_agrees_with_simulation(lock_s: float, tolerance: floa
     demand_s = demands(6, link_in=0.1, lock=lock_s, link_out=0.1)
     delay_s = np.linspace(0.5, 1.5, 6)[None]
     predicted = queueing.solve(demand_s, delay_s).cycle_s[0, -1]
-    measured = simulate(
-        demand_s[0][:, VISITS].tolist(), delay_s[0].tolist(), deterministic, exponential, 3000.0
-    )
+    measured = simulate(demand_s[0][:, VISITS].tolist(), delay_s[0].tolist(), deterministic, exponential, 3000.0)
     assert rate(predicted) == pytest.approx(rate(measured), rel=tolerance)

@@ -29,9 +29,7 @@ def test_weights_are_read() -> None:
     assert parse_weights("time=0.3, energy=0.7") == {"time": 0.3, "energy": 0.7}
 
 
-@pytest.mark.parametrize(
-    "text", ["time", "time=x", "speed=1", "time=-1", "time=1,time=2", "", "time=inf", "time=nan"]
-)
+@pytest.mark.parametrize("text", ["time", "time=x", "speed=1", "time=-1", "time=1,time=2", "", "time=inf", "time=nan"])
 def test_weights_that_do_not_fit_are_named_with_the_metrics(text: str) -> None:
     with pytest.raises(PlanError, match=r"--weights .*metrics: time, power, energy, edp"):
         parse_weights(text)
@@ -50,9 +48,9 @@ def test_time_and_energy_in_equal_parts_are_edp() -> None:
 
 @given(st.floats(0.01, 100), st.sampled_from(["time", "power", "energy", "edp"]))
 def test_the_size_of_weights_does_not_matter(size: float, metric: str) -> None:
-    assert exponents({metric: size, "time": size}) == pytest.approx(
-        exponents({metric: 2.0, "time": 2.0})
-    ) or (metric == "time")
+    assert exponents({metric: size, "time": size}) == pytest.approx(exponents({metric: 2.0, "time": 2.0})) or (
+        metric == "time"
+    )
 
 
 @pytest.mark.parametrize("metric", ["time", "power", "energy", "edp"])
@@ -99,9 +97,7 @@ def test_near_devices_tie_and_distant_ones_do_not() -> None:
             field: getattr(found, field)[alone(found)]
             for field in ("time_s", "power_w", "device_w", "time_errors", "power_errors")
         },
-        candidates=type(found.candidates)(
-            found.candidates.masks[alone(found)], found.candidates.hosts[alone(found)]
-        ),
+        candidates=type(found.candidates)(found.candidates.masks[alone(found)], found.candidates.hosts[alone(found)]),
     )
     assert rank(only_alone, {"time": 1.0}).tied.tolist() == [True, True, False]
 

@@ -247,9 +247,7 @@ def progress(source: Provenance = NAMEPLATE) -> Progress:
     view.on_plan(plan(planned("a"), planned("b")._replace(power_source=source)))
     at = {"steps": 40, "loss": 0.5, "staleness": 0.0, "bytes": 10**6, "connected": True}
     gone = {**at, "connected": False, "loss": None}
-    view.on_event(
-        "a", {"progress": {"done": 80, "total": 100, "elapsed_s": 20.0, "workers": {"a": at, "b": gone}}}
-    )
+    view.on_event("a", {"progress": {"done": 80, "total": 100, "elapsed_s": 20.0, "workers": {"a": at, "b": gone}}})
     return view
 
 

@@ -25,9 +25,7 @@ def test_without_a_profile_the_remedy_is_named(tmp_path: Path) -> None:
 def test_every_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
     folders = [RunFolder.create(tmp_path / "runs", "cipher").path for _ in range(3)]
     assert len(set(folders)) == 3
-    assert all(
-        path.is_dir() and path.parent == tmp_path / "runs" and "-cipher" in path.name for path in folders
-    )
+    assert all(path.is_dir() and path.parent == tmp_path / "runs" and "-cipher" in path.name for path in folders)
 
 
 def test_a_user_s_model_names_the_folder_after_its_file(tmp_path: Path) -> None:
@@ -60,8 +58,7 @@ def test_events_are_lines_with_a_time_and_a_source(tmp_path: Path) -> None:
 def test_threads_do_not_mix_their_lines_and_late_events_are_dropped(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events.jsonl")
     writers = [
-        threading.Thread(target=lambda: [log.write("x", {"text": "y" * 5000}) for _ in range(50)])
-        for _ in range(4)
+        threading.Thread(target=lambda: [log.write("x", {"text": "y" * 5000}) for _ in range(50)]) for _ in range(4)
     ]
     for writer in writers:
         writer.start()

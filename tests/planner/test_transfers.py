@@ -84,9 +84,7 @@ def test_medians_count_so_that_one_slow_message_does_not() -> None:
 
 
 def test_beyond_a_curve_of_one_point_the_rate_counts() -> None:
-    assert transfer_s(link("a", "b", rate=1e6, curve=curve({1_000: 0.002})), 1_001_000) == pytest.approx(
-        1.002
-    )
+    assert transfer_s(link("a", "b", rate=1e6, curve=curve({1_000: 0.002})), 1_001_000) == pytest.approx(1.002)
 
 
 def test_beyond_a_curve_that_falls_the_rate_counts() -> None:

@@ -13,7 +13,11 @@ def test_words_of_any_style(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "is_one"),
     [
-        ("core_frequency", True), ("coreF", True), ("F_cpu", True), ("gpu_hz", True), ("FP32A", False),
+        ("core_frequency", True),
+        ("coreF", True),
+        ("F_cpu", True),
+        ("gpu_hz", True),
+        ("FP32A", False),
         ("inst_fp_32", False),
     ],
 )
@@ -44,9 +48,18 @@ def test_outcomes_of_a_run(name: str, is_one: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "is_one"),
     [
-        ("average_power", "W"), ("power/W", "W"), ("rail_mw", "mW"), ("rail_mW", "mW"), ("time/ms", "ms"),
-        ("time_per_epoch", "s"), ("run_seconds", "s"), ("energy_kj", "kJ"), ("nodes_energy_kJ", "kJ"),
-        ("energy_kWh", "kWh"), ("systemW", "W"), ("loss", ""),
+        ("average_power", "W"),
+        ("power/W", "W"),
+        ("rail_mw", "mW"),
+        ("rail_mW", "mW"),
+        ("time/ms", "ms"),
+        ("time_per_epoch", "s"),
+        ("run_seconds", "s"),
+        ("energy_kj", "kJ"),
+        ("nodes_energy_kJ", "kJ"),
+        ("energy_kWh", "kWh"),
+        ("systemW", "W"),
+        ("loss", ""),
     ],
 )
 def test_units(name: str, is_one: str) -> None:

@@ -7,9 +7,7 @@ from power_models.table import Table
 
 
 def test_watts_grow_from_idle_to_busy_with_the_busy_share() -> None:
-    assert watts(np.array(10.0), np.array(50.0), np.array([0.0, 0.25, 1.0])) == pytest.approx(
-        [10.0, 20.0, 50.0]
-    )
+    assert watts(np.array(10.0), np.array(50.0), np.array([0.0, 0.25, 1.0])) == pytest.approx([10.0, 20.0, 50.0])
 
 
 def test_what_is_unknown_stays_unknown() -> None:

@@ -25,12 +25,14 @@ intr 1 2 3
 @pytest.fixture
 def plant(tmp_path):
     """plant({path: text}) writes files below a temporary root and gives the Tree of it."""
+
     def write(files):
         for name, text in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(str(text))
         return Tree(tmp_path)
+
     return write
 
 
@@ -41,12 +43,16 @@ def tx2():
     gpu = "sys/class/devfreq/17000000.gp10b/"
     return {
         "proc/cpuinfo": A57.format(n=0) + "\n" + DENVER.format(n=1) + "\nHardware\t: quill\n",
-        "proc/stat": STAT.format(a=100, b=100, c=0, d=200), "proc/meminfo": MEMINFO,
+        "proc/stat": STAT.format(a=100, b=100, c=0, d=200),
+        "proc/meminfo": MEMINFO,
         "proc/device-tree/compatible": "nvidia,p2597-0000+p3310-1000\0nvidia,quill\0nvidia,tegra186\0",
         "proc/device-tree/model": "quill\0",
-        cpu % (0, "related_cpus"): "0 3 4 5", cpu % (0, "scaling_cur_freq"): "2035200",
-        cpu % (1, "related_cpus"): "1 2", cpu % (1, "scaling_cur_freq"): "345600",
-        gpu + "cur_freq": "1300500000", gpu + "device/load": "530",
+        cpu % (0, "related_cpus"): "0 3 4 5",
+        cpu % (0, "scaling_cur_freq"): "2035200",
+        cpu % (1, "related_cpus"): "1 2",
+        cpu % (1, "scaling_cur_freq"): "345600",
+        gpu + "cur_freq": "1300500000",
+        gpu + "device/load": "530",
         "sys/kernel/debug/bpmp/debug/clk/emc/rate": "1866000000",
         "sys/kernel/debug/nvmap/iovmm/clients": "CLIENT PROCESS PID SIZE\nuser python 7 9K\ntotal  2048K\n",
     }

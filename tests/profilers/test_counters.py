@@ -6,16 +6,29 @@ from profilers import counters, procfs
 from profilers.counters import Counters
 from profilers.tree import Unavailable
 
-PC = "".join(f"processor\t: {core}\nmodel name\t: AMD EPYC\ncpu MHz\t\t: {clock}.0\n\n"
-             for core, clock in ((0, 2000), (1, 3000)))
+PC = "".join(
+    f"processor\t: {core}\nmodel name\t: AMD EPYC\ncpu MHz\t\t: {clock}.0\n\n" for core, clock in ((0, 2000), (1, 3000))
+)
 
 
 def test_a_tx2_tells_all_eleven(plant, tx2):
     found = Counters(plant(tx2))
     assert found.reasons == {}
-    assert {name: read() for name, read in found.readers.items()} == pytest.approx({
-        "f_cpu": 2035.2e6, "f_gpu": 1300.5e6, "f_emc": 1866e6, "f_cp": 345.6e6, "u_cpu": 0.5, "u_gpu": 0.53,
-        "u_cp": 0.0, "u_mem": 0.25, "m_gpu": 2048 * 1024, "m_swap": 1000 * 1024, "c_cp": 1.0})
+    assert {name: read() for name, read in found.readers.items()} == pytest.approx(
+        {
+            "f_cpu": 2035.2e6,
+            "f_gpu": 1300.5e6,
+            "f_emc": 1866e6,
+            "f_cp": 345.6e6,
+            "u_cpu": 0.5,
+            "u_gpu": 0.53,
+            "u_cp": 0.0,
+            "u_mem": 0.25,
+            "m_gpu": 2048 * 1024,
+            "m_swap": 1000 * 1024,
+            "c_cp": 1.0,
+        }
+    )
 
 
 def test_a_tx2_with_its_denver_cores_off_has_no_active_ones(plant, tx2):
@@ -34,8 +47,15 @@ def test_without_root_the_memory_controller_is_null_with_a_reason(plant, tx2):
 
 
 def test_a_pc_without_cpufreq_and_gpu(plant):
-    found = Counters(plant({"proc/cpuinfo": PC, "proc/stat": "cpu0 1 0 0 3 0 0 0 0\ncpu1 0 0 0 4 0 0 0 0\n",
-                            "proc/meminfo": "MemTotal: 100 kB\nMemFree: 50 kB\n"}))
+    found = Counters(
+        plant(
+            {
+                "proc/cpuinfo": PC,
+                "proc/stat": "cpu0 1 0 0 3 0 0 0 0\ncpu1 0 0 0 4 0 0 0 0\n",
+                "proc/meminfo": "MemTotal: 100 kB\nMemFree: 50 kB\n",
+            }
+        )
+    )
     assert found.readers["f_cpu"]() == 2500e6
     assert set(found.readers) == {"f_cpu", "u_cpu"}
     assert "no MemAvailable" in found.reasons["u_mem"] and "no SwapTotal" in found.reasons["m_swap"]

@@ -11,29 +11,41 @@ from profilers.tree import Tree
 FLEET = ("json", "no_such_framework")
 
 
-@pytest.mark.parametrize("text, name", [
-    ('NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 18.04.6 LTS"\nID=ubuntu\n', "Ubuntu 18.04.6 LTS"),
-    ("PRETTY_NAME='Alpine Linux v3.19'\n", "Alpine Linux v3.19"),
-    ("ID=x\n", None),
-])
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ('NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 18.04.6 LTS"\nID=ubuntu\n', "Ubuntu 18.04.6 LTS"),
+        ("PRETTY_NAME='Alpine Linux v3.19'\n", "Alpine Linux v3.19"),
+        ("ID=x\n", None),
+    ],
+)
 def test_os_release(text, name):
     assert facts.parse_os_release(text) == name
 
 
-@pytest.mark.parametrize("text, version", [
-    ("iperf 3.12 (cJSON 1.7.15)\nLinux vm 6.1\n", "3.12"), ("iperf 3.0.11\n", "3.0.11"),
-    ("iperf 3.1.3+ (cJSON)\n", "3.1.3+"), ("", None), ("command not found", None),
-])
+@pytest.mark.parametrize(
+    "text, version",
+    [
+        ("iperf 3.12 (cJSON 1.7.15)\nLinux vm 6.1\n", "3.12"),
+        ("iperf 3.0.11\n", "3.0.11"),
+        ("iperf 3.1.3+ (cJSON)\n", "3.1.3+"),
+        ("", None),
+        ("command not found", None),
+    ],
+)
 def test_iperf3(text, version):
     assert facts.parse_iperf3(text) == version
 
 
-@pytest.mark.parametrize("name, beside, version", [
-    ("torch", ["torch", "torch-2.13.0+cpu.dist-info", "torchvision-0.9.dist-info"], "2.13.0+cpu"),
-    ("tensorflow", ["tensorflow_cpu-2.6.2.dist-info", "tensorflow_estimator-2.6.0.dist-info"], "2.6.2"),
-    ("tensorflow", ["tensorflow-1.15.4+nv20.12-py3.6.egg-info"], "1.15.4+nv20.12"),
-    ("torch", ["torch"], None),
-])
+@pytest.mark.parametrize(
+    "name, beside, version",
+    [
+        ("torch", ["torch", "torch-2.13.0+cpu.dist-info", "torchvision-0.9.dist-info"], "2.13.0+cpu"),
+        ("tensorflow", ["tensorflow_cpu-2.6.2.dist-info", "tensorflow_estimator-2.6.0.dist-info"], "2.6.2"),
+        ("tensorflow", ["tensorflow-1.15.4+nv20.12-py3.6.egg-info"], "1.15.4+nv20.12"),
+        ("torch", ["torch"], None),
+    ],
+)
 def test_a_framework_version_is_read_off_its_neighbours(name, beside, version):
     assert facts.parse_distribution(name, beside) == version
 

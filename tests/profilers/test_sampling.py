@@ -182,6 +182,7 @@ def test_a_series_keeps_on_after_a_failure():
         if isinstance(answer, Unavailable):
             raise answer
         return answer
+
     taken = Series(read)
     for _ in range(3):
         taken.take()

@@ -26,13 +26,14 @@ class Steps:
         self.stages.append((progress.stage, progress.steps))
         self.step_s = progress.step_s
 
-    def hooks(self, stop_after=10 ** 9, enough_after=10 ** 9):
+    def hooks(self, stop_after=10**9, enough_after=10**9):
         return steptime.Hooks(
             progress=self.note,
             window_start=lambda: self.window.append(self.taken),
             window_end=lambda: self.window.append(self.taken),
             should_stop=lambda: self.taken >= stop_after,
-            enough=lambda: self.taken >= enough_after)
+            enough=lambda: self.taken >= enough_after,
+        )
 
 
 def test_the_paper_protocol_takes_300_and_100_and_100_steps():
@@ -66,7 +67,7 @@ def test_noisy_steps_are_timed_until_their_mean_is_known_within_a_percent():
 
 
 def test_what_never_settles_is_flagged_and_bounded():
-    times = steptime.measure(Steps(1.05 ** n for n in itertools.count()))
+    times = steptime.measure(Steps(1.05**n for n in itertools.count()))
     assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (300, 500)
     assert (times.steady, times.precise, times.reason) == (False, False, "limit")
 

@@ -31,37 +31,55 @@ def recorded(shared_data):
 # -- parse -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part, counters", [
-    ("EMC_FREQ 7%@408 GR3D_FREQ 0%@76", {"f_emc": 408e6, "f_gpu": 76e6, "u_gpu": 0.0}),
-    ("EMC_FREQ 0% GR3D_FREQ 99% AUX@38.5C", {"u_gpu": 0.99}),
-    ("EMC_FREQ 0%@1600 GR3D_FREQ 0%@[510] VIC_FREQ 601", {"f_emc": 1600e6, "f_gpu": 510e6, "u_gpu": 0.0}),
-    ("GR3D_FREQ 5%@[600,400] NVENC 79%@166", {"f_gpu": 500e6, "u_gpu": 0.05}),
-    ("GR3D_FREQ 12%@0 GR3D2_FREQ 50%@7", {"f_gpu": 0.0, "u_gpu": 0.12}),
-    ("cpu [0%,0%,off,off]@102 EMC 7%@408 AVP 1%@12 GR3D 3%@76 EDP limit 0",
-     {"f_emc": 408e6, "f_gpu": 76e6, "u_gpu": 0.03}),
-    ("CPU [2%@102]", {}),
-])
+@pytest.mark.parametrize(
+    "part, counters",
+    [
+        ("EMC_FREQ 7%@408 GR3D_FREQ 0%@76", {"f_emc": 408e6, "f_gpu": 76e6, "u_gpu": 0.0}),
+        ("EMC_FREQ 0% GR3D_FREQ 99% AUX@38.5C", {"u_gpu": 0.99}),
+        ("EMC_FREQ 0%@1600 GR3D_FREQ 0%@[510] VIC_FREQ 601", {"f_emc": 1600e6, "f_gpu": 510e6, "u_gpu": 0.0}),
+        ("GR3D_FREQ 5%@[600,400] NVENC 79%@166", {"f_gpu": 500e6, "u_gpu": 0.05}),
+        ("GR3D_FREQ 12%@0 GR3D2_FREQ 50%@7", {"f_gpu": 0.0, "u_gpu": 0.12}),
+        (
+            "cpu [0%,0%,off,off]@102 EMC 7%@408 AVP 1%@12 GR3D 3%@76 EDP limit 0",
+            {"f_emc": 408e6, "f_gpu": 76e6, "u_gpu": 0.03},
+        ),
+        ("CPU [2%@102]", {}),
+    ],
+)
 def test_clocks_and_load_as_each_release_writes_them(part, counters):
     assert parse("RAM 1/2MB " + part).counters == pytest.approx(counters)
 
 
-@pytest.mark.parametrize("part, rails", [
-    ("VDD_IN 2532/2698 VDD_CPU 76/178", {"VDD_IN": Power(2.532, 2.698), "VDD_CPU": Power(0.076, 0.178)}),
-    ("VDD_IN 4824mW/4825mW", {"VDD_IN": Power(4.824, 4.825)}),
-    ("VDD_IN 4824mW/4825mW/4826mW VDD_SOC 1/2/3", {"VDD_IN": Power(4.824, 4.825), "VDD_SOC": Power(0.001, 0.002)}),
-    ("GPU@32C CPU@33.5C GPU 7/8 CPU 216/217", {"GPU": Power(0.007, 0.008), "CPU": Power(0.216, 0.217)}),
-    ("SWAP 1/2MB IRAM 0/252kB(lfb 252kB) MTS fg 0% bg 0% 08/23 VDD_X 5/", {}),
-])
+@pytest.mark.parametrize(
+    "part, rails",
+    [
+        ("VDD_IN 2532/2698 VDD_CPU 76/178", {"VDD_IN": Power(2.532, 2.698), "VDD_CPU": Power(0.076, 0.178)}),
+        ("VDD_IN 4824mW/4825mW", {"VDD_IN": Power(4.824, 4.825)}),
+        ("VDD_IN 4824mW/4825mW/4826mW VDD_SOC 1/2/3", {"VDD_IN": Power(4.824, 4.825), "VDD_SOC": Power(0.001, 0.002)}),
+        ("GPU@32C CPU@33.5C GPU 7/8 CPU 216/217", {"GPU": Power(0.007, 0.008), "CPU": Power(0.216, 0.217)}),
+        ("SWAP 1/2MB IRAM 0/252kB(lfb 252kB) MTS fg 0% bg 0% 08/23 VDD_X 5/", {}),
+    ],
+)
 def test_rails_with_and_without_a_unit_and_with_further_values(part, rails):
     assert parse("RAM 1/2MB " + part).rails == rails
 
 
 def test_a_whole_line():
-    found = parse("04-24-2023 00:01:24 RAM 1282/62795MB (lfb 1x4MB) SWAP 19/31398MB (cached 0MB) CPU [14%@729,off] "
-                  "EMC_FREQ 3%@2133 GR3D_FREQ 8%@[300,500] NEW_THING 7 CPU@42.5C GPU@-256C VIN_SYS_5V0 4032mW/4000mW")
+    found = parse(
+        "04-24-2023 00:01:24 RAM 1282/62795MB (lfb 1x4MB) SWAP 19/31398MB (cached 0MB) CPU [14%@729,off] "
+        "EMC_FREQ 3%@2133 GR3D_FREQ 8%@[300,500] NEW_THING 7 CPU@42.5C GPU@-256C VIN_SYS_5V0 4032mW/4000mW"
+    )
     assert found == tegrastats.Line(
-        1282 * MIB, 62795 * MIB, 19 * MIB, 31398 * MIB, (Activity(0.14, 729e6), None), Activity(0.03, 2133e6),
-        Activity(0.08, 400e6), {"CPU": 42.5}, {"VIN_SYS_5V0": Power(4.032, 4.0)})
+        1282 * MIB,
+        62795 * MIB,
+        19 * MIB,
+        31398 * MIB,
+        (Activity(0.14, 729e6), None),
+        Activity(0.03, 2133e6),
+        Activity(0.08, 400e6),
+        {"CPU": 42.5},
+        {"VIN_SYS_5V0": Power(4.032, 4.0)},
+    )
 
 
 def test_what_a_line_does_not_say_is_none():
@@ -113,8 +131,9 @@ def test_every_line_of_a_whole_log_is_understood(shared_data):
 def program(tmp_path):
     """A stand-in for tegrastats that prints a line every 20 ms."""
     path = tmp_path / "tegrastats"
-    path.write_text(f"#!{sys.executable}\nimport time\n"
-                    f"while True:\n    print({LINE!r}, flush=True)\n    time.sleep(0.02)\n")
+    path.write_text(
+        f"#!{sys.executable}\nimport time\nwhile True:\n    print({LINE!r}, flush=True)\n    time.sleep(0.02)\n"
+    )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
 
@@ -155,8 +174,9 @@ def test_a_program_that_falls_silent_is_not_believed(tmp_path, monkeypatch):
 
 def test_bytes_that_are_no_text_do_not_end_it(tmp_path):
     path, said = tmp_path / "tegrastats", b"\xff " + LINE.encode() + b"\n"
-    path.write_text(f"#!{sys.executable}\nimport sys, time\n"
-                    f"sys.stdout.buffer.write({said!r})\nsys.stdout.flush()\ntime.sleep(60)\n")
+    path.write_text(
+        f"#!{sys.executable}\nimport sys, time\nsys.stdout.buffer.write({said!r})\nsys.stdout.flush()\ntime.sleep(60)\n"
+    )
     path.chmod(0o755)
     live = tegrastats.Tegrastats(Tree("/"), str(path))
     assert live.newest().rails["VDD_IN"].now_w == 3.177

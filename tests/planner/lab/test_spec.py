@@ -98,7 +98,7 @@ device = "tx2"
     starts = [
         "lab.toml:2: devices.pc.cpus: 0.01 cpus are less than the kernel can grant; write 0.05 or more",
         "lab.toml:3: devices.pc.rate: should be a text with a unit, not 100",
-        "lab.toml:4: devices.tx2.power: kind \"tx3\" has no power model",
+        'lab.toml:4: devices.tx2.power: kind "tx3" has no power model',
         'lab.toml:7: devices.tx2.rate: "fast" is not a rate',
         "lab.toml:8: devices.tx2.colour: unknown key; (known: kind, cpus, rate",
         'lab.toml:11: links.0.to: no device "nano"; (known: pc, tx2)',
@@ -114,8 +114,6 @@ def test_a_direction_has_one_rate() -> None:
     assert mistakes(WHOLE + again) == [
         "lab.toml:30: links.1: tx2 and pc have a link already; remove one, or use one_way = true"
     ]
-
-
 
 
 def test_a_table_for_power_means_nothing_without_sensors() -> None:

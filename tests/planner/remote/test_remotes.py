@@ -63,9 +63,7 @@ def test_arguments_arrive_as_they_are(remote: Remote) -> None:
 
 
 def test_a_process_takes_ten_megabytes_and_gives_them_back(remote: Remote) -> None:
-    process = remote.spawn(
-        [PYTHON, "-c", f"import sys; d = sys.stdin.buffer.read({BIG}); sys.stdout.buffer.write(d)"]
-    )
+    process = remote.spawn([PYTHON, "-c", f"import sys; d = sys.stdin.buffer.read({BIG}); sys.stdout.buffer.write(d)"])
     data = os.urandom(BIG)
     process.write(data)
     assert read_all(process) == data

@@ -79,9 +79,7 @@ class TestHostKeys:
         with ssh_server(client_key, host_keys=keys) as server:
             assert answer(target_of(server, known=server.known_line(keys[1]))) == b"hello\n"
 
-    def test_a_host_key_alias_is_the_name_on_record(
-        self, client_key: paramiko.PKey, target_of: MakeTarget
-    ) -> None:
+    def test_a_host_key_alias_is_the_name_on_record(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
         with ssh_server(client_key) as server:
             line = server.known_line().replace(server.known_name, "board")
             assert answer(target_of(server, known=line, host_key_alias="Board")) == b"hello\n"
@@ -248,16 +246,12 @@ class TestJumps:
             assert f"tx2: host key of [127.0.0.1]:{jump.port} is not known" in message
             assert last.connects == 0
 
-    def test_the_login_at_a_jump_host_is_named(
-        self, client_key: paramiko.PKey, target_of: MakeTarget
-    ) -> None:
+    def test_the_login_at_a_jump_host_is_named(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
         with ssh_server(client_key, Faults(refuse_login=True)) as jump, ssh_server(client_key) as last:
             message = told(target_of(last, jumps=(target_of(jump, user="porter"),)), LoginError)
         assert f"tx2: porter@127.0.0.1:{jump.port} refuses the login" in message
 
-    def test_a_device_that_the_jump_host_does_not_reach(
-        self, client_key: paramiko.PKey, target_of: MakeTarget
-    ) -> None:
+    def test_a_device_that_the_jump_host_does_not_reach(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
         with ssh_server(client_key) as jump:
             with ssh_server(client_key) as gone:
                 target = target_of(gone, jumps=(target_of(jump),))
@@ -296,9 +290,7 @@ class TestProxyCommands:
     ) -> None:
         monkeypatch.setattr("planner.remote.hops._FIRST_PAUSE_S", 0.01)
         with ssh_server(client_key) as server:
-            assert "dropped the connection (try 4 of 4" in told(
-                target_of(server, proxy_command="true"), RemoteError
-            )
+            assert "dropped the connection (try 4 of 4" in told(target_of(server, proxy_command="true"), RemoteError)
 
     def test_one_that_is_not_there(self, client_key: paramiko.PKey, target_of: MakeTarget) -> None:
         with ssh_server(client_key) as server:

@@ -74,7 +74,7 @@ def test_the_period_and_noise_of_a_counter_of_joules():
 
 @pytest.mark.parametrize("values", [[], [5.0], [5.0] * 400, held(polls(), 0.5, [1.0, 2.0, 3.0, 4.0])])
 def test_too_few_changes_tell_nothing(values):
-    assert character.character(polls()[:len(values)], values, False) == UNKNOWN
+    assert character.character(polls()[: len(values)], values, False) == UNKNOWN
 
 
 @given(st.lists(st.tuples(st.floats(1e-3, 1.0), st.floats(0.0, 1e3)), max_size=50), st.booleans())
@@ -117,11 +117,14 @@ def test_facts_of_every_sensor_and_the_reasons_of_others():
     assert missing == records.SensorFacts("nvml", "unavailable", "", None, None, "no driver")
 
 
-@pytest.mark.parametrize("meter, reason", [
-    (Meter(Unavailable("bus error")), "bus error"),
-    (Meter(0.0), "nothing is used"),
-    (Meter(500.0, counts_joules=True), "nothing is used"),
-])
+@pytest.mark.parametrize(
+    "meter, reason",
+    [
+        (Meter(Unavailable("bus error")), "bus error"),
+        (Meter(0.0), "nothing is used"),
+        (Meter(500.0, counts_joules=True), "nothing is used"),
+    ],
+)
 def test_a_sensor_of_no_use_has_a_reason(meter, reason):
     (told,) = character.facts(Found((meter,), ()), 0.02)
     assert told.source == "unavailable" and reason in told.reason

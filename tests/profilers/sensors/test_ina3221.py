@@ -33,15 +33,18 @@ def readings(found):
 
 
 def test_tx2_reports_its_input_and_not_the_rails_behind_it(plant):
-    tree = plant({**old("0-0040", 0, VDD_SYS_GPU=229, VDD_SYS_SOC=765, VDD_4V0_WIFI=0),
-                  **old("0-0041", 1, VDD_IN=3024, VDD_SYS_CPU=153, VDD_SYS_DDR=537)})
+    tree = plant(
+        {
+            **old("0-0040", 0, VDD_SYS_GPU=229, VDD_SYS_SOC=765, VDD_4V0_WIFI=0),
+            **old("0-0041", 1, VDD_IN=3024, VDD_SYS_CPU=153, VDD_SYS_DDR=537),
+        }
+    )
     assert readings(ina3221.discover(tree)) == [("ina3221:VDD_IN", "module", 3.024)]
 
 
 def test_tx2_on_its_developer_carrier_also_knows_the_board(plant):
     tree = plant({**old("0-0041", 1, VDD_IN=3024), **old("0-0042", 2, VDD_MUX=5100, VDD_5V0_IO_SYS=800)})
-    assert readings(ina3221.discover(tree)) == [
-        ("ina3221:VDD_IN", "module", 3.024), ("ina3221:VDD_MUX", "board", 5.1)]
+    assert readings(ina3221.discover(tree)) == [("ina3221:VDD_IN", "module", 3.024), ("ina3221:VDD_MUX", "board", 5.1)]
 
 
 def test_nano_reports_the_board(plant):
@@ -50,16 +53,17 @@ def test_nano_reports_the_board(plant):
 
 
 def test_agx_xavier_has_no_input_rail_and_is_summed(plant):
-    tree = plant({**old("1-0040", 0, GPU=10, CPU=216, SOC=864),
-                  **old("1-0041", 1, CV=0, VDDRQ=144, SYS5V=1889)})
+    tree = plant({**old("1-0040", 0, GPU=10, CPU=216, SOC=864), **old("1-0041", 1, CV=0, VDDRQ=144, SYS5V=1889)})
     assert readings(ina3221.discover(tree)) == [("ina3221:sum", "module", 3.123)]
 
 
 def test_agx_orin_is_summed_without_its_unused_channels_and_what_its_5_v_rail_feeds(plant):
-    tree = plant({
-        **new("1-0040", 3, ("VDD_GPU_SOC", 20000, 120), ("VDD_CPU_CV", 20000, 20),
-              ("VIN_SYS_5V0", 5000, 800)),
-        **new("1-0041", 4, ("NC", 9999, 9999), ("VDDQ_VDD2_1V8AO", 5000, 60), ("NC", 9999, 9999))})
+    tree = plant(
+        {
+            **new("1-0040", 3, ("VDD_GPU_SOC", 20000, 120), ("VDD_CPU_CV", 20000, 20), ("VIN_SYS_5V0", 5000, 800)),
+            **new("1-0041", 4, ("NC", 9999, 9999), ("VDDQ_VDD2_1V8AO", 5000, 60), ("NC", 9999, 9999)),
+        }
+    )
     assert readings(ina3221.discover(tree)) == [("ina3221:sum", "module", 2.4 + 0.4 + 4.0)]
 
 

@@ -13,16 +13,19 @@ from profilers.tree import Unavailable
 T = 1700000000.0  # 2023-11-14T22:13:20Z
 
 
-@pytest.mark.parametrize("text", [
-    "1700000000,5.5\n1700000001.5,6\n",
-    "time,watts\n1700000000,5.5\n1700000001.5,6\n",
-    "\ufefftime;watts\r\n1700000000;5,5\r\n1700000001,5;6,0\r\n",
-    "1700000000\t5.5\n1700000001.5\t6\n",
-    '"time","watts"\n"2023-11-14T22:13:20Z","5.5"\n"2023-11-14T22:13:21.500Z","6"\n',
-    "2023-11-14 22:13:20+00:00,5.5\n2023-11-14 23:13:21.5+0100,6\n",
-    "2023-11-14T17:13:20-05:00, 5.5\n\n# restarted\ntime,watts\n2023-11-14T22:13:21.5 Z, 6\n",
-    "1700000001.5,6\n1700000000,5.5\n",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1700000000,5.5\n1700000001.5,6\n",
+        "time,watts\n1700000000,5.5\n1700000001.5,6\n",
+        "\ufefftime;watts\r\n1700000000;5,5\r\n1700000001,5;6,0\r\n",
+        "1700000000\t5.5\n1700000001.5\t6\n",
+        '"time","watts"\n"2023-11-14T22:13:20Z","5.5"\n"2023-11-14T22:13:21.500Z","6"\n',
+        "2023-11-14 22:13:20+00:00,5.5\n2023-11-14 23:13:21.5+0100,6\n",
+        "2023-11-14T17:13:20-05:00, 5.5\n\n# restarted\ntime,watts\n2023-11-14T22:13:21.5 Z, 6\n",
+        "1700000001.5,6\n1700000000,5.5\n",
+    ],
+)
 def test_the_forms_of_a_log(text):
     assert parse(text) == ([T, T + 1.5], [5.5, 6.0])
 
@@ -54,8 +57,21 @@ def test_a_row_that_is_still_being_written_is_not_there_yet():
         parse("1700000000,5.5")
 
 
-@pytest.mark.parametrize("row", ["", "x", "1700000001", "1700000001,", "1700000001,overload", "1700000001,nan", "inf,3",
-                                 "2023-13-01T00:00:00Z,3", "2023-11-14T22:13:61Z,3", "2023-11-14T22:13:20+99:99,3"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        "",
+        "x",
+        "1700000001",
+        "1700000001,",
+        "1700000001,overload",
+        "1700000001,nan",
+        "inf,3",
+        "2023-13-01T00:00:00Z,3",
+        "2023-11-14T22:13:61Z,3",
+        "2023-11-14T22:13:20+99:99,3",
+    ],
+)
 def test_rows_that_do_not_parse_are_passed_over(row):
     assert parse(f"1700000000,5.5\n{row}\n1700000002,6.5\n") == ([T, T + 2], [5.5, 6.5])
 
@@ -95,6 +111,7 @@ def log(tmp_path):
 
         def sensor(self, offset_s=0.0, column=None):
             return MeterLog(str(path), column, offset_s, False)
+
     return Log()
 
 
@@ -170,6 +187,7 @@ def test_of_a_long_log_no_more_is_read_than_the_window_takes(log, monkeypatch, c
     def counted(path, limit_bytes):
         asked.append(limit_bytes)
         return tail(path, limit_bytes)
+
     monkeypatch.setattr(meterlog, "tail", counted)
     assert log.sensor(column=column).history(now_s - 3.5, now_s - 0.5)[1] == [4997.0, 4998.0, 4999.0]
     assert asked == [meterlog.ROW_BYTES]

@@ -8,30 +8,40 @@ from profilers.sensors import discover, meters
 from profilers.tree import Unavailable
 
 
-@pytest.mark.parametrize("url, name", [
-    ("shelly://192.0.2.7", "meter:shelly:192.0.2.7"),
-    ("shelly1://plug-3.local:8080/", "meter:shelly1:plug-3.local:8080"),
-    ("tasmota://[fd00::7]:80", "meter:tasmota:[fd00::7]:80"),
-    ("csv:///var/log/meter.csv", "meter:csv:/var/log/meter.csv"),
-    ("csv:///a%20b.csv?offset_s=-2.5&column=Active+Power", "meter:csv:/a b.csv#Active Power"),
-])
+@pytest.mark.parametrize(
+    "url, name",
+    [
+        ("shelly://192.0.2.7", "meter:shelly:192.0.2.7"),
+        ("shelly1://plug-3.local:8080/", "meter:shelly1:plug-3.local:8080"),
+        ("tasmota://[fd00::7]:80", "meter:tasmota:[fd00::7]:80"),
+        ("csv:///var/log/meter.csv", "meter:csv:/var/log/meter.csv"),
+        ("csv:///a%20b.csv?offset_s=-2.5&column=Active+Power", "meter:csv:/a b.csv#Active Power"),
+    ],
+)
 def test_addresses(url, name):
     sensor = meters.meter(url)
     assert (sensor.name, sensor.covers) == (name, "wall")
 
 
-@pytest.mark.parametrize("url, reason", [
-    ("shely://192.0.2.7", "shely://192.0.2.7 is no meter; known are shelly://, shelly1://, tasmota:// and csv://"),
-    ("192.0.2.7", "is no meter"),
-    ("shelly://", "is not of the form shelly://host"), ("shelly:192.0.2.7", "is not of the form shelly://host"),
-    ("shelly://192.0.2.7/rpc", "is not of the form"), ("tasmota://192.0.2.7?id=1", "is not of the form"),
-    ("shelly://192.0.2.7:port", "is not of the form"), ("shelly://a/../b", "is not of the form"),
-    ("shelly://[::1", "a meter's address is wrong"),
-    ("csv://log.csv", "is not of the form csv:///path"), ("csv://", "is not of the form csv:///path"),
-    ("csv:///log.csv?colum=watts", "no option colum; there are offset_s and column"),
-    ("csv:///log.csv?offset_s=soon", "offset_s is no number"),
-    ("csv:///log.csv?offset_s=nan", "offset_s is out of range"),
-])
+@pytest.mark.parametrize(
+    "url, reason",
+    [
+        ("shely://192.0.2.7", "shely://192.0.2.7 is no meter; known are shelly://, shelly1://, tasmota:// and csv://"),
+        ("192.0.2.7", "is no meter"),
+        ("shelly://", "is not of the form shelly://host"),
+        ("shelly:192.0.2.7", "is not of the form shelly://host"),
+        ("shelly://192.0.2.7/rpc", "is not of the form"),
+        ("tasmota://192.0.2.7?id=1", "is not of the form"),
+        ("shelly://192.0.2.7:port", "is not of the form"),
+        ("shelly://a/../b", "is not of the form"),
+        ("shelly://[::1", "a meter's address is wrong"),
+        ("csv://log.csv", "is not of the form csv:///path"),
+        ("csv://", "is not of the form csv:///path"),
+        ("csv:///log.csv?colum=watts", "no option colum; there are offset_s and column"),
+        ("csv:///log.csv?offset_s=soon", "offset_s is no number"),
+        ("csv:///log.csv?offset_s=nan", "offset_s is out of range"),
+    ],
+)
 def test_what_is_wrong_with_an_address_is_told(url, reason):
     with pytest.raises(Unavailable, match=reason.replace("?", r"\?")):
         meters.meter(url)
@@ -49,7 +59,8 @@ def test_the_variable_names_any_number_of_them(tmp_path, plant, monkeypatch):
     monkeypatch.setenv(meters.VARIABLE, f"csv://{log}  csv://{tmp_path}/none.csv nonsense")
     found = discover(plant({}).root)
     assert [(sensor.name, sensor.covers, sensor.source) for sensor in found.sensors] == [
-        (f"meter:csv:{log}", "wall", "emulated")]
+        (f"meter:csv:{log}", "wall", "emulated")
+    ]
     missing = dict(found.missing)
     assert "is no meter" in missing["meter:3"]
     assert "cannot be read" in missing[f"meter:csv:{tmp_path}/none.csv"]

@@ -62,18 +62,27 @@ def test_watts_that_are_not_told_have_the_reason(shared_data):
     assert gpu.reason == "nvidia-smi says 'N/A' instead of watts"
 
 
-@pytest.mark.parametrize("power, watts", [
-    ("<power_readings><power_draw>8.93 W</power_draw></power_readings>", 8.93),
-    ("<gpu_power_readings><power_draw>67.03 W</power_draw></gpu_power_readings>", 67.03),
-    ("<gpu_power_readings><instant_power_draw>12 W</instant_power_draw></gpu_power_readings>", 12.0),
-    ("<gpu_power_readings><average_power_draw>N/A</average_power_draw>"
-     "<instant_power_draw>12 W</instant_power_draw></gpu_power_readings>", 12.0),
-    ("<module_power_readings><power_draw>500 W</power_draw></module_power_readings>", None),
-    ("<gpu_power_readings><power_draw>Requested functionality has been deprecated</power_draw>"
-     "</gpu_power_readings>", None),
-    ("<gpu_power_readings><power_draw>12 kW</power_draw></gpu_power_readings>", None),
-    ("", None),
-])
+@pytest.mark.parametrize(
+    "power, watts",
+    [
+        ("<power_readings><power_draw>8.93 W</power_draw></power_readings>", 8.93),
+        ("<gpu_power_readings><power_draw>67.03 W</power_draw></gpu_power_readings>", 67.03),
+        ("<gpu_power_readings><instant_power_draw>12 W</instant_power_draw></gpu_power_readings>", 12.0),
+        (
+            "<gpu_power_readings><average_power_draw>N/A</average_power_draw>"
+            "<instant_power_draw>12 W</instant_power_draw></gpu_power_readings>",
+            12.0,
+        ),
+        ("<module_power_readings><power_draw>500 W</power_draw></module_power_readings>", None),
+        (
+            "<gpu_power_readings><power_draw>Requested functionality has been deprecated</power_draw>"
+            "</gpu_power_readings>",
+            None,
+        ),
+        ("<gpu_power_readings><power_draw>12 kW</power_draw></gpu_power_readings>", None),
+        ("", None),
+    ],
+)
 def test_power_in_every_schema(power, watts):
     (gpu,) = nvidiasmi.parse(f"<nvidia_smi_log><gpu>{power}</gpu></nvidia_smi_log>")
     assert gpu.watts == watts
@@ -105,7 +114,8 @@ def program(tmp_path):
     path.write_text(
         f"#!{sys.executable}\nimport os, sys\nassert sys.argv[1:] == ['-q', '-x']\n"
         f"runs = {str(tmp_path / 'runs')!r}\nopen(runs, 'a').write('x')\n"
-        f"print({REPORT!r}.format(10 + os.path.getsize(runs)))\n")
+        f"print({REPORT!r}.format(10 + os.path.getsize(runs)))\n"
+    )
     path.chmod(0o755)
     return path
 

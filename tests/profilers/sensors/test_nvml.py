@@ -59,9 +59,21 @@ def compiled(tmp_path_factory):
         folder = tmp_path_factory.mktemp("nvml")
         values = {"INIT": 0, "STEP": 1500, "POWER": 0, "COUNT": 2, **defines}
         (folder / "nvml.c").write_text(SOURCE)
-        subprocess.run([compiler, "-shared", "-fPIC", *(f"-D{name}={value}" for name, value in values.items()), "-o",
-                        str(folder / "nvml.so"), str(folder / "nvml.c")], check=True, capture_output=True)
+        subprocess.run(
+            [
+                compiler,
+                "-shared",
+                "-fPIC",
+                *(f"-D{name}={value}" for name, value in values.items()),
+                "-o",
+                str(folder / "nvml.so"),
+                str(folder / "nvml.c"),
+            ],
+            check=True,
+            capture_output=True,
+        )
         return str(folder / "nvml.so")
+
     return build
 
 
@@ -78,8 +90,9 @@ def test_energy_is_counted_where_it_can_be_and_watts_are_read_elsewhere(library)
 
 
 def test_the_counters_are_those_of_the_first_gpu(library):
-    assert {name: read() for name, read in nvml.candidates(Tree("/"), library)} == pytest.approx({
-        "f_gpu": 1455e6, "f_emc": 5001e6, "u_gpu": 0.42, "m_gpu": 3 << 30})
+    assert {name: read() for name, read in nvml.candidates(Tree("/"), library)} == pytest.approx(
+        {"f_gpu": 1455e6, "f_emc": 5001e6, "u_gpu": 0.42, "m_gpu": 3 << 30}
+    )
     assert [gpu.name() for gpu in nvml.gpus(Tree("/"), library)] == ["Fake GPU", "Fake GPU"]
 
 

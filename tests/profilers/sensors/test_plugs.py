@@ -13,14 +13,43 @@ from hypothesis import strategies as st
 from profilers.sensors import plugs
 from profilers.tree import Unavailable
 
-SHELLY = {"id": 0, "source": "init", "output": True, "apower": 8.9, "voltage": 237.5, "freq": 50.0, "current": 0.064,
-          "pf": 0.61, "aenergy": {"total": 6.532, "by_minute": [45.199, 47.141, 88.397], "minute_ts": 1626935779},
-          "temperature": {"tC": 23.5, "tF": 74.4}}
-SHELLY1 = {"power": 62.37, "overpower": 0.0, "is_valid": True, "timestamp": 1607958532,
-           "counters": [61.9, 62.1, 62.2], "total": 4735}
-TASMOTA = {"StatusSNS": {"Time": "2024-01-01T10:00:00", "ENERGY": {
-    "TotalStartTime": "2023-12-06T22:20:05", "Total": 10.447, "Yesterday": 0.235, "Today": 0.081, "Power": 17,
-    "ApparentPower": 30, "ReactivePower": 25, "Factor": 0.55, "Voltage": 232, "Current": 0.131}}}
+SHELLY = {
+    "id": 0,
+    "source": "init",
+    "output": True,
+    "apower": 8.9,
+    "voltage": 237.5,
+    "freq": 50.0,
+    "current": 0.064,
+    "pf": 0.61,
+    "aenergy": {"total": 6.532, "by_minute": [45.199, 47.141, 88.397], "minute_ts": 1626935779},
+    "temperature": {"tC": 23.5, "tF": 74.4},
+}
+SHELLY1 = {
+    "power": 62.37,
+    "overpower": 0.0,
+    "is_valid": True,
+    "timestamp": 1607958532,
+    "counters": [61.9, 62.1, 62.2],
+    "total": 4735,
+}
+TASMOTA = {
+    "StatusSNS": {
+        "Time": "2024-01-01T10:00:00",
+        "ENERGY": {
+            "TotalStartTime": "2023-12-06T22:20:05",
+            "Total": 10.447,
+            "Yesterday": 0.235,
+            "Today": 0.081,
+            "Power": 17,
+            "ApparentPower": 30,
+            "ReactivePower": 25,
+            "Factor": 0.55,
+            "Voltage": 232,
+            "Current": 0.131,
+        },
+    }
+}
 ANSWERS = {"shelly": (SHELLY, 8.9), "shelly1": (SHELLY1, 62.37), "tasmota": (TASMOTA, 17.0)}
 
 
@@ -30,16 +59,19 @@ def test_the_watts_of_each_kind(kind):
     assert plugs.KINDS[kind].parse(json.dumps(answer)) == watts
 
 
-@pytest.mark.parametrize("parse, answer, reason", [
-    (plugs.parse_shelly, {"code": -105, "message": "Argument 'id', value 0 not found!"}, "no number in apower"),
-    (plugs.parse_shelly, {"apower": None}, "no number in apower"),
-    (plugs.parse_shelly, {"apower": True}, "no number in apower"),
-    (plugs.parse_shelly, {"apower": 10**400}, "no number in apower"),
-    (plugs.parse_shelly1, {**SHELLY1, "is_valid": False}, "calls its own reading invalid"),
-    (plugs.parse_tasmota, {"StatusSNS": {"ENERGY": {"Power": [3, 4]}}}, "no number in StatusSNS.ENERGY.Power"),
-    (plugs.parse_tasmota, {"WARNING": "Need user=<username>&password=<password>"}, "no number"),
-    (plugs.parse_tasmota, ["StatusSNS"], "no number"),
-])
+@pytest.mark.parametrize(
+    "parse, answer, reason",
+    [
+        (plugs.parse_shelly, {"code": -105, "message": "Argument 'id', value 0 not found!"}, "no number in apower"),
+        (plugs.parse_shelly, {"apower": None}, "no number in apower"),
+        (plugs.parse_shelly, {"apower": True}, "no number in apower"),
+        (plugs.parse_shelly, {"apower": 10**400}, "no number in apower"),
+        (plugs.parse_shelly1, {**SHELLY1, "is_valid": False}, "calls its own reading invalid"),
+        (plugs.parse_tasmota, {"StatusSNS": {"ENERGY": {"Power": [3, 4]}}}, "no number in StatusSNS.ENERGY.Power"),
+        (plugs.parse_tasmota, {"WARNING": "Need user=<username>&password=<password>"}, "no number"),
+        (plugs.parse_tasmota, ["StatusSNS"], "no number"),
+    ],
+)
 def test_an_answer_without_watts_is_a_reason(parse, answer, reason):
     with pytest.raises(Unavailable, match=reason):
         parse(json.dumps(answer))
@@ -60,7 +92,8 @@ def test_watts_are_finite(number):
 keys = ["StatusSNS", "ENERGY", "Power", "power", "apower"]
 values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(keys), inner))
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(keys), inner),
+)
 
 
 @given(values.map(json.dumps) | st.text(), st.sampled_from(sorted(plugs.KINDS)))
@@ -94,6 +127,7 @@ class Plug:
 
             def log_message(self, *_):
                 pass
+
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -110,6 +110,7 @@ def test_history_has_every_answer_of_a_window_once_and_at_its_own_time(source):
         if answer is None:
             raise Unavailable("not now")
         return 2 * answer
+
     sensor = Polled("meter", "wall", poller, watts)
     assert sensor.history(2.0, 4.5) == ([2.0, 4.0], [22.0, 26.0])
     assert sensor.history(6.0, 7.0) == ([], [])

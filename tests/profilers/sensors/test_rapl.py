@@ -10,27 +10,45 @@ CAP = "sys/class/powercap/"
 
 
 def zone(name, path, microjoules, limit=262143328850):
-    return {CAP + path + "/name": name + "\n", CAP + path + "/energy_uj": microjoules,
-            CAP + path + "/max_energy_range_uj": limit}
+    return {
+        CAP + path + "/name": name + "\n",
+        CAP + path + "/energy_uj": microjoules,
+        CAP + path + "/max_energy_range_uj": limit,
+    }
 
 
 def test_a_package_takes_its_memory_and_leaves_its_parts(plant):
-    files = {**zone("package-0", "intel-rapl:0", 1000), **zone("core", "intel-rapl:0:0", 500),
-             **zone("dram", "intel-rapl:0:2", 7000), **zone("package-0", "intel-rapl-mmio:0", 1000)}
+    files = {
+        **zone("package-0", "intel-rapl:0", 1000),
+        **zone("core", "intel-rapl:0:0", 500),
+        **zone("dram", "intel-rapl:0:2", 7000),
+        **zone("package-0", "intel-rapl-mmio:0", 1000),
+    }
     found = rapl.discover(plant(files))
     [package] = found.sensors
     assert (package.name, package.covers, package.counts_joules) == ("rapl:package-0+dram", "cpu", True)
-    plant({CAP + "intel-rapl:0/energy_uj": 3001000, CAP + "intel-rapl:0:0/energy_uj": 2000000,
-           CAP + "intel-rapl:0:2/energy_uj": 1007000})
+    plant(
+        {
+            CAP + "intel-rapl:0/energy_uj": 3001000,
+            CAP + "intel-rapl:0:0/energy_uj": 2000000,
+            CAP + "intel-rapl:0:2/energy_uj": 1007000,
+        }
+    )
     assert package.read() == pytest.approx(4.0)
 
 
 def test_two_packages_and_psys(plant):
-    files = {**zone("package-0", "intel-rapl:0", 0), **zone("package-1", "intel-rapl:1", 0),
-             **zone("psys", "intel-rapl:2", 0)}
+    files = {
+        **zone("package-0", "intel-rapl:0", 0),
+        **zone("package-1", "intel-rapl:1", 0),
+        **zone("psys", "intel-rapl:2", 0),
+    }
     found = rapl.discover(plant(files)).sensors
     assert [(sensor.name, sensor.covers) for sensor in found] == [
-        ("rapl:package-0", "cpu"), ("rapl:package-1", "cpu"), ("rapl:psys", "board")]
+        ("rapl:package-0", "cpu"),
+        ("rapl:package-1", "cpu"),
+        ("rapl:psys", "board"),
+    ]
 
 
 def test_a_counter_that_wraps_goes_on(plant):

@@ -10,11 +10,23 @@ from profilers.tree import Unavailable
 
 #: What each recorded line comes to: name, what it covers, watts.
 TOTALS = [
-    ("VDD_IN", "module", 2.532), ("VDD_IN", "module", 1.931), ("VDD_IN", "module", 3.177), ("VDD_IN", "module", 9.273),
-    ("VDD_IN", "module", 3.024), ("VDD_IN", "module", 2.003), ("POM_5V_IN", "board", 0.9), ("POM_5V_IN", "board", 1.75),
-    ("sum", "module", 0.216 + 0.864 + 0.144 + 1.889), ("VDD_IN", "module", 6.14), ("VDD_IN", "module", 5.079),
-    ("VDD_IN", "module", 13.791), ("sum", "module", 2.399 + 0.4 + 4.032), ("sum", "module", 2.34 + 0.39 + 4.025),
-    ("sum", "module", 2.412 + 1.607 + 4.707), ("VDD_IN", "module", 4.824), ("VDD_IN", "module", 3.631),
+    ("VDD_IN", "module", 2.532),
+    ("VDD_IN", "module", 1.931),
+    ("VDD_IN", "module", 3.177),
+    ("VDD_IN", "module", 9.273),
+    ("VDD_IN", "module", 3.024),
+    ("VDD_IN", "module", 2.003),
+    ("POM_5V_IN", "board", 0.9),
+    ("POM_5V_IN", "board", 1.75),
+    ("sum", "module", 0.216 + 0.864 + 0.144 + 1.889),
+    ("VDD_IN", "module", 6.14),
+    ("VDD_IN", "module", 5.079),
+    ("VDD_IN", "module", 13.791),
+    ("sum", "module", 2.399 + 0.4 + 4.032),
+    ("sum", "module", 2.34 + 0.39 + 4.025),
+    ("sum", "module", 2.412 + 1.607 + 4.707),
+    ("VDD_IN", "module", 4.824),
+    ("VDD_IN", "module", 3.631),
 ]
 
 

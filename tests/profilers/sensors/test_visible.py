@@ -9,15 +9,29 @@ from profilers.sensors.visible import visible
 UUIDS = ["GPU-aaaa1111-1", "GPU-aaaa2222-2", "GPU-bbbb3333-3"]
 
 
-@pytest.mark.parametrize("setting, indices", [
-    (None, (0, 1, 2)),
-    ("", ()), ("-1", ()), ("NoDevFiles", ()), ("none", ()),
-    ("1", (1,)), ("2,0", (2, 0)), (" 1 , 2 ", (1, 2)), ("1,1", (1,)),
-    ("0,7,1", (0,)), ("0,-1,1", (0,)), ("0,,1", (0,)),
-    ("GPU-bbbb", (2,)), ("GPU-bbbb3333-3,0", (2, 0)),
-    ("GPU-aaaa", ()), ("GPU-aaaa2,GPU-cccc,0", (1,)),
-    ("MIG-GPU-bbbb3333-3/1/0", (2,)), ("MIG-0a1b2c3d", ()),
-])
+@pytest.mark.parametrize(
+    "setting, indices",
+    [
+        (None, (0, 1, 2)),
+        ("", ()),
+        ("-1", ()),
+        ("NoDevFiles", ()),
+        ("none", ()),
+        ("1", (1,)),
+        ("2,0", (2, 0)),
+        (" 1 , 2 ", (1, 2)),
+        ("1,1", (1,)),
+        ("0,7,1", (0,)),
+        ("0,-1,1", (0,)),
+        ("0,,1", (0,)),
+        ("GPU-bbbb", (2,)),
+        ("GPU-bbbb3333-3,0", (2, 0)),
+        ("GPU-aaaa", ()),
+        ("GPU-aaaa2,GPU-cccc,0", (1,)),
+        ("MIG-GPU-bbbb3333-3/1/0", (2,)),
+        ("MIG-0a1b2c3d", ()),
+    ],
+)
 def test_what_a_setting_leaves(setting, indices):
     assert visible(UUIDS, setting) == indices
 
