@@ -22,11 +22,11 @@ from racing.ours import ranked_for
 from racing.racefile import Environment, Race, load
 from reporting import parser, show
 
-from planner.choose import EQUAL, candidates
 from planner.errors import PlannerError
 from planner.lab.spec import load_spec
-from planner.profilefile import load_profile
-from planner.worth import ALONE, NONE, Reached, critical_batch, measured
+from planner.plan.strategy_search import EQUAL, candidates
+from planner.predict.sample_efficiency import ALONE, NONE, Reached, critical_batch, measured
+from planner.profile.file import load_profile
 
 #: Steps of a device alone: how many are asked for matters little but to batches that grow.
 STEPS = 200

@@ -13,7 +13,7 @@ from reporting import Spread, parser, show
 from runs import agents, measure, train
 
 from planner.lab.shaping import bucket_bytes
-from planner.linkprobe import Outstanding
+from planner.profile.link_probe import Outstanding
 from profilers.records import LinkProfile
 
 MODEL_BYTES = (240_000, 4_000_000, 25_000_000)

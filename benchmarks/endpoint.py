@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from backends import wire, worker
-from backends.base import Optimiser, Replica, Variable
-from backends.data import Batches
-from backends.schedule import Schedule
-from backends.server import Server
-from backends.work import Work
+from backends.data.dataset import Batches
+from backends.frameworks.base import Optimiser, Replica, Variable
+from backends.network import framing
+from backends.server import worker
+from backends.server.parameter_server import Server
+from backends.training import step
+from backends.training.lr_schedule import Schedule
+from backends.training.run_spec import Work
 
 #: Longer than any benchmark: nothing here is about heartbeats.
 SILENCE_S = 3600.0
@@ -92,23 +94,23 @@ class Endpoint(AbstractContextManager["Endpoint"]):
 
 def serve(address: str, identity: Sequence[str], steps: int) -> None:
     """Serve one run of ``steps`` steps; answers its port, then its account."""
-    listener = wire.listen(address)
+    listener = framing.listen(address)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "checkpoint")
         work = Work(steps, Optimiser(), Schedule(), path, heartbeat_s=SILENCE_S)
-        server = Server(work, wire.Identity(*identity), lambda event: None)
+        server = Server(work, framing.Identity(*identity), lambda event: None)
         _say({"port": listener.getsockname()[1]})
         _say(server.run(listener, lambda: False))
 
 
 def work(address: str, port: int, identity: Sequence[str], parameters: int, gradient_s: float, spin: bool) -> None:
     """Work in a run to its end; answers the monotonic times at which steps ended (the machine's own clock)."""
-    tls = wire.context(wire.Identity(*identity), server_side=False)
-    connection = wire.connect(address, port, tls, SILENCE_S)
+    tls = framing.context(framing.Identity(*identity), server_side=False)
+    connection = framing.connect(address, port, tls, SILENCE_S)
     batch = np.zeros((1, 1), np.uint8), np.zeros(1, np.int64)
     ends: list[float] = []
 
-    def note(spent: worker.Spent) -> None:
+    def note(spent: step.Spent) -> None:
         if spent.steps > len(ends):
             ends.append(time.monotonic())
 

@@ -12,7 +12,9 @@ from typing import Any
 import plain
 from reporting import Spread, mean_seconds, parser, show
 
-from backends import base, data, models
+from backends import models
+from backends.data import dataset
+from backends.frameworks import base
 from profilers.cores import usable_cores
 
 MODELS = "cifar10,cipher,nin,resnet,mobilenet,squeezenet,alexnet"
@@ -37,7 +39,7 @@ def _row(framework: str, name: str, batch: int) -> dict[str, Any]:
     backend = base.framework(framework)
     replica = backend.build(description, threads=base.usable_threads(usable_cores()))
     step = STEPS[framework](description)
-    noise = data.synthetic(description.input_shape, description.classes, batch, 0)
+    noise = dataset.synthetic(description.input_shape, description.classes, batch, 0)
     images, labels = noise.train_images, noise.train_labels
 
     def worker() -> None:

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from reporting import Spread, parser, show
 
-from backends import data
-from backends.base import Optimiser, framework
-from backends.central import Central
-from backends.layout import layout_of
+from backends.data import dataset
+from backends.frameworks.base import Optimiser, framework
+from backends.server.global_model import Central
+from backends.strategies.compressors.registry import sender
 from backends.strategies.message import DENSE, bytes_of
-from backends.strategies.registry import sender
+from backends.training.layout import layout_of
 
 WORKERS = 4
 #: Where a threshold is computed anew.
@@ -61,10 +61,10 @@ def _row(begin: int, end: int, steps: list[list[Sent]]) -> dict[str, Any]:
 
 def _steps(options: Any) -> Iterator[list[Sent]]:
     """Of every step what each worker sends and gets; all of them have the same weights."""
-    images = data.load(str(options.data))
+    images = dataset.load(str(options.data))
     replica = framework("torch").build(options.model, images.input_shape, images.classes, 0, 1)
-    shards = data.shards(len(images.train_images), (1.0,) * WORKERS, 0)
-    batches = [data.Batches(images.train_images[own], images.train_labels[own], options.batch, 0) for own in shards]
+    shards = dataset.shards(len(images.train_images), (1.0,) * WORKERS, 0)
+    batches = [dataset.Batches(images.train_images[own], images.train_labels[own], options.batch, 0) for own in shards]
     senders = [sender("layer-drop", replica.variables, options.momentum) for _ in batches]
     weights = replica.weights.copy()
     server = Central(layout_of(replica), weights, np.zeros_like(weights), replica.state.copy())

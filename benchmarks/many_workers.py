@@ -19,14 +19,15 @@ from typing import Any, NamedTuple
 
 from reporting import Spread, parser, show
 
-from backends import data, worker
-from backends.base import Optimiser, framework
-from backends.exchanges.base import Exchange, Local, Means
-from backends.exchanges.registry import exchange
-from backends.links import Parcel
-from backends.strategies import gates, presets, topologies
+from backends.data import dataset
+from backends.frameworks.base import Optimiser, framework
+from backends.network.mailbox import Parcel
+from backends.peers.exchanges.base import Exchange, Local, Means
+from backends.peers.exchanges.registry import exchange
+from backends.strategies import presets, synchronisation
 from backends.strategies.message import Message
-from planner import training
+from backends.strategies.topologies import registry
+from planner.train import orders
 
 HERE = Path(__file__).parent
 MODEL = f"{HERE / 'racing' / 'small_cipher.py'}:small_cipher"
@@ -90,7 +91,7 @@ def main() -> None:
     made.add_argument("--seeds", type=int, default=3)
     made.add_argument("--data", type=Path, default=EXAMPLES, help="a folder of images")
     options = made.parse_args()
-    images = data.load(str(options.data))
+    images = dataset.load(str(options.data))
     rows = []
     for n in options.workers:
         found = {name: [_run(name, n, seed, images, options) for seed in range(options.seeds)] for name in STRATEGIES}
@@ -100,33 +101,33 @@ def main() -> None:
     show(title, rows, options.json)
 
 
-def _run(name: str, n: int, seed: int, images: data.Dataset, options: Any) -> Accuracy:
+def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) -> Accuracy:
     batch = options.images // n
     groups = f":topology=groups:count={-(-n // GROUP)}" if name == "crossover-hierarchical" else ""
     strategy = presets.strategy(name + groups)
-    momentum = training.momentum(training.Options(str(options.data)), n, gates.parse(strategy.gate))
+    momentum = orders.momentum(orders.Options(str(options.data)), n, synchronisation.parse(strategy.gate))
     optimiser = Optimiser(options.rate, momentum)
 
-    def trained(own: Exchange, batches: data.Batches) -> float:
+    def trained(own: Exchange, batches: dataset.Batches) -> float:
         """A worker's accuracy at its end."""
         replica = own.means.replica
         for step in range(options.steps):
-            worker.step(replica, batches, 1.0, optimiser.rate)
+            step.step(replica, batches, 1.0, optimiser.rate)
             own.step(step, batch, optimiser)
             replica.load()
-        return float(worker.evaluate(replica, *test)["accuracy"])
+        return float(step.evaluate(replica, *test)["accuracy"])
 
     test = images.test_images[:TEST_IMAGES], images.test_labels[:TEST_IMAGES]
     batches = []
-    for rank, own in enumerate(data.shards(len(images.train_images), (1.0,) * n, seed)):
+    for rank, own in enumerate(dataset.shards(len(images.train_images), (1.0,) * n, seed)):
         part = images.train_images[own], images.train_labels[own]
-        batches.append(data.Batches(*part, batch, seed * 1009 + rank))  # the seeds of a run
+        batches.append(dataset.Batches(*part, batch, seed * 1009 + rank))  # the seeds of a run
     with ThreadPoolExecutor(n) as threads:
         found = list(threads.map(trained, _exchanges(strategy, n, seed, images, batch), batches))
     return Accuracy(statistics.mean(found), min(found))
 
 
-def _exchanges(strategy: presets.Strategy, n: int, seed: int, images: data.Dataset, batch: int) -> list[Exchange]:
+def _exchanges(strategy: presets.Strategy, n: int, seed: int, images: dataset.Dataset, batch: int) -> list[Exchange]:
     """Of every worker, by rank; each with a replica that computes on one thread."""
     posts: dict[str, Any] = {}
     for rank in range(n):
@@ -136,7 +137,7 @@ def _exchanges(strategy: presets.Strategy, n: int, seed: int, images: data.Datas
     for post in posts.values():
         replica = framework("torch").build(MODEL, images.input_shape, images.classes, seed, 1)
         means = Means(
-            replica, post, topologies.parse(strategy.topology, seed), gates.parse(strategy.gate),
+            replica, post, registry.parse(strategy.topology, seed), synchronisation.parse(strategy.gate),
             strategy.sender, strategy.merge, Local(replica), batch,
         )  # fmt: skip
         made.append(exchange(means))

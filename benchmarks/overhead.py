@@ -8,8 +8,8 @@ from pathlib import Path
 
 from reporting import parser, show
 
-from planner.audit.overhead import Overhead, overheads
-from planner.profilefile import Profile, load_profile
+from planner.audit.scoreboard import Overhead, overheads
+from planner.profile.file import Profile, load_profile
 
 STEPS = 100_000
 

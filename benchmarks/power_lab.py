@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from reporting import parser, show
 
-from planner import learn
-from planner.profilefile import DeviceProfile, load_profile
-from planner.wattage import whole_reading
+from planner.predict.power import whole_reading
+from planner.profile import learned_power
+from planner.profile.file import DeviceProfile, load_profile
 
 
 def main() -> None:
@@ -35,8 +35,8 @@ def _left_out(name: str, device: DeviceProfile) -> list[dict[str, Any]]:
     rows = []
     for step in device.steps:
         rest = device._replace(steps=tuple(other for other in device.steps if other.model != step.model))
-        measured, model = whole_reading(step.window), learn.learn(rest)
-        said = None if model is None else learn.estimate(model, step.window)
+        measured, model = whole_reading(step.window), learned_power.learn(rest)
+        said = None if model is None else learned_power.estimate(model, step.window)
         if measured is None or measured.watts is None or model is None or said is None or said.watts is None:
             continue
         rows.append({

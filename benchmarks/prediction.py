@@ -15,10 +15,10 @@ from reporting import Spread, parser, show
 from runs import agents, measure, train
 from synthetic import device, profile
 
-from backends import pretrain
-from planner.clusters import enumerate_clusters
-from planner.costs import costs
-from planner.predict import predict
+from backends.profiling import step_profile
+from planner.predict.clusters import enumerate_clusters
+from planner.predict.costs import costs
+from planner.predict.predict import predict
 from profilers.records import FanProfile, LinkProfile
 
 GRADIENTS_S = {"a": 0.03, "b": 0.05, "c": 0.08}
@@ -85,7 +85,7 @@ def _case(case: Case) -> dict[tuple[str, int], list[Cluster]]:
 
 
 def _clusters(star: Star, measured: list[LinkProfile | FanProfile], parameters: int) -> list[Cluster]:
-    service_s = pretrain.service(parameters)
+    service_s = step_profile.service(parameters)
     devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
     links = [link for link in measured if isinstance(link, LinkProfile)]
     fans = [fan for fan in measured if isinstance(fan, FanProfile)]

@@ -13,17 +13,19 @@ from typing import Any, NamedTuple
 
 from reporting import Spread, parser, show
 
-from backends import data
+from backends.data import dataset as data
 from backends.strategies.presets import PRESETS
-from planner import exchange, training
-from planner.fleet import Fleet, load_fleet
-from planner.launch import Launch
-from planner.plan import make_plan, recommend
-from planner.planfile import Plan
-from planner.profilefile import Profile, load_profile
-from planner.run import carry_out
-from planner.runs import RunFolder
-from planner.training import Options
+from planner.fleet.device import Fleet
+from planner.fleet.file import load_fleet
+from planner.paths import RunFolder
+from planner.plan.file import Plan
+from planner.plan.recommend import make_plan, recommend
+from planner.predict import strategy
+from planner.profile.file import Profile, load_profile
+from planner.train import orders
+from planner.train.launch import Launch
+from planner.train.orders import Options
+from planner.train.train import carry_out
 
 
 class Run(NamedTuple):
@@ -38,7 +40,7 @@ class Run(NamedTuple):
 
 def main() -> None:
     options = _arguments()
-    dataset = training.load_dataset(options.data)
+    dataset = orders.load_dataset(options.data)
     fleet, profile = load_fleet(Path(options.fleet)), load_profile(Path(options.profile))
     runs: dict[str, list[Run]] = {name: [] for name in options.presets}
     for _ in range(options.repeats):
@@ -83,7 +85,7 @@ def _run(plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Name
         launch = Launch(endless, fleet, dataset, chosen, RunFolder.create(Path(folder), "presets"), heard)
         result = carry_out(launch, lasting_s=options.seconds)
     made = plan.for_steps(result["steps_made"])
-    beside = plan.server if exchange.through_server(exchange.strategy(plan.strategy)) else ""  # uses no network
+    beside = plan.server if strategy.through_server(strategy.strategy(plan.strategy)) else ""  # uses no network
     sent = sum(worker["bytes"] for name, worker in at["workers"].items() if name != beside)
     return Run(made.steps, result["measured"]["time_s"], made.prediction.time_s, sent, made.network_bytes)
 

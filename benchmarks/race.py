@@ -20,7 +20,7 @@ from racing.racefile import Race, load
 from racing.records import Finished, Setting
 from racing.rivals import RIVALS
 
-from planner import interrupts
+from planner.cli import interrupts
 from planner.errors import InterruptedRunError, PlannerError
 
 RESULTS = "results.jsonl"

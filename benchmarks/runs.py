@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from endpoint import Endpoint
 from namespaces import Star
 
-from backends import wire
-from planner.agents import Agent
-from planner.certificates import Authority
-from planner.fleet import Device
-from planner.linkprobe import Outstanding, measure_links
+from backends.network import framing
+from planner.agents.certificates import Authority
+from planner.agents.client import Agent
+from planner.fleet.device import Device
+from planner.profile.link_probe import Outstanding, measure_links
 from planner.remote.local import LocalRemote
 from profilers.records import FanProfile, LinkProfile
 
@@ -35,7 +35,7 @@ def train(star: Star, host: str, gradients_s: Mapping[str, float], parameters: i
     authority = Authority()
     address = star.address(host)
     with ExitStack() as stack:
-        orders = {"role": "serve", "address": address, "identity": authority.identity(wire.SERVER), "steps": steps}
+        orders = {"role": "serve", "address": address, "identity": authority.identity(framing.SERVER), "steps": steps}
         server = stack.enter_context(Endpoint(star.prefix(host), orders))
         orders = {"role": "work", "address": address, "port": server.answer()["port"], "parameters": parameters}
         workers = {}

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from reporting import Spread, parser, show
 
-from planner.lab import monitors, tree
+from planner.lab import power_monitors, sysfs
 from profilers.sampling import COST, PERIOD_S, Sampler
 
 KINDS = ("pc", "tx2", "agx-xavier", "orin-nano", "agx-orin")
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _row(
-    name: str, sampler: Sampler, monitored: tuple[str, tree.Files] | None, windows: int, seconds: float
+    name: str, sampler: Sampler, monitored: tuple[str, sysfs.Files] | None, windows: int, seconds: float
 ) -> dict[str, object]:
     found = []
     sampler.start()
@@ -39,7 +39,7 @@ def _row(
         end_s = time.monotonic() + seconds
         while (now_s := time.monotonic()) < end_s:
             if monitored:
-                monitored[1].write(monitors.readings(monitored[0], 10.0 + now_s % 1.0, 5.0))
+                monitored[1].write(power_monitors.readings(monitored[0], 10.0 + now_s % 1.0, 5.0))
             time.sleep(PERIOD_S)
         found.append(sampler.turn() if number < windows - 1 else sampler.stop())
     counters = sum(reading.mean is not None for reading in found[-1].counters.values())
@@ -55,14 +55,14 @@ def _row(
 
 
 @contextmanager
-def _device(kind: str) -> Iterator[tuple[str, tree.Files]]:
+def _device(kind: str) -> Iterator[tuple[str, sysfs.Files]]:
     """A tree with this machine's /proc and the monitors of a kind of device."""
     with tempfile.TemporaryDirectory() as root:
-        tree.plant(root, kind)
+        sysfs.plant(root, kind)
         for name in OWN:
-            tree.show_own(root, name)
-        texts = monitors.readings(kind, 10.0, 5.0)
-        files = tree.Files(root, texts)
+            sysfs.show_own(root, name)
+        texts = power_monitors.readings(kind, 10.0, 5.0)
+        files = sysfs.Files(root, texts)
         files.write(texts)
         yield root, files
         files.close()

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from reporting import Spread, parser, show
 
-from backends.base import Replica, Variable, framework
+from backends.frameworks.base import Replica, Variable, framework
+from backends.strategies.compressors.base import Sender
+from backends.strategies.compressors.registry import SENDERS, sender
 from backends.strategies.message import DENSE, bytes_of
-from backends.strategies.registry import SENDERS, sender
-from backends.strategies.senders import Sender
 
 SIZES = (250_000, 2_500_000, 25_600_000)
 #: Models of DLion's and Lee et al.'s sizes; images of 32 pixels where theirs have 256 and 224, which makes steps short.

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from reporting import Spread, mean_seconds, parser, show
 
-from backends.base import Optimiser
-from backends.central import Central
-from backends.layout import Layout
+from backends.frameworks.base import Optimiser
+from backends.server.global_model import Central
 from backends.strategies.message import dense
+from backends.training.layout import Layout
 
 SIZES_MB = (1, 25, 100)
 SECONDS = 1.5

@@ -19,16 +19,16 @@ from pathlib import Path
 import synthetic
 from reporting import Spread, parser, show
 
-from planner import plan
-from planner.agents import Agent
-from planner.decode import save
-from planner.fleet import Device
-from planner.profilefile import Profile
+from planner.agents.bundle import agent_archive
+from planner.agents.client import Agent
+from planner.fleet.device import Device
+from planner.json_records import save
+from planner.plan import recommend
+from planner.profile.file import Profile
 from planner.remote import connect
-from planner.ship import agent_archive
 from profilers.records import Samples
 
-COMMAND = "from planner.cli import main; main()"
+COMMAND = "from planner.cli.main import main; main()"
 DEVICES = 12
 
 
@@ -119,7 +119,7 @@ def _await_port(port: int) -> None:
 def _recommendations(rounds: int) -> list[dict[str, object]]:
     """In one process, and as the whole command that reads a file and prints a table."""
     made = _made_up()
-    inside = [_timed(partial(plan.recommend, made, {"edp": 1.0})) for _ in range(rounds)]
+    inside = [_timed(partial(recommend.recommend, made, {"edp": 1.0})) for _ in range(rounds)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "profile.json"
         save(made, path)

@@ -23,15 +23,15 @@ from racing.records import RACE, Setting
 from racing.rivals import RIVALS
 from reporting import parser, show
 
-from planner import interrupts
+from planner.cli import interrupts
 from planner.errors import InterruptedRunError, PlannerError, RunError
-from planner.lab.board import Board
+from planner.lab.device import Board
 from planner.lab.lab import Lab
-from planner.launch import Launch
-from planner.planfile import Plan
-from planner.run import carry_out
-from planner.runs import RunFolder
-from planner.training import Options
+from planner.paths import RunFolder
+from planner.plan.file import Plan
+from planner.train.launch import Launch
+from planner.train.orders import Options
+from planner.train.train import carry_out
 
 #: Silence after which the planner's server goes on without a worker; the default is 10 s.
 HEARTBEAT_S = 5.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from planner.profilefile import DeviceProfile, Profile
+from planner.profile.file import DeviceProfile, Profile
 from profilers.records import SCHEMA, CurvePoint, Facts, FanProfile, LinkProfile, Samples, StepProfile, Window
 
 IDLE_W, MAX_W = 5.0, 30.0

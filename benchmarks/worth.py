@@ -1,6 +1,6 @@
 """What an image is worth to each strategy, and to workers by their number, from a race, for ``--strategy auto``.
 
-    python benchmarks/worth.py benchmarks/racing/dlion.toml race/results.jsonl [--out planner/worth.json]
+    python benchmarks/worth.py benchmarks/racing/dlion.toml race/results.jsonl [--out FILE.json]
 
 A line of results is a run, as race.py writes it: where, with which seed and strategy, and its evaluations. Until it
 reached the target it had made so many steps, whose images follow from the strategy's batches. Written to the working
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from racing import images, racefile, records
 
-from planner.choose import EQUAL
-from planner.decode import save
 from planner.errors import PlannerError
-from planner.runs import WORTH
-from planner.worth import Source, Worths, worths
+from planner.json_records import save
+from planner.paths import WORTH
+from planner.plan.strategy_search import EQUAL
+from planner.predict.sample_efficiency import Source, Worths, worths
 
 
 def main() -> None:

@@ -1,5 +1,8 @@
 """What can go wrong, in one tree. Each message names the thing, the value and the remedy."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class PlannerError(Exception):
     """Ends a command with one line on screen and exit code 1."""
@@ -59,3 +62,11 @@ class PowerError(PlannerError):
 
 class InterruptedRunError(RunError):
     """The operator stopped the run; it can be resumed."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """A remedy for a word that is not among those known: the nearest one, and all."""
+    names = list(known)
+    near = difflib.get_close_matches(word, names, n=1)
+    hint = f'did you mean "{near[0]}"? ' if near else ""
+    return f"{hint}(known: {', '.join(names)})"

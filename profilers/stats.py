@@ -7,7 +7,8 @@ import numpy as np
 
 #: 97.5 % quantiles of Student's t for 1 to 4 degrees of freedom, where the expansion below is too coarse.
 _SMALL_T = (12.7062, 4.3027, 3.1824, 2.7764)
-_Z = 1.959964
+#: Half of the two-sided 95 % interval of a normal distribution, in standard deviations.
+Z95 = 1.959964
 
 #: Steps a stretch must have before ``warmup_ended`` judges it.
 WARMUP_STRETCH = 40
@@ -44,7 +45,7 @@ def student95(freedom: float) -> float:
         raise ValueError("%g degrees of freedom; at least 1 is needed" % freedom)
     if n <= len(_SMALL_T):
         return _SMALL_T[n - 1]
-    z = _Z
+    z = Z95
     return (
         z
         + (z**3 + z) / (4 * n)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from backends.base import FRAMEWORKS
+from backends.frameworks.base import FRAMEWORKS
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Names another than the one that `make old-python` makes.

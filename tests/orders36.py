@@ -11,8 +11,9 @@ import types
 
 import numpy as np
 
-from backends import base, roles
-from backends.base import Replica, Variable
+from backends.agent import roles
+from backends.frameworks import base
+from backends.frameworks.base import Replica, Variable
 
 LIMIT_S = 60.0
 PIXELS = 4

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from backends import models
-from planner.decode import save
-from planner.planfile import Plan, PlannedWorker
-from planner.predict import Prediction
+from planner.json_records import save
+from planner.plan.file import Plan, PlannedWorker
+from planner.predict.predict import Prediction
 from planner.provenance import Provenance
 from profilers.records import SCHEMA
 
@@ -110,7 +110,7 @@ class Command:
         self._errors = folder / f"stderr-{time.monotonic_ns()}"
         with self._errors.open("wb") as errors:
             self.popen = subprocess.Popen(
-                [sys.executable, "-c", "from planner.cli import main; main()", *arguments],
+                [sys.executable, "-c", "from planner.cli.main import main; main()", *arguments],
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment},
                 stdin=subprocess.DEVNULL,

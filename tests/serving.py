@@ -3,7 +3,7 @@
 import queue
 from concurrent.futures import ThreadPoolExecutor
 
-from backends.agent import Job
+from backends.agent.main import Job
 
 LOOPBACK = "127.0.0.1"
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends import data, wire
+from backends.data import dataset as data
+from backends.network import framing
 from backends.strategies.presets import PRESETS
-from planner import training
-from planner.certificates import Authority
-from planner.ship import agent_archive
-from planner.training import Options
+from planner.agents.bundle import agent_archive
+from planner.agents.certificates import Authority
+from planner.train import orders as training
+from planner.train.orders import Options
 from tests.installed import old_path, old_python
 from tests.planner.plans import plan, planned
 
@@ -134,7 +135,7 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     return {
         "name": name,
         "verb": "conduct" if peers else "serve",
-        "host": ["127.0.0.1", list(authority.identity(wire.SERVER)), work],
+        "host": ["127.0.0.1", list(authority.identity(framing.SERVER)), work],
         "member": "join" if peers else "work",
         "workers": [[part, list(authority.identity(part["name"], listens=peers))] for part in parts],
     }

@@ -1,16 +1,6 @@
 """The convolutional network of TensorFlow's CIFAR-10 tutorial."""
 
-from backends.models.layers import (
-    Conv,
-    Dense,
-    Flatten,
-    LocalResponseNorm,
-    MaxPool,
-    Model,
-    Published,
-    Relu,
-    Shape,
-)
+from backends.models.layers import Conv, Dense, Flatten, LocalResponseNorm, MaxPool, Model, Published, Relu, Shape
 
 SOURCE = "TensorFlow tutorials, Advanced Convolutional Neural Networks (deep_cnn)"
 

@@ -2,17 +2,7 @@
 
 from typing import Any, Tuple
 
-from backends.models.layers import (
-    BatchNorm,
-    Conv,
-    Dense,
-    Depthwise,
-    GlobalAveragePool,
-    Model,
-    Published,
-    Relu,
-    Shape,
-)
+from backends.models.layers import BatchNorm, Conv, Dense, Depthwise, GlobalAveragePool, Model, Published, Relu, Shape
 
 SOURCE = "A. Howard et al., MobileNets, 2017; trainable parameters of keras.applications.MobileNet"
 

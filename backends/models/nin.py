@@ -2,17 +2,7 @@
 
 from typing import Any, Tuple
 
-from backends.models.layers import (
-    AveragePool,
-    Conv,
-    Dropout,
-    GlobalAveragePool,
-    MaxPool,
-    Model,
-    Published,
-    Relu,
-    Shape,
-)
+from backends.models.layers import AveragePool, Conv, Dropout, GlobalAveragePool, MaxPool, Model, Published, Relu, Shape
 
 SOURCE = "M. Lin et al., Network in Network, 2014; size: J. Springenberg et al., All-CNN, 2015"
 

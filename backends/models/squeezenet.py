@@ -2,17 +2,7 @@
 
 from typing import Any, Tuple
 
-from backends.models.layers import (
-    Concat,
-    Conv,
-    Dropout,
-    GlobalAveragePool,
-    MaxPool,
-    Model,
-    Published,
-    Relu,
-    Shape,
-)
+from backends.models.layers import Concat, Conv, Dropout, GlobalAveragePool, MaxPool, Model, Published, Relu, Shape
 
 SOURCE = "F. Iandola et al., SqueezeNet, 2016, release v1.1; torchvision squeezenet1_1"
 

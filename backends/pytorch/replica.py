@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from backends.base import Replica, Variable
+from backends.frameworks.base import Replica, Variable
 from backends.models.layers import Shape
 
 

@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.optimise import finite
-from backends.strategies import float16
+from backends.optimizers.sgd import finite
+from backends.strategies.compressors import half_precision
 
 DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
 
@@ -44,7 +44,7 @@ def dense(values: np.ndarray) -> Message:
 
 def half(values: np.ndarray) -> Message:
     """All of it, rounded to float16; what is beyond its range becomes the greatest there is."""
-    return Message(HALF, values.size, (float16.encode(values),))
+    return Message(HALF, values.size, (half_precision.encode(values),))
 
 
 #: How all of a vector goes, by the names of the senders that leave nothing of it out.
@@ -156,7 +156,7 @@ def _same_size(message: Message, total: np.ndarray) -> None:
 
 def _all(message: Message) -> np.ndarray:
     """The (size,) float32 values of a dense or half message; those of a dense one uncopied."""
-    return message.arrays[0] if message.kind == DENSE else float16.decode(message.arrays[0])
+    return message.arrays[0] if message.kind == DENSE else half_precision.decode(message.arrays[0])
 
 
 def _checked(edges: np.ndarray, values: np.ndarray, size: int) -> Sequence[Tuple[int, int]]:

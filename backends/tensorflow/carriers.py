@@ -12,7 +12,7 @@ from typing import Iterator, List, Sequence, Tuple
 import numpy as np
 import tensorflow as tf
 
-from backends.base import Variable
+from backends.frameworks.base import Variable
 
 #: Bytes: what TensorFlow is built with (EIGEN_MAX_ALIGN_BYTES).
 ALIGNMENT = 64

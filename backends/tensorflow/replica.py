@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Tuple
 import numpy as np
 import tensorflow as tf
 
-from backends.base import Replica
+from backends.frameworks.base import Replica
 from backends.models.layers import Shape
 from backends.tensorflow.carriers import Each, Whole, aligned, end, places
 from backends.tensorflow.updates import Update

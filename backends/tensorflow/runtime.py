@@ -5,7 +5,7 @@ from typing import Tuple
 
 import tensorflow as tf
 
-from backends.base import usable_threads
+from backends.frameworks.base import usable_threads
 from profilers import cores, facts
 from profilers.tree import Tree
 

@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 import tensorflow as tf
 
-from backends.base import Variable
+from backends.frameworks.base import Variable
 from backends.tensorflow.carriers import end
 
 

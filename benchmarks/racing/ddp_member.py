@@ -16,8 +16,8 @@ from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from backends import data, worker
-from backends.base import framework
+from backends.data import dataset
+from backends.frameworks.base import framework
 from profilers import records
 from profilers.sampling import Sampler
 
@@ -28,8 +28,8 @@ FIRST_COMPRESSED = 2
 def main() -> None:
     orders = json.loads(sys.stdin.readline())
     with open(orders["train"], "rb") as train, open(orders["test"], "rb") as test:
-        images, tests = data.unpack(train.read()), data.unpack(test.read())
-    batches = data.Batches(*images, orders["batch"], orders["seed"])
+        images, tests = dataset.unpack(train.read()), dataset.unpack(test.read())
+    batches = dataset.Batches(*images, orders["batch"], orders["seed"])
     rehearse()
     say({"ready": True})
     sys.stdin.readline()
@@ -74,7 +74,7 @@ class Member:
             self._module.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
         self._optimiser = torch.optim.SGD(self._module.parameters(), orders["rate"], orders["momentum"])
 
-    def train(self, batches: data.Batches, tests: tuple[np.ndarray, np.ndarray]) -> None:
+    def train(self, batches: dataset.Batches, tests: tuple[np.ndarray, np.ndarray]) -> None:
         """Until the first member says that the seconds are over, evaluations left out."""
         step, evaluated_s = 0, 0.0
         first, members = self._orders["rank"] == 0, self._orders["members"]
@@ -86,7 +86,7 @@ class Member:
             step += 1
             if first and self._trained_s() - evaluated_s >= self._orders["evaluate_s"]:
                 evaluated_s = self._trained_s()
-                scores = worker.evaluate(self._replica, *tests)
+                scores = step.evaluate(self._replica, *tests)
                 self._cost_s += scores["seconds"]
                 say({"evaluated": {**scores, "step": step * members, "worker": self._orders["name"]}})
         account = {"steps": step * members, "time_s": self._trained_s()}

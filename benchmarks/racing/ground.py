@@ -5,17 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.data import Dataset
-from planner import training
-from planner.crew import Crew
+from backends.data.dataset import Dataset
+from planner.agents.pool import Crew
 from planner.errors import LabError
-from planner.fleet import Fleet, load_fleet
+from planner.fleet.device import Fleet
+from planner.fleet.file import load_fleet
 from planner.lab.lab import Lab
-from planner.lab.play import play
+from planner.lab.schedule import play
 from planner.lab.spec import Spec, load_spec
-from planner.profile import Profiler
-from planner.profilefile import Profile, load_profile
-from planner.wanted import Wanted
+from planner.profile.file import Profile, load_profile
+from planner.profile.profiler import Profiler
+from planner.profile.request import Wanted
+from planner.train import orders as training
 
 from .cards import Cards
 from .racefile import Race

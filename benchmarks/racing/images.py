@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from planner.batches import mean_batch
 from planner.errors import PlannerError
-from planner.exchange import DEFAULT, strategy
 from planner.lab.spec import load_spec
-from planner.training import load_dataset
-from planner.worth import ALONE, Reached
+from planner.predict.batch_size import mean_batch
+from planner.predict.sample_efficiency import ALONE, Reached
+from planner.predict.strategy import DEFAULT, strategy
+from planner.train.orders import load_dataset
 
 from .racefile import Race
 from .records import RACE, Finished, Point

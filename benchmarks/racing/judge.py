@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from backends import checkpoint, worker
-from backends.base import framework
-from backends.data import Dataset
+from backends.data.dataset import Dataset
+from backends.frameworks.base import framework
+from backends.training import checkpoint, step
 
 
 def thinned(dataset: Dataset, images: int) -> Dataset:
@@ -31,4 +31,4 @@ def accuracy(model: str, dataset: Dataset, weights: np.ndarray, state: np.ndarra
     replica: Any = framework("torch").build(model, dataset.input_shape, dataset.classes, 0, 1)
     replica.weights[:], replica.state[:] = weights, state
     replica.load()
-    return float(worker.evaluate(replica, dataset.test_images, dataset.test_labels)["accuracy"])
+    return float(step.evaluate(replica, dataset.test_images, dataset.test_labels)["accuracy"])

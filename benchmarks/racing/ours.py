@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from planner import exchange
-from planner.launch import Launch
-from planner.plan import Recommendation, make_plan, recommend
-from planner.planfile import Plan
-from planner.profilefile import Profile
+from planner.paths import RunFolder
+from planner.plan.file import Plan
+from planner.plan.recommend import Recommendation, make_plan, recommend
+from planner.predict import strategy as exchange
+from planner.predict.sample_efficiency import ALONE
+from planner.profile.file import Profile
 from planner.provenance import Provenance
-from planner.run import carry_out
-from planner.runs import RunFolder
-from planner.training import Options
-from planner.worth import ALONE
+from planner.train.launch import Launch
+from planner.train.orders import Options
+from planner.train.train import carry_out
 
 from . import curve, judge
 from .ground import Ground

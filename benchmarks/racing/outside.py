@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from planner import outcome
 from planner.errors import PlannerError, RunError
-from planner.fleet import Device
-from planner.planfile import Plan
+from planner.fleet.device import Device
+from planner.plan.file import Plan
 from planner.provenance import Provenance
 from planner.remote import connect
+from planner.train import result
 
 from . import curve, judge, rivals
 from .cards import sent
@@ -168,6 +168,6 @@ def _watts(plan: Plan, processes: Sequence[Process]) -> tuple[float, Provenance]
     found = []
     for name, process in sampled.items():
         window = process.until("window")[1]
-        found.append(outcome.watts(planned[name], outcome.averaged(name, [window]), 1.0))
+        found.append(result.watts(planned[name], result.averaged(name, [window]), 1.0))
     known = [each.watts for each in found if each.watts is not None]
     return (sum(known), Provenance.joined(each.provenance for each in found)) if len(known) == len(found) else None

@@ -4,8 +4,8 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from planner.decode import decode
 from planner.errors import RecordError
+from planner.json_records import decode
 
 
 class Environment(NamedTuple):

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from planner.decode import decode
 from planner.errors import RecordError
+from planner.json_records import decode
 from profilers.records import encode
 
 #: What a run is for.

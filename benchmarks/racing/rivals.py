@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from backends import data
-from backends.base import framework
-from planner import training
-from planner.planfile import Plan
+from backends.data import dataset
+from backends.frameworks.base import framework
+from planner.plan.file import Plan
+from planner.train import orders as training
 
 from . import judge
 from .ground import Ground
@@ -43,8 +43,8 @@ class Rival(NamedTuple):
 def common(setting: Setting, race: Race, ground: Ground, waits: bool, members: int, folder: Path) -> dict[str, Any]:
     """What every process is told. Images and initial weights, those of the planner's own runs, go into the folder."""
     few = judge.thinned(ground.dataset, race.test_images)
-    (folder / "test.npz").write_bytes(data.pack(few.test_images, few.test_labels))
-    (folder / "whole.npz").write_bytes(data.pack(few.train_images, few.train_labels))
+    (folder / "test.npz").write_bytes(dataset.pack(few.test_images, few.test_labels))
+    (folder / "whole.npz").write_bytes(dataset.pack(few.train_images, few.train_labels))
     replica: Any = framework("torch").build(
         race.model_name, ground.dataset.input_shape, ground.dataset.classes, setting.seed, 1
     )

@@ -17,7 +17,7 @@ import numpy as np
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf  # noqa: E402 - which would write before it is told not to
 
-from backends import data  # noqa: E402
+from backends.data import dataset  # noqa: E402
 from profilers import records  # noqa: E402
 from profilers.sampling import Sampler  # noqa: E402
 
@@ -76,7 +76,7 @@ class Chief:
         self._strategy = tf.distribute.ParameterServerStrategy(resolver)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(self._strategy)
         with open(orders["whole"], "rb") as train, open(orders["test"], "rb") as test:
-            images, self._tests = data.unpack(train.read()), data.unpack(test.read())
+            images, self._tests = dataset.unpack(train.read()), dataset.unpack(test.read())
         with np.load(orders["initial"]) as initial:
             arrays = [tensorflows(initial[name]) for name in initial.files]
         with self._strategy.scope():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from backends.formats import IDX_IMAGES, IDX_LABELS, read_idx
+from backends.data.formats import IDX_IMAGES, IDX_LABELS, read_idx
 
 PER_CLASS = {"train": 300, "t10k": 100}
 

@@ -9,12 +9,12 @@ from planner.audit.jobs import Job, jobs_of
 from planner.audit.measured import Audit, Extrapolation, Measured
 from planner.audit.settings import Settings
 from planner.audit.steady import extrapolation, steady
-from planner.clusters import ClusterConfig
-from planner.decode import load, save
 from planner.errors import AuditError, RecordError
-from planner.planfile import Plan
-from planner.profilefile import Profile, load_profile
-from planner.runs import RunFolder
+from planner.json_records import load, save
+from planner.paths import RunFolder
+from planner.plan.file import Plan
+from planner.predict.clusters import ClusterConfig
+from planner.profile.file import Profile, load_profile
 
 REMEDY = "name the folder of an audit, or another with --out"
 

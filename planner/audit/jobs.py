@@ -6,15 +6,16 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from backends import data, models
+from backends import models
+from backends.data import dataset
 from planner.audit.settings import EVERY, Settings
 from planner.audit.steady import SHARE_THAT_COUNTS, WARM_STEPS
-from planner.clusters import ClusterConfig
 from planner.errors import AuditError
-from planner.plan import Recommendation, make_plan, recommend
-from planner.planfile import Plan
-from planner.profilefile import Profile
-from planner.rank import one_metric
+from planner.plan.file import Plan
+from planner.plan.rank import one_metric
+from planner.plan.recommend import Recommendation, make_plan, recommend
+from planner.predict.clusters import ClusterConfig
+from planner.profile.file import Profile
 
 #: Steps of every worker that counts, besides those that warm it up.
 FEWEST_STEPS = 5
@@ -95,7 +96,7 @@ def lasting_s(plan: Plan, seconds: float) -> float:
     return begun_s + ENDS_S + max(seconds, FEWEST_STEPS * slowest_s)
 
 
-def noise(settings: Settings, model: str) -> data.Dataset:
+def noise(settings: Settings, model: str) -> dataset.Dataset:
     """Images of noise, of the shape that the model was profiled with. Raises AuditError where that is unknown."""
     shape, classes = settings.input_shape, settings.classes
     if not models.is_user_model(model):
@@ -103,5 +104,5 @@ def noise(settings: Settings, model: str) -> data.Dataset:
         shape, classes = description.input_shape, description.classes
     if shape is None or classes is None:
         raise AuditError(f"{model}: what images it takes is not known here; name a directory of them with --data")
-    images = data.synthetic(shape, classes, IMAGES, settings.seed)
+    images = dataset.synthetic(shape, classes, IMAGES, settings.seed)
     return images._replace(test_images=images.test_images[:TEST_IMAGES], test_labels=images.test_labels[:TEST_IMAGES])

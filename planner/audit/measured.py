@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.predict import Prediction, run_time
-from planner.profilefile import Profile
+from planner.predict.predict import Prediction, run_time
+from planner.profile.file import Profile
 from planner.provenance import Provenance
 
 

@@ -3,16 +3,16 @@
 import shutil
 from collections.abc import Callable
 
+from planner.agents.pool import Crew
 from planner.audit.folder import AuditFolder
 from planner.audit.jobs import Job, jobs_of, long_job, noise
 from planner.audit.steady import read, steady
-from planner.crew import Crew
 from planner.errors import InterruptedRunError, PlannerError, RecordError
-from planner.fleet import Fleet
-from planner.launch import Launch
-from planner.run import carry_out
-from planner.runs import RunFolder
-from planner.training import Options
+from planner.fleet.device import Fleet
+from planner.paths import RunFolder
+from planner.train.launch import Launch
+from planner.train.orders import Options
+from planner.train.train import carry_out
 
 #: A rate at which nothing is learnt from noise and nothing overflows; a step takes as long at any.
 RATE = 1e-4

@@ -1,7 +1,4 @@
-"""Predicted beside measured, over one or several audits: errors of every configuration, and how well each rule chooses.
-
-Gu et al. judge their choice by 240 selections; so does this, and beside the hits it tells what a miss costs.
-"""
+"""What Gu et al. report of their own choice, to stand beside ours (as their evaluation sums it up)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,22 +8,80 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.contests import Contest, Estimates, Key, contests
-from planner.audit.judged import QUANTITIES, Judged, judge, undrifted
+from planner.audit.baselines import OURS, RULES, Guess, Tuned, fit, planner
+from planner.audit.cases import Contest, Estimates, Key, contests
+from planner.audit.comparison import QUANTITIES, Judged, judge, undrifted
 from planner.audit.measured import Audit, Extrapolation
-from planner.audit.overhead import Overhead, overheads
-from planner.audit.repeated import NAME as MEASURED_BEFORE
-from planner.audit.repeated import Foretold, elsewhere, foretold
-from planner.audit.rules import OURS, RULES, Guess, planner
+from planner.audit.repeatability import NAME as MEASURED_BEFORE
+from planner.audit.repeatability import Foretold, elsewhere, foretold
 from planner.audit.selections import Selection, measurement_errors, select
-from planner.audit.tallies import Spread, Tally, broken_down, tally
-from planner.audit.tuned import Tuned, fit
+from planner.audit.summaries import Spread, Tally, broken_down, tally
 from planner.errors import AuditError
-from planner.rank import METRICS
+from planner.plan import recommend
+from planner.plan.rank import METRICS
+from planner.profile.file import Profile
+
+SOURCE = "Gu et al.: 3 devices, 5 models, 1000/100/10 Mbit/s, 4 metrics, 4 repetitions, 7 configurations"
+
+
+class Reported(NamedTuple):
+    """Shares of 1; ranges over models, of power over devices."""
+
+    selections: int
+    best: float
+    first_two: float
+    step_error: tuple[float, float]
+    power_error: tuple[float, float]
+    overhead: tuple[float, float]
+
+
+REPORTED = Reported(240, 0.7667, 0.9583, (0.0098, 0.1601), (0.0117, 0.022), (0.0069, 0.1509))
+
+
+#: Best chosen, and the error of a step alone, by model.
+BEST = {"alexnet": 0.75, "cifar10": 0.875, "nin": 0.75, "resnet": 0.7083, "squeezenet": 0.75}
+
+
+STEP_ERROR = {"alexnet": 0.0098, "cifar10": 0.0334, "nin": 0.1601, "resnet": 0.0113, "squeezenet": 0.0388}
+
+
+class Overhead(NamedTuple):
+    """Seconds profiling took for one model, beside the predicted time of its fastest cluster."""
+
+    model: str
+    profiling_s: float
+    training_s: float
+    workers: int
+
+    @property
+    def share(self) -> float:
+        """Of the training."""
+        return self.profiling_s / self.training_s
+
+
+def overheads(
+    profile: Profile, steps: int, framework: str | None = None, batch: int | None = None, models: Sequence[str] = ()
+) -> tuple[Overhead, ...]:
+    """Of each model, or of those in ``models``: what its own steps took, in every framework, and its part of the links
+    and the idle power, which are measured once for all that were profiled."""
+    every = sorted({step.model for device in profile.devices.values() for step in device.steps})
+    common_s = profile.longest_s(lambda device: device.took_s.get("idle", 0.0)) + sum(profile.took_s.values())
+
+    def of(model: str) -> Overhead:
+        own_s = profile.longest_s(lambda device: device.timing_s(model))
+        best = recommend.recommend(profile, {"time": 1.0}, model, framework, steps, batch).row(1)
+        return Overhead(model, own_s + common_s / len(every), best.prediction.time_s, len(best.config.workers))
+
+    return tuple(of(model) for model in models or every)
+
 
 #: By what selections are broken down, and by what errors.
 GROUPS = ("model", "audit", "metric")
+
+
 ERROR_GROUPS = ("model", "audit")
+
+
 #: Not a rule, for it knows what the runs were like: the planner's choice had the machine not drifted since the profile.
 UNDRIFTED = f"{OURS}, no drift"
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planner.audit.contests import Contest, Key
-from planner.audit.rules import Guess
-from planner.clusters import ClusterConfig
-from planner.rank import METRICS, Z95
-
-Floats = NDArray[np.float64]
+from planner.arrays import Floats, Ints
+from planner.audit.baselines import Guess
+from planner.audit.cases import Contest, Key
+from planner.plan.rank import METRICS
+from planner.predict.clusters import ClusterConfig
+from profilers.stats import Z95
 
 #: Logarithms closer than this are equal: rounding is no reason to lose.
 SAME = 1e-12
@@ -122,7 +121,7 @@ def _scatter(rows: Sequence[Mapping[Key, float]]) -> float | None:
     return math.sqrt(float((left**2).sum()) / ((len(rows) - 1) * (len(keys) - 1)))
 
 
-def _order(known: NDArray[np.int64], predicted: Floats) -> list[int]:
+def _order(known: Ints, predicted: Floats) -> list[int]:
     """Best first; of equal ones the smaller cluster, then the one with the faster server."""
     order: list[int] = known[np.argsort(np.round(predicted[known], 12), kind="stable")].tolist()
     return order

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from planner.errors import AuditError
-from planner.profilefile import Profile
-from planner.timed import pick, pick_framework, timed_steps
+from planner.predict.step_time import pick, pick_framework, timed_steps
+from planner.profile.file import Profile
 from profilers.records import SCHEMA
 
 #: Which member hosts the server: the fastest, as Gu et al. have it, or each in turn.

@@ -12,14 +12,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from backends.worker import Spent
-from planner import outcome
+from backends.training.step import Spent
 from planner.audit.measured import Extrapolation, Measured, Steady
-from planner.decode import load
 from planner.errors import RecordError
-from planner.planfile import Plan, PlannedWorker
-from planner.profilefile import Profile
-from planner.runs import RunFolder
+from planner.json_records import load
+from planner.paths import RunFolder
+from planner.plan.file import Plan, PlannedWorker
+from planner.profile.file import Profile
+from planner.train import result
 from profilers.records import StepProfile
 
 WARM_STEPS = 2
@@ -56,8 +56,8 @@ def steady(folder: RunFolder, profile: Profile, repetition: int) -> Measured:
     for planned in plan.workers:
         name, part = planned.name, parts[planned.name]
         hosted = server_share / planned.cores if name == plan.server else 0.0
-        said = outcome.averaged(name, [each.window for each in part[1:]])  # the first tells of before the steady state
-        found = outcome.watts(planned, said, _busy_share(part, planned) + hosted)
+        said = result.averaged(name, [each.window for each in part[1:]])  # the first tells of before the steady state
+        found = result.watts(planned, said, _busy_share(part, planned) + hosted)
         rate = _rate(part)
         drift = _drift(part, _profiled(profile, plan, name))
         built_s = log.built_s.get(name, planned.build_s)

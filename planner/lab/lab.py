@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import LabError
-from planner.lab import cgroups, cores, fleetwriter, network, programs, shaping, sshd, state
-from planner.lab.board import Board, Condition
+from planner.lab import cgroups, cpu_pinning, fleetwriter, network, programs, shaping, sshd, state
+from planner.lab.device import Board, Condition
 from planner.lab.spec import DeviceSpec, Spec
 from planner.lab.state import LabState, Standing
 from profilers.cores import usable_cores
@@ -175,7 +175,7 @@ class Lab:
     def _pin(self, stands: LabState) -> None:
         """Every device to its core, or all of them to any."""
         machine = os.sched_getaffinity(0)
-        place = cores.packed({each.device.name: each.device.cpus for each in stands.devices}, sorted(machine))
+        place = cpu_pinning.packed({each.device.name: each.device.cpus for each in stands.devices}, sorted(machine))
         for board in self._boards(stands):
             board.pin({place[board.name]} if place else machine)
 

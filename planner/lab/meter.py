@@ -25,8 +25,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from planner.errors import LabError, PlannerError
-from planner.lab import monitors, power, tree
-from planner.lab.sources import Sources
+from planner.lab import power, power_monitors, sysfs
+from planner.lab.kernel_counters import Sources
 
 #: Seconds between two looks at the memory, which is slow to tell and to change.
 MEMORY_PERIOD_S = 1.0
@@ -72,11 +72,11 @@ class Meter:
         self._busy_s = self._owed_s = self._lasted_s = 0.0
         self._memory_due_s = self._before.at_s
         self._memory: dict[str, str] = {}
-        tree.plant(config.tree, config.kind if config.model else None)
+        sysfs.plant(config.tree, config.kind if config.model else None)
         if config.memory is None:
-            tree.show_own(config.tree, "proc/meminfo")
+            sysfs.show_own(config.tree, "proc/meminfo")
         texts = self._texts(0.0, 0.0)
-        self._files = tree.Files(config.tree, texts)
+        self._files = sysfs.Files(config.tree, texts)
         self._files.write(texts)
 
     def tick(self) -> None:
@@ -110,9 +110,9 @@ class Meter:
         config = self.config
         if config.memory and self._before.at_s >= self._memory_due_s:
             self._memory_due_s = self._before.at_s + MEMORY_PERIOD_S
-            text = tree.meminfo(config.memory["limit_bytes"], self._sources.memory_bytes())
+            text = sysfs.meminfo(config.memory["limit_bytes"], self._sources.memory_bytes())
             self._memory = {"proc/meminfo": text}
-        load = {"proc/stat": tree.stat(config.cpus, self._busy_s, self._lasted_s)}
+        load = {"proc/stat": sysfs.stat(config.cpus, self._busy_s, self._lasted_s)}
         return self._power(utilisation, bytes_per_s) | load | self._memory
 
     def _power(self, utilisation: float, bytes_per_s: float) -> dict[str, str]:
@@ -120,7 +120,7 @@ class Meter:
         if model is None:
             return {}
         total_w = power.watts(model, utilisation, bytes_per_s, self._random)
-        return monitors.readings(self.config.kind, total_w, min(total_w, model.dynamic_w * utilisation))
+        return power_monitors.readings(self.config.kind, total_w, min(total_w, model.dynamic_w * utilisation))
 
 
 def run(path: str) -> None:

@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
-from planner.errors import FleetError
-from planner.fleet import parse_rate, suggest
+from planner.errors import FleetError, suggest
+from planner.fleet.device import parse_rate
+from planner.fleet.toml_errors import Mistake, explain, not_toml, place, report
 from planner.lab.power import PowerModel, from_table
-from planner.lab.quantities import parse_duration, parse_size
-from planner.tomllines import Mistake, explain, not_toml, place, report
+from planner.lab.units import parse_duration, parse_size
 
 #: Below it, a device waits 25 ms and more for its next share of a processor (``cgroups.LEAST_US``).
 LEAST_CPUS = 0.05

@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from planner.errors import LabError
-from planner.fleet import suggest
+from planner.errors import LabError, suggest
 from planner.lab.power import PowerModel
 from planner.lab.spec import DeviceSpec
 

@@ -1,6 +1,6 @@
 """Reaching a device: few verbs, and ``local`` as one more way."""
 
-from planner.fleet import Device
+from planner.fleet.device import Device
 from planner.remote.base import Remote
 
 
@@ -11,6 +11,6 @@ def connect(device: Device, timeout_s: float = 15.0) -> Remote:
 
         return LocalRemote(device.name)
     from planner.remote.ssh import SshRemote  # paramiko is slow to import, and a local fleet needs none
-    from planner.sshconfig import resolve
+    from planner.remote.ssh_config import resolve
 
     return SshRemote(device.name, resolve(device), timeout_s)

@@ -9,7 +9,7 @@ import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.pkey import UnknownKeyType
 
-from planner.sshconfig import SshTarget
+from planner.remote.ssh_config import SshTarget
 
 Labelled = tuple[str, paramiko.PKey]
 

@@ -11,9 +11,9 @@ import paramiko
 from planner.errors import DeviceLostError, RemoteError
 from planner.remote.base import Process, Remote
 from planner.remote.drain import LAST_WORDS_S, Drain
-from planner.remote.hops import Way
-from planner.remote.links import GONE, quietly
-from planner.sshconfig import SshTarget
+from planner.remote.ssh_config import SshTarget
+from planner.remote.ssh_login import Way
+from planner.remote.ssh_transport import GONE, quietly
 
 _CHUNK_BYTES = 1 << 16
 _ERRORS_BYTES = 1 << 16

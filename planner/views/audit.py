@@ -8,12 +8,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.audit import paper
-from planner.audit.judged import Judged
+from planner.audit import scoreboard
+from planner.audit.comparison import Judged
 from planner.audit.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
 from planner.audit.selections import Selection
-from planner.audit.tallies import Hits, Spread, Tally
-from planner.clusters import ClusterConfig
+from planner.audit.summaries import Hits, Spread, Tally
+from planner.predict.clusters import ClusterConfig
 from planner.units import percent, seconds
 from planner.views.tables import EMULATED_NOTE, marked, stack, table
 
@@ -78,9 +78,9 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
             },
             "configurations": board.configurations,
             "paper": {
-                **paper.REPORTED._asdict(),
-                "by_model": {"best": paper.BEST, "step_error": paper.STEP_ERROR},
-                "source": paper.SOURCE,
+                **scoreboard.REPORTED._asdict(),
+                "by_model": {"best": scoreboard.BEST, "step_error": scoreboard.STEP_ERROR},
+                "source": scoreboard.SOURCE,
             },
         }
     )
@@ -93,7 +93,7 @@ def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
 
 def _summary(board: Scoreboard) -> Table:
     made = table(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
-    told, ours, mark = paper.REPORTED, board.ours.tally, "*" * board.emulated
+    told, ours, mark = scoreboard.REPORTED, board.ours.tally, "*" * board.emulated
     if ours is not None:
         made.add_row("best one chosen", _hits(ours.best), percent(told.best, 2))
         made.add_row("  with ties", _hits(ours.best_tied), "-")
@@ -142,7 +142,7 @@ def _errors_by_group(board: Scoreboard) -> Table:
             alone, clusters = (board.errors(who, **{group: name}) for who in (True, False))
             found = (*alone["step"], *clusters["time"], *clusters["power"])
             cells = (_error(each) for each in found)
-            told = paper.STEP_ERROR.get(name) if group == "model" else None
+            told = scoreboard.STEP_ERROR.get(name) if group == "model" else None
             made.add_row(f"{group} {name}", *cells, percent(told, 2))
     return made
 
@@ -162,7 +162,7 @@ def _breakdown(board: Scoreboard) -> Table:
     made = table("our selections by model, audit and metric", ("", "of", *_TALLY, "paper: best"), left=("",))
     for group in GROUPS:
         for name, found in board.breakdown(group).items():
-            told = paper.BEST.get(name) if group == "model" else None
+            told = scoreboard.BEST.get(name) if group == "model" else None
             made.add_row(f"{group} {name}", str(found.best.of), *_tally(found), percent(told, 2))
     return made
 
@@ -201,7 +201,7 @@ def _missed(board: Scoreboard, missed: list[Selection], top: int) -> Table:
 
 
 def _notes(board: Scoreboard) -> list[RenderableType]:
-    found = [TIES_NOTE, f"paper: {paper.SOURCE}", *[EMULATED_NOTE] * board.emulated]
+    found = [TIES_NOTE, f"paper: {scoreboard.SOURCE}", *[EMULATED_NOTE] * board.emulated]
     found += [
         f"{label}: {count} runs are missing; of their repetitions no choice is counted"
         for label, count in board.missing.items() if count

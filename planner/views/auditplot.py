@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from planner.audit.judged import Judged
+from planner.audit.comparison import Judged
 from planner.audit.scoreboard import Scoreboard
 from planner.errors import AuditError
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from planner.measure import Measured
+from planner.power.measure import Measured
 from planner.provenance import Provenance
 from planner.units import joules, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, stack, table

@@ -9,11 +9,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner import visits
-from planner.profilefile import DeviceProfile, Profile
+from planner.predict.power import disagreements, flagged, uncertainty, wattage
+from planner.profile import repeats
+from planner.profile.file import DeviceProfile, Profile
 from planner.units import bytes_text, percent, seconds, watts
 from planner.views.tables import stack, table
-from planner.wattage import disagreements, flagged, uncertainty, wattage
 from profilers import stats
 from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
 
@@ -63,7 +63,7 @@ def what_to_know(profile: Profile) -> list[str]:
         windows = [window for window in (device.idle, *(timed.window for timed in device.steps)) if window]
         told = [note for window in windows for note in (*flagged(window), *disagreements(window))]
         sources = [wattage(device, timed).provenance for timed in device.steps]
-        told += [note for timed in device.steps for note in visits.notes(timed)]
+        told += [note for timed in device.steps for note in repeats.notes(timed)]
         told += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
         notes += [f"{name}: {note}" for note in dict.fromkeys(told)]
     return notes

@@ -6,9 +6,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.costs import Costs
-from planner.exchange import DEFAULT
-from planner.plan import Recommendation, Row
+from planner.plan.recommend import Recommendation, Row
+from planner.predict.costs import Costs
+from planner.predict.strategy import DEFAULT
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, marked, stack, table

@@ -10,16 +10,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from planner.decode import decode
-from planner.exchange import DEFAULT
-from planner.planfile import Plan
+from planner.console import plain
+from planner.json_records import decode
+from planner.paths import RunFolder
+from planner.plan.file import Plan
+from planner.predict.power import uncertainty, window_watts
+from planner.predict.strategy import DEFAULT
 from planner.provenance import Provenance
-from planner.render import plain
-from planner.run import View
-from planner.runs import RunFolder
+from planner.train.train import View
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, marked, stack, table
-from planner.wattage import uncertainty, window_watts
 from profilers.records import Window
 
 #: What is worth a line of its own, besides evaluations.

@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from backends import wire, worker
-from backends.base import Optimiser, Replica, Variable
-from backends.layout import layout_of
-from backends.schedule import Schedule
-from backends.server import Server
-from backends.strategies import lars, message
-from backends.work import Work
+from backends.frameworks.base import Optimiser, Replica, Variable
+from backends.network import framing, heartbeat
+from backends.optimizers import lars
+from backends.server import worker
+from backends.server.parameter_server import Server
+from backends.strategies import message
+from backends.training import step
+from backends.training.layout import layout_of
+from backends.training.lr_schedule import Schedule
+from backends.training.run_spec import Work
 from tests.backends.hosting import Hosting, Participant
 
 PIXELS, CLASSES = 12, 3
@@ -163,8 +166,8 @@ class Running(Hosting):
     def __init__(self, work: Work) -> None:
         super().__init__(Server, work)
 
-    def pulse(self, name: str, on_lost: Callable[[str], None] = lambda _: None) -> worker.Pulse:
-        return worker.Pulse(self.connect(name), self.work.heartbeat_s, on_lost)
+    def pulse(self, name: str, on_lost: Callable[[str], None] = lambda _: None) -> heartbeat.Pulse:
+        return heartbeat.Pulse(self.connect(name), self.work.heartbeat_s, on_lost)
 
 
 class Member(Participant):
@@ -177,10 +180,10 @@ class Member(Participant):
         super().__init__()
         self.replica = replica or Softmax()
         self.drawn = data or Drawn()
-        self.spent: worker.Spent | None = None
+        self.spent: step.Spent | None = None
         self.bytes = 0
         self._running, self._name, self._sender, self._slowdown = running, name, sender, slowdown
-        self._connection: wire.Connection | None = None
+        self._connection: framing.Connection | None = None
         self.start()
 
     def take_part(self) -> None:
@@ -198,7 +201,7 @@ class Member(Participant):
         assert self._connection is not None, "it has not begun"
         self._connection.abort()
 
-    def end(self) -> worker.Spent:
+    def end(self) -> step.Spent:
         self.await_end()
         assert self.spent is not None
         return self.spent
@@ -214,10 +217,10 @@ class Puppet:
         self.connection.send({"layout": layout_of(self.replica).encode()})
         answer = self.connection.receive(self._state).meta
         if answer["initial"]:
-            self.connection.send({}, wire.as_bytes((self.replica.weights, self.replica.state)))
+            self.connection.send({}, framing.as_bytes((self.replica.weights, self.replica.state)))
 
     def _state(self, meta: dict[str, Any]) -> Any:
-        return () if meta["initial"] else wire.as_bytes((self.replica.state,))
+        return () if meta["initial"] else framing.as_bytes((self.replica.state,))
 
     def take(self) -> dict[str, Any]:
         """Receive a ticket, with the weights (and state) that come with it."""
@@ -227,7 +230,7 @@ class Puppet:
             if meta["kind"] == "finish":
                 return ()
             pulls.append(message.buffers(meta["weights"], self.replica.weights.size))
-            return wire.as_bytes((*pulls[0].arrays, *((self.replica.state,) if meta["kind"] == "evaluate" else ())))
+            return framing.as_bytes((*pulls[0].arrays, *((self.replica.state,) if meta["kind"] == "evaluate" else ())))
 
         meta = self.connection.receive(payload).meta
         for pull in pulls:
@@ -238,7 +241,7 @@ class Puppet:
         """Answer a step."""
         self.replica.gradients[:] = gradient
         head = message.dense(self.replica.gradients).head
-        arrays = wire.as_bytes((self.replica.gradients, self.replica.state))
+        arrays = framing.as_bytes((self.replica.gradients, self.replica.state))
         self.connection.send({"loss": loss, "seconds": 0.01, "gradient": head}, arrays)
 
     def stop_beating(self) -> None:

@@ -3,10 +3,11 @@
 import threading
 from typing import Any
 
-from backends import checkpoint, wire
-from backends.host import Host
-from backends.work import Work
-from planner.certificates import Authority
+from backends.network import framing
+from backends.server.host import Host
+from backends.training import checkpoint
+from backends.training.run_spec import Work
+from planner.agents.certificates import Authority
 
 LIMIT_S = 30.0
 
@@ -20,8 +21,8 @@ class Hosting:
         self.events: list[dict[str, Any]] = []
         self._heard = threading.Condition()
         self.stopping = threading.Event()
-        self.host = kind(work, self.authority.identity(wire.SERVER), self._emit)
-        listener = wire.listen("127.0.0.1")
+        self.host = kind(work, self.authority.identity(framing.SERVER), self._emit)
+        listener = framing.listen("127.0.0.1")
         self.port = listener.getsockname()[1]
         self._account: dict[str, Any] = {}
         self._thread = threading.Thread(target=self._run, args=(listener,), daemon=True)
@@ -56,9 +57,9 @@ class Hosting:
         self.account()
         return checkpoint.read(str(self.work.checkpoint_path))[0]
 
-    def connect(self, name: str, authority: Authority | None = None) -> wire.Connection:
-        tls = wire.context((authority or self.authority).identity(name), server_side=False)
-        return wire.connect("127.0.0.1", self.port, tls, LIMIT_S)
+    def connect(self, name: str, authority: Authority | None = None) -> framing.Connection:
+        tls = framing.context((authority or self.authority).identity(name), server_side=False)
+        return framing.connect("127.0.0.1", self.port, tls, LIMIT_S)
 
 
 class Participant(threading.Thread):

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from backends import wire
-from backends.base import Optimiser, Replica
-from backends.conductor import Conductor
-from backends.data import Batches
-from backends.exchanges.base import Local, Means
-from backends.exchanges.registry import exchange
-from backends.links import Links
-from backends.member import Member
-from backends.schedule import Schedule
-from backends.strategies import gates, presets, topologies
-from backends.worker import Pulse
+from backends.data.dataset import Batches
+from backends.frameworks.base import Optimiser, Replica
+from backends.network import framing
+from backends.network.heartbeat import Pulse
+from backends.network.mailbox import Links
+from backends.peers.coordinator import Conductor
+from backends.peers.exchanges.base import Local, Means
+from backends.peers.exchanges.registry import exchange
+from backends.peers.peer import Member
+from backends.strategies import presets, synchronisation
+from backends.strategies.topologies import registry
+from backends.training.lr_schedule import Schedule
 from tests.backends.fakes import BATCH, TEST, Softmax, images, work
 from tests.backends.hosting import Hosting, Participant
 
@@ -31,7 +32,7 @@ class Peers(Hosting):
         self.members = members
         values = {
             "optimiser": Optimiser(0.1, changes.pop("momentum", 0.0), 0.0), "schedule": Schedule(), "heartbeat_s": 5.0,
-            "gate": gates.parse(self.strategy.gate), "strategy": self.strategy, "members": members,
+            "gate": synchronisation.parse(self.strategy.gate), "strategy": self.strategy, "members": members,
             "training_samples": 1000, **changes,
         }  # fmt: skip
         super().__init__(Conductor, work(folder, steps, **values))
@@ -67,12 +68,12 @@ class Player(Participant):
         self.batches.position = skip * BATCH
         self._peers, self._name, self._slowdown = peers, name, slowdown
         identity = peers.authority.identity(name, listens=True)
-        listener = wire.listen("127.0.0.1")
+        listener = framing.listen("127.0.0.1")
         self._at = listener.getsockname()[1]
         self.links = Links(name, identity, listener, self.replica.weights.size, 5.0, lambda _: None)
         strategy = peers.strategy
         means = Means(
-            self.replica, self.links, topologies.parse(strategy.topology, 0), gates.parse(strategy.gate),
+            self.replica, self.links, registry.parse(strategy.topology, 0), synchronisation.parse(strategy.gate),
             strategy.sender, strategy.merge, Local(self.replica, strategy.optimiser == "lars"), BATCH,
         )  # fmt: skip
         self.exchange = exchange(means)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends import data
-from backends.base import FRAMEWORKS
+from backends.data import dataset
+from backends.frameworks.base import FRAMEWORKS
 from backends.models.layers import Concat, Dropout, Model, Residual
 from tests.installed import using
 
@@ -20,7 +20,7 @@ by_every_framework = pytest.mark.parametrize(
 
 
 def batch_for(replica: Any, count: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    noise = data.synthetic(replica.input_shape, replica.classes, count, seed)
+    noise = dataset.synthetic(replica.input_shape, replica.classes, count, seed)
     return noise.train_images, noise.train_labels
 
 

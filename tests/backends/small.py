@@ -1,7 +1,7 @@
 """Replicas of one small model, in the frameworks that are installed here and without any."""
 
-from backends import base
-from backends.base import Replica
+from backends.frameworks import base
+from backends.frameworks.base import Replica
 from backends.models.layers import BatchNorm, Conv, Dense, Flatten, Model, Relu
 from tests.backends.fakes import CLASSES, Softmax
 

@@ -1,15 +1,17 @@
 """Every part that a strategy can name is there."""
 
-from backends.exchanges.registry import MERGES
-from backends.pacing import PACINGS
-from backends.strategies import gates, presets, registry, topologies
+from backends.peers.exchanges.registry import MERGES
+from backends.strategies import presets, synchronisation
+from backends.strategies.compressors import registry
 from backends.strategies.message import WHOLE
+from backends.strategies.topologies import registry as topologies
+from backends.training.batch_size import PACINGS
 
 
 def test_what_can_be_named_can_be_made() -> None:
     assert set(presets.SENDERS) == set(registry.SENDERS)
     assert set(presets.TOPOLOGIES) == set(topologies.TOPOLOGIES)
-    assert set(presets.GATES) == set(gates.GATES)
+    assert set(presets.GATES) == set(synchronisation.GATES)
     assert set(presets.BATCHINGS) == set(PACINGS)
     assert set(presets.MERGES) == set(MERGES)
 

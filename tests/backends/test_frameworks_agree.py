@@ -9,8 +9,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("tensorflow")
 
-from backends import models, pytorch, tensorflow  # noqa: E402
-from backends.layout import layout_of  # noqa: E402
+from backends import (
+    models,
+    pytorch,
+    tensorflow,  # noqa: E402
+)
+from backends.training.layout import layout_of  # noqa: E402
 from tests.backends.replicas import batch_for, close, without_dropout  # noqa: E402
 
 RATE, WEIGHT_DECAY = 0.3, 0.02

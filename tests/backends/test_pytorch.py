@@ -8,7 +8,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from backends import pytorch  # noqa: E402
-from backends.base import Optimiser  # noqa: E402
+from backends.frameworks.base import Optimiser  # noqa: E402
 from tests.backends.replicas import batch_for, close  # noqa: E402
 
 on_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="views of host memory exist on a CPU only")

@@ -1,10 +1,13 @@
-"""What every framework's replicas must do (backends.base.Replica)."""
+"""What every framework's replicas must do (backends.frameworks.base.Replica)."""
 
 import numpy as np
 import pytest
 
-from backends import base, data, models, optimise
+from backends import models
+from backends.data import dataset as data
+from backends.frameworks import base
 from backends.models import shapes
+from backends.optimizers import sgd
 from tests.backends.replicas import SMALL, batch_for, by_every_framework, close
 
 pytestmark = by_every_framework
@@ -80,7 +83,7 @@ def test_the_native_update_is_what_a_server_does(framework, momentum):
     weights, velocity = replica.weights.copy(), np.zeros_like(replica.weights)
     for seed in range(3):
         applied = gradients(replica, *batch_for(replica, seed=seed), 0.05)
-        optimise.apply(weights, velocity, applied, momentum)
+        sgd.apply(weights, velocity, applied, momentum)
         replica.update(momentum)
         replica.fetch()
         close(replica.weights, weights, 1e-6)

@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from backends.base import Optimiser
-from backends.schedule import Schedule
+from backends.frameworks.base import Optimiser
 from backends.strategies import streams
-from backends.strategies.gates import GATES, parse
+from backends.strategies.compressors.registry import SENDERS, keeps, sender
 from backends.strategies.presets import strategy
-from backends.strategies.registry import SENDERS, keeps, sender
+from backends.strategies.synchronisation import GATES, parse
+from backends.training.lr_schedule import Schedule
 from tests.backends.fakes import BATCH, Drawn, Member, Puppet, Running, Softmax, union, union_with_lars, work
 from tests.backends.small import replica
 from tests.installed import EACH, MIXED, using

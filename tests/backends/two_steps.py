@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from backends import base
+from backends.frameworks import base
 
 IMAGES = 8
 

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.racing.images import devices, reached, steps_to
 from benchmarks.racing.racefile import load
 from benchmarks.racing.records import Point
-from planner.worth import Reached
+from planner.predict.sample_efficiency import Reached
 
 from .made import failed, race, run, trial
 

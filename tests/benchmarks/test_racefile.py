@@ -6,9 +6,9 @@ import pytest
 
 from backends import models
 from benchmarks.racing.racefile import load
-from planner import exchange
 from planner.errors import RecordError
 from planner.lab.spec import load_spec
+from planner.predict import strategy as exchange
 
 RACES = sorted((Path(__file__).parents[2] / "benchmarks" / "racing").glob("*.toml"))
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from backends import checkpoint, models
+from backends import models
+from backends.training import checkpoint
 from tests.installed import MIXED, old_python
 from tests.running import FASHION, Command, fleet_file, gone, plan_file, run
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from planner.fleet import load_fleet
+from planner.fleet.file import load_fleet
 from planner.lab import cgroups, network, programs, shaping, state
 from planner.lab.lab import Lab
 from profilers.cores import usable_cores

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backends import checkpoint
+from backends.training import checkpoint
 from tests.e2e.conftest import SLOWDOWNS
 from tests.running import FASHION, Command, gone, run
 

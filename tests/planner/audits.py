@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from planner.audit.measured import Audit, Extrapolation, Measured, Steady
-from planner.clusters import enumerate_clusters
-from planner.costs import costs
-from planner.predict import predict
-from planner.profilefile import Profile
+from planner.predict.clusters import enumerate_clusters
+from planner.predict.costs import costs
+from planner.predict.predict import predict
+from planner.profile.file import Profile
 from planner.provenance import Provenance
 from tests.planner import profiles
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from planner.sshconfig import SshTarget
+from planner.remote.ssh_config import SshTarget
 from tests.sshserver import SshServer, new_key, write_key
 
 MakeTarget = Callable[..., SshTarget]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backends import checkpoint
+from backends.training import checkpoint
 from tests.running import FASHION, Command, fleet_file, plan_file, tiny_model
 
 STEPS = 200

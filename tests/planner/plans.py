@@ -1,7 +1,7 @@
 """Plans made up for tests: workers with steps of 2 s and no time to build."""
 
-from planner.planfile import Plan, PlannedWorker
-from planner.predict import Prediction
+from planner.plan.file import Plan, PlannedWorker
+from planner.predict.predict import Prediction
 from planner.provenance import Provenance
 from profilers.records import SCHEMA
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from planner.profilefile import DeviceProfile, Profile
+from planner.profile.file import DeviceProfile, Profile
 from profilers.records import (
     SCHEMA,
     CurvePoint,

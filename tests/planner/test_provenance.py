@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.decode import decode
 from planner.errors import RecordError
+from planner.json_records import decode
 from planner.provenance import KINDS, Provenance
 from profilers.records import encode
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.base import Variable
+from backends.frameworks.base import Variable
 from backends.strategies.allreduce import PIECE, Piece, Round, absorb, arrivals, bounds, departures, in_memory, schedule
+from backends.strategies.compressors.registry import sender
 from backends.strategies.message import WHOLE, dense
-from backends.strategies.registry import sender
-from backends.strategies.topologies import parse
+from backends.strategies.topologies.registry import parse
 
 
 def test_chunks_cover_the_vector_and_differ_by_at_most_one():

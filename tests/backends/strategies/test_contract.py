@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from backends.base import Variable
+from backends.frameworks.base import Variable
+from backends.network.framing import as_bytes
+from backends.strategies.compressors.registry import SENDERS, sender
 from backends.strategies.message import buffers, whole
-from backends.strategies.registry import SENDERS, sender
-from backends.wire import as_bytes
 
 VARIABLES = (
     Variable("conv/kernel", (60, 50), 0, 3000),

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from backends.network.framing import as_bytes
 from backends.strategies import message as messages
 from backends.strategies.message import Message, add, buffers, bytes_of, dense, half, put, spans, sparse, whole
-from backends.wire import as_bytes
 
 VALUES = np.array([1.0, -2.0, 3.0, 0.5, 8.0], np.float32)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.strategies.exponential import hop
 from backends.strategies.pushsum import PushSum
+from backends.strategies.topologies.graphs import hop
 
 
 def workers(*values):

@@ -5,8 +5,8 @@ import pytest
 from planner.audit.folder import AuditFolder
 from planner.audit.jobs import jobs_of
 from planner.audit.settings import Settings, settings
-from planner.clusters import ClusterConfig
 from planner.errors import AuditError, RecordError
+from planner.predict.clusters import ClusterConfig
 from tests.planner.profiles import device, profile, step
 
 THREE = profile({"a": device(step(0.1)), "b": device(step(0.2)), "c": device(step(0.4))})

@@ -7,7 +7,7 @@ import pytest
 from planner.audit.jobs import jobs_of, lasting_s, long_job, noise, places, recommended
 from planner.audit.settings import Settings, settings
 from planner.errors import AuditError
-from planner.profilefile import Profile
+from planner.profile.file import Profile
 from tests.planner.plans import plan, planned
 from tests.planner.profiles import device, profile, step
 

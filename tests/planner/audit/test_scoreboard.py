@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.audit.baselines import OURS, RULES
 from planner.audit.measured import Extrapolation, Measured
-from planner.audit.rules import OURS, RULES
 from planner.audit.scoreboard import UNDRIFTED, Scoreboard, score
-from planner.audit.tallies import Hits, Spread, tally
+from planner.audit.summaries import Hits, Spread, tally
 from planner.errors import AuditError
-from planner.rank import METRICS
+from planner.plan.rank import METRICS
 from tests.planner import audits
 
 GRADIENTS_S = st.lists(st.floats(0.02, 2.0), min_size=2, max_size=3)

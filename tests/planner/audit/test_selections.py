@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from planner.audit.contests import Contest, Estimates, contests
+from planner.audit.cases import Contest, Estimates, contests
 from planner.audit.measured import Measured
 from planner.audit.selections import Selection, measurement_errors, select
-from planner.rank import Z95
+from profilers.stats import Z95
 from tests.planner import audits
 
 ALONE = {"a": 10.0, "b": 9.8, "c": 5.0}

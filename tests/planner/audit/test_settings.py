@@ -6,7 +6,7 @@ from hypothesis import strategies as some
 
 from planner.audit.settings import Settings, settings
 from planner.errors import AuditError, PlanError
-from planner.profilefile import Profile
+from planner.profile.file import Profile
 from tests.planner.profiles import device, profile, step
 
 PROFILE = profile({"a": device(step(0.1)), "b": device(step(0.2))}, steps_planned=7_000)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from planner.audit.steady import extrapolation, steady
-from planner.decode import save
 from planner.errors import RecordError
-from planner.planfile import Plan
+from planner.json_records import save
+from planner.paths import RunFolder
+from planner.plan.file import Plan
 from planner.provenance import Provenance
-from planner.runs import RunFolder
 from profilers.records import PowerReading, Window, encode
 from tests.planner.plans import plan, planned
 from tests.planner.profiles import device, profile, step

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import LabError
-from planner.fleet import load_fleet
+from planner.fleet.file import load_fleet
 from planner.lab import state
 from planner.lab.fleetwriter import fleet_text, require_ours
 from planner.lab.spec import parse_spec

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.lab.monitors import MONITORS
 from planner.lab.power import LIMITS, MODELS, PowerModel, from_table, watts
+from planner.lab.power_monitors import MONITORS
 
 QUIET = PowerModel(idle_w=3.0, dynamic_w=12.0, joules_per_byte=4e-9, noise_w=0.0, period_s=0.1)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from planner.errors import FleetError
 from planner.lab.power import MODELS
-from planner.lab.quantities import parse_duration, parse_size
 from planner.lab.spec import Change, DeviceSpec, LinkSpec, load_spec, parse_spec
+from planner.lab.units import parse_duration, parse_size
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "lab"
 

@@ -11,7 +11,7 @@ import paramiko
 import pytest
 
 from planner.errors import DeviceLostError
-from planner.fleet import Device
+from planner.fleet.device import Device
 from planner.remote import connect
 from planner.remote.base import Process, Remote
 from planner.remote.local import LocalRemote

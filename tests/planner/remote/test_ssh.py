@@ -15,7 +15,7 @@ import pytest
 
 from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteError
 from planner.remote.ssh import SshRemote
-from planner.sshconfig import SshTarget
+from planner.remote.ssh_config import SshTarget
 from tests import sshserver
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
@@ -123,7 +123,7 @@ class TestDroppedConnections:
     def test_the_last_try_says_how_often(
         self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("planner.remote.hops._FIRST_PAUSE_S", 0.01)
+        monkeypatch.setattr("planner.remote.ssh_login._FIRST_PAUSE_S", 0.01)
         with ssh_server(client_key, Faults(drop_connects=99)) as server:
             message = told(target_of(server), RemoteError)
             assert f"127.0.0.1:{server.port} dropped the connection (try 4 of 4" in message
@@ -288,7 +288,7 @@ class TestProxyCommands:
     def test_one_that_ends_at_once_is_a_dropped_connection(
         self, client_key: paramiko.PKey, target_of: MakeTarget, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("planner.remote.hops._FIRST_PAUSE_S", 0.01)
+        monkeypatch.setattr("planner.remote.ssh_login._FIRST_PAUSE_S", 0.01)
         with ssh_server(client_key) as server:
             assert "dropped the connection (try 4 of 4" in told(target_of(server, proxy_command="true"), RemoteError)
 
@@ -306,7 +306,7 @@ def test_paramiko_writes_nothing_on_screen(
 ) -> None:
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
-    monkeypatch.setattr("planner.remote.hops._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("planner.remote.ssh_login._FIRST_PAUSE_S", 0.01)
     with ssh_server(client_key, Faults(drop_connects=99)) as server:
         told(target_of(server), RemoteError)
     assert capfd.readouterr() == ("", "")

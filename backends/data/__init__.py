@@ -1,0 +1,1 @@
+"""Data sets are read from files and handed to a worker in batches."""

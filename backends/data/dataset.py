@@ -1,0 +1,189 @@
+"""Image data: reading, cutting into shards, drawing batches, packing for the way to a device."""
+
+import io
+import os
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from backends.data import formats
+from backends.data.formats import Pairs
+from backends.models.layers import Shape
+
+IDX_FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+CIFAR_BATCHES = tuple("data_batch_%d" % number for number in range(1, 6)) + ("test_batch",)
+NPZ_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+class Dataset(NamedTuple):
+    """images: uint8 (count, height, width, channels); labels: int64 (count,), 0 to classes - 1."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    classes: int
+
+    @property
+    def input_shape(self) -> Shape:
+        """(height, width, channels) of an image."""
+        return tuple(self.train_images.shape[1:])
+
+
+def load(directory: str) -> Dataset:
+    """The image set whose ordinary files lie in a directory: IDX (MNIST, Fashion-MNIST), gzipped or not,
+    CIFAR-10 in its binary or Python version, or one .npz with x_train, y_train, x_test, y_test.
+
+    Raises ValueError for a missing directory or file, a truncated one, or one of another kind.
+    """
+    if not os.path.isdir(directory):
+        raise ValueError("no directory %s; give the one that holds the images" % os.path.abspath(directory))
+    for names, endings, read in (
+        (IDX_FILES, ("", ".gz"), _read_idx),
+        (CIFAR_BATCHES, (".bin",), _cifar_reader(formats.read_cifar_binary)),
+        (CIFAR_BATCHES, ("",), _cifar_reader(formats.read_cifar_python)),
+    ):
+        paths = [_first_present(directory, name, endings) for name in names]
+        if any(paths):
+            missing = [name + endings[-1] for name, path in zip(names, paths) if path is None]
+            if missing:
+                raise ValueError("%s lacks %s" % (os.path.abspath(directory), ", ".join(missing)))
+            return _checked(directory, read([path for path in paths if path]))
+    archives = [name for name in os.listdir(directory) if name.endswith(".npz")]
+    if len(archives) != 1:
+        raise ValueError(
+            "no image set in %s: expected %s (or with .gz), or %s (or without .bin), or one .npz"
+            % (
+                os.path.abspath(directory),
+                ", ".join(IDX_FILES),
+                ", ".join(name + ".bin" for name in CIFAR_BATCHES),
+            )
+        )
+    path = os.path.join(directory, archives[0])
+    with open(path, "rb") as source:
+        return _checked(directory, formats.read_npz(source, path, NPZ_ARRAYS))
+
+
+def _first_present(directory: str, name: str, endings: Tuple[str, ...]) -> Optional[str]:
+    candidates = (os.path.join(directory, name + ending) for ending in endings)
+    return next((path for path in candidates if os.path.isfile(path)), None)
+
+
+def _read_idx(paths: List[str]) -> Tuple[np.ndarray, ...]:
+    kinds = (formats.IDX_IMAGES, formats.IDX_LABELS) * 2
+    return tuple(formats.read_idx(path, kind) for path, kind in zip(paths, kinds))
+
+
+def _cifar_reader(read_batch: Callable[[str], Pairs]) -> Callable[[List[str]], Tuple[np.ndarray, ...]]:
+    def read(paths: List[str]) -> Tuple[np.ndarray, ...]:
+        batches = [read_batch(path) for path in paths]
+        images, labels = zip(*batches[:-1])
+        return (np.concatenate(images), np.concatenate(labels)) + batches[-1]
+
+    return read
+
+
+def _checked(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
+    """A data set of train images, train labels, test images, test labels, if they fit together."""
+    for part, images, labels in (("training", arrays[0], arrays[1]), ("test", arrays[2], arrays[3])):
+        if images.dtype != np.uint8 or images.ndim not in (3, 4):
+            raise ValueError(
+                "%s: %s images must be uint8 (count, height, width[, channels]), are %s %s"
+                % (directory, part, images.dtype, images.shape)
+            )
+        if labels.dtype.kind not in "iu" or labels.size != len(images) or not labels.size or labels.min() < 0:
+            raise ValueError(
+                "%s: %d %s images need as many labels from 0 up, there are %s %s"
+                % (directory, len(images), part, labels.dtype, labels.shape)
+            )
+    images = [array[..., None] if array.ndim == 3 else array for array in arrays[::2]]
+    labels = [array.reshape(-1).astype(np.int64) for array in arrays[1::2]]
+    if images[0].shape[1:] != images[1].shape[1:]:
+        raise ValueError(
+            "%s: training images are %s, test images %s" % (directory, images[0].shape[1:], images[1].shape[1:])
+        )
+    return Dataset(images[0], labels[0], images[1], labels[1], int(max(labels[0].max(), labels[1].max())) + 1)
+
+
+def synthetic(input_shape: Shape, classes: int, count: int, seed: int) -> Dataset:
+    """Noise of an image set's shapes, for measuring steps: ``count`` training and as many test images."""
+    random = np.random.RandomState(seed)
+    images = [random.randint(0, 256, (count,) + tuple(input_shape), np.uint8) for _ in range(2)]
+    labels = [random.randint(0, classes, count).astype(np.int64) for _ in range(2)]
+    return Dataset(images[0], labels[0], images[1], labels[1], classes)
+
+
+def shards(count: int, weights: Sequence[float], seed: int) -> List[np.ndarray]:
+    """Indices 0 to count - 1 dealt at random in proportion to weights: disjoint, complete, each within
+    one of its share and, where count allows, none empty.
+
+    Raises ValueError unless all weights are positive and finite.
+    """
+    share = np.array(weights, np.float64)
+    if not len(share) or not np.all(np.isfinite(share)) or share.min() <= 0:
+        raise ValueError("shards need positive weights, got %s" % (list(weights),))
+    share *= count / share.sum()
+    sizes = np.floor(share).astype(np.int64)
+    # Largest remainder first; the stable sort settles ties by position, on every machine alike.
+    for index in np.argsort(sizes - share, kind="mergesort")[: count - sizes.sum()]:
+        sizes[index] += 1
+    while sizes.min() == 0 and count >= len(sizes):
+        sizes[sizes.argmax()] -= 1
+        sizes[sizes.argmin()] += 1
+    return np.split(np.random.RandomState(seed).permutation(count), np.cumsum(sizes)[:-1])
+
+
+class Batches:
+    """Endless batches in a new seeded order each epoch, across whose ends they run on.
+
+    ``position`` counts the images drawn so far and ``batch`` is the size of the next draw; both may be
+    set, so that a run is resumed or its batch size changed.
+    """
+
+    def __init__(self, images: np.ndarray, labels: np.ndarray, batch: int, seed: int) -> None:
+        if not len(images) or batch < 1:
+            raise ValueError("cannot draw batches of %d from %d images" % (batch, len(images)))
+        self.images, self.labels, self.batch, self.position = images, labels, batch, 0
+        self._seed = seed
+        self._epoch, self._order = -1, np.empty(0, np.int64)
+
+    def __iter__(self) -> "Batches":
+        return self
+
+    def __next__(self) -> Pairs:
+        """images: uint8 (batch, height, width, channels); labels: int64 (batch,)."""
+        chosen = np.empty(self.batch, np.int64)
+        filled = 0
+        while filled < self.batch:
+            epoch, offset = divmod(self.position, len(self.images))
+            part = self._epoch_order(epoch)[offset : offset + self.batch - filled]
+            chosen[filled : filled + len(part)] = part
+            filled += len(part)
+            self.position += len(part)
+        return self.images[chosen], self.labels[chosen]
+
+    def _epoch_order(self, epoch: int) -> np.ndarray:
+        if epoch != self._epoch:
+            self._epoch, self._order = (
+                epoch,
+                np.random.RandomState([self._seed, epoch]).permutation(len(self.images)),
+            )
+        return self._order
+
+
+def pack(images: np.ndarray, labels: np.ndarray) -> bytes:
+    """A shard as one npz, uncompressed: on a fast link compressing takes longer than it saves."""
+    stream = io.BytesIO()
+    np.savez(stream, images=images, labels=labels)
+    return stream.getvalue()
+
+
+def unpack(content: bytes) -> Pairs:
+    """(images, labels) of ``pack``. Raises ValueError if the bytes are not such an archive."""
+    images, labels = formats.read_npz(io.BytesIO(content), "the shard received", ("images", "labels"))
+    return images, labels

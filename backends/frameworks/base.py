@@ -1,0 +1,100 @@
+"""What a framework must do to train here: build a replica and compute gradients with it."""
+
+import abc
+import importlib
+from typing import Any, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+#: Arrays that a member or a server keeps between steps, in a fixed order.
+Arrays = Tuple[np.ndarray, ...]
+
+#: Framework name on the command line -> the module that alone may import that framework.
+FRAMEWORKS = {"torch": "backends.pytorch", "tensorflow": "backends.tensorflow"}
+
+
+class Variable(NamedTuple):
+    """One named array inside a flat buffer: shape, and its elements [start, start + size)."""
+
+    name: str
+    shape: Tuple[int, ...]
+    start: int
+    size: int
+
+
+class Optimiser(NamedTuple):
+    """SGD. u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v.
+
+    While the rate stays this is what torch.optim.SGD does; when it changes, what has gathered in v keeps the rate it
+    came with (as Sutskever et al., 2013, write it). Thus workers can send u, in whose scaling they share, and a
+    server has only the sums left to do.
+    """
+
+    rate: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+
+
+class Replica(abc.ABC):
+    """A full copy of one model on one device, seen through flat float32 host buffers.
+
+    weights, gradients: (parameters,), the gradients scaled, the u of Optimiser; state: (state,), what is not
+    trained but belongs to the model, such as the running statistics of batch normalisation. Where the accelerator
+    is the CPU the buffers share memory with the framework's own tensors, so that nothing is copied.
+    """
+
+    accelerator: str
+    variables: Tuple[Variable, ...]
+    state_variables: Tuple[Variable, ...]
+    weights: np.ndarray
+    gradients: np.ndarray
+    state: np.ndarray
+
+    @abc.abstractmethod
+    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+        """Forward and backward pass on the accelerator: the gradients of rate (loss + weight_decay |w|^2 / 2).
+
+        Returns the mean loss. images: uint8 (batch, height, width, channels); labels: int64 (batch,). Done
+        when it returns: work on a GPU is synchronised.
+        """
+
+    @abc.abstractmethod
+    def fetch(self) -> None:
+        """Bring gradients and state into the host buffers; little work on a CPU, or none."""
+
+    @abc.abstractmethod
+    def load(self) -> None:
+        """Take the host buffers' weights and state into the replica; little work on a CPU, or none."""
+
+    @abc.abstractmethod
+    def update(self, momentum: float) -> None:
+        """One step of SGD on the accelerator with the gradients at hand (a single-device step)."""
+
+    @abc.abstractmethod
+    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
+        """Sum of the losses and number of right answers, without learning from them."""
+
+    @abc.abstractmethod
+    def momentum(self) -> np.ndarray:
+        """A host copy of the native optimiser's momentum buffer, (parameters,) float32."""
+
+    @abc.abstractmethod
+    def set_momentum(self, values: np.ndarray) -> None:
+        """Set the native optimiser's momentum buffer from (parameters,) float32."""
+
+
+def framework(name: str) -> Any:
+    """The backend module of a framework. Raises ValueError for an unknown name.
+
+    A backend module offers ``version() -> str``, ``accelerator() -> (kind, device name)`` and
+    ``build(model, input_shape, classes, seed, threads) -> Replica``.
+    """
+    if name not in FRAMEWORKS:
+        raise ValueError("unknown framework %r; known: %s" % (name, ", ".join(sorted(FRAMEWORKS))))
+    return importlib.import_module(FRAMEWORKS[name])
+
+
+def usable_threads(usable_cores: float, limit: Optional[int] = None) -> int:
+    """Threads for a framework: whole cores it may really use, at least one."""
+    threads = max(1, int(usable_cores))
+    return threads if limit is None else min(threads, limit)

@@ -1,0 +1,1 @@
+"""The data plane moves framed messages between devices over TLS."""

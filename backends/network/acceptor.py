@@ -1,0 +1,84 @@
+"""Where workers come in: accepts connections, refuses strangers, answers heartbeats."""
+
+import socket
+import ssl
+import threading
+from typing import Any, Callable, Dict
+
+from backends.network import framing
+from backends.training.run_spec import Emit
+
+TICK_S = 0.2
+
+Serve = Callable[[framing.Connection, Dict[str, Any]], None]
+
+
+class Door:
+    """Accepts on a listener until it is closed, a thread a connection.
+
+    ``serve(connection, hello)`` is called with every worker's data connection, ``beat(name)`` at every heartbeat, which
+    is answered with what it returns.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        tls: ssl.SSLContext,
+        limit_s: float,
+        serve: Serve,
+        beat: Callable[[str], Dict[str, Any]],
+        emit: Emit,
+    ) -> None:
+        self._listener = listener
+        self._tls = tls
+        self._limit_s = limit_s
+        self._serve = serve
+        self._beat = beat
+        self._emit = emit
+        self._closed = threading.Event()
+        self._listener.settimeout(TICK_S)
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def close(self) -> None:
+        """Let nobody else in."""
+        self._closed.set()
+        self._accepting.join()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while not self._closed.is_set():
+            try:
+                sock, address = self._listener.accept()
+            except socket.timeout:
+                continue
+            except OSError as error:  # out of file descriptors, or a peer that has gone already
+                self._emit({"refused": str(error)})
+                self._closed.wait(TICK_S)
+                continue
+            threading.Thread(target=self._greet, args=(sock, address[0]), daemon=True).start()
+
+    def _greet(self, sock: socket.socket, address: str) -> None:
+        try:
+            connection = framing.accept(sock, self._tls, self._limit_s)
+        except framing.WireError as error:
+            self._emit({"refused": "%s: %s" % (address, error)})
+            return
+        try:
+            hello = connection.receive().meta
+            if hello.get("pulse"):
+                self._answer(connection)
+            else:
+                self._serve(connection, hello)
+        except framing.WireError as error:
+            self._emit({"refused": "%s: %s" % (address, error)})
+        finally:
+            connection.close()
+
+    def _answer(self, connection: framing.Connection) -> None:
+        try:
+            while True:
+                connection.receive()
+                connection.send(self._beat(connection.peer))
+        except framing.WireError:
+            return  # the silence that follows is noticed by whoever counts the beats

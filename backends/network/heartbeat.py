@@ -1,0 +1,44 @@
+"""Heartbeats on a connection of their own tell a busy member from a lost one."""
+
+import threading
+from typing import Any, Callable, Dict
+
+from backends.network import framing
+
+
+class Pulse:
+    """Heartbeats on a connection of their own.
+
+    ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every answer says.
+    """
+
+    def __init__(
+        self,
+        connection: framing.Connection,
+        limit_s: float,
+        on_lost: Callable[[str], None],
+        on_answer: Callable[[Dict[str, Any]], None] = lambda meta: None,
+    ) -> None:
+        self._connection = connection
+        self._limit_s = limit_s
+        self._on_lost = on_lost
+        self._on_answer = on_answer
+        self._ended = threading.Event()
+        connection.settimeout(limit_s)
+        connection.send({"pulse": True})
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self) -> None:
+        try:
+            while not self._ended.wait(self._limit_s / 5.0):
+                self._connection.send({})
+                self._on_answer(self._connection.receive().meta)
+        except framing.WireError as error:
+            if not self._ended.is_set():
+                self._on_lost(str(error))
+        finally:
+            self._connection.close()
+
+    def close(self) -> None:
+        """No more heartbeats."""
+        self._ended.set()

@@ -1,0 +1,111 @@
+"""The sending side of a link between two members of a run."""
+
+import collections
+import threading
+import time
+from typing import Any, Callable, Deque, Dict, Optional, Tuple
+
+from backends.network import framing
+from backends.network.throughput_meter import Pace
+from backends.strategies.message import Message
+
+#: Between two looks at what is under way: from so long on longer and longer, by a tenth each time, but never for long.
+SHORTEST_S, LONGER, LONGEST_S = 0.001, 1.1, 0.05
+
+
+class Outbox:
+    """What goes to one peer, in a thread of its own that connects when there is something.
+
+    connect: may raise WireError, or KeyError for a peer that is no member any more; gone_out: called with the bytes of
+    every message that has gone out, 0 where that has failed. ``step``: of the last message.
+    """
+
+    def __init__(self, connect: Callable[[], framing.Connection], gone_out: Callable[[int], None]) -> None:
+        self._connect = connect
+        self._gone_out = gone_out
+        self._queue: Deque[Tuple[Dict[str, Any], Message]] = collections.deque()
+        self._ready = threading.Condition()
+        self._sending = False
+        self._closed = False
+        self._connection: Optional[framing.Connection] = None
+        self.step = -1
+        self._pace = Pace()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is a message that has not begun to go out."""
+        return bool(self._queue)
+
+    @property
+    def idle(self) -> bool:
+        """Whether all has gone out."""
+        return not self._queue and not self._sending
+
+    @property
+    def rate(self) -> Optional[float]:
+        """Bytes/s at which the peer has taken messages of late; None where nothing tells."""
+        return self._pace.rate
+
+    def put(self, step: int, meta: Dict[str, Any], message: Message) -> None:
+        """Send a message of a step after all others."""
+        with self._ready:
+            self.step = step
+            self._queue.append((meta, message))
+            self._ready.notify_all()
+
+    def clear(self) -> None:
+        """Forget what has not begun to go out."""
+        with self._ready:
+            self._queue.clear()
+
+    def close(self) -> None:
+        """Send nothing more."""
+        with self._ready:
+            self._closed = True
+            self._queue.clear()
+            self._ready.notify_all()
+        if self._connection is not None:
+            self._connection.abort()
+
+    def _run(self) -> None:
+        while True:
+            with self._ready:
+                self._sending = False
+                self._ready.wait_for(lambda: self._queue or self._closed)
+                if self._closed:
+                    return
+                meta, message = self._queue.popleft()
+                self._sending = True
+            self._send(meta, message)
+
+    def _send(self, meta: Dict[str, Any], message: Message) -> None:
+        count = 0
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+                self._pace.idle(0)
+            self._pace.begin(time.perf_counter())
+            self._connection.send(meta, framing.as_bytes(message.arrays))
+            count, self._connection.sent_bytes = self._connection.sent_bytes, 0
+            self._pace.sent(count)
+        except (framing.WireError, KeyError):
+            # It is gone, which the conductor notices, or comes back: then it is connected to anew.
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+        with self._ready:
+            self._sending = False
+        self._gone_out(count)
+        if count:
+            self._watch()
+
+    def _watch(self) -> None:
+        """Until the peer has all that was sent, or there is more to send; then take the rate."""
+        connection, wait_s = self._connection, SHORTEST_S
+        assert connection is not None
+        with self._ready:
+            while not (self._pace.idle(connection.under_way()) or self._queue or self._closed or connection.aborted):
+                self._ready.wait(wait_s)
+                wait_s = min(LONGER * wait_s, LONGEST_S)
+        self._pace.note(time.perf_counter())

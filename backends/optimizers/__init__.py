@@ -1,0 +1,1 @@
+"""Optimizers update flat float32 weights with gradients."""

@@ -1,0 +1,61 @@
+"""LARS: a rate of its own for every variable, so that large batches train (You, Gitman and Ginsburg, 2017, Alg. 1)."""
+
+import math
+from typing import Sequence
+
+import numpy as np
+
+from backends.frameworks.base import Optimiser, Variable
+from backends.optimizers import sgd
+
+#: The eta of the trust ratio (Crossover-SGD, Table 1).
+COEFFICIENT = 0.0025
+
+
+def apply(
+    weights: np.ndarray,
+    velocity: np.ndarray,
+    gradients: np.ndarray,
+    variables: Sequence[Variable],
+    optimiser: Optimiser,
+    coefficient: float = COEFFICIENT,
+) -> None:
+    """u = rate trust (g + weight_decay w);  v <- momentum v + u;  w <- w - v, in place.
+
+    All arrays (parameters,) float32. ``gradients``: g, merged over the workers but not scaled by any rate, for trust
+    needs its norm; afterwards it holds u.
+    """
+    scale(gradients, weights, variables, optimiser, coefficient)
+    sgd.apply(weights, velocity, gradients, optimiser.momentum)
+
+
+def scale(
+    gradients: np.ndarray,
+    weights: np.ndarray,
+    variables: Sequence[Variable],
+    optimiser: Optimiser,
+    coefficient: float = COEFFICIENT,
+) -> None:
+    """g becomes u = rate trust (g + weight_decay w) in place: what ``optimise.apply`` takes.
+
+    Variables of one dimension, biases and the scales of normalisation, are not scaled, as is usual: their trust is 1.
+    """
+    for variable in variables:
+        part = slice(variable.start, variable.start + variable.size)
+        gradient, weight = gradients[part], weights[part]
+        factor = optimiser.rate
+        if len(variable.shape) > 1:
+            factor *= trust(weight, gradient, optimiser.weight_decay, coefficient)
+        if optimiser.weight_decay:
+            gradient += optimiser.weight_decay * weight
+        gradient *= factor
+
+
+def trust(weights: np.ndarray, gradients: np.ndarray, weight_decay: float, coefficient: float = COEFFICIENT) -> float:
+    """coefficient |w| / (|g| + weight_decay |w|) of one variable; 1 where w or g is all zeros, and says nothing."""
+    w, g = _norm(weights), _norm(gradients)
+    return coefficient * w / (g + weight_decay * w) if w > 0.0 and g > 0.0 else 1.0
+
+
+def _norm(values: np.ndarray) -> float:
+    return math.sqrt(float(np.dot(values, values)))

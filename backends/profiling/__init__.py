@@ -1,0 +1,1 @@
+"""Pre-training steps and messages are timed on a device, for the prediction."""

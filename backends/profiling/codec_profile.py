@@ -1,0 +1,80 @@
+"""What choosing what is sent, and taking in what has come, cost this device's processor, by kind of sender.
+
+By the processor's clock, and what the device has of a core: on the wall's, a thousandth of a second that a quota
+interrupts takes a tenth.
+"""
+
+import time
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import numpy as np
+
+from backends.frameworks.base import Variable
+from backends.strategies.compressors.base import Sender
+from backends.strategies.compressors.registry import SENDERS, sender
+from backends.strategies.message import DENSE, add, bytes_of
+from profilers.cores import usable_cores
+from profilers.records import Coding, Samples
+
+#: Messages before what is kept for later has settled enough, and those that are timed: no more than in so long.
+WARM_UP = 3
+FEWEST, MOST = 2, 10
+LIMIT_S = 0.1
+#: Elements of the largest vector that this is tried on. Larger ones cost in proportion: no cache holds them anyway.
+LARGEST = 1 << 22
+#: By which weights are larger than Gaussian gradients: then Gaia, at its defaults, sends about what it assumes.
+SCALE = 300.0
+#: Of a gradient. What fills narrower links costs less to choose, and what fills wider ones up to a half more.
+ROOM = 0.25
+
+
+def costs(variables: Sequence[Variable]) -> Dict[str, Coding]:
+    """Of every kind at its defaults, on Gaussian gradients of a model with these variables; what is fitted to a link
+    has room for ``ROOM`` of them."""
+    small, times = _shrunk(variables)
+    times /= min(1.0, usable_cores())
+    size = sum(variable.size for variable in small)
+    values = np.random.RandomState(0).standard_normal(size).astype(np.float32)
+    gradients = (values, values[::-1].copy(), np.roll(values, size // 2))
+    weights = np.full(size, SCALE, np.float32)
+    found = {}
+    for name in SENDERS:
+        made = sender(name, small)
+        made.look(weights)
+        found[name] = _coding(made, gradients, times)
+    return found
+
+
+def _shrunk(variables: Sequence[Variable]) -> Tuple[List[Variable], float]:
+    """Variables of ``LARGEST`` elements in all, in the same proportions, and how many times as many there are."""
+    whole = sum(variable.size for variable in variables)
+    times = max(1.0, whole / float(LARGEST))
+    small: List[Variable] = []
+    start = 0
+    for variable in variables:
+        size = max(1, int(variable.size / times))
+        small.append(Variable(variable.name, (size,), start, size))
+        start += size
+    return small, times
+
+
+def _coding(made: Sender, gradients: Sequence[np.ndarray], times: float) -> Coding:
+    budget = ROOM * bytes_of(DENSE, made.size, made.size) if made.by_link else None
+    for step in range(WARM_UP):
+        made.send(gradients[step % len(gradients)], budget)
+    total = np.zeros(made.size, np.float32)
+    send_s: List[float] = []
+    add_s: List[float] = []
+    began = time.perf_counter()
+    while len(send_s) < FEWEST or (len(send_s) < MOST and time.perf_counter() - began < LIMIT_S):
+        values = gradients[len(send_s) % len(gradients)]
+        message, seconds = _timed(lambda values=values: made.send(values, budget))
+        send_s.append(times * seconds)
+        add_s.append(times * _timed(lambda message=message: add(message, total, 0.5))[1])
+    return Coding(Samples("s", tuple(send_s)), Samples("s", tuple(add_s)))
+
+
+def _timed(work: Callable[[], Any]) -> Tuple[Any, float]:
+    began = time.process_time()
+    result = work()
+    return result, time.process_time() - began

@@ -1,0 +1,266 @@
+"""What messages of several sizes take through the encrypted data plane, and what they take from a computation.
+
+A pair of orders at the two ends of a link: one serves and tells its port as an event, the other sends and has the
+result.
+"""
+
+import contextlib
+import socket
+import statistics
+import time
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from backends.network import framing
+from backends.profiling.interference import REST_S, Neighbour, Turn, taken_s
+from profilers import links
+from profilers.links import PATIENCE_S, LinkError
+
+#: Message sizes every link is measured at, unless a model's size is near.
+SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
+MESSAGE_LIMIT = 1 << 30
+ROUND_TRIPS = 20
+_FEWEST = 3  # messages of a size: one to warm up and two to compare
+_ENOUGH_S = 0.4  # a size that has taken as long is not repeated for more than the fewest
+_TURNS, _TURN_S = 3, 0.15  # of transfers beside a computation at either end; a turn is one message at least
+_COLD_S = 0.1  # until a computation that has just begun is as fast as ever
+_MEMORY_BYTES, _CACHE_LINE_BYTES = 1 << 26, 64  # more than caches hold
+_APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
+
+
+class _Exchange(NamedTuple):
+    """One message and its acknowledgement: the whole time, and processor seconds at both ends."""
+
+    elapsed_s: float
+    send_cpu_s: float
+    receive_cpu_s: float
+
+
+def curve_serve(job: Any, address: str, identity: Sequence[str]) -> None:
+    """Acknowledge messages of one peer until it has no more. Event: {"port"}."""
+    tls = framing.context(framing.Identity(*identity), server_side=True)
+    with framing.listen(address) as listener:
+        job.emit({"port": listener.getsockname()[1]})
+        connection = _admit(job, listener, tls)
+    room = _Room()
+    with contextlib.closing(connection):
+        while not job.stopping.is_set():
+            before_s = _cpu_s()
+            meta = connection.receive(room).meta
+            spent_s = _cpu_s() - before_s
+            if meta["last"]:
+                return
+            if meta.get("beside"):
+                _serve_beside(job, connection, room)
+            else:
+                connection.send({"cpu_s": spent_s})
+
+
+def _serve_beside(job: Any, connection: framing.Connection, room: "_Room") -> None:
+    """Acknowledge messages while this device computes, in turns between two empty ones, until one asks what they
+    have taken from the computation."""
+    with _beside() as beside:
+        connection.send({})
+        while not job.stopping.is_set() and not connection.receive().meta.get("done"):
+            connection.send({})
+            with beside.turn():
+                while connection.receive(room).meta["bytes"]:
+                    connection.send({})
+            connection.send({})
+    connection.send({"taken_s": beside.taken_s})
+
+
+class _Beside:
+    """The turns of a transfer beside a computation, and when it is over what they took of the processors, seconds, if
+    that can be told."""
+
+    def __init__(self) -> None:
+        self.turns: List[Turn] = []
+        self.taken_s: Optional[float] = None
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """A turn of this thread."""
+        began_s, before_s = time.monotonic(), _cpu_s()
+        yield
+        self.turns.append(Turn(began_s, time.monotonic(), _cpu_s() - before_s))
+
+
+@contextlib.contextmanager
+def _beside() -> Iterator[_Beside]:
+    """A transfer by this thread, in turns, while the device computes."""
+    beside = _Beside()
+    with contextlib.closing(Neighbour()) as neighbour:
+        time.sleep(_COLD_S + REST_S)
+        yield beside
+        beside.taken_s = taken_s(neighbour, beside.turns)
+
+
+def ladder(sizes: Sequence[int]) -> List[int]:
+    """The sizes to measure, ascending: those wanted, none close below another, and those of SIZES between."""
+    steps: List[int] = []
+    for size in sorted(set(sizes), reverse=True):
+        if not steps or size * _APART < steps[-1]:
+            steps.append(size)
+    far = [size for size in SIZES if all(max(size, step) > _APART * min(size, step) for step in steps)]
+    return sorted(steps + far)
+
+
+def curve_send(
+    job: Any,
+    address: str,
+    port: int,
+    identity: Sequence[str],
+    sizes: Sequence[int],
+    repeats: int = 5,
+    limit_s: float = 1.2,
+    beside: bool = False,
+    cold: bool = False,
+) -> Dict[str, Any]:
+    """One-way times of messages through the encrypted data plane, smallest first.
+
+    A message takes until its acknowledgement is back, less half a round trip of an empty one. A size is left out, and
+    all above it, when not even three messages of it are expected to pass in ``limit_s``. With ``cold`` messages find
+    the caches as a training step leaves them: within a device one of 7 MB then costs the processor 12 to 15 % more
+    than right after another one, and one of 0.26 MB nearly twice as much.
+
+    Returns {"latency_s": half round trips, "points": [{"message_bytes", "seconds", "warmup", "send_cpu_s",
+    "receive_cpu_s": processor seconds of a message}], and with ``beside`` "send_taken_s" and "receive_taken_s",
+    processor seconds per byte that a computation on all processors lacks meanwhile, None where other work hid it}.
+    """
+    tls = framing.context(framing.Identity(*identity), server_side=False)
+    with contextlib.closing(framing.connect(address, port, tls, PATIENCE_S)) as connection:
+        trips = [_exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
+        latency_s = statistics.median(trips)
+        memory = np.ones(_MEMORY_BYTES if cold else 0, np.uint8)
+        points: List[Dict[str, Any]] = []
+        for size in ladder(sizes):
+            expected_s = _expected_s(points, size, latency_s)
+            if points and (_FEWEST * expected_s > limit_s or size > MESSAGE_LIMIT or job.stopping.is_set()):
+                break
+            count = max(_FEWEST, min(1 + repeats, int(_ENOUGH_S / expected_s)))
+            message = memoryview(bytearray(b"\x55") * size)
+            exchanges = [_exchange_after(connection, message, memory) for _ in range(count)]
+            points.append(_point(size, exchanges, latency_s))
+        taken = _send_beside(connection, message[: _within_a_turn(points[-1])]) if beside else {}
+        connection.send({"bytes": 0, "last": True})
+    return dict(taken, latency_s=trips, points=points)
+
+
+def _send_beside(connection: framing.Connection, message: memoryview) -> Dict[str, Optional[float]]:
+    """Send for a while to a device that computes, then from one that does: what it takes there, seconds per byte.
+
+    Not both at once: in training whoever exchanges with a computing host is not computing itself.
+    """
+    _tell(connection, beside=True)  # it has computed for a while
+    received = _send_turns(connection, message, contextlib.ExitStack)
+    received_s = _tell(connection, done=True)["taken_s"]
+    with _beside() as beside:
+        sent = _send_turns(connection, message, beside.turn)
+    taken = {"send_taken_s": (beside.taken_s, sent), "receive_taken_s": (received_s, received)}
+    return {key: None if seconds is None else seconds / count for key, (seconds, count) in taken.items()}
+
+
+def _within_a_turn(point: Dict[str, Any]) -> int:
+    """Bytes that a turn has time for, at the rate of messages of one size."""
+    return int(point["message_bytes"] * _TURN_S / statistics.median(point["seconds"])) + 1
+
+
+def _send_turns(connection: framing.Connection, message: memoryview, turn: Callable[[], ContextManager[None]]) -> int:
+    """Messages, each acknowledged, in turns with a rest after each; their bytes."""
+    count = 0
+    for _ in range(_TURNS):
+        _tell(connection)
+        with turn():
+            count += _send_for(connection, message, _TURN_S)
+        _tell(connection)
+        time.sleep(REST_S)
+    return count
+
+
+def _send_for(connection: framing.Connection, message: memoryview, lasting_s: float) -> int:
+    """Messages, each acknowledged, for so long; their bytes."""
+    count, began_s = 0, time.monotonic()
+    while time.monotonic() - began_s < lasting_s:
+        connection.send({"bytes": len(message), "last": False}, (message,))
+        connection.receive()
+        count += len(message)
+    return count
+
+
+def _tell(connection: framing.Connection, **what: bool) -> Dict[str, Any]:
+    """An empty message; the answer."""
+    connection.send(dict(what, bytes=0, last=False))
+    return connection.receive().meta
+
+
+def _expected_s(points: Sequence[Dict[str, Any]], size: int, latency_s: float) -> float:
+    """Seconds of one message and its acknowledgement at the rate of the largest size so far."""
+    if not points:
+        return 2 * latency_s
+    last = points[-1]
+    seconds = statistics.median(last["seconds"])
+    return 2 * latency_s + max(0.0, float(seconds) - latency_s) * size / last["message_bytes"]
+
+
+def _point(size: int, exchanges: Sequence[_Exchange], latency_s: float) -> Dict[str, Any]:
+    # No message takes less than half of its own exchange, however slow the empty ones were.
+    seconds = [max(exchange.elapsed_s - latency_s, exchange.elapsed_s / 2) for exchange in exchanges]
+    _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
+    return {
+        "message_bytes": size,
+        "warmup": seconds[:1],
+        "seconds": seconds[1:],
+        "send_cpu_s": send_cpu_s,
+        "receive_cpu_s": receive_cpu_s,
+    }
+
+
+def _exchange_after(connection: framing.Connection, message: memoryview, memory: Any) -> _Exchange:
+    """After all of ``memory`` went through the caches."""
+    memory[::_CACHE_LINE_BYTES].sum()
+    return _exchange(connection, message)
+
+
+def _exchange(connection: framing.Connection, message: memoryview) -> _Exchange:
+    began, before_s = time.perf_counter(), _cpu_s()
+    connection.send({"bytes": len(message), "last": False}, (message,))
+    spent_s = _cpu_s() - before_s
+    answer = connection.receive().meta
+    return _Exchange(time.perf_counter() - began, spent_s, float(answer["cpu_s"]))
+
+
+def _cpu_s() -> float:
+    """Processor seconds of this thread; finer than getrusage, whose kernel may count clock ticks."""
+    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+
+
+class _Room:
+    """Where messages are received: one buffer that is as large as the largest so far."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def __call__(self, meta: Dict[str, Any]) -> Sequence[memoryview]:
+        size = meta["bytes"]
+        if not 0 <= size <= MESSAGE_LIMIT:
+            raise framing.WireError("a message of %s bytes; the limit is %d" % (size, MESSAGE_LIMIT))
+        if size > len(self._buffer):
+            self._buffer = bytearray(size)
+        return (memoryview(self._buffer)[:size],)
+
+
+def _admit(job: Any, listener: socket.socket, tls: Any) -> framing.Connection:
+    """The first peer that is of this run; strangers are turned away."""
+    deadline = time.monotonic() + PATIENCE_S
+    refused = ""
+    while True:
+        try:
+            sock = links.accept(listener, deadline - time.monotonic(), job.stopping.is_set)
+        except LinkError as error:
+            raise LinkError("%s%s" % (error, refused)) from error
+        try:
+            return framing.accept(sock, tls, PATIENCE_S)
+        except framing.WireError as error:
+            refused = "; refused: %s" % error

@@ -1,0 +1,81 @@
+"""ScaDLES's adaptive compression (Tyagi and Swany): compressed where that loses little, else everything."""
+
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import numpy as np
+
+from backends.frameworks.base import Variable
+from backends.strategies.compressors.base import Sender
+from backends.strategies.compressors.top_k import TopK
+from backends.strategies.message import DENSE, Message, add, bytes_of
+
+
+class Adaptive(Sender):
+    """Sends what another sender, ``of``, would if | |g|^2 - |sent|^2 | / |g|^2 <= delta, else all of g.
+
+    g is what the other had to send, its rest included, so that what it leaves behind is at right angles to what it
+    sends, and |g|^2 the sum of their squares. One that keeps no rest leaves nothing behind. Without an ``of`` it is
+    top-k. Raises ValueError unless 0 <= delta <= 1, and where it would wrap one of its own kind.
+    """
+
+    def __init__(self, variables: Sequence[Variable], of: Optional[Sender] = None, delta: float = 0.3) -> None:
+        if not 0 <= delta <= 1:
+            raise ValueError("adaptive needs a delta from 0 to 1, not %s" % delta)
+        if isinstance(of, Adaptive):
+            raise ValueError("adaptive can be of every other kind, not of its own")
+        super().__init__(variables)
+        self.of: Any = TopK(variables) if of is None else of
+        self.lossy = self.of.lossy
+        self.by_link = self.of.by_link
+        self.delta = delta
+        self.compressed = 0
+        self.steps = 0
+
+    def look(self, weights: np.ndarray) -> None:
+        """Hand them on."""
+        self.of.look(weights)
+
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+        """Beyond budget_bytes where the rule asks for everything."""
+        message = self.of.send(values, budget_bytes)
+        rest = self.of.kept()
+        self.steps += 1
+        if rest is not None and _loss(rest, message.arrays[-1]) > self.delta:
+            add(message, rest)
+            return self.of.take_all()
+        self.compressed += 1
+        return message
+
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
+        """By the CNC ratio so far; before the first step, when nobody can know it, as if it never compressed."""
+        ratio = self._ratio()
+        everything = bytes_of(DENSE, self.size, self.size)
+        return ratio * self.of.traffic_bytes(budget_bytes) + (1.0 - ratio) * everything
+
+    def kept(self) -> Optional[np.ndarray]:
+        """That of the other."""
+        return self.of.kept()
+
+    def state(self) -> Tuple[np.ndarray, ...]:
+        """That of the other, and (2,) float64: compressed and all steps."""
+        return self.of.state() + (np.array([self.compressed, self.steps], np.float64),)
+
+    def restore(self, state: Sequence[np.ndarray]) -> None:
+        """Go on from ``state``'s arrays. Raises ValueError where they are of another shape."""
+        if not state or state[-1].shape != (2,):
+            raise ValueError("Adaptive has (2,) numbers after the arrays of what it wraps")
+        self.of.restore(state[:-1])
+        self.compressed, self.steps = (int(number) for number in state[-1])
+
+    def told(self) -> Dict[str, Any]:
+        """cnc_ratio: compressed steps / all steps, 0 before the first; and what the other tells."""
+        return dict(self.of.told(), cnc_ratio=self._ratio())
+
+    def _ratio(self) -> float:
+        return self.compressed / self.steps if self.steps else 0.0
+
+
+def _loss(rest: np.ndarray, sent: np.ndarray) -> float:
+    """The share of the squares that would wait."""
+    waiting = float(np.dot(rest, rest))
+    return waiting / (waiting + float(np.dot(sent, sent))) if waiting else 0.0

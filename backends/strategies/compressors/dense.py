@@ -1,0 +1,20 @@
+"""All of a gradient, every time: DLion's Baseline, which every other kind is measured against."""
+
+from typing import Optional
+
+import numpy as np
+
+from backends.strategies.compressors.base import Sender
+from backends.strategies.message import DENSE, Message, bytes_of, dense
+
+
+class Everything(Sender):
+    """Sends what it is given and keeps nothing."""
+
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+        """All of it. The message shares the memory of ``values``: send it before they change."""
+        return dense(values)
+
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
+        """Exact."""
+        return bytes_of(DENSE, self.size, self.size)

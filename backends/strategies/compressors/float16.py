@@ -1,0 +1,22 @@
+"""All of a gradient in half of its bytes."""
+
+from typing import Optional
+
+import numpy as np
+
+from backends.strategies.compressors.base import Sender
+from backends.strategies.message import HALF, Message, bytes_of, half
+
+
+class Half(Sender):
+    """Sends what it is given as float16 (11 significant bits), and forgets the bits that were rounded away."""
+
+    lossy = True
+
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+        """All of it, rounded."""
+        return half(values)
+
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
+        """Exact."""
+        return bytes_of(HALF, self.size, self.size)

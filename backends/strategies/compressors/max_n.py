@@ -1,0 +1,132 @@
+"""DLion's Max N (Hong and Chandra, section 3.3): of each weight variable the entries that are near its largest one."""
+
+import math
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import numpy as np
+
+from backends.frameworks.base import Variable
+from backends.strategies.compressors.error_feedback import Residual
+from backends.strategies.compressors.magnitude import SAMPLE, above, few_exceed, greatest, likely
+from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
+
+#: The least N that a narrow link can enforce, and the greatest, which sends everything (section 5.1.4).
+LEAST, MOST = 0.85, 100.0
+_ENTRY_BYTES = 8  # an index and a value
+#: From so many entries of a sample on it tells how many all have; and how much of the room is to be filled at least.
+MANY, NEARLY = 600, 0.85
+
+
+class MaxN(Residual):
+    """Sends the entries with |g| >= (1 - N / 100) max |g|, g being what has gathered of their variable.
+
+    With a byte budget N is the greatest from 0.85 to 100 whose message fits: the transmission speed assurance module,
+    for which a sender serves a single link. Of large messages it is nearly that, as a sample tells it, for to sort all
+    entries takes a slow device longer than to send what is missing. Without one it is ``n``. Raises ValueError unless
+    0.85 <= n <= 100.
+    """
+
+    by_link = True
+
+    def __init__(self, variables: Sequence[Variable], n: float = 10.0) -> None:
+        if not LEAST <= n <= MOST:
+            raise ValueError("max-n needs an n from %s to %s, not %s" % (LEAST, MOST, n))
+        super().__init__(variables)
+        self.n = n
+        self._last_n = n
+
+    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+        """Over budget_bytes only where N is 0.85 already."""
+        gathered = self.gather(values)
+        most = [greatest(gathered[_part(variable)]) for variable in self.variables]
+        if budget_bytes is None:
+            floor, chosen = _floor(self.n), self._near(gathered, most, _floor(self.n))
+        elif budget_bytes >= bytes_of(DENSE, self.size, self.size):
+            floor, chosen = _floor(MOST), np.arange(self.size)
+        else:
+            floor, chosen = self._fitting(gathered, most, budget_bytes)
+        self._last_n = 100.0 * (1.0 - floor)
+        return self.take(chosen)
+
+    def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
+        """The budget, where that is less than everything; else as for Gaussian gradients (see ``_share``)."""
+        everything = bytes_of(DENSE, self.size, self.size)
+        if budget_bytes is not None:
+            return min(max(budget_bytes, self._bytes(1)), everything)
+        entries = sum(variable.size * _share(self.n / 100.0, variable.size) for variable in self.variables)
+        return min(self._bytes(int(entries)), everything)
+
+    def told(self) -> Dict[str, Any]:
+        """n: that of the last message."""
+        return {"n": self._last_n}
+
+    def _near(self, gathered: np.ndarray, most: Sequence[float], floor: float) -> np.ndarray:
+        """Ascending indices of the entries with |g| >= floor max |g|; ``most``: max |g| of each variable."""
+        if floor == 0.0:
+            return np.arange(self.size)
+        # Of a variable of zeros none is near its largest.
+        floors = [np.float32(floor) * np.float32(peak) if peak > 0 else np.inf for peak in most]
+        return np.concatenate([above(gathered[_part(v)], limit) + v.start for v, limit in zip(self.variables, floors)])
+
+    def _fitting(self, gathered: np.ndarray, most: Sequence[float], budget_bytes: float) -> Tuple[float, np.ndarray]:
+        """The lowest floor of nearness, |g| / max |g|, from which on a message fits, as far as N may fall; and the
+        indices from there on."""
+        entries = max(0, int((budget_bytes - self._bytes(self.size)) // _ENTRY_BYTES) + self.size)
+        step = self.size // SAMPLE
+        if step > 1 and entries >= MANY * step:
+            floor = min(few_exceed(self._sample(gathered, most, step), entries / step), _floor(LEAST))
+            found = self._near(gathered, most, floor) if floor else np.flatnonzero(gathered)
+            if found.size <= entries and (not floor or found.size >= NEARLY * entries):
+                return floor, found
+        found, near = self._candidates(gathered, most, entries + 1)
+        beyond = np.partition(near, near.size - entries - 1)[near.size - entries - 1]  # the first that has no room
+        floor = min(float(np.nextafter(beyond, np.float32(2))), _floor(LEAST))
+        return floor, found[near >= floor]
+
+    def _candidates(self, gathered: np.ndarray, most: Sequence[float], count: int) -> Tuple[np.ndarray, np.ndarray]:
+        """Indices and nearness of ``count`` entries or more, all others being less near or beyond what N may be."""
+        step = self.size // SAMPLE
+        if step > 1:
+            guess = min(likely(self._sample(gathered, most, step), count / step), _floor(LEAST))
+            found = self._near(gathered, most, guess) if guess else np.empty(0, np.int64)
+            if found.size >= count:
+                return found, self._nearness(gathered, most, found)
+        everything = np.arange(self.size)
+        return everything, self._nearness(gathered, most, everything)
+
+    def _sample(self, gathered: np.ndarray, most: Sequence[float], step: int) -> np.ndarray:
+        """Nearness of every ``step``-th entry of each variable."""
+        parts = [np.abs(gathered[_part(variable)][::step]) for variable in self.variables]
+        return np.concatenate([part / np.float32(peak or 1.0) for part, peak in zip(parts, most)])
+
+    def _nearness(self, gathered: np.ndarray, most: Sequence[float], indices: np.ndarray) -> np.ndarray:
+        """|g| / max |g| of ascending indices, float32; 0 in a variable of zeros."""
+        borders = np.searchsorted(indices, [variable.start for variable in self.variables] + [self.size])
+        peaks = np.repeat(np.array([peak or 1.0 for peak in most], np.float32), np.diff(borders))
+        return np.abs(gathered[indices]) / peaks
+
+    def _bytes(self, entries: int) -> int:
+        return bytes_of(SPARSE, self.size, entries, entries)
+
+
+def _part(variable: Variable) -> slice:
+    return slice(variable.start, variable.start + variable.size)
+
+
+def _floor(n: float) -> float:
+    return 1.0 - n / 100.0
+
+
+def _share(width: float, size: int) -> float:
+    """The share of a variable's ``size`` entries that goes in a step of Gaussian gradients; width: N / 100.
+
+    An entry is a random walk of unit steps that goes out when it gets to a level L. By Wald's identity that takes
+    L^2 + 1.165 L + 1 steps on average (Siegmund, 1979: it overshoots by 0.583). The one that overshoots most, by c,
+    sets the level: L = (1 - width) (L + c). It is the greatest of size * share overshoots, whose tail is nearly
+    exp(-c^2). At least that one goes. The equations are solved by iteration.
+    """
+    share = width
+    for _ in range(30):
+        level = (1.0 / width - 1.0) * math.sqrt(math.log1p(share * size))
+        share = math.sqrt(share / (1.0 + 1.165 * level + level * level))
+    return max(share, 1.0 / size)

@@ -1,0 +1,80 @@
+"""DLion's direct knowledge transfer: now and then the best worker hands on its weights (section 3.4)."""
+
+from typing import Dict, Sequence, Tuple
+
+import numpy as np
+
+from backends.optimizers.sgd import BLOCK
+
+#: Iterations from one transfer to the next (section 5.1.4).
+PERIOD = 100
+#: The lambda of section 3.4: 0 changes nothing, 1 replaces the weights.
+STRENGTH = 0.75
+#: The l of the "last l losses". The paper has no number for it.
+WINDOW = 20
+
+BEST_TO_ALL, BEST_TO_WORST = "best-to-all", "best-to-worst"
+
+
+class Losses:
+    """The mean of the last ``window`` losses of one worker."""
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self._losses = np.zeros(window)
+        self._count = 0
+
+    def add(self, loss: float) -> None:
+        """The loss of one more iteration."""
+        self._losses[self._count % self._losses.size] = loss
+        self._count += 1
+
+    def mean(self) -> float:
+        """Infinite before the first loss."""
+        return float(self._losses[: self._count].mean()) if self._count else float("inf")
+
+    def state(self) -> Tuple[np.ndarray, ...]:
+        """For a checkpoint: (window,) float64 of losses, and (1,) int64 of how many there have been."""
+        return self._losses.copy(), np.array([self._count], np.int64)
+
+    def restore(self, state: Sequence[np.ndarray]) -> None:
+        """Go on from ``state``. Raises ValueError where it is of another shape."""
+        if len(state) != 2 or state[0].shape != self._losses.shape or state[1].shape != (1,):
+            raise ValueError("not the state of the last %d losses" % self._losses.size)
+        self._losses[:] = state[0]
+        self._count = int(state[1][0])
+
+
+def due(iteration: int, period: int = PERIOD) -> bool:
+    """Whether knowledge is transferred after ``iteration``, counted from 1."""
+    return iteration > 0 and iteration % period == 0
+
+
+def best(means: Dict[str, float]) -> str:
+    """The worker with the smallest mean loss; every worker that asks gets the same answer."""
+    return min(means, key=lambda worker: _rank(worker, means[worker]))
+
+
+def worst(means: Dict[str, float]) -> str:
+    """The worker with the greatest mean loss; never the best where there are two."""
+    return max(means, key=lambda worker: _rank(worker, means[worker]))
+
+
+def takers(means: Dict[str, float], whom: str = BEST_TO_ALL) -> Tuple[str, ...]:
+    """Who is to pull the best worker's weights: all others, or the worst."""
+    giver = best(means)
+    asked = [worst(means)] if whom == BEST_TO_WORST else sorted(means)
+    return tuple(worker for worker in asked if worker != giver)
+
+
+def merge(weights: np.ndarray, theirs: np.ndarray, strength: float = STRENGTH) -> None:
+    """w <- w - strength (w - w_best), in place; both (parameters,) float32."""
+    for start in range(0, weights.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        part = weights[block]
+        part *= 1.0 - strength
+        part += strength * theirs[block]
+
+
+def _rank(worker: str, mean: float) -> Tuple[float, str]:
+    # A loss that is no number is the worst of all, and names settle ties.
+    return (float("inf") if np.isnan(mean) else mean), worker

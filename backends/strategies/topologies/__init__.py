@@ -1,0 +1,1 @@
+"""A topology decides to whom a worker sends at each step."""

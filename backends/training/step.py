@@ -1,0 +1,67 @@
+"""One training step and one evaluation of a replica, timed; shared by every kind of member."""
+
+import time
+from typing import Dict, NamedTuple, Tuple
+
+import numpy as np
+
+from backends.data.dataset import Batches
+from backends.frameworks.base import Replica
+
+#: Images evaluated at once: enough to keep an accelerator busy, few enough for a small board.
+EVALUATION_BATCH = 128
+
+
+class Spent(NamedTuple):
+    """Where a worker's time went, in seconds, over ``steps`` steps.
+
+    exchange_cpu_s: processor time of exchanges; gradient_cpu_s: of gradients, as ``StepProfile.cpu_s_per_step`` has it.
+    """
+
+    steps: int
+    busy_s: float
+    exchange_s: float
+    evaluation_s: float
+    exchange_cpu_s: float = 0.0
+    gradient_cpu_s: float = 0.0
+
+
+def step(
+    replica: Replica, batches: Batches, slowdown: float, rate: float, weight_decay: float = 0.0
+) -> Tuple[float, float, float]:
+    """One gradient into the host buffers: loss, gradient_s and copy_s. A slowdown stretches the computation."""
+    began = time.perf_counter()
+    loss = replica.gradient(*next(batches), rate=rate, weight_decay=weight_decay)
+    stretch(time.perf_counter() - began, slowdown)
+    computed = time.perf_counter()
+    replica.fetch()
+    return loss, computed - began, time.perf_counter() - computed
+
+
+def stretch(seconds: float, slowdown: float) -> None:
+    """Emulate a device ``slowdown`` times slower: wait for the rest of what it would have taken."""
+    if slowdown > 1.0:
+        time.sleep(seconds * (slowdown - 1.0))
+
+
+def evaluate(replica: Replica, images: np.ndarray, labels: np.ndarray) -> Dict[str, float]:
+    """Mean loss, accuracy and seconds of the replica on a test set. Raises ValueError where that is empty."""
+    require(labels)
+    began = time.perf_counter()
+    loss, right = 0.0, 0
+    for start in range(0, len(labels), EVALUATION_BATCH):
+        part = slice(start, start + EVALUATION_BATCH)
+        part_loss, part_right = replica.evaluate(images[part], labels[part])
+        loss += part_loss
+        right += part_right
+    return {
+        "loss": loss / len(labels),
+        "accuracy": right / len(labels),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def require(labels: np.ndarray) -> None:
+    """Raises ValueError for an empty test set."""
+    if not len(labels):
+        raise ValueError("the test set is empty: there is nothing to evaluate the model on; give at least one image")

@@ -1,0 +1,74 @@
+"""Where devices reach each other: the data plane's address of each."""
+
+import socket
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from planner.errors import FleetError, PlannerError
+from planner.fleet.device import Device
+from planner.remote.ssh_config import resolve
+
+LOOPBACK = "127.0.0.1"
+
+
+class Caller(Protocol):
+    """What is asked of an agent here."""
+
+    def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any: ...
+
+
+def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) -> dict[str, str]:
+    """The address other devices connect to, by name.
+
+    In this order: what the fleet file says; the address of the interface it names; the SSH host. This
+    machine's own is the one it would use towards the first of the others, or loopback where all are local.
+    Raises FleetError where a device's interface has no address, AgentError where a name is not resolved.
+    """
+    found, failed = try_addresses(devices, agents)
+    for error in failed.values():
+        raise error
+    return found
+
+
+def try_addresses(
+    devices: Mapping[str, Device], agents: Mapping[str, Caller]
+) -> tuple[dict[str, str], dict[str, PlannerError]]:
+    """As ``data_addresses``; a device without an address leaves the others theirs, and has its error beside them."""
+    found: dict[str, str] = {}
+    failed: dict[str, PlannerError] = {}
+    for name in sorted(devices, key=lambda name: _depends_on_others(devices[name])):
+        try:
+            found[name] = _address(devices[name], agents[name], next(iter(found.values()), LOOPBACK))
+        except PlannerError as error:
+            failed[name] = error
+    return found, failed
+
+
+def _depends_on_others(device: Device) -> bool:
+    return device.local and device.data_address is None and device.data_interface is None
+
+
+def _address(device: Device, agent: Caller, other: str) -> str:
+    """other: that of another device."""
+    if device.data_address is not None:
+        return device.data_address
+    if device.data_interface is not None:
+        address = agent.call("interface_address", timeout_s=10.0, name=device.data_interface)
+        if address is None:
+            where = f'{device.name}: data_interface "{device.data_interface}"'
+            raise FleetError(f"{where} has no IPv4 address; see `ip address` there")
+        return str(address)
+    if device.local:
+        return str(agent.call("address_towards", timeout_s=10.0, target=other))
+    return _numeric(resolve(device).hostname)
+
+
+def _numeric(host: str) -> str:
+    """The address behind a host name, as seen from here: a device's own name often means its loopback to itself.
+
+    A name that only a jump host knows stays as it is.
+    """
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:
+        return host

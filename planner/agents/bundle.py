@@ -1,0 +1,128 @@
+"""The agent as one file, named after its content, and how it gets onto a device that lacks it."""
+
+import hashlib
+import io
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import backends
+import profilers
+from planner.errors import DeviceLostError, RemoteError
+from planner.fleet.device import Device
+from planner.remote.base import Process
+from profilers.sensors import meters
+
+MARK = b"planner:"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources make equal bytes
+
+#: Runs under any Python. Reads raw bytes only, so that nothing meant for the agent is swallowed.
+BOOTSTRAP = r"""
+import os, sys
+def say(text): os.write(1, ("planner:" + text + "\n").encode())
+def read(size):
+    data = b""
+    while len(data) < size:
+        part = os.read(0, min(size - len(data), 1 << 20))
+        if not part: sys.exit(1)
+        data += part
+    return data
+if sys.version_info < (3, 6):
+    say("old %d.%d" % sys.version_info[:2])
+    sys.exit(1)
+try:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(cache, "planner")
+    path = os.path.join(folder, "agent-" + sys.argv[1] + ".pyz")
+    if not (os.path.exists(path) and os.path.getsize(path) == int(sys.argv[2])):
+        os.makedirs(folder, exist_ok=True)
+        part = path + "." + str(os.getpid())
+        with open(part, "wb") as file:
+            try:
+                say("need")
+                file.write(read(int(sys.argv[2])))
+                file.close()
+                os.replace(part, path)
+            finally:
+                if os.path.exists(part): os.unlink(part)
+    say("have")
+except OSError as error:
+    say("fail " + str(error))
+    sys.exit(1)
+os.execv(sys.executable, [sys.executable, path])
+"""
+
+
+class Archive(NamedTuple):
+    """The agent's zip file and the hash of its content."""
+
+    data: bytes
+    digest: str
+
+
+@lru_cache(maxsize=1)
+def agent_archive() -> Archive:
+    """Pack profilers/ and backends/ into an executable zip archive."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), "from backends.agent.main import main\n\nmain()\n")
+        for package in (backends, profilers):
+            folder = Path(str(package.__file__)).parent
+            for source in sorted(folder.rglob("*.py")):
+                name = str(Path(folder.name) / source.relative_to(folder))
+                info = zipfile.ZipInfo(name, _EPOCH)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(info, source.read_bytes())
+    data = buffer.getvalue()
+    return Archive(data, hashlib.sha256(data).hexdigest()[:16])
+
+
+def command(device: Device) -> list[str]:
+    """What to run on a device: its Python, behind a container's prefix and variables where there are any."""
+    archive = agent_archive()
+    environment = {**({meters.VARIABLE: " ".join(device.meters)} if device.meters else {}), **device.environment}
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    python = [*(["env", *variables] if variables else []), device.python]
+    return [*device.prefix, *python, "-c", BOOTSTRAP, archive.digest, str(len(archive.data))]
+
+
+def hand_over(process: Process, device: str, python: str) -> bytes:
+    """Talk to the bootstrap until the agent is there; returns what was read beyond it.
+
+    Raises RemoteError with what is wrong on the device.
+    """
+    buffer = b""
+    while True:
+        line, buffer = _line(process, device, python, buffer)
+        _, mark, said = line.partition(MARK)  # before it is what a login shell prints
+        if not mark:
+            continue
+        word, _, rest = said.decode(errors="replace").partition(" ")
+        if word == "have":
+            return buffer
+        if word == "need":
+            process.write(agent_archive().data)
+        elif word == "old":
+            remedy = "set `python` in the fleet file to one of 3.6 or newer"
+            raise RemoteError(f"{device}: {python} is Python {rest}; {remedy}")
+        else:
+            remedy = "free some space there, or set XDG_CACHE_HOME in `environment`"
+            raise RemoteError(f"{device}: cannot keep the agent in its cache: {rest}; {remedy}")
+
+
+def _line(process: Process, device: str, python: str, buffer: bytes) -> tuple[bytes, bytes]:
+    while b"\n" not in buffer:
+        chunk = process.read(1 << 16)
+        if not chunk:
+            raise _not_started(process, device, python)
+        buffer += chunk
+    line, _, rest = buffer.partition(b"\n")
+    return line.rstrip(b"\r"), rest
+
+
+def _not_started(process: Process, device: str, python: str) -> RemoteError:
+    lines = process.errors().decode(errors="replace").strip().splitlines()
+    if not lines:
+        return DeviceLostError(f"{device}: the connection ended before the agent had started")
+    return RemoteError(f"{device}: {python} does not start: {lines[-1]}; set `python` or `prefix` in the fleet file")

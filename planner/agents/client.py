@@ -1,0 +1,279 @@
+"""The controller's end of an agent: orders out, events and results back."""
+
+import builtins
+import itertools
+import json
+import math
+import queue
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from planner.agents import bundle
+from planner.errors import AgentError, DeviceLostError, RemoteError
+from planner.fleet.device import Device
+from planner.remote.base import Process, Remote
+
+PING_S = 5.0
+#: Longest wait at a stretch: Ctrl-C that another thread took is seen by the main thread only when it wakes.
+TICK_S = 0.2
+#: An agent from which nothing has come for this long, though it was pinged, is lost.
+SILENCE_S = 30.0
+#: A Python that has not started the agent by then hangs.
+START_S = 60.0
+#: Errors over there that say that a connection was lost, not that something is wrong with the order.
+LOST = ("DeviceLostError", "WireError")
+UNREACHED = "let the firewall there pass TCP from the other devices, or set data_address in the fleet file"
+#: How the agent's first line begins.
+HELLO = b'{"hello":'
+#: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
+CHUNK_BYTES = 1 << 16
+Event = dict[str, Any]
+
+
+class Call:
+    """One order under way."""
+
+    def __init__(self, agent: "Agent", number: int, verb: str) -> None:
+        self._agent = agent
+        self._number = number
+        self.verb = verb
+        self.answers: queue.Queue[tuple[Event, bytes]] = queue.Queue()
+        self._last: tuple[Event, bytes] | None = None
+
+    def event(self, timeout_s: float | None = None) -> Event | None:
+        """The next event, or None when the order has been carried out (or time is up: see ``ended``)."""
+        if self._last is not None:
+            return None
+        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            try:
+                message, blob = self.answers.get(timeout=max(0.0, min(TICK_S, deadline - time.monotonic())))
+                break
+            except queue.Empty:
+                if time.monotonic() >= deadline:
+                    return None
+        if "event" in message:
+            event: Event = message["event"]
+            return event
+        self._last = (message, blob)
+        return None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the result, or the error, is here."""
+        return self._last is not None
+
+    def result(self, timeout_s: float | None = None, on_event: Callable[[Event], None] | None = None) -> Any:
+        """Wait for the result. Raises AgentError for a failure over there, DeviceLostError when it is gone."""
+        while not self.ended:
+            event = self.event(timeout_s)
+            if event is not None:
+                if on_event is not None:
+                    on_event(event)
+            elif not self.ended:
+                raise DeviceLostError(f"{self._agent.name}: no answer to `{self.verb}` within {timeout_s:g} s")
+        assert self._last is not None, "ended means that the last message is here"
+        message, blob = self._last
+        if "error" in message:
+            raise self._agent.failure(self.verb, message["error"])
+        return blob if "blob" in message else message["result"]
+
+    def go(self) -> None:
+        """Let an order that waits for the word go on."""
+        self._agent.order(None, "go", {"id": self._number})
+
+    def stop(self) -> None:
+        """Ask the device to end this order early."""
+        self._agent.order(None, "stop", {"id": self._number})
+
+
+class Agent:
+    """An agent on one device. Close it, and it ends there with all its children."""
+
+    def __init__(self, device: Device, process: Process, log: Path | None = None) -> None:
+        self.name = device.name
+        self._process = process
+        self._log = log
+        self._numbers = itertools.count(1)
+        self._calls: dict[int, Call] = {}
+        self._lock = threading.Lock()
+        self._lost: str | None = None
+        self._closed = threading.Event()
+        self._heard_s = self._written_s = time.monotonic()
+        self._buffer = bundle.hand_over(process, device.name, device.python)
+        hello = self._hello(device.python)
+        self.python: str = hello["python"]
+        self.pid: int = hello["pid"]
+        for life in (self._listen, self._ping, self._watch):
+            threading.Thread(target=life, daemon=True).start()
+
+    @classmethod
+    def launch(cls, device: Device, remote: Remote, log: Path | None = None) -> "Agent":
+        """Start an agent on a device. Raises RemoteError with the remedy where it does not start."""
+        process = remote.spawn(bundle.command(device))
+        watchdog = threading.Timer(START_S, process.close)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            return cls(device, process, log)
+        finally:
+            watchdog.cancel()
+
+    def start(self, verb: str, **args: Any) -> Call:
+        """Give an order and return at once."""
+        return self._begin(verb, args)
+
+    def _begin(self, verb: str, args: dict[str, Any], blob: bytes = b"") -> Call:
+        number = next(self._numbers)
+        call = self._calls[number] = Call(self, number, verb)
+        if self._lost is not None:
+            raise DeviceLostError(self._named(self._lost))
+        self.order(number, verb, args, blob)
+        return call
+
+    def call(
+        self, verb: str, timeout_s: float | None = None, on_event: Callable[[Event], None] | None = None, **args: Any
+    ) -> Any:
+        """Give an order and wait for its result."""
+        return self.start(verb, **args).result(timeout_s, on_event)
+
+    def store(self, name: str, data: bytes) -> str:
+        """Keep a file in the device's cache under ``name``; returns its path there."""
+        path: str = self._begin("store", {"name": name, "size": len(data)}, data).result()
+        return path
+
+    def fetch(self, path: str) -> bytes:
+        """The content of a file on the device."""
+        data: bytes = self.call("fetch", path=path)
+        return data
+
+    def order(self, number: int | None, verb: str, args: dict[str, Any], blob: bytes = b"") -> None:
+        """Write one order. Raises DeviceLostError."""
+        text = json.dumps({"id": number, "verb": verb, "args": args}).encode() + b"\n"
+        try:
+            with self._lock:
+                self._process.write(text)
+                for start in range(0, len(blob), CHUNK_BYTES):
+                    self._process.write(blob[start : start + CHUNK_BYTES])
+                    self._written_s = time.monotonic()
+        except DeviceLostError as error:
+            raise DeviceLostError(self._named(self._lost or str(error))) from error
+
+    def failure(self, verb: str, error: dict[str, str]) -> Exception:
+        """The exception for an error of the other side; its traceback goes into the log."""
+        if error["kind"] in LOST:
+            remedy = f"; {UNREACHED}" if error["message"].startswith("cannot reach") else ""
+            return DeviceLostError(self._named(error["message"]) + remedy)
+        where = self._keep(f"--- {self.name}: {verb}\n{error['traceback']}\n")
+        return AgentError(f"{self.name}: {verb}: {_reason(error)}{where}", error["traceback"])
+
+    def _keep(self, traceback: str) -> str:
+        """Put a traceback into the log; where it is, for a message, or "" where this machine's disk has no room."""
+        if self._log is None:
+            return ""
+        try:
+            with self._log.open("a") as log:
+                log.write(traceback)
+        except OSError:
+            return ""
+        return f" (traceback in {self._log})"
+
+    def _named(self, text: str) -> str:
+        return text if text.startswith(f"{self.name}: ") else f"{self.name}: {text}"
+
+    def close(self) -> None:
+        """End the agent. Idempotent."""
+        self._closed.set()
+        self._process.close()
+
+    def _ping(self) -> None:
+        while not self._closed.wait(PING_S):
+            try:
+                self.order(None, "ping", {})
+            except DeviceLostError:
+                return
+
+    def _watch(self) -> None:
+        """In a thread of its own: pings may be stuck behind a file that is."""
+        while not self._closed.wait(PING_S):
+            # A file on its way holds up the pings: silence counts from when it last moved.
+            if time.monotonic() - max(self._heard_s, self._written_s) > SILENCE_S:
+                self._give_up(f"nothing was heard from it for {SILENCE_S:g} s")
+                self._process.close()  # wakes who is still writing to it
+                return
+
+    def _hello(self, python: str) -> dict[str, Any]:
+        """The agent's first words. Raises RemoteError where it ends before, e.g. without numpy."""
+        try:
+            found = b""
+            while not found:  # before it is what a Python prints as it starts (sitecustomize, .pth files)
+                _, found, rest = self._line().partition(HELLO)
+            hello: dict[str, Any] = json.loads(found + rest)["hello"]
+            return hello
+        except DeviceLostError as error:
+            reason = self._last_words() or str(error)
+            raise RemoteError(f"{self.name}: the agent does not start with {python}: {reason}") from error
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                message = json.loads(self._line())
+                if "pong" in message:
+                    continue
+                blob = self._exactly(message.get("blob", 0))
+                ends = "event" not in message
+                call = self._calls.pop(message["id"], None) if ends else self._calls.get(message["id"])
+                if call is not None:  # an order's threads may say something after its end
+                    call.answers.put((message, blob))
+        except (DeviceLostError, ValueError, KeyError, TypeError) as error:
+            self._give_up(str(error))
+
+    def _give_up(self, reason: str) -> None:
+        if self._lost is None:  # the first reason is the cause of others
+            said = self._last_words()
+            self._lost = f"{reason} (it last said: {said})" if said else reason
+        lost = {"kind": DeviceLostError.__name__, "message": self._lost, "traceback": ""}
+        for call in list(self._calls.values()):
+            call.answers.put(({"error": lost}, b""))
+
+    def _last_words(self) -> str:
+        lines = self._process.errors().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _line(self) -> bytes:
+        while b"\n" not in self._buffer:
+            self._buffer += self._chunk()
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _exactly(self, size: int) -> bytes:
+        parts = [self._buffer[:size]]
+        self._buffer = self._buffer[size:]
+        missing = size - len(parts[0])
+        while missing:
+            chunk = self._chunk()
+            parts.append(chunk[:missing])
+            self._buffer = chunk[missing:]
+            missing -= len(parts[-1])
+        return b"".join(parts)
+
+    def _chunk(self) -> bytes:
+        chunk = self._process.read(1 << 16)
+        if not chunk:
+            raise DeviceLostError("the agent ended")
+        self._heard_s = time.monotonic()
+        return chunk
+
+
+def _reason(error: dict[str, str]) -> str:
+    """What went wrong; where it was not foreseen (a user's own model, say), also of what kind and in which line."""
+    kind = getattr(builtins, error["kind"], None)
+    if isinstance(kind, type) and issubclass(kind, (ValueError, OSError)) and error["message"]:
+        return error["message"]
+    lines = re.findall(r'File "([^"]+)", line (\d+)', error["traceback"])
+    own = [line for line in lines if "-packages/" not in line[0]]
+    return f"{error['kind']}: {error['message']}" + (f", at {own[-1][0]}:{own[-1][1]}" if own else "")

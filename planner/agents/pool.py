@@ -1,0 +1,119 @@
+"""Agents on several devices at once: opened in parallel, closed together."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from planner.agents.client import TICK_S, Agent
+from planner.errors import DeviceLostError, PlannerError
+from planner.fleet.device import Device
+from planner.remote import connect
+from planner.remote.base import Remote
+
+#: sshd drops connections when many begin at once (its MaxStartups).
+AT_ONCE = 8
+
+
+class Crew:
+    """One connection and one agent a device. ``errors`` says why a device has none."""
+
+    def __init__(self, log: Path | None = None) -> None:
+        self._log = log
+        self._remotes: dict[str, Remote] = {}
+        self._extra: list[Agent] = []
+        self._closed = False
+        self._lock = threading.Lock()
+        self.devices: dict[str, Device] = {}
+        self.agents: dict[str, Agent] = {}
+        self.errors: dict[str, PlannerError] = {}
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def open(self, devices: Iterable[Device]) -> None:
+        """Reach the devices, all at once; failures go into ``errors``."""
+        wanted = {device.name: device for device in devices}
+        self.devices.update(wanted)
+        in_parallel(wanted, self._open)
+
+    def _open(self, name: str) -> None:
+        try:
+            self.agents[name] = self.reopen(name)
+        except PlannerError as error:
+            self.errors[name] = error
+
+    def reopen(self, name: str) -> Agent:
+        """A new connection and agent for a device, in place of what was there. Raises RemoteError."""
+        stale = self._remotes.pop(name, None)
+        if stale is not None:
+            stale.close()
+        remote = connect(self.devices[name])
+        with self._lock:
+            if self._closed:  # while this connected
+                remote.close()
+                raise DeviceLostError(f"{name}: closed")
+            self._remotes[name] = remote
+        return Agent.launch(self.devices[name], remote, self._log)
+
+    def another(self, name: str) -> Agent:
+        """One more agent on a device, over the connection that is there: a process of its own."""
+        agent = Agent.launch(self.devices[name], self._remotes[name], self._log)
+        self._extra.append(agent)
+        return agent
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """For a part of the work, at whose end only the agents that ``another`` started for it end."""
+        before = len(self._extra)
+        try:
+            yield
+        finally:
+            for agent in self._extra[before:]:
+                agent.close()
+            del self._extra[before:]
+
+    def close(self) -> None:
+        """End all agents and connections, and those that are still being opened."""
+        with self._lock:
+            self._closed = True
+            remotes = list(self._remotes.values())
+        agents = [*list(self.agents.values()), *self._extra]
+        for close in [agent.close for agent in agents] + [remote.close for remote in remotes]:
+            close()
+
+
+def in_parallel(names: Iterable[str], work: Callable[[str], None]) -> None:
+    """Call ``work`` for each name in a few threads; the first exception is raised when all have ended.
+
+    Ctrl-C is raised at once. The threads are daemons, so that none that still waits for a device holds up the
+    end of the program; closing the crew ends the others.
+    """
+    futures: dict[str, Future[None]] = {name: Future() for name in names}
+    waiting = iter(list(futures.items()))
+    taking = threading.Lock()
+
+    def serve() -> None:
+        while True:
+            with taking:
+                name, future = next(waiting, ("", None))
+            if future is None:
+                return
+            try:
+                work(name)
+            except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+    for _ in range(min(AT_ONCE, len(futures))):
+        threading.Thread(target=serve, daemon=True).start()
+    while wait(futures.values(), TICK_S).not_done:
+        pass
+    for future in futures.values():
+        future.result()

@@ -1,0 +1,122 @@
+"""What was measured, in the shape in which it is judged: the configurations of one model in one repetition."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Floats
+from planner.audit.measured import Audit, Measured
+from planner.errors import AuditError
+from planner.plan.rank import METRICS
+from planner.predict.clusters import Candidates, ClusterConfig
+from planner.predict.costs import Costs, costs
+from planner.profile.file import Profile
+
+#: One configuration of one model in one audit, whatever the repetition.
+Key = tuple[str, str, ClusterConfig]
+
+
+class Estimates(NamedTuple):
+    """Time and power (NaN unknown) of C configurations, predicted or measured, (C,)."""
+
+    time_s: Floats
+    power_w: Floats
+
+    def log(self, metric: str) -> Floats:
+        """(C,) logarithm of a metric T^a P^b, NaN where it needs watts that are unknown."""
+        time, power = METRICS[metric]
+        return time * np.log(self.time_s) + (power * np.log(self.power_w) if power else 0.0)
+
+
+class Contest(NamedTuple):
+    """Configurations among which one is chosen, smaller clusters first and of those the ones with the faster server.
+
+    candidates, runs and measured: (C,), the same configurations, measured is what the runs come to at ``steps`` steps;
+    batch: images a worker takes a step.
+    """
+
+    audit: str
+    model: str
+    repetition: int
+    steps: int
+    batch: int
+    profile: Profile
+    costs: Costs
+    candidates: Candidates
+    runs: tuple[Measured, ...]
+    measured: Estimates
+
+    @property
+    def configs(self) -> tuple[ClusterConfig, ...]:
+        """The configurations, members in the profile's order."""
+        return tuple(
+            ClusterConfig(run.server, tuple(n for n in self.costs.names if n in run.workers), self.batch)
+            for run in self.runs
+        )
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The configurations as they recur in other repetitions."""
+        return tuple((self.audit, self.model, config) for config in self.configs)
+
+    @property
+    def members(self) -> Bools:
+        """(C, N): who is a member."""
+        return self.candidates.members(len(self.costs.names))
+
+
+def contests(audit: Audit) -> tuple[Contest, ...]:
+    """By model and repetition. Raises AuditError or PlanError where a run has no counterpart in the profile."""
+    return tuple(each for model in sorted({run.model for run in audit.measured}) for each in _of_model(audit, model))
+
+
+def step_alone_s(known: Costs) -> Floats:
+    """T_i, (N,) seconds of a step of each device alone."""
+    return known.gradient_s + known.update_s
+
+
+def _of_model(audit: Audit, model: str) -> Iterable[Contest]:
+    known = costs(audit.profile, model, audit.framework, audit.batch)
+    runs = [run for run in audit.measured if run.model == model]
+    for run in runs:
+        _check(audit.label, known, run)
+    for repetition in sorted({run.repetition for run in runs}):
+        yield _contest(audit, known, [run for run in runs if run.repetition == repetition])
+
+
+def _contest(audit: Audit, known: Costs, runs: list[Measured]) -> Contest:
+    place = {name: index for index, name in enumerate(known.names)}
+    slowness = np.argsort(np.argsort(step_alone_s(known), kind="stable"))
+
+    def mask(run: Measured) -> int:
+        return sum(1 << place[name] for name in run.workers)
+
+    runs.sort(key=lambda run: (len(run.workers), slowness[place[run.server]], mask(run)))
+    candidates = Candidates(np.array([mask(run) for run in runs]), np.array([place[run.server] for run in runs]))
+    return Contest(
+        audit.label, known.model, runs[0].repetition, audit.steps, audit.batch, audit.profile, known,
+        candidates, tuple(runs), _measured(runs, audit.steps),
+    )  # fmt: skip
+
+
+def _measured(runs: list[Measured], steps: int) -> Estimates:
+    found = [run.at(steps) for run in runs]
+    watts = (np.nan if each.power_w is None else each.power_w for each in found)
+    return Estimates(np.array([each.time_s for each in found]), np.fromiter(watts, np.float64))
+
+
+def _check(label: str, known: Costs, run: Measured) -> None:
+    what = f"{label}: {run.model} on {'+'.join(run.workers)}"
+    for name in run.workers:
+        if name not in known.names:
+            reason = known.left_out.get(name, "it is not in the profile")
+            raise AuditError(f"{what}: {name} cannot be predicted ({reason}); profile it or leave this run out")
+    if run.server not in run.workers:
+        raise AuditError(f"{what}: its server {run.server} is no member; leave this run out")
+    if not run.steps_per_s:
+        raise AuditError(f"{what}: no step was made while it was measured; measure it for longer")
+    host = known.names.index(run.server)
+    apart = [n for n in run.workers if n != run.server and not known.reachable()[known.names.index(n), host]]
+    if apart:
+        raise AuditError(f"{what}: the link {apart[0]}-{run.server} was not measured; profile it or leave this run out")

@@ -1,0 +1,216 @@
+"""What the doctor finds, and how it judges what a device says of itself. Pure."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from planner.errors import AgentError, HostKeyError, LoginError, PlannerError
+from planner.fleet.device import Device
+from planner.remote.known_hosts import UnknownHostKeyError
+from planner.units import bytes_text
+from profilers.records import Facts, SensorFacts, encode
+from profilers.sensors.base import METER
+
+OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
+
+#: In the order in which they are made: a device that fails one of the first four skips all that follow.
+CHECKS = (
+    "reachable", "host key", "login", "python",
+    "gpu", "disk", "memory", "iperf3", "power", "clock", "framework", "data plane",
+)  # fmt: skip
+
+DISK_FAILED_BYTES = 200e6
+DISK_WARNING_BYTES = 1e9
+MEMORY_WARNING_BYTES = 500e6
+CLOCK_WARNING_S = 5.0
+JETPACKS = {"3.6": "JetPack 4", "3.8": "JetPack 5", "3.10": "JetPack 6"}
+#: The last wheels that NVIDIA made for a JetPack that gets no more.
+LAST_WHEELS = {"JetPack 4": {"torch": "1.10", "tensorflow": "2.7"}}
+
+
+class Finding(NamedTuple):
+    """One check of one device; ``status`` is ok, warning, failed or skipped."""
+
+    device: str
+    check: str
+    status: str
+    detail: str
+    remedy: str | None = None
+
+
+class Report(NamedTuple):
+    """All findings: devices in the order of the fleet file, checks in that of ``CHECKS``; and sensors by device."""
+
+    findings: tuple[Finding, ...]
+    sensors: Mapping[str, tuple[SensorFacts, ...]] = {}
+
+    @property
+    def able(self) -> dict[str, bool]:
+        """Whether each device can take part: none of its checks failed."""
+        able: dict[str, bool] = {}
+        for finding in self.findings:
+            able[finding.device] = able.get(finding.device, True) and finding.status != FAILED
+        return able
+
+    def to_json(self) -> dict[str, Any]:
+        """{"able": {device: bool}, "findings": [{"device", "check", "status", "detail", "remedy"}],
+        "sensors": {device: [{"name", "source", "covers", "period_s", "noise_w", "reason"}]}}."""
+        return {
+            "able": self.able,
+            "findings": [finding._asdict() for finding in self.findings],
+            "sensors": encode(self.sensors),
+        }
+
+
+def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
+    """What a device's facts say at once: GPU, disk, memory, iperf3."""
+    name, free, available = device.name, facts.disk_free_bytes, facts.available_bytes
+    yield Finding(name, "gpu", OK, ", ".join(facts.gpus) or "none")
+    yield Finding(name, "disk", *_disk(free))
+    low = available < MEMORY_WARNING_BYTES
+    yield Finding(
+        name, "memory", WARNING if low else OK,
+        f"{bytes_text(available)} of {bytes_text(facts.memory_bytes)} available",
+        "end other programs there, or training may be killed" if low else None,
+    )  # fmt: skip
+    if facts.iperf3:
+        yield Finding(name, "iperf3", OK, facts.iperf3)
+    else:
+        yield Finding(
+            name, "iperf3", WARNING, "not found: links are measured in Python, and labelled so",
+            "install it there: sudo apt install iperf3",
+        )  # fmt: skip
+
+
+def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
+    """Whether watts will be known, and how well. A meter that the operator named and that is not read is told first."""
+    useful = [sensor for sensor in sensors if sensor.reason is None]
+    unread = [sensor for sensor in sensors if sensor.reason is not None and sensor.name.startswith(METER)]
+    if unread:
+        remedy = "see whether it answers there, and how the device's meters are written"
+        return Finding(device.name, "power", WARNING, _reasons(unread), remedy)
+    if useful:
+        return Finding(device.name, "power", OK, "; ".join(map(sensor_text, useful)))
+    if device.idle_watts is not None and device.max_watts is not None:
+        watts = f"{device.idle_watts:g} to {device.max_watts:g} W, by the fleet file"
+        return Finding(device.name, "power", OK, watts)
+    reasons = _reasons(sensors)
+    return Finding(
+        device.name, "power", WARNING, f"no sensor, so no energy{f' ({reasons})' if reasons else ''}",
+        "set idle_watts and max_watts in the fleet file",
+    )  # fmt: skip
+
+
+def sensor_text(sensor: SensorFacts) -> str:
+    """A sensor, what it covers and, where they were seen, its period and noise."""
+    period = "" if sensor.period_s is None else f", new every {sensor.period_s:.2g} s"
+    noise = "" if sensor.noise_w is None else f", noise {sensor.noise_w:.2g} W"
+    return f"{sensor.name} ({sensor.covers}, {sensor.source}{period}{noise})"
+
+
+def of_clock(device: Device, offset_s: float) -> Finding:
+    """offset_s: the device's clock minus this machine's."""
+    detail = f"{offset_s:+.1f} s"
+    if abs(offset_s) <= CLOCK_WARNING_S:
+        return Finding(device.name, "clock", OK, detail)
+    return Finding(device.name, "clock", WARNING, detail, "set its clock: sudo timedatectl set-ntp true")
+
+
+def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[str, str]]) -> Finding:
+    """Whether a device has one of the frameworks, and which. One that is installed and does not start is a warning.
+
+    answers: by framework {"version", "accelerator", "device"}, or {"error"} where it does not start.
+    """
+    able = {name: answer for name, answer in answers.items() if "error" not in answer}
+    if not able:
+        reasons = "; ".join(answer["error"] for answer in answers.values())
+        return Finding(device.name, "framework", FAILED, reasons, install_remedy(device, facts, list(answers)))
+    where = ", ".join(f"{name} {answer['version']} on {answer['accelerator']}" for name, answer in able.items())
+    broken = [name for name in answers if name not in able and "error" not in facts.frameworks.get(name, {})]
+    if broken:
+        reasons = "; ".join(answers[name]["error"] for name in broken)
+        remedy = f"mend {' and '.join(broken)}, or profile with --framework {next(iter(able))}"
+        return Finding(device.name, "framework", WARNING, f"{where}; {reasons}", remedy)
+    if facts.gpus and all(answer["accelerator"] == "cpu" for answer in able.values()):
+        remedy = f"to use {facts.gpus[0]}, {install_remedy(device, facts, list(able))}"
+        return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", remedy)
+    return Finding(device.name, "framework", OK, where)
+
+
+def of_reach(device: str, others: Sequence[str], unreached: Mapping[str, str]) -> Finding:
+    """Whether the others reach a port of this device. ``unreached``: who does not, and why."""
+    if not others:
+        return Finding(device, "data plane", SKIPPED, "no other device to reach it")
+    if not unreached:
+        return Finding(device, "data plane", OK, f"reached from {', '.join(others)}")
+    reasons = "; ".join(f"from {other}: {reason}" for other, reason in unreached.items())
+    return Finding(
+        device, "data plane", FAILED if len(unreached) == len(others) else WARNING, f"not reached {reasons}",
+        "let its firewall pass TCP from the other devices, or set data_address in the fleet file",
+    )  # fmt: skip
+
+
+def of_error(device: Device, check: str, error: PlannerError) -> Finding:
+    """The failed check behind an error; messages say ``device: what; remedy``."""
+    message = what_was_said(device.name, error)
+    if isinstance(error, UnknownHostKeyError):
+        key = error.host_key
+        detail = f"{key.name} is not known; it shows {key.type} {key.fingerprint}"
+        return Finding(device.name, check, FAILED, detail, f"planner trust {device.name}")
+    detail, _, remedy = message.rpartition("; ")
+    if not detail:
+        detail, remedy = message, _last_resort(device, check, message)
+    return Finding(device.name, check, FAILED, detail, remedy)
+
+
+def what_was_said(device: str, error: PlannerError) -> str:
+    """An error's message without what stands in a column of its own: the device, and the verb that failed."""
+    message = str(error).removeprefix(f"{device}: ")
+    return message.partition(": ")[2] if isinstance(error, AgentError) else message
+
+
+def stage_of(error: PlannerError) -> str:
+    """The check at which a connection failed."""
+    if isinstance(error, HostKeyError):
+        return "host key"
+    return "login" if isinstance(error, LoginError) else "reachable"
+
+
+def install_remedy(device: Device, facts: Facts, frameworks: Sequence[str]) -> str:
+    """How one of these frameworks gets onto this kind of board."""
+    any_of = " or ".join(frameworks)
+    if "jetson" in (facts.board or "").lower() or "tegra" in facts.system.lower():
+        version = ".".join(facts.python.split(".")[:2])
+        jetpack = JETPACKS.get(version, "its JetPack")
+        last = [f"{name} {LAST_WHEELS[jetpack][name]}" for name in frameworks if jetpack in LAST_WHEELS]
+        until = f" (the last: {', '.join(last)})" if last else ""
+        return f"install NVIDIA's {any_of} wheel for {jetpack} and Python {version}{until}, not pip's own"
+    if facts.machine.startswith(("armv6", "armv7")):
+        return f"install a 64-bit system there: {any_of} has no wheel for {facts.machine}"
+    pip = f"{_interpreter(device)} -m pip install"
+    return f"install it there: {', or '.join(f'{pip} {name}' for name in frameworks)}"
+
+
+def _reasons(sensors: Iterable[SensorFacts]) -> str:
+    return "; ".join(f"{sensor.name}: {sensor.reason}" for sensor in sensors)
+
+
+def _disk(free_bytes: int) -> tuple[str, str, str | None]:
+    detail = f"{bytes_text(free_bytes)} free"
+    if free_bytes >= DISK_WARNING_BYTES:
+        return OK, detail, None
+    status = FAILED if free_bytes < DISK_FAILED_BYTES else WARNING
+    return status, detail, f"free some space in ~/.cache there; {bytes_text(DISK_WARNING_BYTES)} is enough"
+
+
+def _last_resort(device: Device, check: str, message: str) -> str:
+    """The remedy of a message that names none."""
+    if check != "python":
+        return "see whether it is still up, then run `planner check` again"
+    if "numpy" in message:
+        return f"install it there: {_interpreter(device)} -m pip install numpy"
+    return f"see what `{_interpreter(device)}` says there, and set `python` or `prefix` in the fleet file"
+
+
+def _interpreter(device: Device) -> str:
+    return shlex.join([*device.prefix, device.python])

@@ -1,0 +1,155 @@
+"""The doctor: what each device lacks to take part, and what to do about it."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing
+
+from backends.frameworks.base import FRAMEWORKS
+from planner.agents.client import Agent
+from planner.agents.pool import in_parallel
+from planner.check import findings
+from planner.check.findings import FAILED, OK, SKIPPED, Finding, Report
+from planner.check.reachability import reachability
+from planner.errors import AgentError, DeviceLostError, PlannerError, suggest
+from planner.fleet.device import Device, Fleet
+from planner.json_records import decode
+from planner.remote import connect
+from planner.remote.base import Remote
+from profilers.records import Facts, SensorFacts
+
+__all__ = ["Finding", "Report", "check"]
+
+#: A device that takes longer to start Python hangs.
+ANSWER_S = 60.0
+#: Boards load a framework and its CUDA libraries from a card.
+FRAMEWORK_S = 180.0
+
+OnProgress = Callable[[str, str, float | None], None]
+
+
+def check(
+    fleet: Fleet,
+    frameworks: Collection[str] = tuple(FRAMEWORKS),
+    on_progress: OnProgress = lambda name, what, share: None,
+) -> Report:
+    """Examine all devices at once; what is wrong with one hides nothing of another.
+
+    frameworks: each device needs one of these; none leaves that out. Raises PlannerError for an unknown one, and
+    nothing that a device can cause.
+    """
+    for name in frameworks:
+        if name not in FRAMEWORKS:
+            raise PlannerError(f'no framework "{name}"; {suggest(name, FRAMEWORKS)}')
+    with ExitStack() as stack:
+        exams = {device.name: Exam(device, frameworks, stack, on_progress) for device in fleet.devices}
+        in_parallel(exams, lambda name: exams[name].run())
+        agents = {name: exam.agent for name, exam in exams.items() if exam.agent is not None}
+        for name, finding in reachability({name: exams[name].device for name in agents}, agents).items():
+            exams[name].note(finding)
+    return Report(
+        tuple(finding for exam in exams.values() for finding in exam.findings()),
+        {name: exam.sensors for name, exam in exams.items()},
+    )
+
+
+class Exam:
+    """The checks of one device, one after the other. ``agent`` is there if it may take part, ``sensors`` if asked."""
+
+    def __init__(self, device: Device, frameworks: Collection[str], stack: ExitStack, on_progress: OnProgress) -> None:
+        self.device = device
+        self.agent: Agent | None = None
+        self.sensors: tuple[SensorFacts, ...] = ()
+        self._frameworks = frameworks
+        self._stack = stack
+        self._on_progress = on_progress
+        self._found: dict[str, Finding] = {}
+        self._now = findings.CHECKS[0]
+
+    def run(self) -> None:
+        """Everything that concerns this device alone."""
+        try:
+            remote = self._reach()
+            agent = self._start(remote)
+            facts = self._ask(agent)
+            self._start_frameworks(remote, facts)
+            self.agent = agent
+        except PlannerError as error:
+            stage = findings.stage_of(error) if self._now == "reachable" else self._now
+            for earlier in findings.CHECKS[: findings.CHECKS.index(stage)]:
+                self._found.setdefault(earlier, Finding(self.device.name, earlier, OK, ""))
+            self.note(findings.of_error(self.device, stage, error))
+        self._on_progress(self.device.name, "done", 1.0)
+
+    def note(self, finding: Finding) -> None:
+        """Keep a finding, in place of an earlier one of the same check."""
+        self._found[finding.check] = finding
+
+    def findings(self) -> Iterator[Finding]:
+        """One for each check; those that were not come to are skipped."""
+        failed = next((name for name, found in self._found.items() if found.status == FAILED), None)
+        reason = f"not tried: {failed} failed" if failed else "not asked for"
+        for name in findings.CHECKS:
+            yield self._found.get(name, Finding(self.device.name, name, SKIPPED, reason))
+
+    def _reach(self) -> Remote:
+        """Connect. Raises RemoteError."""
+        self._begin("reachable")
+        remote = connect(self.device)
+        self._stack.callback(remote.close)
+        detail = "this machine" if self.device.local else ""
+        for passed in ("reachable", "host key", "login"):
+            self.note(Finding(self.device.name, passed, OK, detail))
+        return remote
+
+    def _start(self, remote: Remote) -> Agent:
+        """Start the agent. Raises RemoteError."""
+        self._begin("python")
+        agent = Agent.launch(self.device, remote)
+        self._stack.callback(agent.close)
+        self.note(Finding(self.device.name, "python", OK, agent.python))
+        return agent
+
+    def _ask(self, agent: Agent) -> Facts:
+        """What the agent can tell at once. Raises RemoteError, RecordError."""
+        device, names = self.device, list(self._frameworks)
+        self._begin("gpu")
+        answer = agent.call("facts", timeout_s=ANSWER_S, frameworks=names)
+        facts = decode(Facts, answer, f"{device.name}.facts")
+        for finding in findings.of_facts(device, facts):
+            self.note(finding)
+        self._begin("power")
+        answer = agent.call("sensors", timeout_s=ANSWER_S)
+        self.sensors = decode(tuple[SensorFacts, ...], answer, f"{device.name}.sensors")
+        self.note(findings.of_power(device, self.sensors))
+        self._begin("clock")
+        self.note(findings.of_clock(device, clock_offset_s(agent)))
+        return facts
+
+    def _start_frameworks(self, remote: Remote, facts: Facts) -> None:
+        if self._frameworks:
+            self._begin("framework")
+            started = {name: self._start_framework(remote, facts, name) for name in self._frameworks}
+            self.note(findings.of_frameworks(self.device, facts, started))
+
+    def _start_framework(self, remote: Remote, facts: Facts, name: str) -> Mapping[str, str]:
+        """In an agent of its own: two may not fit into one process, and one that crashes takes no other check along."""
+        looked_up = facts.frameworks.get(name, {})
+        if "error" in looked_up:
+            return looked_up
+        try:
+            with closing(Agent.launch(self.device, remote)) as agent:
+                answer: Mapping[str, str] = agent.call("start_framework", timeout_s=FRAMEWORK_S, name=name)
+        except (AgentError, DeviceLostError) as error:  # a library that is missing, or built for another board
+            return {"error": findings.what_was_said(self.device.name, error)}
+        return answer
+
+    def _begin(self, name: str) -> None:
+        self._now = name
+        self._on_progress(self.device.name, name, findings.CHECKS.index(name) / len(findings.CHECKS))
+
+
+def clock_offset_s(agent: Agent) -> float:
+    """The device's clock minus this machine's, taken at half the round trip."""
+    before_s = time.time()
+    there_s = float(agent.call("clock", timeout_s=ANSWER_S))
+    return there_s - (before_s + time.time()) / 2

@@ -1,0 +1,120 @@
+"""``planner audit``: parse, call, render. Like ``cli``, it imports what is heavy only where it is used."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from planner import paths
+from planner.cli import options as args
+from planner.errors import AuditError
+
+if TYPE_CHECKING:
+    from planner.audit.folder import AuditFolder
+    from planner.profile.file import Profile
+
+Folders = Annotated[
+    list[Path] | None,
+    Argument(metavar="[FOLDER]...", help="Judge these audits, together, without running anything."),
+]
+AuditModels = Annotated[
+    list[str] | None, Option("--model", "-m", help="Only this model of the profile; may be repeated.")
+]
+ProfileToAudit = Annotated[
+    Path | None, Option("--profile", help="What is judged; the newest profile*.json here if not given.")
+]
+AuditBatch = Annotated[int | None, Option("--batch-size", min=1, help="Images a step; the profiled ones if not given.")]
+Seconds = Annotated[float, Option("--seconds", min=5.0, help="Steady state to measure in each run.")]
+Repetitions = Annotated[int, Option("--repetitions", "-r", min=1, help="Runs of each configuration.")]
+Seed = Annotated[int, Option(min=0, help="Of the order of the runs, the weights and the images.")]
+Servers = Annotated[str, Option(help="Parameter server on the fastest member, or on every member in turn.")]
+Sample = Annotated[
+    int | None, Option(min=1, help="Only so many configurations of each model, drawn at random by the seed.")
+]
+Label = Annotated[str | None, Option(help="Its name in tables; the folder's if not given.")]
+AuditOut = Annotated[Path, Option("--out", "-o", help="The audit's folder; what it holds is not run again.")]
+Plot = Annotated[Path | None, Option(help="Predicted against measured, as .png, .svg or .pdf.")]
+Rows = Annotated[int, Option("--top", min=0, help="Configurations to show, the worst predicted first; 0 for all.")]
+
+
+def audit(
+    folders: Folders = None,
+    fleet: args.FleetPath = Path(paths.FLEET),
+    profile: ProfileToAudit = None,
+    model: AuditModels = None,
+    framework: args.ProfiledFramework = None,
+    batch_size: AuditBatch = None,
+    steps: args.PlannedSteps = None,
+    seconds: Seconds = 15.0,
+    repetitions: Repetitions = 1,
+    seed: Seed = 0,
+    servers: Servers = "fastest",
+    sample: Sample = None,
+    data: args.Data = None,
+    label: Label = None,
+    out: AuditOut = Path("audit"),
+    plot: Plot = None,
+    top: Rows = 10,
+    as_json: args.AsJson = False,
+) -> None:
+    """Run every configuration, and score the predictions.
+
+    Each runs for a short while, and counts for the planned steps at the rate it had. An audit that was stopped goes on
+    where it was. With FOLDER, judge what earlier audits measured, offline.
+    """
+    from planner import console
+    from planner.audit.folder import AuditFolder
+    from planner.audit.scoreboard import score
+    from planner.audit.settings import SERVERS, settings
+    from planner.views import audit as view
+    from planner.views import auditplot
+
+    args.known("--servers", servers, SERVERS)
+    if not math.isfinite(seconds):
+        raise AuditError(f"--seconds {seconds:g}: give a finite number")
+    if plot is not None:
+        auditplot.check(plot)
+    failures = {}
+    if not folders:
+        folder, (shape, classes) = AuditFolder(out), args.shape_of(data)
+        judged = _profile(folder, profile)
+        wanted = settings(
+            judged, label or out.name, str(fleet), model or (), framework, batch_size, steps, seconds, repetitions,
+            seed, servers, sample, shape, classes,
+        )  # fmt: skip
+        folder.begin(wanted, judged)
+        failures = _run(folder, fleet)
+    audits = [AuditFolder(path).load() for path in folders or [out]]
+    if not failures or audits[0].measured:
+        board = score(audits)
+        if plot is not None:
+            auditplot.save(board, plot)
+        console.show(view.to_json(board) if as_json else view.render(board, top))
+    if failures:
+        what = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
+        raise AuditError(f"{len(failures)} runs failed; the same command tries them again: {what}")
+
+
+def _profile(folder: "AuditFolder", given: Path | None) -> "Profile":
+    """What is judged: an audit that is there keeps its profile."""
+    from planner.profile.file import load_profile
+
+    if not folder.begun:
+        return load_profile(given or paths.newest_profile(Path()))
+    if given is not None and load_profile(given) != folder.profile():
+        raise AuditError(f"--profile {given}: {folder.path} judges another; leave it out, or name another --out")
+    return folder.profile()
+
+
+def _run(folder: "AuditFolder", fleet: Path) -> dict[str, str]:
+    from planner import console
+    from planner.audit.runner import Runner
+    from planner.fleet.file import load_fleet
+
+    with console.progress() as on_progress:
+
+        def on_run(name: str, done: int, total: int) -> None:
+            on_progress("audit", f"{done + 1}/{total}: {name}", done / total)
+
+        return Runner(load_fleet(fleet), folder, on_run).run()

@@ -1,0 +1,135 @@
+"""`planner lab …`: parse, call, render. Heavy imports wait inside the commands."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from planner import paths
+from planner.cli.options import AsJson
+from planner.errors import LabError
+
+#: What an earlier profile holds of the devices is not measured again of its own accord.
+FRESH = "a profile from before no longer holds; profile again with --fresh"
+
+app = typer.Typer(
+    help="Build and change a fleet on one machine (Linux, root).",
+    epilog="Example: planner lab up examples/lab/gu-100.toml && planner lab status",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+SpecPath = Annotated[Path, Argument(metavar="SPEC.toml", help="What to build; see examples/lab/.")]
+Name = Annotated[str, Option("--name", help="Which lab, where there are several.")]
+Out = Annotated[Path, Option("--out", "-o", help="The fleet file to write.")]
+DeviceName = Annotated[str, Argument(metavar="DEVICE", help="A device of the lab.")]
+Rate = Annotated[str | None, Option("--rate", help="Its link from now on, both directions: 10mbit.")]
+Cpus = Annotated[float | None, Option("--cpus", help="Cores of this machine from now on: 0.25.")]
+Speed = Annotated[float, Option("--speed", help="How many times as fast as the schedule says.")]
+
+
+@app.command(epilog="Example: planner lab up examples/lab/gu-100.toml && planner check")
+def up(spec: SpecPath, out: Out = Path(paths.FLEET), name: Name = "lab") -> None:
+    """Build a lab, or what is missing of it, and write its fleet file."""
+    from planner import console
+    from planner.lab.lab import Lab
+    from planner.lab.spec import load_spec
+    from profilers.cores import usable_cores
+
+    wanted = load_spec(spec)
+    with console.status("building the lab") as on_progress:
+        changed = Lab(name).up(wanted, out, on_progress)
+    cpus, cores = sum(device.cpus for device in wanted.devices), usable_cores()
+    if cpus > cores:
+        typer.echo(f"the devices may use {cpus:g} cores and this machine has {cores:g}: busy together, they are slower")
+    if changed:
+        typer.echo(f"new, or with other rates or cpus: {', '.join(changed)}: {FRESH}")
+    typer.echo(f"{len(wanted.devices)} devices are up; wrote {out}: try `planner check --fleet {out}`")
+
+
+@app.command(epilog="Example: planner lab down")
+def down(name: Name = "lab") -> None:
+    """Remove all of a lab, also after a crash."""
+    from planner.lab.lab import Lab
+
+    typer.echo("removed" if Lab(name).down() else "there was nothing to remove")
+
+
+@app.command(epilog="Example: planner lab status --json")
+def status(name: Name = "lab", as_json: AsJson = False) -> None:
+    """Show the devices, what they may use and what state they are in."""
+    from planner import console
+    from planner.lab import view
+    from planner.lab.lab import Lab
+
+    seen = Lab(name).seen()
+    console.show(view.to_json(seen) if as_json else view.table(seen))
+
+
+@app.command("set", epilog="Example: planner lab set tx2 --rate 10mbit --cpus 0.25")
+def change(device: DeviceName, rate: Rate = None, cpus: Cpus = None, name: Name = "lab") -> None:
+    """Change a device's link or processor while it runs."""
+    from planner.fleet.device import parse_rate
+    from planner.lab.lab import Lab
+    from planner.lab.spec import parse_cpus
+
+    if rate is None and cpus is None:
+        raise LabError(f"{device}: nothing to change; give --rate, --cpus or both")
+    try:
+        wanted = (None if rate is None else parse_rate(rate), None if cpus is None else parse_cpus(cpus))
+    except ValueError as error:
+        raise LabError(str(error)) from error
+    Lab(name).set(device, *wanted)
+    typer.echo(f"{device} is changed: {FRESH}")
+
+
+@app.command(epilog="Example: planner lab stop tx2; planner lab restore tx2")
+def stop(device: DeviceName, name: Name = "lab") -> None:
+    """Stop all processes of a device where they are (SIGSTOP)."""
+    from planner.lab.device import Board
+    from planner.lab.lab import Lab
+
+    Lab(name).do(device, Board.stop)
+
+
+@app.command(epilog="Example: planner lab kill tx2; planner lab restore tx2")
+def kill(device: DeviceName, name: Name = "lab") -> None:
+    """Switch a device off: its link is dead, and all of its processes (SIGKILL)."""
+    from planner.lab.device import Board
+    from planner.lab.lab import Lab
+
+    Lab(name).do(device, Board.kill)
+
+
+@app.command(epilog="Example: planner lab cut tx2; planner lab restore tx2")
+def cut(device: DeviceName, name: Name = "lab") -> None:
+    """Pull a device's network cable."""
+    from planner.lab.device import Board
+    from planner.lab.lab import Lab
+
+    Lab(name).do(device, Board.cut)
+
+
+@app.command(epilog="Example: planner lab restore tx2")
+def restore(device: DeviceName, name: Name = "lab") -> None:
+    """Undo stop, kill or cut."""
+    from planner.lab.device import Board
+    from planner.lab.lab import Lab
+
+    Lab(name).do(device, Board.start, Board.wait)
+
+
+@app.command(epilog="Example: planner lab play examples/lab/dlion-dynamic-a.toml --speed 10")
+def play(spec: SpecPath, speed: Speed = 1.0, name: Name = "lab") -> None:
+    """Make the changes of a spec's schedule, each at its time."""
+    from planner.lab import schedule as player
+    from planner.lab.lab import Lab
+    from planner.lab.spec import load_spec
+
+    if not speed > 0:
+        raise LabError(f"--speed {speed:g}: should be above zero")
+    schedule = load_spec(spec).schedule
+    if not schedule:
+        raise LabError(f"{spec}: there is no schedule; add [[schedule]] with at, device, and rate or cpus")
+    player.play(Lab(name), schedule, speed, lambda line: typer.echo(line, err=True))

@@ -1,0 +1,158 @@
+"""`planner power …`: parse, call, render. Heavy imports wait inside the commands."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from planner.cli.options import AsJson, FleetPath
+from planner.errors import PowerError
+from planner.paths import FLEET
+
+AUTO = "auto"
+MODEL_FILE = "power-model.json"
+#: Shells add this to the number of the signal that ended a command.
+SIGNALLED = 128
+
+app = typer.Typer(
+    help="Energy of any command, and models of watts.",
+    epilog="Example: planner power fit runs.csv --target average_power --group network",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Data = Annotated[Path, Argument(metavar="DATA.csv", help="Measurements: a header, then one run a line.")]
+Target = Annotated[str, Option("--target", help="The column to predict.")]
+Features = Annotated[str | None, Option("--features", help="Columns to predict from: a,b,c; see above if not given.")]
+Group = Annotated[str | None, Option("--group", help="Rows that agree in these columns (a,b) are held out together.")]
+Reference = Annotated[str | None, Option("--reference", help="Columns (a,b): instead fit a transfer, see above.")]
+Kind = Annotated[str, Option("--model", help="auto (the one that errs least), or a name from `planner power models`.")]
+Folds = Annotated[int | None, Option("--folds", min=2, help="As many as groups, 10 at most, if not given.")]
+Out = Annotated[Path, Option("--out", "-o", help="Where to save the chosen model.")]
+ModelPath = Annotated[Path, Argument(metavar="MODEL.json", help="A saved model.")]
+DeviceName = Annotated[str, Argument(metavar="DEVICE", help="A device of the fleet.")]
+Command = Annotated[list[str], Argument(metavar="-- COMMAND...", help="What to run there, without a shell.")]
+ModelToUse = Annotated[Path | None, Option("--model", help="A saved model; the fleet file's if not given.")]
+Saved = Annotated[list[Path] | None, Argument(metavar="[MODEL.json]...", help="Saved models to describe instead.")]
+
+
+@app.command(epilog="Example: planner power fit runs.csv --target average_power --group network,batch_size --json")
+def fit(
+    data: Data,
+    target: Target,
+    features: Features = None,
+    group: Group = None,
+    reference: Reference = None,
+    model: Kind = AUTO,
+    folds: Folds = None,
+    out: Out = Path(MODEL_FILE),
+    as_json: AsJson = False,
+) -> None:
+    """Fit models to a table, compare them on rows they have not seen, and save the best.
+
+    Without --features every other column is used, but for those that never change, columns of words that hardly occur
+    in more than one group, and those whose names say that they came out of the run as well: times, watts and joules.
+    Group columns are used by the same rules. The features used are listed with the result.
+
+    With --reference a transfer is fitted: what a run takes, from another run that agrees with it in the columns of
+    --group and --reference but has another power limit. The groups are the workloads that are held out together.
+    """
+    from planner import console
+    from planner.power import fit as powerfit
+    from power_models import modelfile
+    from power_models.table import read_csv
+
+    kinds, by, job = _kinds(model), _names(group), _names(reference)
+    if job and (features or kinds or folds or not by):
+        raise PowerError("--reference needs --group, and goes with no --features, --model or --folds")
+    with _errors(), console.status("fitting") as on_progress:
+        file = read_csv(data)
+        if job:
+            found = powerfit.transferred(file, target, by, job, out)
+        else:
+            found = powerfit.compared(file, target, _names(features), by, kinds, folds, out, on_progress)
+        modelfile.save(found.model, out)
+    console.show(found.to_json() if as_json else found.render())
+
+
+@app.command(epilog=f"Example: planner power evaluate {MODEL_FILE} other.csv")
+def evaluate(model: ModelPath, data: Data, as_json: AsJson = False) -> None:
+    """Hold a saved model against other measurements; a transfer against every two runs of the same job."""
+    from planner import console
+    from planner.power import fit as powerfit
+    from power_models import modelfile
+    from power_models.table import read_csv
+
+    with _errors():
+        seen = powerfit.evaluated(modelfile.load(model), read_csv(data))
+    console.show(seen.to_json() if as_json else seen.render())
+
+
+@app.command("models", epilog=f"Example: planner power models && planner power models {MODEL_FILE}")
+def models(files: Saved = None, as_json: AsJson = False) -> None:
+    """List the kinds of models, or describe saved ones."""
+    from planner import console
+    from planner.views import power as view
+    from power_models import modelfile
+    from power_models.registry import MODELS
+    from power_models.transfer import Transfer
+
+    summaries = {name: kind.summary for name, kind in MODELS.items()} | {Transfer.name: Transfer.summary}
+    with _errors():
+        saved = {str(path): modelfile.load(path) for path in files or ()}
+    console.show(view.kinds_json(summaries, saved) if as_json else view.kinds(summaries, saved))
+
+
+@app.command(epilog="Example: planner power measure tx2 -- python3 bench.py --epochs 2")
+def measure(
+    device: DeviceName,
+    command: Command,
+    fleet: FleetPath = Path(FLEET),
+    model: ModelToUse = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a command on a device and tell the energy it took.
+
+    Its output goes to standard error as it comes; the exit code is the command's. Watts come from a sensor, else from a
+    power model, else from the fleet file's watts and how busy the device was; the result says which.
+    """
+    from planner import console
+    from planner.fleet.file import load_fleet
+    from planner.power.measure import measure as measured_on
+    from planner.profile.learned_power import read
+    from planner.views.measure import render as view
+    from planner.views.measure import to_json
+
+    chosen = load_fleet(fleet).device(device)
+    path = model or chosen.power_model
+    loaded = read(path) if path else None
+    with console.status(f"measuring on {device}"):
+        found = measured_on(chosen, command, loaded, lambda _, text: typer.echo(text, nl=False, err=True))
+    console.show(to_json(found) if as_json else view(found))
+    if found.returncode:
+        raise typer.Exit(found.returncode if found.returncode > 0 else SIGNALLED - found.returncode)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """What is wrong with a table or a model, as a message to the operator."""
+    try:
+        yield
+    except ValueError as error:
+        raise PowerError(str(error)) from error
+
+
+def _kinds(model: str) -> tuple[str, ...]:
+    """The kinds to compare; none named stands for all."""
+    from power_models.registry import MODELS
+
+    if model != AUTO and model not in MODELS:
+        raise PowerError(f"--model {model}: known are {AUTO}, {', '.join(MODELS)}; a transfer is fitted by --reference")
+    return () if model == AUTO else (model,)
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())

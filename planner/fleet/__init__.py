@@ -1,0 +1,1 @@
+"""The fleet file names the devices and how each is reached."""

@@ -1,0 +1,136 @@
+"""The devices at hand, as the operator wrote them down in a fleet file."""
+
+import ipaddress
+import math
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+from planner.errors import FleetError, suggest
+
+RATE_UNITS = {"bit": 1e0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+
+
+_RATE = re.compile(r"([0-9]*\.?[0-9]+)\s*([a-z]*?)(?:/s)?", re.IGNORECASE)
+
+
+_ADDRESS = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]]+\]|[^@:\s\[\]]+)(?::(?P<port>\d+))?")
+
+
+class Address(NamedTuple):
+    """Where SSH finds a device; ``host`` may be an alias of ~/.ssh/config."""
+
+    user: str | None
+    host: str
+    port: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """One machine of the fleet; ``host`` None is this machine.
+
+    ``slowdown`` above 1 emulates a device that many times slower. ``rate_bytes_per_s`` is what its
+    link carries where the operator knows it; ``ssh_config`` replaces ~/.ssh/config. ``meters``: addresses of meters
+    that the device is to read (profilers.sensors.meters); ``power_model``: a fitted model of its watts.
+    """
+
+    name: str
+    host: str | None = None
+    port: int | None = None
+    user: str | None = None
+    key: Path | None = None
+    jump: str | None = None
+    kind: str = "pc"
+    data_address: str | None = None
+    data_interface: str | None = None
+    idle_watts: float | None = None
+    max_watts: float | None = None
+    meters: tuple[str, ...] = ()
+    power_model: Path | None = None
+    python: str = "python3"
+    prefix: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    rate_bytes_per_s: float | None = None
+    slowdown: float = 1.0
+    ssh_config: Path | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether commands run on this machine, without SSH."""
+        return self.host is None
+
+    @property
+    def emulated(self) -> bool:
+        """Whether this device pretends to be slower than it is."""
+        return self.slowdown > 1.0
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Devices in the order of their file."""
+
+    devices: tuple[Device, ...]
+    path: Path
+
+    def device(self, name: str) -> Device:
+        """The device of that name. Raises FleetError with the names there are."""
+        for device in self.devices:
+            if device.name == name:
+                return device
+        names = [device.name for device in self.devices]
+        raise FleetError(f'{self.path}: no device "{name}"; {suggest(name, names)}')
+
+
+def example() -> str:
+    """The commented fleet file that ``planner init`` writes."""
+    return resources.files("planner.fleet").joinpath("example.toml").read_text(encoding="utf-8")
+
+
+def device_at(address: str, ssh_config: Path | None = None) -> Device:
+    """A device that is in no fleet file, by its address. Raises ValueError."""
+    user, host, port = parse_address(address)
+    return Device(name=address, user=user, host=host, port=port, ssh_config=ssh_config)
+
+
+def parse_address(text: str) -> Address:
+    """``[user@]host[:port]``, an IPv6 address in brackets if a port follows. Raises ValueError."""
+    try:
+        return Address(None, str(ipaddress.IPv6Address(text)), None)
+    except ValueError:
+        match = _ADDRESS.fullmatch(text)
+    if match is None or match["host"].startswith("-") or (match["user"] or "").startswith("-"):
+        raise ValueError(f'"{text}" is not an address; write [user@]host[:port], or "local"')
+    port = int(match["port"]) if match["port"] else None
+    if port is not None and not 1 <= port <= 65535:
+        raise ValueError(f'port {port} of "{text}" is not between 1 and 65535')
+    return Address(match["user"], match["host"].strip("[]"), port)
+
+
+def expand_home(text: str) -> Path:
+    """A path of this machine whose ~ or ~user is written out. Raises ValueError where there is no such home."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f'"{text}": nobody here has that home directory; write the whole path') from error
+
+
+def parse_rate(text: str) -> float:
+    """Bytes per second of a network rate such as ``100mbit``, as tc(8) writes it. Raises ValueError."""
+    match = _RATE.fullmatch(text.strip())
+    unit = RATE_UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        units = ", ".join(RATE_UNITS)
+        raise ValueError(f'"{text}" is not a rate; write a number and one of {units}, like "100mbit"')
+    rate = float(match[1]) * unit / 8
+    if not 0 < rate < math.inf:
+        raise ValueError(f'rate "{text}" is not above zero and finite')
+    return rate
+
+
+def default_python(local: bool) -> str:
+    """The interpreter of a device whose entry names none."""
+    return sys.executable if local else "python3"

@@ -1,0 +1,119 @@
+"""The files of an emulated device, below its PLANNER_SYSFS_ROOT: how they are written, and what /proc says.
+
+The product reads them as it reads a real device's. What a device of the lab cannot know, such as a GPU's clock, has no
+file, so that the counter is null with its reason.
+"""
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+
+from planner.lab.power_monitors import MONITORS, labels
+
+#: The unit of /proc/stat, USER_HZ: the same on every Linux.
+TICKS_PER_S = 100
+KIB = 1024
+
+
+def stat(cpus: float, busy_s: float, lasted_s: float) -> str:
+    """/proc/stat of a device that may use ``cpus`` processors: as many as it takes, each busy in the same share.
+
+    busy_s: device seconds of full use; lasted_s: seconds since it started.
+    """
+    busy, all_of_it = int(busy_s * TICKS_PER_S), int(lasted_s * TICKS_PER_S)
+    ticks = f"{busy} 0 0 {all_of_it - busy} 0 0 0 0 0 0"
+    return "".join(f"cpu{core} {ticks}\n" for core in range(max(1, math.ceil(cpus))))
+
+
+def meminfo(limit_bytes: int, used_bytes: int) -> str:
+    """/proc/meminfo of a device whose memory is limited. It says nothing of swap, which nothing limits."""
+    free_bytes = max(0, limit_bytes - used_bytes)
+    return f"MemTotal: {limit_bytes // KIB} kB\nMemAvailable: {free_bytes // KIB} kB\n"
+
+
+def plant(root: str, kind: str | None) -> None:
+    """Write what never changes: the labels of this kind (None: no monitors), none of another that was there before, and
+    the machine's own /proc/cpuinfo, because a quota slows a processor down and leaves it what it is."""
+    for other in MONITORS:
+        for name in labels(other):
+            _unlink(os.path.join(root, name))
+    for name, text in (labels(kind) if kind else {}).items():
+        os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+        with open(os.path.join(root, name), "w", encoding="ascii") as file:
+            file.write(text + "\n")
+    show_own(root, "proc/cpuinfo")
+
+
+def show_own(root: str, name: str) -> None:
+    """Let a file of the tree be the machine's own of that name."""
+    _show(os.path.join(root, name), f"/{name}")
+
+
+def hide(root: str) -> None:
+    """Take the files away, all at once, that a ``Files`` has written below a root."""
+    _unlink(_shown(root))
+
+
+class Files:
+    """Text files below a root that all change at the same moment, so that no reader sees half of one.
+
+    Each is a link into the folder that ``now/shown`` names, one of two that are written in turn. That costs a fraction
+    of replacing every file, and is as safe for whoever reads a file within a period of opening it.
+    """
+
+    def __init__(self, root: str, names: Iterable[str]) -> None:
+        self._root, self._shown = root, _shown(root)
+        folder = os.path.dirname(self._shown)
+        self._next = 0
+        self.close()  # what a meter that was killed left
+        self._sides: tuple[dict[str, _Slot], dict[str, _Slot]] = ({}, {})
+        for number, name in enumerate(names):
+            _show(os.path.join(root, name), os.path.join(self._shown, str(number)))
+            for side, slots in enumerate(self._sides):
+                os.makedirs(os.path.join(folder, str(side)), exist_ok=True)
+                slots[name] = _Slot(os.path.join(folder, str(side), str(number)))
+
+    def write(self, texts: Mapping[str, str]) -> None:
+        """Change every file. Names are those given at first."""
+        for name, slot in self._sides[self._next].items():
+            slot.write(texts[name])
+        _link(self._shown, str(self._next))
+        self._next = 1 - self._next
+
+    def close(self) -> None:
+        """Take the files away, all at once."""
+        hide(self._root)
+
+
+class _Slot:
+    """A file that is kept open, and as long as the longest text it ever held: readers ignore space at the end."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        self._length = 0
+
+    def write(self, text: str) -> None:
+        self._length = max(self._length, len(text) + 1)
+        os.pwrite(self._file, f"{text}\n".ljust(self._length).encode("ascii"), 0)
+
+
+def _shown(root: str) -> str:
+    """The link that every file goes through."""
+    return os.path.join(os.path.abspath(root), "now", "shown")
+
+
+def _show(path: str, target: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    _link(path, target)
+
+
+def _link(path: str, target: str) -> None:
+    """Make a symbolic link, or replace what is there by it."""
+    _unlink(f"{path}.new")  # of a meter that was killed between the next two lines
+    os.symlink(target, f"{path}.new")
+    os.replace(f"{path}.new", path)
+
+
+def _unlink(path: str) -> None:
+    if os.path.lexists(path):
+        os.unlink(path)

@@ -1,0 +1,1 @@
+"""Planning ranks the predicted clusters and writes plan.json for the chosen one; pure."""

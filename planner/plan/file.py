@@ -1,0 +1,102 @@
+"""plan.json: the cluster that was chosen, with what was predicted of it."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.json_records import load
+from planner.predict.predict import Prediction, run_time
+from planner.predict.strategy import DEFAULT
+from planner.provenance import Provenance
+
+
+class PlannedWorker(NamedTuple):
+    """A member as predicted: its part of the steps, T_i^C, T_i^B (for the initial weights, too), processor
+    cores, watts idle and busy, P_i^C, and alpha and beta of Eq. 2 and 3.
+
+    Watts and their factors are None where unknown; power_source says where the watts come from; framework: what it
+    computes with, torch in plans that were made when there was no other.
+    """
+
+    name: str
+    steps: float
+    cycle_s: float
+    build_s: float
+    cores: float
+    idle_w: float | None
+    busy_w: float | None
+    power_w: float | None
+    power_source: Provenance
+    alpha_time: float
+    beta_time: float
+    alpha_power: float | None
+    beta_power: float | None
+    framework: str = "torch"
+
+
+class Plan(NamedTuple):
+    """plan.json: the cluster that ``planner train`` is to run, with what was predicted of it.
+
+    framework: the workers', joined by "+"; interval: bounds of the metric's value (95 %, from the measured
+    spread), empty once the steps were changed; network_bytes: of the run; shares: of the workers' time, by what it goes
+    to; besides_w: watts in the prediction that are not the workers' (``--base-watts``, ``--count-idle``);
+    energy_uncertainty: half of the 95 % interval of the energy, as a share, None where no spread is known; strategy:
+    how the workers exchange what they learn; predicted_strategy: that of the prediction, where it is another.
+    """
+
+    schema: int
+    fleet: str
+    model: str
+    fingerprint: str
+    framework: str
+    metric: str
+    steps: int
+    batch: int
+    server: str
+    workers: tuple[PlannedWorker, ...]
+    prediction: Prediction
+    interval: tuple[float, ...]
+    network_bytes: float
+    bottleneck: str
+    shares: dict[str, float]
+    besides_w: float = 0.0
+    energy_uncertainty: float | None = None
+    strategy: str = DEFAULT
+    predicted_strategy: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The workers' names."""
+        return tuple(worker.name for worker in self.workers)
+
+    @property
+    def frameworks(self) -> dict[str, str]:
+        """What each worker computes with, by name."""
+        return {worker.name: worker.framework for worker in self.workers}
+
+    def for_steps(self, steps: int) -> "Plan":
+        """The same cluster for another number of steps: Eq. 4 again, at the same watts."""
+        rates = np.array([[1.0 / worker.cycle_s for worker in self.workers]])
+        builds = np.array([worker.build_s for worker in self.workers])
+        time_s = float(run_time(steps, rates, builds)[0])
+        parts = np.maximum(0.0, time_s - builds) * rates[0]
+        return self._replace(
+            steps=steps,
+            workers=tuple(w._replace(steps=float(n)) for w, n in zip(self.workers, parts, strict=True)),
+            prediction=self.prediction._replace(time_s=time_s),
+            interval=(),
+            network_bytes=self.network_bytes * steps / self.steps,
+        )
+
+    def with_strategy(self, strategy: str | None) -> "Plan":
+        """The same cluster with another strategy, if one is given; what was predicted stays that of the plan's own."""
+        if strategy in (None, self.strategy):
+            return self
+        assert strategy is not None
+        return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())
+
+
+def load_plan(path: Path) -> Plan:
+    """Read plan.json. Raises RecordError, with the remedy, when it is missing or does not fit."""
+    return load(Plan, path, remedy="run `planner recommend` first, or add --metric")

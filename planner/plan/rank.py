@@ -1,0 +1,105 @@
+"""Order clusters by what the operator prefers, and call a tie a tie.
+
+Every preference is a product T^a P^b: time (1, 0), power (0, 1), energy (1, 1), EDP (2, 1), and weights over
+several of them form their weighted geometric mean. That needs no scale for seconds against joules, and
+time and energy with equal weights order clusters exactly as EDP does.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner.errors import PlanError
+from planner.predict.predict import LINK, Predictions
+from profilers.stats import Z95
+
+#: Exponents of time and power.
+METRICS: dict[str, tuple[float, float]] = {
+    "time": (1.0, 0.0),
+    "power": (0.0, 1.0),
+    "energy": (1.0, 1.0),
+    "edp": (2.0, 1.0),
+}
+
+
+class Ranking(NamedTuple):
+    """order: (C,) candidates, best first. By candidate, (C,): score, the bounds of its 95 % interval from the
+    measured spread, equal where none is known, and whether it is tied with the best, which may then not be better."""
+
+    order: Ints
+    score: Floats
+    low: Floats
+    high: Floats
+    tied: Bools
+
+
+def parse_weights(text: str) -> dict[str, float]:
+    """``time=0.3,energy=0.7`` as weights by metric. Raises PlanError naming the term that does not fit."""
+    weights: dict[str, float] = {}
+    for term in text.split(","):
+        metric, _, number = (part.strip() for part in term.partition("="))
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = -1.0
+        if metric not in METRICS or metric in weights or not 0 <= weight < np.inf:
+            raise PlanError(
+                f"--weights {term.strip()!r}: expected METRIC=NUMBER, each metric once, no number negative, "
+                f"such as time=0.3,energy=0.7; metrics: {', '.join(METRICS)}"
+            )
+        weights[metric] = weight
+    if not sum(weights.values()):
+        raise PlanError(f"--weights {text}: at least one weight must be above 0")
+    return weights
+
+
+def one_metric(name: str) -> dict[str, float]:
+    """All the weight on one metric. Raises PlanError for an unknown one."""
+    if name not in METRICS:
+        raise PlanError(f"--metric {name}: unknown; metrics: {', '.join(METRICS)}")
+    return {name: 1.0}
+
+
+def exponents(weights: Mapping[str, float]) -> tuple[float, float]:
+    """(a, b) of T^a P^b for weights over METRICS."""
+    total = sum(weights.values())
+    time, power = (sum(w * METRICS[metric][part] for metric, w in weights.items()) / total for part in (0, 1))
+    return time, power
+
+
+def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
+    """Rank all candidates; of equal scores the smaller cluster is first. Watts that count must be known."""
+    time, power = exponents(weights)
+    log_score = time * np.log(predictions.time_s)
+    if power:
+        log_score = log_score + power * np.log(predictions.power_w)
+    masks, hosts = predictions.candidates
+    size = predictions.candidates.members(predictions.cycle_s.shape[1]).sum(axis=1)
+    order = np.lexsort((hosts, masks, size, np.round(log_score, 12)))
+    errors = time * predictions.time_errors + power * predictions.power_errors
+    spread = Z95 * np.sqrt((errors**2).sum(axis=(1, 2)))
+    best = order[0]
+    apart = Z95 * np.sqrt(_variance_apart(errors, hosts, best))
+    return Ranking(
+        order=order,
+        score=np.exp(log_score),
+        low=np.exp(log_score - spread),
+        high=np.exp(log_score + spread),
+        tied=log_score - log_score[best] <= apart + 1e-9,
+    )
+
+
+def _variance_apart(errors: Floats, hosts: Ints, best: np.int64) -> Floats:
+    """(C,) variance of each candidate's log score against the best's.
+
+    What both owe to one measured mean cancels; links do so only with the same host, others are other links.
+    """
+    apart = errors - errors[best]
+    links = np.where(
+        (hosts == hosts[best])[:, None], apart[:, LINK] ** 2, errors[:, LINK] ** 2 + errors[best, LINK] ** 2
+    )
+    apart[:, LINK] = 0.0
+    variance: Floats = (apart**2).sum(axis=(1, 2)) + links.sum(axis=1)
+    return variance

@@ -1,0 +1,298 @@
+"""From a profile to ranked clusters, and from one of them to plan.json. Pure and offline."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planner.errors import PlanError
+from planner.plan.file import Plan, PlannedWorker
+from planner.plan.rank import Ranking, exponents, rank
+from planner.predict import strategy as exchange
+from planner.predict.batch_size import TRAINING_SAMPLES, Run
+from planner.predict.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
+from planner.predict.costs import Costs, costs
+from planner.predict.power import idle_watts
+from planner.predict.predict import Factors, Prediction, Predictions, factors, predict
+from planner.predict.step_cycle import BOTTLENECKS
+from planner.predict.strategy import DEFAULT
+from planner.profile.file import Profile
+from planner.provenance import Provenance
+from profilers.records import SCHEMA, encode
+from profilers.stats import Z95
+
+
+class Row(NamedTuple):
+    """One cluster of a ranking. score: the metric's value; interval: its 95 % bounds, equal where no spread is known;
+    tie: with the best; besides_w: watts in the prediction that are no member's; provenance: of the members' watts;
+    energy_uncertainty: half the 95 % interval of the energy, as a share, None where no spread is known."""
+
+    config: ClusterConfig
+    prediction: Prediction
+    score: float
+    interval: tuple[float, float]
+    tie: bool
+    network_bytes: float
+    bottleneck: str
+    shares: dict[str, float]
+    besides_w: float
+    provenance: Provenance
+    energy_uncertainty: float | None
+
+
+class Recommendation(NamedTuple):
+    """All candidates, predicted and ranked.
+
+    left_out: reason by device; profiling_s: what profiling cost; overhead: as a share of the best's time.
+    """
+
+    metric: str
+    steps: int
+    costs: Costs
+    predictions: Predictions
+    ranking: Ranking
+    notes: tuple[str, ...]
+    left_out: dict[str, str]
+    profiling_s: float
+    overhead: float
+
+    def __len__(self) -> int:
+        return int(self.ranking.order.size)
+
+    def row(self, place: int) -> Row:
+        """The cluster at a place of the ranking, 1 the best. Raises PlanError when there is no such place."""
+        index = self._candidate(place)
+        masks, hosts = self.predictions.candidates
+        names, shares = self.costs.names, self.predictions.shares[index]
+        workers = tuple(name for i, name in enumerate(names) if masks[index] >> i & 1)
+        return Row(
+            config=ClusterConfig(names[hosts[index]], workers, self.costs.batch),
+            prediction=self.predictions.one(index),
+            score=float(self.ranking.score[index]),
+            interval=(float(self.ranking.low[index]), float(self.ranking.high[index])),
+            tie=bool(self.ranking.tied[index]),
+            network_bytes=float(self.predictions.network_bytes[index]),
+            bottleneck=BOTTLENECKS[int(np.argmax(shares))],
+            shares=dict(zip(BOTTLENECKS, shares.tolist(), strict=True)),
+            besides_w=float(self.predictions.besides_w[index]),
+            provenance=Provenance.joined(self.costs.power_sources[self.costs.names.index(name)] for name in workers),
+            energy_uncertainty=self._energy_uncertainty(index),
+        )
+
+    def workers(self, place: int) -> tuple[PlannedWorker, ...]:
+        """The members of the cluster at a place of the ranking."""
+        index = self._candidate(place)
+        masks, hosts = self.predictions.candidates
+        found = factors(self.costs, int(masks[index]), int(hosts[index]))
+        return tuple(self._worker(index, i, found) for i in range(len(self.costs.names)) if masks[index] >> i & 1)
+
+    def _worker(self, index: int, device: int, found: Factors) -> PlannedWorker:
+        return PlannedWorker(
+            name=self.costs.names[device],
+            steps=float(self.predictions.steps[index, device]),
+            cycle_s=float(self.predictions.cycle_s[index, device]),
+            build_s=float(self.predictions.start_s[index, device]),
+            cores=float(self.costs.cores[device]),
+            idle_w=_known(self.costs.idle_w[device]),
+            busy_w=_known(self.costs.busy_w[device]),
+            power_w=_known(self.predictions.device_w[index, device]),
+            power_source=self.costs.power_sources[device],
+            alpha_time=float(found.alpha_time[device]),
+            beta_time=float(found.beta_time[device]),
+            alpha_power=_known(found.alpha_power[device]),
+            beta_power=_known(found.beta_power[device]),
+            framework=self.costs.frameworks[device],
+        )
+
+    def _candidate(self, place: int) -> int:
+        if not 1 <= place <= len(self):
+            raise PlanError(f"--choose {place}: the ranking has places 1 to {len(self)}")
+        return int(self.ranking.order[place - 1])
+
+    def _energy_uncertainty(self, index: int) -> float | None:
+        """As ``rank`` has it for the metric: of E = P T, the errors of time and power."""
+        errors = self.predictions.time_errors[index] + self.predictions.power_errors[index]
+        spread = Z95 * math.sqrt(float((errors**2).sum()))
+        return math.expm1(spread) if spread and not math.isnan(self.predictions.power_w[index]) else None
+
+
+def recommend(
+    profile: Profile,
+    weights: Mapping[str, float],
+    model: str | None = None,
+    framework: str | None = None,
+    steps: int | None = None,
+    batch: int | None = None,
+    server: str | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    count_idle: bool = False,
+    base_watts: float = 0.0,
+    rates: Mapping[str, float] | None = None,
+    strategy: str = DEFAULT,
+    training_samples: int = TRAINING_SAMPLES,
+    worth: float | None = None,
+    critical_batch: float | None = None,
+) -> Recommendation:
+    """Predict and rank every admissible cluster of a profiled fleet.
+
+    weights: by metric, {"edp": 1.0} for one metric alone; framework: on all devices, None for what is fastest on each;
+    steps: what the profile was made for, or 100,000; batch: images a worker takes a step; rates: what-if line rates of
+    networks by device, bytes/s; count_idle, base_watts: watts on the bill beside the members' (Eq. 5 counts these
+    alone); strategy: how workers exchange what they learn; training_samples, worth, critical_batch: see batches.Run.
+    Raises PlanError naming what stands in the way.
+    """
+    steps = profile.steps_planned if steps is None else steps
+    _at_least("--steps", steps, 1)
+    _at_least("--batch-size", 1 if batch is None else batch, 1)
+    _at_least("--base-watts", base_watts, 0)
+    for name, rate in (rates or {}).items():
+        _at_least(f"--rate {name}", rate, 1)
+    run = Run(steps, training_samples, worth, critical_batch)
+    known = costs(profile, model, framework, batch, rates, include, strategy, run)
+    if server in known.left_out:
+        raise PlanError(f"--server {server}: {known.left_out[server]}; choose another or profile it again")
+    excluded = [name for name in exclude if name not in known.left_out]
+    candidates = enumerate_clusters(known.names, known.reachable(), include, excluded, server)
+    if not exchange.through_server(exchange.strategy(strategy)):
+        candidates = conducted(candidates, known.reachable())
+    if exponents(weights)[1]:
+        _check_watts(known, candidates)
+    extra_w = base_watts + (_idle_of_left_out(profile, known) if count_idle else 0.0)
+    predictions = predict(known, candidates, steps, count_idle, extra_w)
+    ranking = rank(predictions, weights)
+    return Recommendation(
+        metric=metric_name(weights),
+        steps=steps,
+        costs=known,
+        predictions=predictions,
+        ranking=ranking,
+        notes=(*known.notes, *_energy_note(weights, extra_w + count_idle)),
+        left_out=known.left_out,
+        profiling_s=profile.profiling_s(known.model),
+        overhead=profile.profiling_s(known.model) / float(predictions.time_s[ranking.order[0]]),
+    )
+
+
+def metric_name(weights: Mapping[str, float]) -> str:
+    """``edp``, or ``time=0.3,energy=0.7`` for weights over several metrics."""
+    counted = {metric: weight for metric, weight in weights.items() if weight}
+    if len(counted) == 1:
+        return next(iter(counted))
+    return ",".join(f"{metric}={weight:g}" for metric, weight in counted.items())
+
+
+def to_json(recommendation: Recommendation) -> dict[str, Any]:
+    """{"metric", "model", "strategy", "frameworks" by device, "ranking": [...], "notes", "left_out"}, best first."""
+    rows = (recommendation.row(place) for place in range(1, len(recommendation) + 1))
+    sources = dict(zip(recommendation.costs.names, recommendation.costs.power_sources, strict=True))
+    return {
+        "metric": recommendation.metric,
+        "model": recommendation.costs.model,
+        "strategy": recommendation.costs.strategy,
+        "frameworks": dict(zip(recommendation.costs.names, recommendation.costs.frameworks, strict=True)),
+        "ranking": [_row_json(row, sources) for row in rows],
+        "notes": list(recommendation.notes),
+        "left_out": recommendation.left_out,
+    }
+
+
+def to_csv(recommendation: Recommendation) -> str:
+    """The ranking as CSV text: a line a cluster, best first."""
+    import pandas as pd  # takes most of a second, and only --csv needs it
+
+    rows = to_json(recommendation)["ranking"]
+    for row in rows:
+        row["workers"] = " ".join(row["workers"])
+        sources = ((name, Provenance(**source)) for name, source in row["power_sources"].items())
+        row["power_sources"] = "; ".join(f"{name}: {source.text}" for name, source in sources)
+    table = pd.json_normalize(rows)
+    table[["low", "high"]] = table.pop("interval").tolist()
+    return str(table.to_csv(index=False))
+
+
+def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:
+    """The plan for the cluster at a place of the ranking; ``fleet`` is the path of the fleet file."""
+    row, workers = recommendation.row(place), recommendation.workers(place)
+    return Plan(
+        schema=SCHEMA,
+        fleet=fleet,
+        model=recommendation.costs.model,
+        fingerprint=recommendation.costs.fingerprint,
+        framework="+".join(sorted({worker.framework for worker in workers})),
+        metric=recommendation.metric,
+        steps=round(math.fsum(worker.steps for worker in workers)),
+        batch=recommendation.costs.batch,
+        server=row.config.server,
+        workers=workers,
+        prediction=row.prediction,
+        interval=row.interval,
+        network_bytes=row.network_bytes,
+        bottleneck=row.bottleneck,
+        shares=row.shares,
+        besides_w=row.besides_w,
+        energy_uncertainty=row.energy_uncertainty,
+        strategy=recommendation.costs.strategy,
+    )
+
+
+def _row_json(row: Row, sources: Mapping[str, Provenance]) -> dict[str, Any]:
+    return {
+        "workers": list(row.config.workers),
+        "server": row.config.server,
+        "time_s": row.prediction.time_s,
+        "power_w": row.prediction.power_w,
+        "energy_j": row.prediction.energy_j,
+        "edp_js": row.prediction.edp_js,
+        "interval": list(row.interval),
+        "tie": row.tie,
+        "energy_uncertainty": row.energy_uncertainty,
+        "provenance": encode(row.provenance),
+        "power_sources": {name: encode(sources[name]) for name in row.config.workers},
+        "network_bytes": row.network_bytes,
+        "bottleneck": row.bottleneck,
+        "shares": row.shares,
+    }
+
+
+def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[str]:
+    time, power = exponents(weights)
+    if counted_besides or power < time or not power:
+        return []
+    return [
+        "only the members' watts are counted, so that sharing the work among devices cannot save energy; "
+        "--count-idle and --base-watts count what else is on the bill"
+    ]
+
+
+def _check_watts(known: Costs, candidates: Candidates) -> None:
+    used = candidates.members(len(known.names)).any(axis=0)
+    unknown = [known.names[i] for i in np.flatnonzero(used & np.isnan(known.busy_w))]
+    if unknown:
+        raise PlanError(
+            f"no watts are known of {', '.join(unknown)}; give idle_watts and max_watts in the fleet file "
+            "and profile again, leave them out with --exclude, or choose --metric time"
+        )
+
+
+def _idle_of_left_out(profile: Profile, known: Costs) -> float:
+    """Idle watts of the devices that are no candidates. PlanError where any device's are unknown."""
+    idle = dict(zip(known.names, known.idle_w.tolist(), strict=True))
+    others = {name: idle_watts(device) for name, device in profile.devices.items() if name not in idle}
+    unknown = [name for name, watts in {**idle, **others}.items() if math.isnan(watts)]
+    if unknown:
+        raise PlanError(
+            f"--count-idle: no idle watts are known of {', '.join(unknown)}; give idle_watts in the fleet "
+            "file and profile again"
+        )
+    return math.fsum(others.values())
+
+
+def _at_least(option: str, value: float, least: float) -> None:
+    if not least <= value < math.inf:
+        raise PlanError(f"{option}: {value:g} is out of range; give a number of at least {least:g}")
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

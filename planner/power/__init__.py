@@ -1,0 +1,1 @@
+"""Power commands measure the energy of a command and fit models of watts."""

@@ -1,0 +1,100 @@
+"""What a command on one device draws: its energy, where the watts come from, and how much of it is above idle."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from planner.agents.client import Event
+from planner.agents.pool import Crew
+from planner.fleet.device import Device
+from planner.json_records import decode
+from planner.predict.power import Reading, disagreements, flagged, unavailable, uncertainty, whole_reading, window_watts
+from planner.profile import learned_power
+from planner.provenance import NAMEPLATE, Provenance
+from power_models.base import PowerModel
+from power_models.nameplate import Nameplate
+from power_models.table import Table
+from profilers.records import Window
+
+IDLE_S = 2.0
+#: Counters whose greatest stands for how busy a device is, where all that is known of it is its nameplate.
+LOADS = ("u_cpu", "u_gpu")
+
+#: Called with "out" or "err", and what the command printed there.
+OnOutput = Callable[[str, str], None]
+
+
+class Measured(NamedTuple):
+    """One run of a command. idle: the device's watts just before; returncode: negative for the signal that ended it."""
+
+    device: str
+    command: tuple[str, ...]
+    returncode: int
+    duration_s: float
+    busy: Reading
+    idle: Reading
+    notes: tuple[str, ...]
+
+    @property
+    def energy_j(self) -> float | None:
+        """Joules from its start to its end, None where unknown."""
+        return None if self.busy.watts is None else self.busy.watts * self.duration_s
+
+    @property
+    def above_idle_j(self) -> float | None:
+        """Joules beyond what the device would have drawn idle; None where that is unknown, or from another source."""
+        busy, idle = self.busy, self.idle
+        alike = busy.provenance.kind == idle.provenance.kind and busy.provenance.covers == idle.provenance.covers
+        if busy.watts is None or idle.watts is None or not alike:
+            return None
+        return (busy.watts - idle.watts) * self.duration_s
+
+    @property
+    def uncertainty(self) -> float | None:
+        """Half the 95 % interval of the energy, as a share; None where unknown."""
+        return uncertainty(self.busy.error)
+
+
+def measure(device: Device, command: Sequence[str], model: PowerModel | None, on_output: OnOutput) -> Measured:
+    """Run a command on a device, and wait for its end. Raises RemoteError where it cannot be run.
+
+    model: of the device's watts, used where no sensor of the whole tells.
+    """
+
+    def passed_on(event: Event) -> None:
+        for name, text in event.items():
+            on_output(name, text)
+
+    with Crew() as crew:
+        crew.open([device])
+        for error in crew.errors.values():
+            raise error
+        call = crew.agents[device.name].start("measure", command=list(command), idle_s=IDLE_S)
+        answer = call.result(None, passed_on)
+    idle, busy = (decode(Window, answer[name], f"{device.name}.{name}") for name in ("idle", "busy"))
+    if model is not None and whole_reading(busy) is None:
+        idle, busy = learned_power.estimated(idle, model), learned_power.estimated(busy, model)
+    return Measured(
+        device.name, tuple(command), int(answer["returncode"]), busy.duration_s,
+        _reading(device, busy), _reading(device, idle), (*flagged(busy), *disagreements(busy)),
+    )  # fmt: skip
+
+
+def _reading(device: Device, window: Window) -> Reading:
+    """As for a prediction: a sensor of the whole or a model, else the fleet file's watts, else sensors of parts."""
+    found = window_watts(window)
+    if found is None or found.provenance.partial:
+        found = _nameplate(device, window) or found
+    found = found or Reading(None, None, unavailable(window))
+    provenance = found.provenance._replace(emulated=found.provenance.emulated or device.emulated)
+    return found._replace(provenance=provenance)
+
+
+def _nameplate(device: Device, window: Window) -> Reading | None:
+    loads = {name: mean for name in LOADS if (mean := window.counters[name].mean) is not None}
+    if device.idle_watts is None or device.max_watts is None or not loads:
+        return None
+    name = max(loads, key=lambda each: loads[each])
+    now = Table.of({name: [loads[name]]})
+    plate = Nameplate(device.idle_watts, device.max_watts, {name: 1.0})
+    detail = f"at {name} = {plate.busy(now)[0]:.2f}"
+    return Reading(float(plate.predict(now).values[0]), None, Provenance(NAMEPLATE, ("board",), detail=detail))

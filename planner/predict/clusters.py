@@ -1,0 +1,115 @@
+"""Candidate clusters: every non-empty set of devices with every member as its server's host.
+
+The framework paper puts the server on the fastest member; here each member is a candidate. A single
+device is its own server and uses no network.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Ints
+from planner.errors import PlanError
+
+MAX_DEVICES = 14
+#: Sets of devices are the bits of 64-bit integers, one of which is the sign.
+MAX_PROFILED = 62
+
+
+class ClusterConfig(NamedTuple):
+    """Who trains, who hosts the server, and how many images a worker takes a step."""
+
+    server: str
+    workers: tuple[str, ...]
+    batch: int
+
+
+class Candidates(NamedTuple):
+    """Clusters as arrays. masks: (C,), bit i set where device i works; hosts: (C,), device index."""
+
+    masks: Ints
+    hosts: Ints
+
+    def members(self, devices: int) -> Bools:
+        """(C, devices): who is a member."""
+        found: Bools = (self.masks[:, None] >> np.arange(devices)) & 1 == 1
+        return found
+
+
+def enumerate_clusters(
+    names: Sequence[str],
+    reachable: Bools,
+    include: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    server: str | None = None,
+) -> Candidates:
+    """All candidates among ``names``.
+
+    reachable: (N, N), worker i can exchange with a server on k; [k, k] is its own loopback. include:
+    devices that must be members; exclude: devices that must not; server: the one admissible host.
+    Raises PlanError for unknown names, too many devices, or when nothing is left.
+    """
+    required = _mask(names, include, "--include")
+    forbidden = _mask(names, exclude, "--exclude")
+    allowed = (1 << len(names)) - 1 & ~forbidden
+    if len(names) > MAX_PROFILED:
+        raise PlanError(f"{len(names)} profiled devices are too many (at most {MAX_PROFILED}); divide the fleet")
+    if allowed.bit_count() > MAX_DEVICES:
+        raise PlanError(
+            f"{allowed.bit_count()} devices are too many to try every cluster (at most {MAX_DEVICES}); "
+            "leave some out with --exclude"
+        )
+    hosts = [index for index, name in enumerate(names) if allowed >> index & 1 and server in (None, name)]
+    if server is not None:
+        _mask(names, [server], "--server")
+    subsets = _submasks(allowed)
+    subsets = subsets[(subsets & required) == required]
+    found = [_hosted(subsets, host, reachable[:, host]) for host in hosts]
+    masks = np.concatenate([np.empty(0, np.int64), *found])
+    if not masks.size:
+        raise PlanError("no cluster satisfies --include, --exclude and --server together; loosen one of them")
+    return Candidates(masks, np.repeat(np.array(hosts, np.int64), [each.size for each in found]))
+
+
+def conducted(candidates: Candidates, reachable: Bools) -> Candidates:
+    """Each set of devices once, for clusters that exchange among themselves: whoever hosts only hands out turns.
+
+    Sets stay whose members all reach one another. reachable: as for ``enumerate_clusters``. Raises PlanError when
+    nothing is left.
+    """
+    _, first = np.unique(candidates.masks, return_index=True)
+    masks, hosts = candidates.masks[first], candidates.hosts[first]
+    members = Candidates(masks, hosts).members(len(reachable))
+    apart = ~(reachable & reachable.T)
+    np.fill_diagonal(apart, False)
+    whole = ~np.einsum("ci,ij,cj->c", members, apart, members, dtype=bool)
+    if not whole.any():
+        raise PlanError("no cluster's devices all reach one another; probe their links, or train through a server")
+    return Candidates(masks[whole], hosts[whole])
+
+
+def _submasks(allowed: int) -> Ints:
+    """Every non-empty subset of the bits of ``allowed``, ascending."""
+    subsets = np.zeros(1, np.int64)
+    for index in range(allowed.bit_length()):
+        if allowed >> index & 1:
+            subsets = np.concatenate([subsets, subsets | (1 << index)])
+    return subsets[1:]
+
+
+def _hosted(subsets: Ints, host: int, reachable: Bools) -> Ints:
+    """Those of ``subsets`` that contain ``host`` and whose members all reach it; it alone always does."""
+    unreachable = sum(1 << index for index, reached in enumerate(reachable) if not reached)
+    alone = subsets == 1 << host
+    admissible: Ints = subsets[(subsets >> host & 1 == 1) & ((subsets & unreachable == 0) | alone)]
+    return admissible
+
+
+def _mask(names: Sequence[str], chosen: Iterable[str], option: str) -> int:
+    mask = 0
+    for name in chosen:
+        if name not in names:
+            raise PlanError(f"{option} {name}: no such device; devices: {', '.join(names)}")
+        mask |= 1 << names.index(name)
+    return mask

@@ -1,0 +1,225 @@
+"""Time, power, energy and EDP of every candidate cluster (Gu et al., Eq. 2 to 7)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Floats
+from planner.predict import step_cycle, strategy
+from planner.predict.clusters import Candidates
+from planner.predict.costs import Costs
+from power_models import nameplate
+
+#: The measured means a prediction rests on, one of each a device.
+MEANS = ("gradient", "copy", "update", "service", "link", "idle watts", "busy watts")
+
+
+GRADIENT, COPY, UPDATE, SERVICE, LINK, IDLE, BUSY = range(len(MEANS))
+
+
+class Prediction(NamedTuple):
+    """One cluster. power_w is None where a member's watts are unknown; energy and EDP follow from it."""
+
+    time_s: float
+    power_w: float | None
+
+    @property
+    def energy_j(self) -> float | None:
+        """E_j = P_j T_j (Eq. 6)."""
+        return None if self.power_w is None else self.power_w * self.time_s
+
+    @property
+    def edp_js(self) -> float | None:
+        """EDP_j = E_j T_j (Eq. 7)."""
+        return None if self.power_w is None else self.power_w * self.time_s**2
+
+
+class Factors(NamedTuple):
+    """alpha and beta of Eq. 2 and 3 by device (N,), NaN for devices that are no members.
+
+    T_i^C = T_i alpha_time beta_time, where alpha_time leads to infinitely fast links and beta_time from there
+    to the real ones; T_i is a step of the device alone. The same for power, from the busy watts P_i.
+    """
+
+    alpha_time: Floats
+    beta_time: Floats
+    alpha_power: Floats
+    beta_power: Floats
+
+
+class Predictions(NamedTuple):
+    """C candidates of N devices.
+
+    time_s, power_w (NaN unknown), network_bytes, besides_w, the power that is no member's: (C,); start_s: (C, N), until
+    a member's first step; cycle_s: (C, N), infinite for no member; device_w: (C, N), 0 for no member; steps: (C, N),
+    each worker's part; shares: (C, 4) as in cycles.BOTTLENECKS. time_errors, power_errors: (C, 7, N), the relative
+    change of time and power that one standard error of each of MEANS of each device brings, below 0 where it lowers
+    them.
+    """
+
+    candidates: Candidates
+    time_s: Floats
+    power_w: Floats
+    besides_w: Floats
+    network_bytes: Floats
+    start_s: Floats
+    cycle_s: Floats
+    device_w: Floats
+    steps: Floats
+    shares: Floats
+    time_errors: Floats
+    power_errors: Floats
+
+    def one(self, index: int) -> Prediction:
+        """The prediction of one candidate."""
+        power_w = float(self.power_w[index])
+        return Prediction(float(self.time_s[index]), None if np.isnan(power_w) else power_w)
+
+
+def predict(
+    costs: Costs, candidates: Candidates, steps: int, count_idle: bool = False, extra_w: float = 0.0
+) -> Predictions:
+    """Predict all candidates running ``steps`` steps in all, or what stands for them (costs.batches).
+
+    count_idle: also count the idle watts of the devices in ``costs`` that are no members (Eq. 5 counts
+    members only); extra_w: watts spent whatever is chosen.
+    """
+    state = step_cycle.solve(costs, candidates)
+    rate = 1 / state.cycle_s
+    members = candidates.members(len(costs.names))
+    start_s = seconds(costs, candidates)
+    time_s = run_time(steps * costs.batches.steps[members.sum(axis=1)], rate, start_s)
+    done = rate * np.maximum(0.0, time_s[:, None] - start_s)
+    device_w = device_watts(costs, candidates, state)
+    resting = count_idle & ~members
+    besides_w = extra_w + np.where(resting, costs.idle_w, 0.0).sum(axis=1)
+    power_w = device_w.sum(axis=1) + besides_w
+    return Predictions(
+        candidates=candidates,
+        time_s=time_s,
+        power_w=power_w,
+        besides_w=besides_w,
+        network_bytes=(done * state.network_bytes).sum(axis=1),
+        start_s=start_s,
+        cycle_s=state.cycle_s,
+        device_w=device_w,
+        steps=done,
+        shares=state.shares,
+        time_errors=_time_errors(costs, candidates, state.cycle_s, done, time_s),
+        power_errors=_power_errors(costs, candidates, state, resting, power_w),
+    )
+
+
+def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
+    """T_j of S = sum_i r_i max(0, T_j - T_i^B) (Eq. 4, clamped), (C,) seconds.
+
+    steps: S, or (C,); rate: (C, N) steps/s, 0 for no member; start_s: T_i^B, (N,) or (C, N). The left side is the
+    largest of the sums over subsets of workers, so T_j is the smallest of their roots, and a prefix in order of their
+    starts has it.
+    """
+    starts_s = np.broadcast_to(start_s, rate.shape)
+    order = np.argsort(starts_s, axis=1)
+    ordered = np.take_along_axis(rate, order, axis=1)
+    rates = np.cumsum(ordered, axis=1)
+    begun = np.cumsum(ordered * np.take_along_axis(starts_s, order, axis=1), axis=1)
+    wanted = np.broadcast_to(steps, rate.shape[:1])[:, None]
+    roots = np.divide(wanted + begun, rates, out=np.full_like(rates, np.inf), where=rates > 0)
+    shortest: Floats = roots.min(axis=1)
+    return shortest
+
+
+def device_watts(costs: Costs, candidates: Candidates, state: step_cycle.Cycles) -> Floats:
+    """P_i^C, (C, N): idle watts and the busy share of what load adds; 0 for no member, NaN unknown."""
+    members = candidates.members(len(costs.names))
+    return np.where(members, nameplate.watts(costs.idle_w, costs.busy_w, state.busy), 0.0)
+
+
+def factors(costs: Costs, mask: int, host: int) -> Factors:
+    """alpha and beta of one cluster."""
+    candidate = Candidates(np.array([mask]), np.array([host]))
+    ideal_costs = step_cycle.without_network(costs)
+    real, ideal = step_cycle.solve(costs, candidate), step_cycle.solve(ideal_costs, candidate)
+    real_w, ideal_w = (device_watts(costs, candidate, state)[0] for state in (real, ideal))
+    members = candidate.members(len(costs.names))[0]
+
+    def ratio(upper: Floats, lower: Floats) -> Floats:
+        return np.divide(upper, lower, out=np.full(members.shape, np.nan), where=members & (lower > 0))
+
+    return Factors(
+        alpha_time=ratio(ideal.cycle_s[0], costs.gradient_s + costs.update_s),
+        beta_time=ratio(real.cycle_s[0], ideal.cycle_s[0]),
+        alpha_power=ratio(ideal_w, costs.busy_w),
+        beta_power=ratio(real_w, ideal_w),
+    )
+
+
+def _time_errors(costs: Costs, candidates: Candidates, cycle_s: Floats, done: Floats, time_s: Floats) -> Floats:
+    """(C, 7, N). First order: d log T = sum_i w_i d log T_i^C, w_i = S_i / (T sum of active rates)."""
+    active = np.where(done > 0, 1 / cycle_s, 0.0).sum(axis=1)
+    return _through_cycles(costs, candidates, done / (active * time_s)[:, None] / cycle_s)
+
+
+def _power_errors(
+    costs: Costs, candidates: Candidates, state: step_cycle.Cycles, resting: Bools, power_w: Floats
+) -> Floats:
+    """(C, 7, N); 0 where the power is unknown. resting: (C, N), who idles on the bill.
+
+    First order of P = sum_i idle_i + (busy_i - idle_i) u_i, where the busy share u_i is what cycles.loads says a cycle
+    brings, over T_i^C: a mean changes both, and where a device is busy all the time neither counts.
+    """
+    rows, hosts = np.arange(power_w.size), candidates.hosts
+    members = candidates.members(len(costs.names))
+    rate = 1 / state.cycle_s
+    span_w = np.where(members & (state.busy < 1), costs.busy_w - costs.idle_w, 0.0) / power_w[:, None]
+    own_s, served_s = step_cycle.loads(costs)
+    loaded_w = rate * (span_w * own_s[hosts] + span_w[rows, hosts][:, None] * served_s[hosts])
+    errors = _through_cycles(costs, candidates, -loaded_w / state.cycle_s)
+    errors[:, GRADIENT] += rate * span_w * costs.gradient_s * costs.error_gradient
+    errors[:, COPY] += rate * span_w * costs.copy_s * costs.error_copy
+    updates_s = (step_cycle.update_cpu_s(costs) * costs.error_service)[hosts]
+    errors[rows, SERVICE, hosts] += span_w[rows, hosts] * rate.sum(axis=1) * updates_s
+    idle_w = np.where(members | resting, (1 - state.busy) * costs.idle_w, 0.0)
+    errors[:, IDLE] = idle_w * costs.error_idle / power_w[:, None]
+    errors[:, BUSY] = np.where(members, state.busy * costs.busy_w, 0.0) * costs.error_busy / power_w[:, None]
+    return np.nan_to_num(errors, copy=False)
+
+
+def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> Floats:
+    """(C, 7, N): what an error of each mean changes through the cycles T_i^C it is a part of.
+
+    weight: (C, N), relative change of a result by T_i^C, 1/s. First order, d T_i^C = m d log m of a mean m in it;
+    what it changes in the queues is left out.
+    """
+    rows, hosts = np.arange(candidates.hosts.size), candidates.hosts
+    alone = candidates.members(len(costs.names)).sum(axis=1) == 1
+    together = np.where(alone[:, None], 0.0, weight)
+    errors = np.zeros((rows.size, len(MEANS), len(costs.names)))
+    exchange_s = np.where(costs.reachable(), costs.up_s + costs.down_s, 0.0)
+    errors[:, GRADIENT] = weight * costs.gradient_s * costs.error_gradient
+    errors[:, COPY] = together * costs.copy_s * costs.error_copy
+    errors[:, UPDATE] = (weight - together) * costs.update_s * costs.error_update
+    errors[rows, SERVICE, hosts] = together.sum(axis=1) * (costs.service_s * costs.error_service)[hosts]
+    errors[:, LINK] = together * (exchange_s * costs.error_link).T[hosts]
+    return errors
+
+
+def seconds(costs: Costs, candidates: Candidates) -> Floats:
+    """(C, N) seconds until a member's first step begins, 0 for no member."""
+    members = candidates.members(len(costs.names))
+    build_s = np.where(members, costs.build_s, 0.0)
+    alone = (members.sum(axis=1) == 1)[:, None]
+    if strategy.through_server(strategy.strategy(costs.strategy)):
+        return np.where(alone, build_s, np.where(members, _served(costs, candidates, members), 0.0))
+    # Peers wait for one another, and have all made the same weights.
+    return np.where(members, build_s.max(axis=1, keepdims=True), 0.0)
+
+
+def _served(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
+    """The worker beside the server gives it its weights, for which the others wait (for ``server.PATIENCE_S`` at most,
+    which differences in building seldom come near); and the first that a worker gets from there are all of them,
+    whatever it gets later."""
+    begun_s = (costs.build_s + np.diagonal(costs.weights_s))[candidates.hosts, None]
+    later_s = costs.down_s.T[candidates.hosts]
+    more_s = np.maximum(0.0, costs.weights_s[candidates.hosts] - np.where(members, later_s, 0.0))
+    served_s: Floats = np.maximum(costs.build_s, begun_s) + more_s
+    return served_s

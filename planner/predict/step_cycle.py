@@ -1,0 +1,230 @@
+"""From uncontended costs to the cycle of every worker in every candidate cluster (T_i^C of Eq. 2).
+
+Gu et al. tune the factors alpha and beta of Eq. 2 and 3 by hand; here the cycle follows from the queueing
+model, and ``without_network`` gives the value that the paper's form divides by.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner.predict import async_server, decentralized, strategy, sync_server
+from planner.predict.batch_size import gradients_s
+from planner.predict.clusters import Candidates
+from planner.predict.costs import Costs
+
+#: What a cycle's time goes to; the largest share is the cluster's bottleneck.
+COMPUTE, SLOW_LINK, SERVER_LINK, SERVER_CPU = range(4)
+BOTTLENECKS = ("compute", "slow link", "server link", "server CPU")
+
+
+class Cycles(NamedTuple):
+    """Steady state of C candidates of N devices.
+
+    cycle_s: (C, N), T_i^C, infinite where a device is no member; busy: (C, N), share of the time a device
+    works at full load; shares: (C, 4), where the workers' time goes, summing to 1, as in BOTTLENECKS; network_bytes:
+    (C, N), what crosses the network for one step of a device.
+    """
+
+    cycle_s: Floats
+    busy: Floats
+    shares: Floats
+    network_bytes: Floats
+
+
+def solve(costs: Costs, candidates: Candidates) -> Cycles:
+    """Cycles of all candidates; a device alone computes and updates by itself and uses no network."""
+    if strategy.strategy(costs.strategy).batching == "fixed":
+        return _solve(costs, candidates)
+    members = candidates.members(len(costs.names))
+    rows = [np.flatnonzero(candidates.masks == mask) for mask in np.unique(candidates.masks)]
+    parts = [
+        _solve(_dealt(costs, members[at[0]]), Candidates(candidates.masks[at], candidates.hosts[at])) for at in rows
+    ]
+    order = np.argsort(np.concatenate(rows))
+    return Cycles(*(np.concatenate(each)[order] for each in zip(*parts, strict=True)))
+
+
+def _dealt(costs: Costs, members: Bools) -> Costs:
+    """With gradients of the batches that ``members``, (N,), have in a run of theirs."""
+    chosen = sorted(np.flatnonzero(members), key=lambda i: costs.names[i])  # in the order of ranks
+    gradient_s = costs.gradient_s.copy()
+    gradient_s[chosen] = gradients_s(
+        costs.strategy, costs.batch, costs.batches, costs.gradient_s[chosen], costs.image_s[chosen]
+    )
+    return costs._replace(gradient_s=gradient_s, step_cpu_s=costs.step_cpu_s * gradient_s / costs.gradient_s)
+
+
+def _solve(costs: Costs, candidates: Candidates) -> Cycles:
+    members = candidates.members(len(costs.names))
+    alone = members.sum(axis=1) == 1
+    with_server = strategy.through_server(strategy.strategy(costs.strategy))
+    cycle_s, busy, shares, sent_bytes = (_served if with_server else _among_peers)(costs, candidates)
+    cycle_s[alone] = np.where(members[alone], costs.gradient_s + costs.update_s, np.inf)
+    shares[alone] = np.eye(4)[COMPUTE]
+    busy[alone] = members[alone]
+    sent_bytes[alone] = 0.0
+    return Cycles(cycle_s, busy, shares, sent_bytes)
+
+
+def _among_peers(costs: Costs, candidates: Candidates) -> Cycles:
+    """Cycles of clusters without a server; a shared link counts as slow where it is at one of the peers."""
+    steps = decentralized.solve(costs, candidates)
+    rate = 1 / steps.cycle_s
+    busy = np.minimum(1.0, rate * steps.busy_s)
+    shares = np.zeros((rate.shape[0], len(BOTTLENECKS)))
+    shares[:, COMPUTE] = busy.sum(axis=1) / (rate > 0).sum(axis=1)
+    shares[:, SLOW_LINK] = 1 - shares[:, COMPUTE]
+    return Cycles(steps.cycle_s, busy, shares, steps.sent_bytes)
+
+
+def _served(costs: Costs, candidates: Candidates) -> Cycles:
+    members = candidates.members(len(costs.names))
+    uncontended_s, demand_s, taken_s = _stations(costs)
+    demand_s, delay_s = async_server.split_cycle(uncontended_s, demand_s)
+    cycle_s, queue = _steady(demand_s, delay_s, taken_s, members, candidates.hosts)
+    shares = _shares(costs, candidates.hosts, 1 / cycle_s, demand_s, queue)
+    cycle_s, shares = _gated(costs, candidates, cycle_s, shares)
+    busy = _busy(costs, candidates.hosts, 1 / cycle_s)
+    sent_bytes: Floats = np.where(members, float(costs.up_bytes + costs.down_bytes), 0.0)
+    sent_bytes[np.arange(members.shape[0]), candidates.hosts] = 0.0
+    return Cycles(cycle_s, busy, shares, sent_bytes)
+
+
+def _gated(costs: Costs, candidates: Candidates, cycle_s: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Cycles and shares where workers wait for one another; as they are where they do not."""
+    gate = strategy.gate(costs.strategy)
+    members = candidates.members(len(costs.names))
+    if not math.isfinite(gate.staleness):
+        return cycle_s, shares
+    if gate.staleness or gate.backups:
+        return sync_server.pace_of_slowest(cycle_s), shares
+    round_s, computed_s = sync_server.round_s(costs, candidates)
+    computing = (computed_s / round_s)[:, None]
+    others = shares.copy()
+    others[:, COMPUTE] = 0.0
+    total = others.sum(axis=1, keepdims=True)
+    others = np.divide(others * (1 - computing), total, out=np.zeros_like(others), where=total > 0)
+    others[:, COMPUTE] = 1 - others.sum(axis=1)
+    return np.where(members, round_s[:, None], np.inf), others
+
+
+def without_network(costs: Costs) -> Costs:
+    """The devices with infinitely fast links: of an exchange only the busier end's processor time stays."""
+    exchange_s = np.minimum(costs.up_s + costs.down_s, np.maximum(costs.worker_cpu_s, costs.host_cpu_s))
+    np.fill_diagonal(exchange_s, np.diagonal(costs.up_s + costs.down_s))
+    unlimited = np.full(len(costs.names), np.inf)
+    return costs._replace(
+        up_s=exchange_s,
+        down_s=np.zeros_like(exchange_s),
+        host_taken_s=costs.host_cpu_s,
+        in_bytes_per_s=unlimited,
+        out_bytes_per_s=unlimited,
+        weights_s=np.zeros_like(exchange_s),
+        latency_s=np.zeros_like(exchange_s),
+    )
+
+
+def loads(costs: Costs) -> tuple[Floats, Floats]:
+    """(N, N) [host, worker]: seconds at full load that a cycle brings the worker, computing and its part of the
+    exchange, and that it brings the host, its part and the update."""
+    exchange_s = (costs.worker_cpu_s / costs.cores[:, None]).T
+    served_s = (costs.host_taken_s / costs.cores).T + update_cpu_s(costs)[:, None]
+    return costs.ready_s + exchange_s, served_s
+
+
+def update_cpu_s(costs: Costs) -> Floats:
+    """(N,) part of an update that loads the host's processors as a whole: one thread of its cores."""
+    return costs.service_s / np.maximum(1.0, costs.cores)
+
+
+def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
+    """Uncontended cycles (host, worker), demands (host, worker, station) and what the queueing model calls taken."""
+    remote = ~np.eye(len(costs.names), dtype=bool)
+    held_s = update_cpu_s(costs)
+    handled_s = costs.host_taken_s / costs.cores
+    exchange_s = costs.up_s.T + costs.down_s.T
+    np.fill_diagonal(exchange_s, _local_exchange_s(costs, np.diagonal(exchange_s), np.diagonal(handled_s)))
+    uncontended_s = costs.ready_s + exchange_s + costs.service_s[:, None]
+    demand_s = np.zeros((*uncontended_s.shape, len(async_server.STATIONS)))
+    sent_s, received_s = costs.up_bytes / costs.in_bytes_per_s, costs.down_bytes / costs.out_bytes_per_s
+    demand_s[..., async_server.LINK_IN] = np.minimum(sent_s[:, None], costs.up_s.T) * remote
+    demand_s[..., async_server.LINK_OUT] = np.minimum(received_s[:, None], costs.down_s.T) * remote
+    waiting = _waiting(costs)
+    demand_s[..., async_server.PROCESSOR] = (handled_s * waiting).T + held_s[:, None]
+    demand_s[..., async_server.PROCESSOR] += np.diag(_local_compute_s(costs))
+    demand_s[..., async_server.LOCK] = (costs.service_s - held_s)[:, None]
+    demand_s[~np.isfinite(uncontended_s)] = 0.0
+    return uncontended_s, demand_s, (handled_s * (1 - waiting)).T
+
+
+def _waiting(costs: Costs) -> Floats:
+    """(N, N) [worker, host]: the part of an exchange's processor time that waits for a computation on the host.
+
+    A scheduler that is fair lets a thread that sleeps more than its share run whenever it wakes, so that a transfer
+    over a slow link is not held up, only the computation is. One that keeps a core busy shares it like any other:
+    beside a computation on c cores it is due c / (c + 1) of one. Between the two the excess waits. A co-located
+    worker does not compute during its exchange.
+    """
+    due = np.maximum(1.0, costs.cores) / (np.maximum(1.0, costs.cores) + 1)
+    one_core_s = costs.host_taken_s / np.minimum(1.0, costs.cores)
+    excess = np.divide(
+        costs.up_s + costs.down_s, one_core_s, out=np.full_like(one_core_s, np.inf), where=one_core_s > 0
+    )
+    waiting: Floats = np.clip((1 / due - excess) / (1 / due - 1), 0.0, 1.0)
+    np.fill_diagonal(waiting, 1.0)
+    return waiting
+
+
+def _local_exchange_s(costs: Costs, exchange_s: Floats, handled_s: Floats) -> Floats:
+    """(N,) an exchange of a co-located worker. On one core or less it takes what it costs its processor, cycle after
+    cycle: a few messages by themselves can be over before a quota bites, or come when it is used up."""
+    return np.where(costs.cores > 1, np.maximum(exchange_s, handled_s), handled_s)
+
+
+def _steady(demand_s: Floats, delay_s: Floats, taken_s: Floats, members: Bools, hosts: Ints) -> tuple[Floats, Floats]:
+    """(C, N) cycles and (C, stations) queues. The lattice doubles with every worker, so that only devices and
+    hosts of some candidate are in it."""
+    used = np.flatnonzero(members.any(axis=0))
+    served, host = np.unique(hosts, return_inverse=True)
+    around = np.ix_(served, used)
+    lattice = async_server.solve(demand_s[around], delay_s[around], taken_s[around])
+    at = host, members[:, used] @ (1 << np.arange(used.size))
+    cycle_s = np.full(members.shape, np.inf)
+    cycle_s[:, used] = lattice.cycle_s[at]
+    return cycle_s, lattice.queue[at]
+
+
+def _local_compute_s(costs: Costs) -> Floats:
+    """(N,) part of a gradient that loads the processors of a host it shares with the server."""
+    return np.minimum(costs.gradient_s, costs.step_cpu_s / costs.cores)
+
+
+def _shares(costs: Costs, hosts: Ints, rate: Floats, demand_s: Floats, queue: Floats) -> Floats:
+    """(C, 4) mean shares of the workers' cycles; a queue is the time spent in it times the rate (Little)."""
+    at_host = np.arange(hosts.size), hosts
+    shares = np.empty((hosts.size, len(BOTTLENECKS)))
+    links_s = demand_s[..., async_server.LINK_IN] + demand_s[..., async_server.LINK_OUT]
+    one_core_s = (costs.host_cpu_s * np.maximum(0.0, 1 - 1 / costs.cores)).T
+    local_s = _local_compute_s(costs)[hosts] * rate[at_host]
+    in_links = queue[:, async_server.LINK_IN] + queue[:, async_server.LINK_OUT]
+    on_server = queue[:, async_server.PROCESSOR] + queue[:, async_server.LOCK]
+    shares[:, COMPUTE] = rate @ costs.ready_s
+    shares[:, SERVER_LINK] = in_links - (rate * links_s[hosts]).sum(axis=1)
+    shares[:, SERVER_CPU] = on_server - local_s + (rate * one_core_s[hosts]).sum(axis=1)
+    workers = (rate > 0).sum(axis=1)
+    shares[:, SLOW_LINK] = workers - shares[:, [COMPUTE, SERVER_LINK, SERVER_CPU]].sum(axis=1)
+    np.maximum(shares, 0.0, out=shares)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _busy(costs: Costs, hosts: Ints, rate: Floats) -> Floats:
+    """(C, N) share of the time at full load: computing, its part of the exchanges, and the server's work."""
+    own_s, served_s = loads(costs)
+    busy: Floats = rate * own_s[hosts]
+    busy[np.arange(hosts.size), hosts] += (rate * served_s[hosts]).sum(axis=1)
+    np.minimum(busy, 1.0, out=busy)
+    return busy

@@ -1,0 +1,51 @@
+"""Workers that wait for one another: a synchronous round at the parameter server, and the pace of the slowest."""
+
+import numpy as np
+
+from planner.arrays import Bools, Floats
+from planner.predict.clusters import Candidates
+from planner.predict.costs import Costs
+
+
+def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
+    """(C,) seconds of a synchronous round, and the part of them in which the last worker computes.
+
+    All begin at once. Gradients go up as they are ready, through a link and to a processor that never rest while
+    something waits: the last is there when the slowest exchange is over, or when what became ready from some moment on
+    has been carried. Then all are applied, and the weights go down to everybody at once.
+    """
+    members, hosts = candidates.members(len(costs.names)), candidates.hosts
+    remote = members.copy()
+    remote[np.arange(hosts.size), hosts] = False
+    ready_s = costs.ready_s
+    carried_s = (costs.up_bytes / costs.in_bytes_per_s)[hosts, None] * remote
+    handled_s = (costs.host_taken_s / costs.cores).T[hosts] * members
+    up_s, down_s = costs.up_s.T[hosts], costs.down_s.T[hosts]
+    own_s = _most(ready_s + up_s, members)
+    up_part = costs.up_bytes / (costs.up_bytes + costs.down_bytes)  # of the processor time, too
+    shared_s = np.maximum(_backlog(ready_s, carried_s, members), _backlog(ready_s, handled_s * up_part, members))
+    applied_s = members.sum(axis=1) * costs.service_s[hosts]
+    sent_s = (costs.down_bytes / costs.out_bytes_per_s)[hosts] * remote.sum(axis=1)
+    returned_s = np.maximum(sent_s, (handled_s * (1 - up_part)).sum(axis=1))
+    returned_s = np.maximum(returned_s, _most(down_s, members))
+    return np.maximum(own_s, shared_s) + applied_s + returned_s, _most(np.broadcast_to(ready_s, members.shape), members)
+
+
+def _backlog(ready_s: Floats, demand_s: Floats, members: Bools) -> Floats:
+    """(C,): when a server that never rests has done all; the latest of ready + what is still to come from then on."""
+    order = np.argsort(ready_s)
+    to_come_s = np.cumsum(demand_s[:, order][:, ::-1], axis=1)[:, ::-1]
+    return _most(ready_s[order] + to_come_s, members[:, order])
+
+
+def _most(values: Floats, members: Bools) -> Floats:
+    most: Floats = np.where(members, values, 0.0).max(axis=1)
+    return most
+
+
+def pace_of_slowest(cycle_s: Floats) -> Floats:
+    """(C, N): with a bound on how far ahead anyone may be, everyone takes as long as the slowest in the end."""
+    members = np.isfinite(cycle_s)
+    slowest = _most(cycle_s, members)
+    paced: Floats = np.where(members, slowest[:, None], np.inf)
+    return paced

@@ -1,0 +1,89 @@
+"""What the members of a run send one another in a step, by the topologies' own account. Pure."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from backends.strategies.topologies import registry
+from backends.strategies.topologies.base import Topology
+from backends.strategies.topologies.graphs import Ring
+from backends.strategies.topologies.registry import Groups
+from planner.arrays import Floats
+
+#: Steps that are looked at: more than an exponential graph of any fleet takes to come round.
+DRAWN = 8
+
+
+class Phase(NamedTuple):
+    """Messages that may all be on their way at once: (steps, n, n) ``shares`` [from, to] of a whole one.
+
+    chained: 0, or how many messages follow one another around a ring, each waiting for the one before.
+    """
+
+    shares: Floats
+    chained: int = 0
+
+
+class Loads(NamedTuple):
+    """What n members send, by rank, in phases that follow one another.
+
+    answers: whether each message is answered by one of its size, which is not among them.
+    """
+
+    phases: tuple[Phase, ...]
+    answers: bool = False
+
+    @property
+    def sent(self) -> Floats:
+        """(n,) shares of a message that each sends in a step, on average, answers left out."""
+        return self._mean(1)
+
+    @property
+    def received(self) -> Floats:
+        """(n,) shares of a message that each receives in a step, on average, answers left out."""
+        return self._mean(0)
+
+    def _mean(self, axis: int) -> Floats:
+        total: Floats = sum((phase.shares.mean(axis=0).sum(axis=axis) for phase in self.phases), np.zeros(1))
+        return total
+
+    def scaled(self, part: Floats) -> "Loads":
+        """With so much of each message, (n, n)."""
+        return self._replace(phases=tuple(phase._replace(shares=phase.shares * part) for phase in self.phases))
+
+
+@functools.lru_cache(maxsize=256)
+def of(topology: str, n: int) -> Loads:
+    """The loads of a topology of that name, options included."""
+    made = registry.parse(topology)
+    if n == 1:
+        return Loads((Phase(np.zeros((1, 1, 1))),))
+    if isinstance(made, Groups):
+        return Loads(_grouped(made, n))
+    return Loads((_phase(made, n),), made.answers)
+
+
+def _phase(made: Topology, n: int) -> Phase:
+    shares = np.zeros((DRAWN, n, n))
+    for step, rank in np.ndindex(DRAWN, n):
+        to = [peer for part in range(made.segments) for peer in made.sends_to(rank, n, step, part)]
+        for peer in to:
+            shares[step, rank, peer] += sum(each.messages * each.share for each in made.traffic(rank, n)) / len(to)
+    return Phase(shares, 2 * (n - 1) if isinstance(made, Ring) else 0)
+
+
+def _grouped(made: Groups, n: int) -> tuple[Phase, ...]:
+    """Gradients to the leaders, what leaders do, weights back."""
+    up = np.zeros((1, n, n))
+    for rank in range(n):
+        leader = made.leader(rank, n)
+        up[0, rank, leader] = float(leader != rank)
+    leaders = np.unique([made.leader(rank, n) for rank in range(n)])
+    there, back = Phase(up), Phase(up.transpose(0, 2, 1))
+    if leaders.size == 1:
+        return there, back
+    among = _phase(made.between, leaders.size)
+    shares = np.zeros((DRAWN, n, n))
+    shares[np.ix_(np.arange(DRAWN), leaders, leaders)] = among.shares
+    return there, among._replace(shares=shares), back

@@ -1,0 +1,120 @@
+"""Seconds a message takes over a measured link."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.arrays import Floats
+from profilers import stats
+from profilers.records import LinkProfile, Samples
+
+#: Bytes from which on a message costs a processor something fixed, for caches that others have used meanwhile, and
+#: something by the byte. A line through all such sizes is steadier than each of them: a machine that is slow for some
+#: seconds makes some sizes of some links dear.
+LARGE = 1 << 18
+FEWEST_FOR_A_LINE = 3
+
+
+def rate_bytes_per_s(link: LinkProfile, cap_bytes_per_s: float = math.inf) -> float:
+    """Median goodput of a link, or the cap where that is lower."""
+    return min(_median(link.bytes_per_s), cap_bytes_per_s)
+
+
+def transfer_s(link: LinkProfile, message_bytes: int, cap_bytes_per_s: float = math.inf) -> float:
+    """One-way seconds of a message of ``message_bytes``, its sender and receiver otherwise idle.
+
+    Linear between the medians of the message-size curve, and beyond its last point at the rate of
+    its last two; without a curve latency + bytes / rate. A cap makes it no faster than that rate.
+    """
+    latency_s = _median(link.latency_s) if link.latency_s.values else 0.0
+    measured_s = _on_curve(link, message_bytes, latency_s)
+    if math.isinf(cap_bytes_per_s):
+        return measured_s
+    return max(measured_s, latency_s + message_bytes / cap_bytes_per_s)
+
+
+class Processor(NamedTuple):
+    """Processor seconds of one message at both ends."""
+
+    send_s: float
+    receive_s: float
+
+
+def processor_s(link: LinkProfile, message_bytes: int) -> Processor:
+    """What a message costs the processors: linear between the measured sizes, on one line where they are LARGE.
+
+    By the byte for a link that was measured before sizes were told apart, and beyond the largest size without a line.
+    """
+    points = [(point.message_bytes, point.send_cpu_s, point.receive_cpu_s) for point in link.curve]
+    known = sorted((size, send, receive) for size, send, receive in points if send is not None and receive is not None)
+    if not known:
+        return Processor(link.send_cpu_s * message_bytes, link.receive_cpu_s * message_bytes)
+    sizes, send_s, receive_s = (np.array(column, float) for column in zip(*known, strict=True))
+    return Processor(
+        _cost_s(message_bytes, sizes, send_s, link.send_cpu_s),
+        _cost_s(message_bytes, sizes, receive_s, link.receive_cpu_s),
+    )
+
+
+def _cost_s(size: int, sizes: Floats, costs_s: Floats, s_per_byte: float) -> float:
+    """Of one end: what a message of ``size`` costs, as those of ascending ``sizes`` did."""
+    large = (sizes >= LARGE) & (costs_s > 0)
+    beyond_s = s_per_byte * size
+    if large.sum() >= FEWEST_FOR_A_LINE:
+        fixed_s, by_byte_s = _line(sizes[large], costs_s[large])
+        costs_s = np.where(large, fixed_s + by_byte_s * sizes, costs_s)
+        beyond_s = fixed_s + by_byte_s * size
+    if size > sizes[-1]:
+        return beyond_s
+    return float(np.interp(size, (0, *sizes), (0, *costs_s)))
+
+
+def _line(sizes: Floats, costs_s: Floats) -> tuple[float, float]:
+    """Seconds a message and seconds a byte, neither below 0, whose relative errors have the least squares."""
+    from scipy.optimize import nnls
+
+    unit = np.array([1.0, 1.0 / sizes[-1]])  # so that both parts are of one magnitude
+    shares = np.stack([np.ones_like(sizes), sizes], axis=1) / costs_s[:, None]
+    parts, _ = nnls(shares * unit, np.ones_like(sizes))
+    fixed_s, by_byte_s = parts * unit
+    return float(fixed_s), float(by_byte_s)
+
+
+def relative_error(link: LinkProfile, message_bytes: int) -> float:
+    """Relative standard error of ``transfer_s``, from the samples nearest to the message's size."""
+    points = [point for point in link.curve if len(point.seconds.values) > 1]
+    if not points:
+        return standard_error(link.bytes_per_s)
+    return standard_error(min(points, key=lambda point: abs(point.message_bytes - message_bytes)).seconds)
+
+
+def standard_error(samples: Samples) -> float:
+    """Relative standard error of a mean of values that may resemble their neighbours; 0 below two values."""
+    if len(samples.values) < 2 or stats.mean(samples.values) <= 0:
+        return 0.0
+    count = stats.effective_count(samples.values)
+    return stats.stdev(samples.values) / math.sqrt(count) / stats.mean(samples.values)
+
+
+def _on_curve(link: LinkProfile, message_bytes: int, latency_s: float) -> float:
+    points = sorted((point.message_bytes, _median(point.seconds)) for point in link.curve if point.seconds.values)
+    if not points:
+        return latency_s + message_bytes / _median(link.bytes_per_s)
+    last, last_s = points[-1]
+    if message_bytes > last:
+        return last_s + (message_bytes - last) * _tail_s_per_byte(points, link)
+    sizes, seconds = zip((0, min(latency_s, points[0][1])), *points, strict=True)
+    return float(np.interp(message_bytes, sizes, seconds))
+
+
+def _tail_s_per_byte(points: list[tuple[int, float]], link: LinkProfile) -> float:
+    if len(points) > 1:
+        (before, before_s), (last, last_s) = points[-2:]
+        if last_s > before_s:
+            return (last_s - before_s) / (last - before)
+    return 1 / _median(link.bytes_per_s)
+
+
+def _median(samples: Samples) -> float:
+    return stats.median(samples.values)

@@ -1,0 +1,1 @@
+"""Profiling measures steps, links, counters and watts of a fleet and writes profile.json."""

@@ -1,0 +1,295 @@
+"""Profiling a fleet (Gu et al., steps 1 and 2): devices in parallel, then the links, kept as they come."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import planner
+from planner.agents.addresses import try_addresses
+from planner.agents.client import Agent
+from planner.agents.pool import Crew, in_parallel
+from planner.check.findings import what_was_said
+from planner.console import OnProgress
+from planner.errors import AgentError, PlanError, PlannerError
+from planner.fleet.device import Device, Fleet
+from planner.json_records import decode, save
+from planner.profile import repeats, reuse
+from planner.profile.file import Profile, load_profile, machines_of, timing_of
+from planner.profile.learned_power import Watts
+from planner.profile.link_curves import unchecked
+from planner.profile.link_probe import Outstanding, measure_links, visit_again
+from planner.profile.request import Wanted
+from planner.profile.step_timing import Allowance, Timer
+from profilers import records
+
+__all__ = ["Profiler", "Wanted"]
+
+IDLE_S = 2.0
+#: About what probing one link takes in both visits: 4 to 6 s in labs of three to six devices.
+PROBE_S = 5.0
+
+Timings = tuple[records.StepProfile, ...]
+
+
+class Profiler:
+    """Measures what is still missing, on the devices named in ``only`` or on all, and writes after every part.
+
+    What the profile holds of other devices of the fleet stays. ``fresh``: measure again what is there.
+    Raises FleetError where ``only`` names no device of the fleet, RecordError where the profile cannot be read,
+    PowerError where a power model cannot.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        wanted: Wanted,
+        path: Path,
+        on_progress: OnProgress,
+        fresh: bool = False,
+        only: Sequence[str] = (),
+    ) -> None:
+        self._fleet = fleet
+        self._chosen = tuple(fleet.device(name) for name in only) or fleet.devices
+        self._wanted = wanted
+        self._path = path
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._watts = Watts(fleet, path.parent)
+        self.profile = self._previous(fresh)
+        common_s = IDLE_S + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
+        machines = machines_of(self.profile.devices).values()
+        self._timer = Timer(
+            wanted,
+            {model: wanted.fingerprint(model) for model in wanted.models},
+            Allowance(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models)),
+            {name: len(names) for names in machines for name in names},
+            on_progress,
+        )
+
+    def run(self, log: Path | None = None) -> Profile:
+        """Profile the fleet. What fails is lost alone, a model, a device or a link: the profile says why."""
+        save(self.profile, self._path)  # what cannot be written is better known before than after
+        with Crew(log) as crew:
+            try:
+                self._measure(crew)
+            except KeyboardInterrupt:
+                with self._lock:
+                    self._stopped = True  # that their agents end now is no fault of the devices
+                raise
+        return self.profile
+
+    def _measure(self, crew: Crew) -> None:
+        crew.open(self._chosen)
+        for name, error in crew.errors.items():
+            self._note(name, error=str(error))
+        self._on_machines(crew, self._device)
+        self._links(crew)
+        self._on_machines(crew, self._again)
+        self._links_again(crew)
+        self._on_progress("watts", "fitting power models", None)
+        for name, known in self._watts.told(self.profile.devices).items():
+            self._note(name, idle=known.idle, steps=known.steps)
+
+    def _on_machines(self, crew: Crew, work: Callable[[Device, Agent], None]) -> None:
+        """On all devices that have not failed, at once, but in turn on those that are the same machine: emulated ones
+        would disturb each other."""
+
+        def in_turn(machine: str) -> None:
+            for name in machines[machine]:
+                if self.profile.devices[name].error is None:
+                    work(crew.devices[name], crew.agents[name])
+
+        able = [device.name for device in self._chosen if device.name in crew.agents]
+        machines = machines_of({name: self.profile.devices[name] for name in able})
+        in_parallel(machines, in_turn)
+
+    def _previous(self, fresh: bool) -> Profile:
+        """A profile of the fleet that holds what was measured before and holds still."""
+        chosen = {device.name for device in self._chosen}
+        again = chosen if fresh else set()
+        names = {device.name for device in self._fleet.devices}
+        before = load_profile(self._path) if self._path.exists() and again != names else None
+        now = time.time()
+        start = Profile(records.SCHEMA, planner.__version__, now, {}, (), (), {}, self._wanted.steps_planned)
+        return reuse.carry_over(before, start, self._fleet, chosen, again)
+
+    def _note(self, name: str, **changes: Any) -> None:
+        """Change one device's part and write the file."""
+        with self._lock:
+            if not self._stopped:
+                self.profile.devices[name] = self.profile.devices[name]._replace(**changes)
+                save(self.profile, self._path)
+
+    def _fail(self, name: str, reason: str, **changes: Any) -> None:
+        if not self._stopped:
+            self._note(name, **changes or {"error": reason})
+            self._on_progress(name, f"failed: {reason}", None)
+
+    # -- one device ----------------------------------------------------------------------------------
+
+    def _device(self, device: Device, agent: Agent) -> None:
+        try:
+            self._facts(device, agent)
+            for model in self._wanted.models:
+                self._model(device, agent, model)
+        except PlannerError as error:
+            self._fail(device.name, str(error))
+            return
+        known = self.profile.devices[device.name]
+        if known.steps:
+            self._on_progress(device.name, "done", 1.0)
+        else:
+            self._fail(device.name, "; ".join(f"{model}: {reason}" for model, reason in known.failures.items()))
+
+    def _facts(self, device: Device, agent: Agent) -> None:
+        self._on_progress(device.name, "facts", None)
+        facts = decode(records.Facts, agent.call("facts", timeout_s=60.0), f"{device.name}.facts")
+        before = self.profile.devices[device.name]
+        if before.facts is None or reuse.identity(before.facts) != reuse.identity(facts):
+            self._forget_links(device.name)
+            self._note(device.name, idle=None, steps=(), took_s={}, failures={})
+        self._note(device.name, facts=facts)
+        if self.profile.devices[device.name].idle is None:
+            self._on_progress(device.name, "idle power", None)
+            began = time.monotonic()
+            idle = decode(records.Window, agent.call("idle", timeout_s=60.0, seconds=IDLE_S), f"{device.name}.idle")
+            took = {**self.profile.devices[device.name].took_s, "idle": time.monotonic() - began}
+            self._note(device.name, idle=idle, took_s=took)
+
+    def _forget_links(self, name: str) -> None:
+        """Another machine under an old name: what was measured to and from it is not its own."""
+        with self._lock:
+            links = tuple(link for link in self.profile.links if name not in (link.source, link.target))
+            self.profile = self.profile._replace(links=links, fans=())
+
+    def _model(self, device: Device, agent: Agent, model: str) -> None:
+        """One model. That it fails, for want of memory say, tells nothing of the others, nor of other frameworks."""
+        name = device.name
+        before = self.profile.devices[name]
+        failures = {other: reason for other, reason in before.failures.items() if other != model}
+        self._note(name, failures=failures)
+        try:
+            framework = self._framework(name)
+        except PlanError as error:
+            self._fail(name, f"{model}: {error}", failures={**failures, model: str(error)})
+            return
+        try:
+            self._steps(device, agent, model, framework)
+        except AgentError as error:
+            reason = what_was_said(name, error)
+            kept = self._apart(name, model, framework)[1]
+            took = {part: took_s for part, took_s in before.took_s.items() if part != timing_of(model, framework)}
+            self._fail(name, f"{model}: {reason}", steps=kept, took_s=took, failures={**failures, model: reason})
+
+    def _framework(self, name: str) -> str:
+        facts = self.profile.devices[name].facts
+        assert facts is not None, "they are the first that is asked for"
+        return self._wanted.framework_on(facts)
+
+    def _steps(self, device: Device, agent: Agent, model: str, framework: str) -> None:
+        before = self.profile.devices[device.name]
+        earlier, others = self._apart(device.name, model, framework)
+        fingerprint, wanted = self._timer.fingerprints[model], self._wanted
+        if any(reuse.timing_holds(steps, fingerprint, wanted, device, before.facts) for steps in earlier):
+            self._on_progress(device.name, f"{model}: measured before", 1.0)
+            return
+        began = time.monotonic()
+        measured = self._timer.whole(device, agent, model, framework)
+        took = {**before.took_s, timing_of(model, framework): time.monotonic() - began}
+        self._note(device.name, steps=(*others, measured), took_s=took)
+
+    def _again(self, device: Device, agent: Agent) -> None:
+        """A second visit, now that time has passed: what ran beside the first one shows."""
+        for timed in self.profile.devices[device.name].steps:
+            same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
+            if same and timed.batch == self._wanted.batch and repeats.unchecked(timed):
+                try:
+                    self._check(device, agent, timed)
+                except PlannerError as error:
+                    reason = what_was_said(device.name, error)
+                    self._on_progress(device.name, f"{timed.model}: timed once only: {reason}", None)
+        self._on_progress(device.name, "done", 1.0)
+
+    def _check(self, device: Device, agent: Agent, timed: records.StepProfile) -> None:
+        known, part = self.profile.devices[device.name], timing_of(timed.model, timed.framework)
+        before_s = known.took_s.get(part, 0.0)
+        began = time.monotonic() - before_s
+        checked = self._timer.checked(device, agent, timed, before_s)
+        took = {**known.took_s, part: time.monotonic() - began}
+        self._note(device.name, steps=tuple(checked if each is timed else each for each in known.steps), took_s=took)
+
+    def _apart(self, name: str, model: str, framework: str) -> tuple[Timings, Timings]:
+        """Of a device's timings, those of this model, framework and batch size, and the others."""
+        key = (model, framework, self._wanted.batch)
+        steps = self.profile.devices[name].steps
+        same = tuple(s for s in steps if (s.model, s.framework, s.batch) == key)
+        return same, tuple(s for s in steps if s not in same)
+
+    # -- links ---------------------------------------------------------------------------------------
+
+    def _links(self, crew: Crew) -> None:
+        """What is missing between those that have an address."""
+        errors: dict[str, str] = {}
+        able = self._able(crew)
+        if self._outstanding(able).probes:
+            began = time.monotonic()
+            addresses, failed = try_addresses({name: crew.devices[name] for name in able}, able)
+            for name, error in failed.items():
+                self._fail(name, str(error))
+            reached = {name: able[name] for name in addresses}
+            only = self._outstanding(reached)
+            errors = measure_links(reached, addresses, self._sizes(), self._on_link, self._keep, only)
+            self._took_for_links(began)
+        for what, reason in errors.items():
+            self._on_progress("links", f"{what}: {reason}", None)
+        missing = self._outstanding(self.profile.devices).names
+        known = {**self.profile.link_errors, **errors}
+        self.profile = self.profile._replace(link_errors={what: known[what] for what in missing if what in known})
+        save(self.profile, self._path)
+
+    def _links_again(self, crew: Crew) -> None:
+        """A second visit, now that the second visits of models are made."""
+        able = self._able(crew)
+        once = [link for link in self.profile.links if unchecked(link) and {link.source, link.target} <= set(able)]
+        if once:
+            began = time.monotonic()
+            addresses, failed = try_addresses({name: crew.devices[name] for name in able}, able)
+            links = [link for link in once if {link.source, link.target} <= set(addresses)]
+            errors = visit_again(able, addresses, self._sizes(), links, self._on_link, self._keep)
+            for what, reason in {**failed, **errors}.items():
+                self._on_progress("links", f"{what}: visited once only: {reason}", None)
+            self._took_for_links(began)
+            save(self.profile, self._path)
+
+    def _able(self, crew: Crew) -> dict[str, Agent]:
+        return {name: agent for name, agent in crew.agents.items() if self.profile.devices[name].error is None}
+
+    def _sizes(self) -> list[int]:
+        """Bytes of messages worth measuring: what the weights of each model are."""
+        return sorted({steps.parameter_bytes for known in self.profile.devices.values() for steps in known.steps})
+
+    def _on_link(self, what: str, share: float | None) -> None:
+        self._on_progress("links", what, share)
+
+    def _took_for_links(self, began: float) -> None:
+        self.profile.took_s["links"] = self.profile.took_s.get("links", 0.0) + time.monotonic() - began
+
+    def _outstanding(self, names: Iterable[str]) -> Outstanding:
+        have = {(link.source, link.target) for link in self.profile.links}
+        fans = {(fan.host, fan.direction) for fan in self.profile.fans}
+        return Outstanding.among(names, have, fans)
+
+    def _keep(self, result: records.LinkProfile | records.FanProfile) -> None:
+        now = time.time()
+        with self._lock:
+            if isinstance(result, records.LinkProfile):
+                ends = (result.source, result.target)
+                others = (link for link in self.profile.links if (link.source, link.target) != ends)
+                dated = result._replace(measured_s=result.measured_s or now)  # a second visit makes its rate no younger
+                self.profile = self.profile._replace(links=(*others, dated))
+            else:
+                self.profile = self.profile._replace(fans=(*self.profile.fans, result._replace(measured_s=now)))
+            save(self.profile, self._path)

@@ -1,0 +1,120 @@
+"""Timing a model on a device, and telling how far that is."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from backends import models
+from planner.agents.client import Agent, Event
+from planner.console import OnProgress
+from planner.fleet.device import Device
+from planner.json_records import decode
+from planner.profile import repeats
+from planner.profile.request import Wanted
+from profilers import records, steptime
+
+#: Seconds a device may spend on a model, as a share of the planned training; the rest of a hundredth is for a third
+#: visit, which takes the fewest steps.
+SHARE = 0.007
+
+
+class Allowance:
+    """The time for each model on each of ``devices`` devices, which are timed at once. Thread-safe.
+
+    No cluster makes more steps a second than its devices do together without a network; so a device may be timed
+    for as long as SHARE of ``steps`` would take all of them, less ``common_s``, what each model has to bear of that
+    which is measured for all. A device that is slow beside the others thus gets few steps: it also contributes few.
+    """
+
+    def __init__(self, steps: int, devices: int, common_s: float) -> None:
+        self._steps = SHARE * steps
+        self._devices = devices
+        self._common_s = common_s
+        self._rates: dict[str, dict[str, float]] = {}
+        self._lock = threading.Lock()
+
+    def note(self, device: str, model: str, step_s: float) -> None:
+        """What a step of a model takes a device, as far as it is known by now."""
+        with self._lock:
+            self._rates.setdefault(model, {})[device] = 1 / max(step_s, 1e-9)
+
+    def spent(self, model: str, needed_s: float) -> bool:
+        """Whether a device should come to an end that will have needed so long for a model at the least."""
+        with self._lock:
+            known = list(self._rates.get(model, {}).values())
+        # One that has not been heard of may be as fast as the fastest.
+        rate = sum(known) + (self._devices - len(known)) * max(known, default=0.0)
+        return (needed_s + self._common_s) * rate > self._steps
+
+
+def place_model(agent: Agent, model: str) -> str:
+    """A user's model file goes to the device; the name of a known model stays as it is."""
+    if not models.is_user_model(model):
+        return model
+    path, _, function = model.rpartition(":")
+    source = Path(path).read_bytes()
+    return f"{agent.store(f'model-{models.fingerprint(model)}.py', source)}:{function}"
+
+
+class Timer(NamedTuple):
+    """What a step of a model takes a device, for as long as the planned training allows.
+
+    fingerprints: of the models; sharing: how many devices take turns on the machine of each, by name.
+    """
+
+    wanted: Wanted
+    fingerprints: dict[str, str]
+    allowance: Allowance
+    sharing: dict[str, int]
+    on_progress: OnProgress
+
+    def whole(
+        self, device: Device, agent: Agent, model: str, framework: str, spent_s: float = 0.0
+    ) -> records.StepProfile:
+        """All that a prediction needs; ``spent_s`` went into it before. Raises RemoteError."""
+        began = time.monotonic() - spent_s
+        call = agent.start("steps", protocol=self.wanted.protocol, **self._of(device, agent, model, framework))
+
+        def progress(event: Event) -> None:
+            self._tell(device.name, model, event)
+            self.allowance.note(device.name, model, event["step_s"])
+            needed_s = time.monotonic() - began + event["rest_s"]
+            if self.allowance.spent(model, needed_s * self.sharing[device.name]):
+                call.go()
+
+        measured = decode(records.StepProfile, call.result(600.0, progress), f"{device.name}.steps")
+        planned = measured._replace(steps_planned=self.wanted.steps_planned)
+        return repeats.begun(planned._replace(model=model, fingerprint=self.fingerprints[model]))
+
+    def checked(self, device: Device, agent: Agent, timed: records.StepProfile, spent_s: float) -> records.StepProfile:
+        """What was timed once, for ``spent_s``, after a second visit, and where that does not agree after a third.
+
+        Raises RemoteError.
+        """
+        began = time.monotonic() - spent_s
+        call = agent.start("steps_again", **self._of(device, agent, timed.model, timed.framework))
+        answer = call.result(600.0, lambda event: self._tell(device.name, timed.model, event))
+        visit = decode(records.Visit, answer, f"{device.name}.steps_again")
+        made = repeats.checked(timed, visit)
+        if repeats.agree(made):
+            return made
+        spent_s = time.monotonic() - began
+        return repeats.settled(made, visit, self.whole(device, agent, timed.model, timed.framework, spent_s))
+
+    def _of(self, device: Device, agent: Agent, model: str, framework: str) -> dict[str, Any]:
+        return {
+            "model": place_model(agent, model),
+            "framework_name": framework,
+            "batch": self.wanted.batch,
+            "slowdown": device.slowdown,
+            "input_shape": self.wanted.input_shape,
+            "classes": self.wanted.classes,
+        }
+
+    def _tell(self, name: str, model: str, event: Event) -> None:
+        share = None
+        if event["stage"] == "timed":
+            known = steptime.PRECISION / max(event["precision"], steptime.PRECISION)
+            share = max(event["steps"] / steptime.TIMED_LIMIT, known)
+        self.on_progress(name, f"{model}: {event['stage']} step {event['steps']}", share)

@@ -1,0 +1,166 @@
+"""How to reach a device over SSH: the fleet file first, then what OpenSSH's own configuration says."""
+
+import getpass
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from planner.errors import RemoteError
+from planner.fleet.device import Device, device_at, expand_home
+
+_KEY_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
+_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
+_SSH_TIMEOUT_S = 20.0  # a `Match exec` may ask the network
+
+
+class SshTarget(NamedTuple):
+    """One host to log in to, and the hosts before it on the way.
+
+    alias: the host as the operator wrote it; known_hosts: the first is where a new key is stored;
+    jumps: in the order in which they are passed, none of them with jumps of its own.
+    """
+
+    alias: str
+    hostname: str
+    port: int
+    user: str
+    key_files: tuple[Path, ...]
+    known_hosts: tuple[Path, ...]
+    identities_only: bool = False
+    host_key_alias: str | None = None
+    proxy_command: str | None = None
+    jumps: tuple["SshTarget", ...] = ()
+
+    @property
+    def known_name(self) -> str:
+        """The name under which known_hosts files hold this host's key."""
+        if self.host_key_alias:
+            return self.host_key_alias.lower()
+        name = self.hostname.lower()
+        return name if self.port == 22 else f"[{name}]:{self.port}"
+
+
+def resolve(device: Device) -> SshTarget:
+    """The way to a device that is not local.
+
+    With OpenSSH installed, ``ssh -G`` decides, so that Include, Match and ProxyJump hold; what the
+    fleet file says wins. Without, the fleet file and the usual places. Raises RemoteError.
+    """
+    return _resolve(device, ())
+
+
+def _resolve(device: Device, before: tuple[str, ...]) -> SshTarget:
+    assert device.host is not None
+    if device.name in before:
+        circle = " → ".join((*before, device.name))
+        raise RemoteError(f"jump hosts form a circle: {circle}; give the last `ProxyJump none` in ~/.ssh/config")
+    options = parse_options(_ask_ssh(device)) if shutil.which("ssh") else _usual(device)
+    target, jump = target_from(device, options)
+    hops = [] if jump in (None, "none") else str(jump).split(",")
+    jumps: list[SshTarget] = []
+    for number, text in enumerate(hops):
+        hop = _resolve(_hop(text, device.ssh_config), (*before, device.name))
+        # As ssh -J does: the first host is reached in its own way, each other one through the one before.
+        jumps += [*(hop.jumps if number == 0 else ()), hop._replace(jumps=())]
+    return target._replace(jumps=tuple(jumps))
+
+
+def _hop(text: str, ssh_config: Path | None) -> Device:
+    try:
+        return device_at(text.strip().removeprefix("ssh://"), ssh_config)
+    except ValueError as error:
+        raise RemoteError(f"jump host: {error}") from error
+
+
+def parse_options(text: str) -> dict[str, tuple[str, ...]]:
+    """What ``ssh -G`` prints: keyword in lower case -> its values, one a line."""
+    options: dict[str, tuple[str, ...]] = {}
+    for line in text.splitlines():
+        keyword, _, value = line.strip().partition(" ")
+        if keyword:
+            options[keyword.lower()] = (*options.get(keyword.lower(), ()), value)
+    return options
+
+
+def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[SshTarget, str | None]:
+    """The target that options describe, fleet values first, and the ProxyJump that leads to it. Raises RemoteError."""
+
+    def one(keyword: str) -> str | None:
+        value = options.get(keyword, ("none",))[0]
+        return None if value == "none" else value
+
+    assert device.host is not None
+    hostname = one("hostname") or device.host
+    port = device.port or int(one("port") or 22)
+    user = device.user or one("user") or getpass.getuser()
+    tokens = {"h": hostname, "n": device.host, "p": str(port), "r": user, "u": getpass.getuser(), "%": "%"}
+    tokens["d"] = str(Path.home())
+    files = options.get("identityfile", ()) if device.key is None else (str(device.key),)
+    known = [*options.get("userknownhostsfile", ()), *options.get("globalknownhostsfile", ())]
+    jump = device.jump or one("proxyjump")
+    proxy = one("proxycommand") if jump is None else None
+    target = SshTarget(
+        alias=device.name,
+        hostname=hostname,
+        port=port,
+        user=user,
+        key_files=_paths(device, files, tokens),
+        known_hosts=_paths(device, " ".join(known).split(), tokens),
+        identities_only=device.key is not None or one("identitiesonly") == "yes",
+        host_key_alias=one("hostkeyalias"),
+        proxy_command=expand(proxy, tokens).removeprefix("exec ") if proxy else None,
+    )
+    return target, jump
+
+
+def _paths(device: Device, files: Iterable[str], tokens: Mapping[str, str]) -> tuple[Path, ...]:
+    try:
+        return tuple(expand_home(expand(file, tokens)) for file in files if file != "none")
+    except ValueError as error:
+        raise RemoteError(f"{device.name}: ssh configuration: {error}") from error
+
+
+def expand(text: str, tokens: Mapping[str, str]) -> str:
+    """Replace the %-tokens of ssh_config(5); one that is not in ``tokens`` stays as it is."""
+    parts = iter(text.split("%"))
+    expanded = next(parts)
+    for part in parts:
+        if part == "":  # "%%": the percent sign, then what follows it
+            expanded += "%" + next(parts, "")
+        else:
+            expanded += tokens.get(part[0], f"%{part[0]}") + part[1:]
+    return expanded
+
+
+def _ask_ssh(device: Device) -> str:
+    assert device.host is not None
+    command = ["ssh", "-G"]
+    command += ["-F", str(device.ssh_config)] if device.ssh_config else []
+    command += ["-p", str(device.port)] if device.port else []
+    command += ["-l", device.user] if device.user else []
+    command += ["-o", f"ProxyJump={device.jump}"] if device.jump else []
+    command += ["--", device.host]
+    try:
+        answer = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SSH_TIMEOUT_S,
+            check=False,
+            text=True,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RemoteError(f"`ssh -G {device.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec") from error
+    if answer.returncode != 0:
+        reason = (answer.stderr.strip() or f"exit status {answer.returncode}").splitlines()[0]
+        raise RemoteError(f"`ssh -G {device.host}` fails: {reason}; correct the ssh configuration")
+    return answer.stdout
+
+
+def _usual(device: Device) -> dict[str, tuple[str, ...]]:
+    """Options where OpenSSH is not installed."""
+    if device.ssh_config is not None:
+        raise RemoteError(f"reading {device.ssh_config} needs OpenSSH's ssh; install it, or remove ssh_config")
+    return {"identityfile": _KEY_FILES, "userknownhostsfile": _KNOWN_HOSTS}

@@ -1,0 +1,143 @@
+"""The way to a device: from one SSH server to the next, each host key checked, each login by key."""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import paramiko
+from paramiko.ssh_exception import IncompatiblePeer
+
+from planner.errors import HostKeyError, LoginError, RemoteError
+from planner.remote.identities import identities
+from planner.remote.known_hosts import HostKey, known_keys, verify
+from planner.remote.ssh_config import SshTarget
+from planner.remote.ssh_transport import GONE, open_link, place, quietly
+
+_TRIES = 4
+_FIRST_PAUSE_S = 0.25
+_KEEPALIVE_S = 5
+
+# Without a handler, paramiko's records and their tracebacks would end up on screen.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+class _DroppedError(Exception):
+    """The connection ended before the login; another try may do better."""
+
+
+class Way(NamedTuple):
+    """How to go: for which device, how long each connect and handshake may take, what closes it all."""
+
+    device: str
+    timeout_s: float
+    stack: ExitStack
+
+    def enter_all(self, hops: Iterable[SshTarget]) -> paramiko.Transport | None:
+        """Log in to one host after the other, each through the one before; the last one's transport.
+
+        Raises HostKeyError, LoginError, RemoteError.
+        """
+        via: paramiko.Transport | None = None
+        for hop in hops:
+            via = self._patiently(hop, via, _enter)
+        return via
+
+    def shake_hands(self, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
+        """An encrypted connection to a host whose key is not checked and that knows no user yet."""
+        return self._patiently(hop, via, _handshake)
+
+    def shown_key(self, hop: SshTarget, transport: paramiko.Transport) -> HostKey:
+        """The host key that came with the handshake. Raises HostKeyError where no file may hold it."""
+        if not hop.known_hosts:
+            raise HostKeyError(
+                f"{self.device}: no file holds host keys of {place(hop)}: UserKnownHostsFile and GlobalKnownHostsFile "
+                "are both none; name a file in the ssh configuration"
+            )
+        key = transport.get_remote_server_key()
+        return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts[0])
+
+    def _patiently(self, hop: SshTarget, via: paramiko.Transport | None, step: "_Step") -> paramiko.Transport:
+        """Try again where the connection is dropped: sshd does so when many come at once (MaxStartups)."""
+        deadline_s = time.monotonic() + self.timeout_s
+        for attempt in range(1, _TRIES + 1):
+            with ExitStack() as opened:
+                try:
+                    transport = step(self._replace(stack=opened), hop, via)
+                    self.stack.enter_context(opened.pop_all())
+                    return transport
+                except _DroppedError as error:
+                    if attempt == _TRIES or time.monotonic() >= deadline_s:
+                        tries = f"try {attempt} of {_TRIES}: {error}"
+                        raise RemoteError(
+                            f"{self.device}: {place(hop)} dropped the connection ({tries}); "
+                            "is it an SSH server, and does its log say why (MaxStartups, fail2ban)?"
+                        ) from error
+            time.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+        raise AssertionError("the last try returns or raises")
+
+
+_Step = Callable[[Way, SshTarget, paramiko.Transport | None], paramiko.Transport]
+
+
+def _handshake(way: Way, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
+    link = open_link(way.device, hop, via, way.timeout_s, way.stack)
+    try:
+        transport = paramiko.Transport(link)
+        way.stack.callback(quietly, transport.close)
+        transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = way.timeout_s
+        _prefer_known_types(hop, transport)
+        transport.start_client(timeout=way.timeout_s)
+        transport.get_remote_server_key()
+    except IncompatiblePeer as error:
+        raise RemoteError(
+            f"{way.device}: {place(hop)} speaks no common algorithm ({error}); update its sshd"
+        ) from error
+    except GONE as error:
+        raise _DroppedError(str(error) or type(error).__name__) from error
+    return transport
+
+
+def _enter(way: Way, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
+    transport = _handshake(way, hop, via)
+    verify(way.shown_key(hop, transport), known_keys(hop.known_name, hop.known_hosts))
+    _login(way.device, hop, transport)
+    transport.set_keepalive(_KEEPALIVE_S)
+    return transport
+
+
+def _prefer_known_types(hop: SshTarget, transport: paramiko.Transport) -> None:
+    """Ask for a key of a type that is on record; else a host with several would look changed."""
+    known = {key.type for key in known_keys(hop.known_name, hop.known_hosts)}
+    if "ssh-rsa" in known:  # the key's type; the signature's may not be SHA-1
+        known |= {"rsa-sha2-512", "rsa-sha2-256"}
+    options = transport.get_security_options()
+    options.key_types = tuple(sorted(options.key_types, key=lambda name: name not in known))
+
+
+def _login(device: str, hop: SshTarget, transport: paramiko.Transport) -> None:
+    refused: list[str] = []
+    with identities(hop) as (keys, unusable):
+        for label, key in keys:
+            try:
+                more = transport.auth_publickey(hop.user, key)
+            except paramiko.AuthenticationException as error:
+                if transport.is_active():
+                    refused.append(label)
+                    continue
+                if not refused:
+                    raise _DroppedError(str(error)) from error
+                refused.append(f"{label}, when the host hung up: name the right key in the fleet file")
+                break
+            except GONE as error:
+                raise _DroppedError(str(error) or type(error).__name__) from error
+            if not more:
+                return
+            refused.append(f"{label}, accepted, but the host asks for {', '.join(more)} too")
+    tried = "; ".join([f"tried {', '.join(refused)}" if refused else "no key to try", *unusable])
+    raise LoginError(
+        f"{device}: {hop.user}@{place(hop)} refuses the login ({tried}); "
+        f"put a key there with `ssh-copy-id -p {hop.port} {hop.user}@{hop.hostname}`"
+    )

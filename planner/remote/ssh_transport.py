@@ -1,0 +1,102 @@
+"""A stream of bytes to an SSH server: TCP, a ProxyCommand, or a channel through a jump host."""
+
+import shlex
+import socket
+import subprocess
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+
+import paramiko
+
+from planner.errors import RemoteError
+from planner.remote.ssh_config import SshTarget
+
+_DEAD_LINK_MS = 15_000
+
+#: What paramiko raises where a connection is gone.
+GONE = (paramiko.SSHException, EOFError, OSError)
+
+
+def open_link(
+    device: str, hop: SshTarget, via: paramiko.Transport | None, timeout_s: float, stack: ExitStack
+) -> socket.socket | paramiko.Channel:
+    """The stream to ``hop``, through ``via`` if there is one; ``stack`` closes it.
+
+    Raises RemoteError with what to look at, on behalf of ``device``.
+    """
+    if via is not None:
+        return _through(device, hop, via, timeout_s, stack)
+    if hop.proxy_command is not None:
+        return _proxy(device, hop.proxy_command, stack)
+    try:
+        link = stack.enter_context(socket.create_connection((hop.hostname, hop.port), timeout_s))
+    except OSError as error:
+        raise RemoteError(f"{device}: {_remedy(hop, error, timeout_s)}") from error
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; elsewhere the system's own, longer limit holds
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_LINK_MS)
+    return link
+
+
+def place(hop: SshTarget) -> str:
+    """host:port, for messages."""
+    return f"[{hop.hostname}]:{hop.port}" if ":" in hop.hostname else f"{hop.hostname}:{hop.port}"
+
+
+def quietly(close: Callable[[], None]) -> None:
+    """Close something whose other end may be gone already."""
+    with suppress(*GONE):
+        close()
+
+
+def _remedy(hop: SshTarget, error: OSError, timeout_s: float) -> str:
+    if isinstance(error, socket.gaierror):
+        return (
+            f"the name {hop.hostname} has no address ({error.strerror}); "
+            "correct it in the fleet file, or name the host in ~/.ssh/config"
+        )
+    if isinstance(error, ConnectionRefusedError):
+        return f"nothing listens at {place(hop)}; is sshd running there, and is the port right?"
+    if isinstance(error, TimeoutError):
+        return (
+            f"no answer from {place(hop)} within {timeout_s:g} s; "
+            "is it switched on, and does a firewall let this port pass?"
+        )
+    return f"{place(hop)} cannot be reached ({error.strerror}); check its network and this machine's"
+
+
+def _through(
+    device: str, hop: SshTarget, via: paramiko.Transport, timeout_s: float, stack: ExitStack
+) -> paramiko.Channel:
+    place_there = (hop.hostname, hop.port)
+    try:
+        channel = via.open_channel("direct-tcpip", place_there, ("127.0.0.1", 0), timeout=timeout_s)
+    except GONE as error:
+        raise RemoteError(
+            f"{device}: the jump host does not reach {place(hop)} ({error}); "
+            "is that address right as seen from there, and does its sshd allow TCP forwarding?"
+        ) from error
+    stack.callback(quietly, channel.close)
+    return channel
+
+
+def _proxy(device: str, command: str, stack: ExitStack) -> socket.socket:
+    """A ProxyCommand behind a socket, so that its end is noticed at once."""
+    ours, theirs = socket.socketpair()
+    stack.enter_context(ours)
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                shlex.split(command),
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise RemoteError(
+                f"{device}: ProxyCommand `{command}` does not start ({error}); correct ~/.ssh/config"
+            ) from error
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    return ours

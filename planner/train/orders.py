@@ -1,0 +1,200 @@
+"""What a training run is made of before it starts: options, data for each worker, orders for each part."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from backends.data import dataset as data
+from backends.strategies import synchronisation
+from backends.strategies.compressors.registry import keeps
+from backends.strategies.presets import Strategy
+from backends.strategies.synchronisation import GATES, Gate
+from backends.training.lr_schedule import KINDS
+from planner.agents.client import Agent
+from planner.errors import PlanError, RunError, suggest
+from planner.plan.file import Plan
+from planner.predict import strategy as exchange
+from planner.profile.step_timing import place_model
+
+#: What explicit momentum and asynchrony come to together, where the operator does not say.
+WHOLE_MOMENTUM = 0.9
+
+#: A worker expected to make none, in a run shorter than its start, still has data should it join.
+FEWEST_STEPS = 1e-3
+
+
+class Options(NamedTuple):
+    """How to train. Counts are in steps; 0: a tenth of the run for checkpoints, one epoch for evaluations.
+
+    keep_weights: without it what was learnt is thrown away, and no checkpoint is written. strategy: how workers
+    exchange what they learn, NAME or NAME:part=value,...; the plan's if None.
+    """
+
+    data: str
+    rate: float = 0.01
+    momentum: float | None = None
+    weight_decay: float = 0.0
+    schedule: str = "constant"
+    warmup: int = 0
+    seed: int = 0
+    evaluate_every: int = 0
+    checkpoint_every: int = 0
+    heartbeat_s: float = 10.0
+    keep_weights: bool = True
+    strategy: str | None = None
+
+
+class Shard(NamedTuple):
+    """One worker's part of the training data, as bytes to keep on its device."""
+
+    name: str
+    content: bytes
+
+
+def load_dataset(directory: str) -> data.Dataset:
+    """The data set in a directory. Raises RunError that names what is missing."""
+    try:
+        return data.load(directory)
+    except (ValueError, OSError) as error:
+        raise RunError(str(error)) from error
+
+
+def check(options: Options) -> None:
+    """Raises PlanError naming the option, its value and what would do."""
+    if options.schedule not in KINDS:
+        raise PlanError(f"--schedule {options.schedule}: unknown; {suggest(options.schedule, KINDS)}")
+    for name, value in (("learning-rate", options.rate), ("heartbeat", options.heartbeat_s)):
+        if not 0 < value < math.inf:
+            raise PlanError(f"--{name} {value:g}: give a finite number above 0")
+    if not 0 <= options.weight_decay < math.inf:
+        raise PlanError(f"--weight-decay {options.weight_decay:g}: give a finite number of at least 0")
+    if options.strategy is not None:
+        exchange.strategy(options.strategy)
+    if options.momentum is not None and not 0 <= options.momentum < 1:
+        raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
+
+
+def momentum(options: Options, workers: int, gate: Gate = GATES["asynchronous"]) -> float:
+    """The momentum to ask for: the operator's, or what makes 0.9 together with the workers' own.
+
+    Gradients that come late act like momentum: n asynchronous workers add 1 - 1/n of it, so that the explicit part m
+    has to satisfy (1 - m) / n = 1 - 0.9 (Mitliagkas et al., Asynchrony begets momentum, 2016). With 0.9 on top
+    of it, training diverges. Where k of them wait for one another, n / k take their place.
+    """
+    if options.momentum is not None:
+        return options.momentum
+    return max(0.0, 1.0 - workers / gate.waits_for(workers) * (1.0 - WHOLE_MOMENTUM))
+
+
+def strategy(plan: Plan, options: Options) -> Strategy:
+    """The operator's, or the plan's. Raises PlanError for one that there is not, or whose parts do not fit."""
+    return exchange.strategy(options.strategy or plan.strategy)
+
+
+def through_server(plan: Plan, options: Options) -> bool:
+    """Whether workers exchange with a parameter server, and not among themselves."""
+    return exchange.through_server(strategy(plan, options))
+
+
+def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
+    """A named file of images and labels; equal content has an equal name."""
+    content = data.pack(images, labels)
+    return Shard(f"data-{hashlib.sha256(content).hexdigest()[:16]}.npz", content)
+
+
+def shards(dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, float], seed: int) -> dict[str, Shard]:
+    """The training data dealt out, seeded, in proportion to the steps each worker is expected to make.
+
+    So every image is seen about equally often, whatever the speeds.
+    """
+    weights = [max(steps[name], FEWEST_STEPS) for name in workers]
+    parts = data.shards(len(dataset.train_labels), weights, seed)
+    return {
+        name: packed(dataset.train_images[part], dataset.train_labels[part])
+        for name, part in zip(workers, parts, strict=True)
+    }
+
+
+def place(agent: Agent, shard: Shard) -> str:
+    """Bring a file to a device unless it is there already; returns its path there."""
+    path = agent.call("stored", timeout_s=60.0, name=shard.name)
+    return str(path) if path else agent.store(shard.name, shard.content)
+
+
+def part(
+    agent: Agent,
+    plan: Plan,
+    options: Options,
+    dataset: data.Dataset,
+    name: str,
+    slowdown: float,
+    files: tuple[str, str],
+    address: str,
+) -> dict[str, Any]:
+    """The orders for one worker: model, data and seeds. ``files``: training and test data on its device;
+    address: where others reach it. The momentum of senders that keep something for later is the workers' own.
+    """
+    how = strategy(plan, options)
+    own = momentum(options, len(plan.workers), synchronisation.parse(how.gate))
+    return {
+        "name": name,
+        "framework": plan.frameworks[name],
+        "model": place_model(agent, plan.model),
+        "input_shape": dataset.input_shape,
+        "classes": dataset.classes,
+        "model_seed": options.seed,
+        # Runs with neighbouring seeds share no worker's order of images.
+        "seed": options.seed * 1009 + plan.names.index(name),
+        "batch": plan.batch,
+        "slowdown": slowdown,
+        "train": files[0],
+        "test": files[1],
+        "sender": how.sender,
+        "correction": own if keeps(how.sender) else 0.0,
+        "strategy": list(how),
+        "optimiser": [options.rate, own, options.weight_decay],
+        "shared_seed": options.seed,
+        "listen": address,
+    }
+
+
+def work(
+    plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str | None, resume: str | None
+) -> dict[str, Any]:
+    """The orders for the server of a run; ``checkpoint`` and ``resume`` are paths on its device, None for neither."""
+    epoch = max(1, len(dataset.train_labels) // plan.batch)
+    how = strategy(plan, options)
+    alone = len(plan.workers) == 1
+    own = momentum(options, len(plan.workers), synchronisation.parse(how.gate))
+    return {
+        "steps": plan.steps,
+        "optimiser": [options.rate, 0.0 if keeps(how.sender) and not alone else own, options.weight_decay],
+        "schedule": [options.schedule, plan.steps, options.warmup],
+        "checkpoint_path": checkpoint,
+        "checkpoint_every": options.checkpoint_every or max(1, plan.steps // 10),
+        "evaluate_every": options.evaluate_every or epoch,
+        "heartbeat_s": options.heartbeat_s,
+        "resume": resume,
+        "strategy": list(how),
+        "members": len(plan.workers),
+        "batch": plan.batch,
+        "training_samples": len(dataset.train_labels),
+        "seed": options.seed,
+        "host": plan.server,
+        "description": {
+            "model": plan.model,
+            "framework": plan.framework,
+            "batch": plan.batch,
+            "steps": plan.steps,
+            "strategy": options.strategy or plan.strategy,
+        },
+    }
+
+
+def cache_name(folder: Path, suffix: str) -> str:
+    """A name for a run's file in a device's cache that no other run uses."""
+    return f"run-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}-{suffix}"

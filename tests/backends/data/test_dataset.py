@@ -1,0 +1,298 @@
+"""Image sets: reading them, cutting them, drawing from them."""
+
+import gzip
+import io
+import pickle
+import pickletools
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from backends.data import dataset as data
+from backends.data import formats
+
+RANDOM = np.random.RandomState(0)
+
+
+def idx(values):
+    values = np.asarray(values, np.uint8)
+    return struct.pack(f">{1 + values.ndim}I", 0x800 + values.ndim, *values.shape) + values.tobytes()
+
+
+@pytest.fixture
+def grey():
+    """Five training and three test images of 4x3."""
+    return [RANDOM.randint(0, 256, (5, 4, 3)), [0, 1, 2, 1, 0], RANDOM.randint(0, 256, (3, 4, 3)), [3, 0, 1]]
+
+
+@pytest.fixture
+def mnist(tmp_path, grey):
+    for name, values in zip(data.IDX_FILES, grey, strict=True):
+        (tmp_path / name).write_bytes(idx(values))
+    return tmp_path
+
+
+@pytest.fixture
+def colour():
+    """Twelve images in six batches of two, with labels."""
+    return RANDOM.randint(0, 256, (12, 32, 32, 3)).astype(np.uint8), RANDOM.randint(0, 10, 12)
+
+
+def cifar_rows(images):
+    return images.transpose(0, 3, 1, 2).reshape(len(images), -1)
+
+
+def as_python_2(batch):
+    """The pickle as Python 2 wrote it: byte strings for text and data, numpy's core at its old place."""
+    content = bytearray(pickle.dumps(batch, protocol=3))
+    strings = {"SHORT_BINBYTES": b"U", "BINBYTES": b"T", "BINUNICODE": b"T"}
+    for opcode, _, position in pickletools.genops(bytes(content)):
+        if opcode.name in strings:
+            content[position : position + 1] = strings[opcode.name]
+    content[1] = 2
+    return bytes(content).replace(b"numpy._core", b"numpy.core")
+
+
+def write_cifar(folder, colour, python):
+    images, labels = colour
+    for index, name in enumerate(data.CIFAR_BATCHES):
+        part = slice(2 * index, 2 * index + 2)
+        rows = cifar_rows(images[part])
+        if python:
+            batch = {
+                "data": rows,
+                "labels": labels[part].tolist(),
+                "batch_label": name,
+                "filenames": ["a", "b"],
+            }
+            (folder / name).write_bytes(as_python_2(batch))
+        else:
+            (folder / f"{name}.bin").write_bytes(np.column_stack([labels[part].astype(np.uint8), rows]).tobytes())
+
+
+def same(dataset, train_images, train_labels, test_images, test_labels):
+    assert dataset.train_images.dtype == np.uint8 and dataset.train_labels.dtype == np.int64
+    for got, expected in zip(dataset[:4], (train_images, train_labels, test_images, test_labels), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_idx_files_are_read_plain_and_gzipped(mnist, grey, compressed):
+    if compressed:
+        for name in data.IDX_FILES:
+            (mnist / f"{name}.gz").write_bytes(gzip.compress((mnist / name).read_bytes()))
+            (mnist / name).unlink()
+    dataset = data.load(str(mnist))
+    same(dataset, grey[0][..., None], grey[1], grey[2][..., None], grey[3])
+    assert dataset.classes == 4 and dataset.input_shape == (4, 3, 1)
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_both_versions_of_cifar10_are_read(tmp_path, colour, python):
+    write_cifar(tmp_path, colour, python)
+    images, labels = colour
+    same(data.load(str(tmp_path)), images[:10], labels[:10], images[10:], labels[10:])
+
+
+def test_an_npz_is_read(tmp_path, grey):
+    arrays = dict(zip(data.NPZ_ARRAYS, (np.asarray(array, np.uint8) for array in grey), strict=True))
+    np.savez(tmp_path / "set.npz", **arrays)
+    same(data.load(str(tmp_path)), grey[0][..., None], grey[1], grey[2][..., None], grey[3])
+
+
+def test_the_example_is_a_balanced_excerpt(request):
+    dataset = data.load(str(request.config.rootpath / "examples" / "fashion-mnist"))
+    assert dataset.train_images.shape == (3000, 28, 28, 1) and dataset.test_images.shape == (1000, 28, 28, 1)
+    assert set(np.bincount(dataset.train_labels)) == {300} and set(np.bincount(dataset.test_labels)) == {100}
+
+
+def test_real_cifar10_images_are_read(shared_data):
+    dataset = data.load(str(shared_data / "images"))
+    assert dataset.input_shape == (32, 32, 3) and dataset.classes == 10
+
+
+def test_what_is_not_there_is_named(tmp_path, mnist):
+    with pytest.raises(ValueError, match="no directory .*nowhere"):
+        data.load(str(tmp_path / "nowhere"))
+    (mnist / data.IDX_FILES[3]).unlink()
+    with pytest.raises(ValueError, match=r"lacks t10k-labels-idx1-ubyte\.gz$"):
+        data.load(str(mnist))
+
+
+def test_an_empty_directory_names_the_files_expected(tmp_path):
+    with pytest.raises(ValueError, match="train-images-idx3-ubyte.*data_batch_1.bin.*npz"):
+        data.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "kept, complaint",
+    [
+        (75, "train-images-idx3-ubyte is truncated or damaged: expected 76 bytes, found 75"),
+        (7, "expected a header of 16 bytes, found 7"),
+    ],
+)
+def test_a_truncated_idx_file_says_what_it_should_have_been(mnist, kept, complaint):
+    file = mnist / data.IDX_FILES[0]
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=complaint):
+        data.load(str(mnist))
+
+
+def test_a_truncated_gzip_file_says_how_much_of_it_there_is(mnist):
+    file = mnist / data.IDX_FILES[0]
+    content = RANDOM.randint(0, 256, 6000).astype(np.uint8).reshape(5, 40, 30)
+    (mnist / f"{file.name}.gz").write_bytes(gzip.compress(idx(content))[:-500])
+    file.unlink()
+    with pytest.raises(
+        ValueError, match=r"\.gz is truncated or damaged: expected 6016 bytes uncompressed, found 5\d\d\d"
+    ):
+        data.load(str(mnist))
+
+
+def test_what_only_looks_like_gzip_or_idx_is_refused(mnist):
+    with pytest.raises(ValueError, match="starts with 0x00000803, not 0x00000801"):
+        formats.read_idx(str(mnist / data.IDX_FILES[0]), formats.IDX_LABELS)
+    (mnist / "x.gz").write_bytes(b"no gzip at all")
+    with pytest.raises(ValueError, match="x.gz is no gzip file or damaged"):
+        formats.read_idx(str(mnist / "x.gz"), formats.IDX_IMAGES)
+
+
+def test_a_truncated_binary_batch_is_refused(tmp_path, colour):
+    write_cifar(tmp_path, colour, python=False)
+    file = tmp_path / "data_batch_2.bin"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="data_batch_2.bin is truncated: expected 3073 bytes an image.*found 6145"):
+        data.load(str(tmp_path))
+
+
+@pytest.mark.parametrize("kept", [10, 300, 6000])
+def test_a_truncated_pickled_batch_is_refused(tmp_path, colour, kept):
+    write_cifar(tmp_path, colour, python=True)
+    file = tmp_path / "data_batch_2"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(ValueError, match="data_batch_2 is truncated"):
+        data.load(str(tmp_path))
+
+
+def test_a_pickle_that_wants_to_run_something_is_not_obeyed(tmp_path, colour):
+    class Malice:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "made"), "w"))
+
+    write_cifar(tmp_path, colour, python=True)
+    (tmp_path / "data_batch_1").write_bytes(pickle.dumps({"data": Malice()}, protocol=2))
+    with pytest.raises(ValueError, match="data_batch_1 .*it wants .*open, which data have no use for"):
+        data.load(str(tmp_path))
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [1, 2],
+        {"data": 3},
+        {"data": np.zeros((1, 3072), np.uint8), "labels": [1, 2]},
+        {"data": np.zeros((1, 3072), np.uint8), "labels": [10]},
+    ],
+)
+def test_a_pickle_of_something_else_is_refused(tmp_path, batch):
+    (tmp_path / "batch").write_bytes(pickle.dumps(batch, protocol=2))
+    with pytest.raises(ValueError, match="batch is "):
+        formats.read_cifar_python(str(tmp_path / "batch"))
+
+
+@pytest.mark.parametrize(
+    "change, complaint",
+    [
+        ({"x_train": np.zeros((5, 4, 3))}, "training images must be uint8"),
+        ({"y_test": np.zeros(2, np.uint8)}, "3 test images need as many labels"),
+        (
+            {"x_test": np.zeros((3, 5, 3), np.uint8)},
+            r"training images are \(4, 3, 1\), test images \(5, 3, 1\)",
+        ),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(tmp_path, grey, change, complaint):
+    arrays = dict(zip(data.NPZ_ARRAYS, (np.asarray(array, np.uint8) for array in grey), strict=True))
+    np.savez(tmp_path / "set.npz", **dict(arrays, **change))
+    with pytest.raises(ValueError, match=complaint):
+        data.load(str(tmp_path))
+
+
+def test_an_npz_without_the_arrays_or_truncated_is_refused(tmp_path):
+    np.savez(tmp_path / "set.npz", x_train=np.zeros(3))
+    with pytest.raises(ValueError, match="set.npz: lacks y_train, x_test, y_test, holds x_train"):
+        data.load(str(tmp_path))
+    content = (tmp_path / "set.npz").read_bytes()
+    (tmp_path / "set.npz").write_bytes(content[:-40])
+    with pytest.raises(ValueError, match="set.npz is no npz archive, or truncated"):
+        data.load(str(tmp_path))
+
+
+def test_synthetic_data_have_the_shapes_asked_for_and_follow_the_seed():
+    dataset = data.synthetic((8, 6, 3), 4, 50, 1)
+    assert dataset.input_shape == (8, 6, 3) and dataset.train_images.dtype == np.uint8
+    assert dataset.train_labels.dtype == np.int64 and set(dataset.train_labels) == {0, 1, 2, 3}
+    np.testing.assert_array_equal(dataset.train_images, data.synthetic((8, 6, 3), 4, 50, 1).train_images)
+
+
+@given(some.integers(0, 300), some.lists(some.floats(0.01, 100), min_size=1, max_size=8), some.integers(0, 2**31))
+def test_shards_are_disjoint_complete_and_proportional(count, weights, seed):
+    parts = data.shards(count, weights, seed)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(count)) and len(parts) == len(weights)
+    sizes = [len(part) for part in parts]
+    if count >= len(weights):
+        assert min(sizes) >= 1
+    slack = 1 if min(weight * count / sum(weights) for weight in weights) >= 1 else len(weights)
+    assert all(
+        abs(size - count * weight / sum(weights)) < slack + 1e-6 for size, weight in zip(sizes, weights, strict=True)
+    )
+    assert all((a == b).all() for a, b in zip(parts, data.shards(count, weights, seed), strict=True))
+
+
+@pytest.mark.parametrize("weights", [[], [1, 0], [1, -1], [1, float("nan")], [float("inf")]])
+def test_shards_refuse_weights_that_mean_nothing(weights):
+    with pytest.raises(ValueError, match="positive weights"):
+        data.shards(10, weights, 0)
+
+
+@given(some.integers(1, 20), some.integers(1, 50), some.integers(0, 5))
+def test_batches_draw_every_image_once_an_epoch_and_resume_anywhere(count, batch, skipped):
+    images, labels = np.arange(count, dtype=np.uint8).reshape(-1, 1, 1, 1), np.arange(count)
+    batches = data.Batches(images, labels, batch, 7)
+    drawn = [next(batches) for _ in range(-(-3 * count // batch))]
+    assert all(len(y) == batch and (x.ravel() == y).all() for x, y in drawn)
+    stream = np.concatenate([y for _, y in drawn])
+    for epoch in range(3):
+        assert sorted(stream[epoch * count : (epoch + 1) * count].tolist()) == list(range(count))
+    resumed = data.Batches(images, labels, batch, 7)
+    resumed.position = skipped * batch
+    for _ in range(skipped, len(drawn)):
+        expected = drawn[resumed.position // batch][1]
+        np.testing.assert_array_equal(next(resumed)[1], expected)
+
+
+def test_batches_need_images():
+    with pytest.raises(ValueError, match="batches of 3 from 0 images"):
+        data.Batches(np.empty((0, 1, 1, 1)), np.empty(0), 3, 0)
+
+
+def test_a_shard_survives_the_way_to_a_device():
+    dataset = data.synthetic((4, 4, 1), 3, 20, 0)
+    content = data.pack(dataset.train_images, dataset.train_labels)
+    images, labels = data.unpack(content)
+    np.testing.assert_array_equal(images, dataset.train_images)
+    np.testing.assert_array_equal(labels, dataset.train_labels)
+    for broken in (b"", content[:-30], b"\x80\x02]."):
+        with pytest.raises(ValueError, match="the shard received is no npz archive, or truncated"):
+            data.unpack(broken)
+
+
+def test_a_shard_that_holds_objects_is_refused():
+    stream = io.BytesIO()
+    np.savez(stream, images=np.array([{}], object), labels=np.zeros(1))
+    with pytest.raises(ValueError, match="the shard received: Object arrays cannot be loaded"):
+        data.unpack(stream.getvalue())

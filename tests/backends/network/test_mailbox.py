@@ -1,0 +1,138 @@
+"""Messages between peers, over real sockets."""
+
+import time
+
+import numpy as np
+import pytest
+
+from backends.network import framing
+from backends.network.mailbox import Interrupted, Links
+from backends.strategies.message import dense
+from planner.agents.certificates import Authority
+from tests.running import until
+
+SIZE = 1000
+
+
+@pytest.fixture
+def pair():
+    authority = Authority()
+    made, addresses = {}, {}
+    for name in ("a", "b"):
+        listener = framing.listen("127.0.0.1")
+        addresses[name] = listener.getsockname()
+        made[name] = Links(name, authority.identity(name, listens=True), listener, SIZE, 5.0, lambda _: None)
+    for links in made.values():
+        links.begin(1, addresses)
+    yield made["a"], made["b"], addresses
+    for links in made.values():
+        links.close()
+
+
+def values(number, size=SIZE):
+    return dense(np.full(size, number, np.float32))
+
+
+def test_messages_arrive_with_what_is_said_beside_them(pair):
+    a, b, _ = pair
+    a.send("b", 3, values(7), kind="weights", batch=16)
+    parcel = b.next("a", 3, "weights")
+    assert (parcel.sender, parcel.step, parcel.meta["batch"]) == ("a", 3, 16)
+    np.testing.assert_array_equal(parcel.message.arrays[0], 7)
+    a.flush()
+    assert a.sent_bytes > 4 * SIZE
+
+
+def test_parcels_come_by_step_and_sender_and_others_stay(pair):
+    a, b, _ = pair
+    for step in (1, 2, 3):
+        a.send("b", step, values(step))
+    taken = b.take(lambda parcel: parcel.step < 3, 2)
+    assert [parcel.step for parcel in taken] == [1, 2]
+    assert [parcel.step for parcel in b.take(lambda _: True, 1)] == [3]
+
+
+def test_who_waits_in_an_epoch_that_is_over_is_interrupted(pair):
+    a, _, addresses = pair
+    a.call(2)
+    with pytest.raises(Interrupted):
+        a.next("b", 0, "weights")
+    a.begin(2, addresses)
+    assert a.take(lambda _: True, 0) == []
+
+
+def test_what_is_left_of_an_earlier_epoch_is_forgotten_and_a_later_one_is_kept(pair):
+    a, b, addresses = pair
+    a.send("b", 0, values(1))
+    until(lambda: b._parcels, 5, lambda: "nothing came")
+    a.begin(2, addresses)
+    a.send("b", 0, values(2))
+    until(lambda: len(b._parcels) == 2, 5, lambda: "nothing came")
+    b.begin(2, addresses)
+    (parcel,) = b.take(lambda _: True, 1)
+    assert parcel.message.arrays[0][0] == 2
+
+
+@pytest.mark.parametrize("error", [None, Interrupted])
+def test_who_asks_before_one_has_begun_the_epoch_is_answered_when_it_begins(pair, error):
+    a, b, addresses = pair
+    asked = []
+
+    def handle(parcel):
+        asked.append(parcel.sender)
+        if error is not None:
+            raise error
+
+    b.handle = handle
+    a.begin(2, addresses)
+    a.send("b", 0, values(1), asks=True)
+    until(lambda: b._parcels, 5, lambda: "nothing came")
+    assert asked == []
+    b.begin(2, addresses)
+    assert asked == ["a"]
+
+
+def test_one_that_is_not_there_interrupts_who_sends_to_it(pair):
+    a, b, _ = pair
+    b.close()
+    a.send("b", 0, values(1))
+    with pytest.raises(Interrupted):
+        for step in range(1, 100):
+            a.send("b", step, values(step))
+            a.flush()
+            time.sleep(0.01)
+
+
+def test_a_peer_that_does_not_take_what_comes_holds_its_sender_back(pair):
+    a, b, addresses = pair
+    sent = 0
+    a.send("b", 0, values(0))
+    outbox = a._outbox("b")
+    until(lambda: outbox.idle, 5, lambda: "nothing went out")
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        if not outbox.waiting:
+            sent += 1
+            a.send("b", sent, values(sent))
+    assert len(b._parcels) <= 6  # of four models
+    assert b._waiting_bytes["a"] <= 4 * 4 * SIZE + 4096 + 8 * SIZE
+
+
+def test_a_message_larger_than_the_model_is_not_taken(pair):
+    a, b, _ = pair
+    a.send("b", 0, values(1, SIZE + 1))
+    with pytest.raises(Interrupted):
+        for step in range(1, 200):
+            a.send("b", step, values(step))
+            a.flush()
+            time.sleep(0.01)
+    assert not [parcel for parcel in b._parcels if parcel.step == 0]
+
+
+def test_a_stranger_is_not_let_in(pair):
+    _, _, addresses = pair
+    stranger = framing.context(Authority().identity("a"), server_side=False)
+    with pytest.raises(framing.WireError):
+        connection = framing.connect(*addresses["b"], stranger, 5.0, "b")
+        connection.send({"peer": True})
+        connection.receive()

@@ -1,0 +1,71 @@
+"""The sending side of a link: messages go out in order, and the rate is what the peer takes."""
+
+import time
+
+import numpy as np
+import pytest
+
+from backends.network.send_queue import Outbox
+from backends.network.throughput_meter import LEAST_BYTES
+from backends.strategies.message import dense
+from tests.running import until
+
+RATE = 1e6
+MESSAGE = dense(np.zeros(50_000, np.float32))
+THROUGH_S = 4 * 50_000 / RATE
+
+
+class Link:
+    """A connection whose socket takes everything at once, and which carries RATE bytes/s."""
+
+    aborted = False
+
+    def __init__(self) -> None:
+        self.sent_bytes = 0
+        self._empty_s = 0.0
+
+    def send(self, meta, payload) -> None:
+        self.sent_bytes = sum(view.nbytes for view in payload)
+        self._empty_s = max(self._empty_s, time.perf_counter()) + self.sent_bytes / RATE
+
+    def under_way(self) -> int:
+        return max(0, int(RATE * (self._empty_s - time.perf_counter())))
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@pytest.fixture
+def gone() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def outbox(gone):
+    made = Outbox(Link, lambda count: gone.append(time.perf_counter()))
+    yield made
+    made.close()
+
+
+def test_the_rate_is_that_of_the_link_and_not_of_the_socket(outbox, gone) -> None:
+    outbox.put(0, {}, MESSAGE)
+    until(lambda: gone, 5, lambda: "it did not go out")
+    assert outbox.rate is None and outbox.idle  # its memory may change, though it is under way
+    until(lambda: outbox.rate is not None, 5, lambda: "nothing was measured")
+    assert outbox.rate == pytest.approx(RATE, rel=0.3)
+
+
+def test_a_message_does_not_wait_for_the_one_before_to_be_through_and_the_rate_is_known(outbox, gone) -> None:
+    for step in range(3):
+        outbox.put(step, {}, MESSAGE)
+        time.sleep(THROUGH_S / 4)
+    until(lambda: len(gone) == 3, 5, lambda: "they did not go out")
+    assert gone[2] - gone[0] < 1.5 * THROUGH_S
+    assert outbox.rate == pytest.approx(RATE, rel=0.4)
+
+
+def test_a_small_message_tells_nothing(outbox, gone) -> None:
+    outbox.put(0, {}, dense(np.zeros(LEAST_BYTES // 8, np.float32)))
+    until(lambda: gone, 5, lambda: "it did not go out")
+    time.sleep(0.05)
+    assert outbox.rate is None

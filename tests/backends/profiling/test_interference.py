@@ -1,0 +1,127 @@
+"""What a transfer takes from a computation beside it."""
+
+import contextlib
+import itertools
+import math
+import os
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from backends.profiling.interference import Neighbour, Rounds, Turn, excess_s, taken_s
+from profilers.cores import usable_cores
+
+
+def rounds(*parts):
+    """Rounds of several (begin_s, end_s, every_s), each of which costs as much processor time as it takes."""
+    ended_s = [
+        begin_s + every_s * number
+        for begin_s, end_s, every_s in parts
+        for number in range(round((end_s - begin_s) / every_s))
+    ]
+    return Rounds(ended_s, ended_s)
+
+
+def turn(begin_s=1.0, end_s=2.0, cpu_s=0.0):
+    return Turn(begin_s, end_s, cpu_s)
+
+
+def test_rounds_that_take_twice_as_long_within_lost_half_the_time():
+    each = rounds((0.0, 1.0, 0.001), (1.0, 2.0, 0.002), (2.0, 3.0, 0.001))
+    assert excess_s(each, each.ended_s, turn()) == pytest.approx(0.5, abs=0.005)
+
+
+def test_faster_rounds_within_than_around_lost_less_than_nothing():
+    each = rounds((0.0, 1.0, 0.002), (1.0, 2.0, 0.001), (2.0, 3.0, 0.002))
+    assert excess_s(each, each.ended_s, turn()) == pytest.approx(-1.0, abs=0.01)
+
+
+def test_a_machine_that_becomes_slower_all_the_while_has_lost_nothing_by_a_turn():
+    ended_s = list(itertools.accumulate(1e-3 + 2e-7 * number for number in range(2500)))
+    each = Rounds(ended_s, ended_s)
+    assert excess_s(each, each.ended_s, turn()) == pytest.approx(0.0, abs=0.01)
+
+
+@pytest.mark.parametrize("part", [(1.2, 1.8, 0.1), (0.0, 1.9, 0.1), (1.2, 3.0, 0.1), (0.0, 0.9, 0.1), (2.1, 3.0, 0.1)])
+def test_nothing_before_or_after_or_within_is_nothing_to_compare_with(part):
+    each = rounds(part)
+    assert math.isnan(excess_s(each, each.ended_s, turn()))
+
+
+@given(some.floats(0.0, 0.95), some.floats(0.2, 3.0))
+def test_any_loss_is_found(share, lasted_s):
+    begin_s, end_s = 1.0, 1.0 + lasted_s
+    each = rounds((0.0, begin_s, 1e-3), (begin_s, end_s, 1e-3 / (1 - share)), (end_s, end_s + 1, 1e-3))
+    assert excess_s(each, each.ended_s, turn(begin_s, end_s)) == pytest.approx(share * lasted_s, abs=0.05)
+
+
+class Finished:
+    """A neighbour whose rounds are known: pauses on the wall, and rounds that cost a quarter more within the turns."""
+
+    def __init__(self, throttled, slow=(1.0, 2.0, 3.0, 4.0, 5.0)):
+        self.throttled = throttled
+        self._slow = slow
+
+    def stop(self):
+        wall = rounds(
+            *(
+                part
+                for at in TURNS
+                for part in (
+                    (at.begin_s - 0.5, at.begin_s, 0.001),
+                    (at.begin_s, at.end_s, 0.004 if at.begin_s in self._slow else 0.001),
+                )
+            )
+        ).ended_s
+        wall += rounds((TURNS[-1].end_s, TURNS[-1].end_s + 0.5, 0.001)).ended_s
+        within = [any(each.begin_s < at <= each.end_s for each in TURNS if each.begin_s in self._slow) for at in wall]
+        return [Rounds(wall, list(itertools.accumulate(0.00125 if dear else 0.001 for dear in within)))]
+
+
+TURNS = [turn(begin_s, begin_s + 0.5, 0.1) for begin_s in (1.0, 2.0, 3.0, 4.0, 5.0)]
+
+
+def test_without_a_quota_all_that_is_missing_was_taken():
+    assert taken_s(Finished(throttled=False), TURNS) == pytest.approx(5 * 0.375, abs=0.05)
+
+
+def test_under_a_quota_its_pauses_are_not_the_transfer_s():
+    assert taken_s(Finished(throttled=True), TURNS) == pytest.approx(5 * (0.1 + 125 * 0.00025), abs=0.01)
+
+
+def test_what_slows_two_of_five_turns_is_not_the_transfer():
+    assert taken_s(Finished(throttled=False, slow=(2.0, 3.0)), TURNS) == pytest.approx(0.0, abs=0.05)
+
+
+def test_turns_with_nothing_to_compare_are_left_out_and_without_any_nothing_is_known():
+    elsewhere = [turn(10.0, 10.5), turn(11.0, 11.5)]
+    assert taken_s(Finished(throttled=False), TURNS + elsewhere) == pytest.approx(7 * 0.375, abs=0.07)
+    assert taken_s(Finished(throttled=False), elsewhere) is None
+
+
+def test_nothing_is_given_by_a_transfer():
+    assert taken_s(Finished(throttled=True, slow=()), TURNS) == pytest.approx(5 * 0.1)
+
+
+def test_it_computes_on_every_processor_until_it_is_told_to_stop():
+    with contextlib.closing(Neighbour()) as neighbour:
+        began_s = time.monotonic()
+        time.sleep(0.3)
+        found = neighbour.stop()
+    assert len(found) == max(1, math.ceil(usable_cores()))
+    for each in found:
+        assert each.ended_s[-1] - began_s > 0.25
+        for clock in each:
+            assert list(clock) == sorted(clock)
+
+
+def test_it_ends_when_it_is_closed():
+    neighbour = Neighbour()
+    pids = [process.pid for process in neighbour._processes]
+    neighbour.close()
+    neighbour.close()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

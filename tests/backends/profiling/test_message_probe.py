@@ -1,0 +1,169 @@
+"""Messages over a link, both ends in this process, over loopback."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.network import framing
+from backends.profiling import message_probe
+from planner.agents.certificates import Authority
+from profilers.links import LinkError
+from tests.serving import LOOPBACK, Serving, quiet
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Authority()
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    monkeypatch.setattr(message_probe, "PATIENCE_S", 0.5)
+
+
+def curve(authority, **options):
+    args = dict({"sizes": [], "repeats": 5, "limit_s": 1.2}, **options)
+    identity = list(authority.identity(framing.SERVER))
+    with Serving(message_probe.curve_serve, address=LOOPBACK, identity=identity) as serving:
+        client = list(authority.identity("sender"))
+        result = message_probe.curve_send(quiet(), LOOPBACK, serving.ready["port"], client, **args)
+        serving.result.result(timeout=5)
+    return result
+
+
+def test_the_curve_has_every_size_and_grows(authority):
+    result = curve(authority, sizes=[100_000])
+    points = {point["message_bytes"]: point for point in result["points"]}
+    assert list(points) == [1 << 10, 1 << 14, 100_000, 1 << 18, 1 << 22]
+    assert all(2 <= len(point["seconds"]) <= 5 and len(point["warmup"]) == 1 for point in points.values())
+    assert np.median(points[1 << 22]["seconds"]) > np.median(points[1 << 10]["seconds"]) > 0
+    assert len(result["latency_s"]) == message_probe.ROUND_TRIPS
+    assert 0 < np.median(result["latency_s"]) < 0.1
+
+
+def test_sizes_close_to_a_wanted_one_are_left_out():
+    assert message_probe.ladder([]) == list(message_probe.SIZES)
+    assert message_probe.ladder([4_000_000, 250_000, 251_000]) == [1 << 10, 1 << 14, 251_000, 4_000_000]
+
+
+@given(st.lists(st.integers(1, 1 << 31), max_size=12))
+def test_no_wanted_size_is_far_from_a_measured_one(sizes):
+    ladder = message_probe.ladder(sizes)
+    assert ladder == sorted(set(ladder))
+    assert all(any(size <= step <= 1.5 * size for step in ladder) for size in sizes)
+    assert max(ladder) >= max(sizes, default=0)
+
+
+def test_processor_seconds_of_both_ends_are_those_of_encryption(authority):
+    points = curve(authority)["points"]
+    for end in ("send_cpu_s", "receive_cpu_s"):
+        assert 1e-12 < points[-1][end] / points[-1]["message_bytes"] < 1e-7
+        assert points[-1][end] > points[0][end]
+
+
+def test_what_a_transfer_takes_from_a_computation_is_told_of_both_ends(authority, monkeypatch):
+    monkeypatch.setattr(message_probe, "_TURNS", 2)
+    result = curve(authority, sizes=[1 << 20], limit_s=0.3, beside=True)
+    assert 0 <= result["send_taken_s"] < 1e-6
+    assert 0 <= result["receive_taken_s"] < 1e-6
+    assert "send_taken_s" not in curve(authority, limit_s=0.01)
+
+
+def test_messages_that_find_the_caches_cold_are_measured_alike(authority):
+    warm, cold = (curve(authority, sizes=[1 << 18], cold=cold)["points"] for cold in (False, True))
+    assert [point["message_bytes"] for point in cold] == [point["message_bytes"] for point in warm]
+    assert all(point["send_cpu_s"] > 0 and point["receive_cpu_s"] > 0 for point in cold)
+
+
+def test_sizes_that_would_take_too_long_are_left_out(authority):
+    result = curve(authority, sizes=[1 << 29], limit_s=0.5)
+    largest = result["points"][-1]
+    assert largest["message_bytes"] < 1 << 29
+    assert sum(largest["seconds"]) < 2.0
+
+
+def test_a_slow_link_still_gives_one_point(authority):
+    (point,) = curve(authority, limit_s=1e-9)["points"]
+    assert point["message_bytes"] == 1 << 10
+
+
+def test_a_stranger_is_refused_and_the_peer_still_served(authority):
+    identity = list(authority.identity(framing.SERVER))
+    with Serving(message_probe.curve_serve, address=LOOPBACK, identity=identity) as serving:
+        port = serving.ready["port"]
+        stranger = Authority().identity("sender")._replace(authority=identity[2])
+        with pytest.raises(framing.WireError):
+            message_probe.curve_send(quiet(), LOOPBACK, port, list(stranger), [])
+        assert message_probe.curve_send(quiet(), LOOPBACK, port, list(authority.identity("sender")), [], limit_s=0.01)
+
+
+def test_a_server_of_another_run_is_refused(authority, patience):
+    with Serving(
+        message_probe.curve_serve, address=LOOPBACK, identity=list(Authority().identity(framing.SERVER))
+    ) as serving:
+        with pytest.raises(framing.WireError, match="handshake"):
+            message_probe.curve_send(quiet(), LOOPBACK, serving.ready["port"], list(authority.identity("sender")), [])
+        with pytest.raises(LinkError, match="nobody connected.*refused"):
+            serving.result.result(timeout=5)
+
+
+def connect(authority, port):
+    tls = framing.context(authority.identity("sender"), server_side=False)
+    return framing.connect(LOOPBACK, port, tls, 5.0)
+
+
+def test_a_sender_that_dies_ends_the_serving(authority):
+    with Serving(
+        message_probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(framing.SERVER))
+    ) as serving:
+        connect(authority, serving.ready["port"]).abort()
+        with pytest.raises(framing.WireError, match="sender"):
+            serving.result.result(timeout=5)
+
+
+def test_a_sender_that_falls_silent_ends_the_serving(authority, patience):
+    with Serving(
+        message_probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(framing.SERVER))
+    ) as serving:
+        connection = connect(authority, serving.ready["port"])
+        with pytest.raises(framing.WireError, match="in time"):
+            serving.result.result(timeout=5)
+        connection.close()
+
+
+def test_a_sender_cannot_make_the_other_side_hold_any_amount(authority):
+    with Serving(
+        message_probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(framing.SERVER))
+    ) as serving:
+        connection = connect(authority, serving.ready["port"])
+        connection.send({"bytes": message_probe.MESSAGE_LIMIT + 1, "last": False})
+        with pytest.raises(framing.WireError, match="limit"):
+            serving.result.result(timeout=5)
+        connection.close()
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_peer_that_dies_ends_the_sender(authority, patience, silent):
+    tls = framing.context(authority.identity(framing.SERVER), server_side=True)
+
+    def serve():
+        connection = framing.accept(listener.accept()[0], tls, 5.0)
+        connection.receive()
+        ended.wait(5.0 if silent else 0.0)
+        connection.close()
+
+    ended = threading.Event()
+    with framing.listen(LOOPBACK) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        began = time.monotonic()
+        port = listener.getsockname()[1]
+        with pytest.raises(framing.WireError, match="in time" if silent else "server"):
+            message_probe.curve_send(quiet(), LOOPBACK, port, list(authority.identity("sender")), [])
+        assert time.monotonic() - began < 3.0
+        ended.set()
+        thread.join()

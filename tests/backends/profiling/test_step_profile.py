@@ -1,0 +1,147 @@
+"""Pre-training: a measured step does what a worker's step does, and measuring ends when it is told to."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backends import models
+from backends.frameworks import base
+from backends.profiling import step_profile
+from profilers import steptime
+from tests.backends.fakes import Drawn, Softmax
+from tests.backends.replicas import by_every_framework
+from tests.running import tiny_model
+
+
+class Job:
+    """An order whose word to go on comes once ``go_after`` events have been told."""
+
+    def __init__(self, go_after: int = 10**9) -> None:
+        self.go, self.stopping = threading.Event(), threading.Event()
+        self.events: list[dict[str, Any]] = []
+        self._go_after = go_after
+
+    def emit(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        if len(self.events) >= self._go_after:
+            self.go.set()
+
+
+class OnGpu(Softmax):
+    """A replica whose weights, once updated there, have to be fetched from its accelerator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched_weights = 0
+        self._updated = False
+
+    def update(self, momentum: float) -> None:
+        super().update(momentum)
+        self._updated = True
+
+    def fetch(self) -> None:
+        self.fetched_weights += self._updated
+        self._updated = False
+
+    def load(self) -> None:
+        self._updated = False
+
+
+def test_no_step_copies_what_a_worker_does_not_copy() -> None:
+    replica = OnGpu()
+    loop = step_profile._Loop(replica, Drawn(), 1.0)
+    for _ in range(5):
+        assert all(seconds >= 0 for seconds in loop.step())
+    assert replica.fetched_weights == 0
+
+
+def test_what_passes_between_two_steps_is_part_of_the_second_but_not_what_passed_before_a_new_start() -> None:
+    loop = step_profile._Loop(Softmax(), Drawn(), 1.0)
+    began = time.perf_counter()
+    phases = []
+    for _ in range(3):
+        phases.append(loop.step())
+        time.sleep(0.05)
+    loop.step()
+    whole_s = time.perf_counter() - began
+    assert phases[0][0] < 0.05 <= min(phases[1][0], phases[2][0])
+    assert sum(map(sum, phases)) < whole_s
+    time.sleep(0.05)
+    loop.restart()
+    assert loop.cpu_s_per_step == 0.0
+    assert loop.step()[0] < 0.05 and loop.cpu_s_per_step > 0.0
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    tiny_model(tmp_path, 0.0)
+    return f"{tmp_path}/tiny.py:tiny"
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> str:
+    """A model whose steps are long enough for a look after every five."""
+    return tiny_model(tmp_path, 0.11)
+
+
+def test_a_profile_of_steps_is_whole(slow: str) -> None:
+    job = Job(go_after=1)
+    found = step_profile.steps(job, slow, "torch", 4, "adaptive")
+    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
+    assert len(found.half_batch_s.values) == step_profile.HALF_BATCH_STEPS
+    assert len(found.service_s.values) >= 2 and min(found.service_s.values) > 0
+    assert found.parameter_bytes == found.parameters * 4 > 0
+    assert found.cpu_s_per_step > 0
+    rests = [event["rest_s"] / event["step_s"] for event in job.events if event["stage"] == "timed"]
+    half = (step_profile.HALF_BATCH_WARMUP + step_profile.HALF_BATCH_STEPS) / 2
+    assert rests[-1] == pytest.approx(half + steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM)
+
+
+def test_a_model_is_timed_again_for_ten_steps_or_a_second(slow: str) -> None:
+    job = Job()
+    found = step_profile.again(job, slow, "torch", 4)
+    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) == 10
+    assert found.cpu_s_per_step > 0 and job.events[-1]["stage"] == "again"
+
+
+def test_a_stopped_second_visit_is_none(model: str) -> None:
+    job = Job()
+    job.stopping.set()
+    with pytest.raises(InterruptedError, match="stopped after 0 steps"):
+        step_profile.again(job, model, "torch", 4)
+
+
+@by_every_framework
+def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) -> None:
+    found = step_profile.steps(Job(go_after=1), "cipher", framework, 4, "adaptive")
+    assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
+    assert len(found.half_batch_s.values) == step_profile.HALF_BATCH_STEPS
+    assert (found.framework, found.framework_version) == (framework, base.framework(framework).version())
+    assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
+
+
+def test_told_to_go_on_it_ends_with_the_fewest_steps(slow: str) -> None:
+    found = step_profile.steps(Job(go_after=1), slow, "torch", 4, "adaptive")
+    assert len(found.gradient_s.warmup) == 10 and len(found.gradient_s.values) == 30
+    assert not found.steady
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_no_batch_is_halved_into_a_single_image(model: str, batch: int) -> None:
+    assert step_profile.steps(Job(go_after=1), model, "torch", batch, "adaptive").half_batch_s.values == ()
+
+
+def test_a_stopped_measurement_is_no_measurement(model: str) -> None:
+    job = Job()
+    job.stopping.set()
+    with pytest.raises(InterruptedError, match="stopped after 0 steps"):
+        step_profile.steps(job, model, "torch", 4, "adaptive")
+
+
+def test_the_service_of_a_larger_model_takes_longer() -> None:
+    small, large = (np.median(step_profile.service(count).values) for count in (10_000, 4_000_000))
+    assert large > small > 0

@@ -1,0 +1,96 @@
+"""What loses little goes compressed, and what would lose much goes whole."""
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import Variable
+from backends.strategies.compressors.adaptive import Adaptive
+from backends.strategies.compressors.float16 import Half
+from backends.strategies.compressors.gaia import Gaia
+from backends.strategies.compressors.top_k import TopK
+from backends.strategies.message import DENSE, HALF, SPARSE, bytes_of
+
+VARIABLES = (Variable("all", (8,), 0, 8),)
+SPARSE_BYTES, DENSE_BYTES = bytes_of(SPARSE, 8, 2, 2), bytes_of(DENSE, 8, 8)
+#: The two largest have 25 / 26 of the squares.
+UNEVEN = np.array([3, 4, 1, 0, 0, 0, 0, 0], np.float32)
+EVEN = np.full(8, 2, np.float32)
+
+
+def top2(delta=0.3):
+    return Adaptive(VARIABLES, of=TopK(VARIABLES, share=0.25), delta=delta)
+
+
+def test_it_sends_what_the_other_does_where_that_loses_little():
+    sender = top2()
+    message = sender.send(UNEVEN)
+    np.testing.assert_array_equal(message.arrays[0], [0, 1])
+    np.testing.assert_array_equal(sender.kept(), [0, 0, 1, 0, 0, 0, 0, 0])
+
+
+def test_it_sends_all_there_is_where_that_would_lose_much():
+    sender = top2()
+    sender.send(UNEVEN)
+    message = sender.send(EVEN)  # of 9 + 7 * 4 = 37 two could send 13
+    assert message.kind == DENSE
+    np.testing.assert_array_equal(message.arrays[0], [2, 2, 3, 2, 2, 2, 2, 2])
+    assert not sender.kept().any()
+
+
+@pytest.mark.parametrize(("delta", "kind"), [(0.75, SPARSE), (0.74, DENSE), (0.0, DENSE), (1.0, SPARSE)])
+def test_delta_is_the_share_of_the_squares_that_may_wait(delta, kind):
+    assert top2(delta).send(EVEN).kind == kind  # 6 of 8 equal ones
+
+
+def test_the_cnc_ratio_counts_the_compressed_steps():
+    sender = top2()
+    assert sender.told() == {"cnc_ratio": 0.0}
+    for values in (UNEVEN, EVEN, EVEN, UNEVEN):
+        sender.send(values)
+    assert sender.told() == {"cnc_ratio": 0.5}
+
+
+def test_what_it_costs_follows_the_cnc_ratio():
+    sender = top2()
+    assert sender.traffic_bytes() == DENSE_BYTES
+    sender.send(UNEVEN)
+    assert sender.traffic_bytes() == SPARSE_BYTES
+    sender.send(EVEN)
+    assert sender.traffic_bytes() == (SPARSE_BYTES + DENSE_BYTES) / 2
+
+
+def test_without_a_choice_it_wraps_top_k():
+    assert isinstance(Adaptive(VARIABLES).of, TopK)
+
+
+def test_one_that_keeps_no_rest_is_always_good_enough():
+    sender = Adaptive(VARIABLES, of=Half(VARIABLES), delta=0.0)
+    assert sender.send(EVEN).kind == HALF
+    assert sender.lossy
+    assert not top2().lossy
+
+
+def test_the_other_sees_the_weights():
+    sender = Adaptive(VARIABLES, of=Gaia(VARIABLES))
+    sender.look(np.ones(8, np.float32))
+    assert sender.send(UNEVEN).kind == SPARSE
+
+
+def test_its_counts_survive():
+    sender, twin = top2(), top2()
+    sender.send(UNEVEN)
+    twin.restore(sender.state())
+    assert twin.told() == {"cnc_ratio": 1.0}
+    with pytest.raises(ValueError, match="numbers after"):
+        twin.restore(sender.state()[:-1])
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1.1, float("nan")])
+def test_a_delta_out_of_range_is_refused(delta):
+    with pytest.raises(ValueError, match="delta from 0 to 1"):
+        top2(delta)
+
+
+def test_it_does_not_wrap_itself():
+    with pytest.raises(ValueError, match="not of its own"):
+        Adaptive(VARIABLES, of=top2())

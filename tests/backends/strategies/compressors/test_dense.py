@@ -1,0 +1,33 @@
+"""Everything goes, and nothing stays."""
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import Variable
+from backends.strategies.compressors.dense import Everything
+from backends.strategies.message import DENSE
+
+VARIABLES = (Variable("kernel", (2, 3), 0, 6), Variable("bias", (2,), 6, 2))
+
+
+def test_it_sends_the_gradient_uncopied():
+    values = np.arange(8, dtype=np.float32)
+    message = Everything(VARIABLES).send(values)
+    assert message.kind == DENSE
+    assert message.arrays[0] is values
+
+
+def test_it_keeps_nothing_and_goes_on_from_nothing():
+    sender = Everything(VARIABLES)
+    sender.send(np.ones(8, np.float32))
+    assert sender.kept() is None
+    assert sender.state() == ()
+    sender.restore(())
+    with pytest.raises(ValueError, match="Everything keeps nothing"):
+        sender.restore((np.zeros(8, np.float32),))
+
+
+def test_it_costs_four_bytes_an_element_whatever_the_link_can_take():
+    head = '{"kind": "dense", "size": 8, "counts": [8]}'
+    assert Everything(VARIABLES).traffic_bytes() == len(head) + 32
+    assert Everything(VARIABLES).traffic_bytes(10.0) == len(head) + 32

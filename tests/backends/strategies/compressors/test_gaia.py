@@ -1,0 +1,63 @@
+"""What changes a weight noticeably goes, judged by the weights it is shown."""
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import Variable
+from backends.strategies.compressors.gaia import Gaia
+
+
+def variables(size):
+    return (Variable("all", (size,), 0, size),)
+
+
+def floats(*values):
+    return np.array(values, np.float32)
+
+
+def test_a_change_of_more_than_a_hundredth_goes_and_smaller_ones_gather():
+    sender = Gaia(variables(8))
+    sender.look(floats(1, 2, 0, -4, 10, 10, 10, 10))  # thresholds 0.01, 0.02, 0, 0.04, 0.1 …
+    message = sender.send(floats(0.02, 0.012, 0, -0.05, 0.03, 0, 0, 0))
+    np.testing.assert_array_equal(message.arrays[0], [0, 3])
+    np.testing.assert_array_equal(message.arrays[1], floats(0.02, -0.05))
+    np.testing.assert_array_equal(sender.kept(), floats(0, 0.012, 0, 0, 0.03, 0, 0, 0))
+
+    message = sender.send(floats(0, 0.012, 0, 0, 0.03, 0, 0, 0))
+    np.testing.assert_array_equal(message.arrays[0], [1])
+
+
+def test_any_change_of_a_weight_that_is_zero_goes():
+    sender = Gaia(variables(4))
+    sender.look(np.zeros(4, np.float32))
+    np.testing.assert_array_equal(sender.send(floats(0, 1e-30, 0, 0)).arrays[0], [1])
+
+
+def test_weights_are_read_when_something_is_sent_and_never_written():
+    sender = Gaia(variables(4))
+    weights = np.ones(4, np.float32)
+    sender.look(weights)
+    assert sender.send(floats(0.5, 0, 0, 0)).arrays[0].size == 1
+    weights[:] = 100
+    assert sender.send(floats(0.5, 0, 0, 0)).arrays[0].size == 0
+    np.testing.assert_array_equal(weights, 100)
+
+
+@pytest.mark.parametrize(("falling", "sent_at"), [(True, 3), (False, None)])
+def test_the_threshold_falls_with_the_root_of_the_step_only_if_asked(falling, sent_at):
+    sender = Gaia(variables(4), falling=falling)
+    sender.look(np.ones(4, np.float32))
+    # 0.006 is more than 0.01 / sqrt(3), not more than 0.01 / sqrt(2).
+    counts = [sender.send(floats(change, 0, 0, 0)).arrays[0].size for change in (0.006, 0, 0, 0)]
+    assert counts == [int(step == sent_at) for step in (1, 2, 3, 4)]
+
+
+def test_it_does_not_send_before_it_has_looked():
+    with pytest.raises(AssertionError, match="look at the weights"):
+        Gaia(variables(4)).send(np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize("s", [0, 1, -0.1, float("nan")])
+def test_an_s_out_of_range_is_refused(s):
+    with pytest.raises(ValueError, match="s between 0 and 1"):
+        Gaia(variables(4), s=s)

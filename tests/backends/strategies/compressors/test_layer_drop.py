@@ -1,0 +1,185 @@
+"""Whole layers go, or wait until enough of them has gathered; and come back only where they have changed."""
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import Variable
+from backends.server.delta_pull import Changed
+from backends.strategies.compressors.layer_drop import LayerDrop, threshold
+from backends.strategies.message import DENSE, SPANS, dense, half, put, spans, sparse, whole
+
+VARIABLES = (Variable("a", (2,), 0, 2), Variable("b", (3,), 2, 3), Variable("c", (), 5, 1))
+
+
+def floats(*values):
+    return np.array(values, np.float32)
+
+
+#: Means of the absolute values: 4, 1 and 2; L1 norms: 8, 3 and 2.
+GRADIENT = floats(4, -4, 1, -1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "wanted"),
+    [
+        (0.0, 1.0),  # 20 > 0
+        (0.3, 1.0),  # 20 > 18
+        (0.5, 2.0),  # 20 + 30 > 30
+        (0.9, 3.0),  # 20 + 30 + 10 > 54
+        (1.0, -1.0),  # never
+    ],
+)
+def test_the_threshold_is_that_of_algorithm_1(ratio, wanted):
+    assert threshold([3.0, 1.0, 2.0], [10, 20, 30], ratio) == wanted
+
+
+def test_a_layer_below_the_threshold_waits_and_gathers():
+    sender = LayerDrop(VARIABLES, ratio=0.5)
+    message = sender.send(GRADIENT)  # b and c are 4 of 6 elements, more than 3: the threshold is that of c
+    assert sender.told() == {"threshold": 2.0}
+    assert message.kind == SPANS
+    np.testing.assert_array_equal(message.arrays[0], [[0, 2], [5, 6]])
+    np.testing.assert_array_equal(message.arrays[1], floats(4, -4, 2))
+    np.testing.assert_array_equal(sender.kept(), floats(0, 0, 1, -1, 1, 0))
+
+    message = sender.send(floats(1, -1, 1, -1, 1, 0))  # b has gathered a mean of 2
+    np.testing.assert_array_equal(message.arrays[0], [[2, 5]])
+    np.testing.assert_array_equal(message.arrays[1], floats(2, -2, 2))
+    np.testing.assert_array_equal(sender.kept(), floats(1, -1, 0, 0, 0, 0))
+
+
+def test_where_all_layers_go_so_does_the_vector():
+    message = LayerDrop(VARIABLES, ratio=0).send(GRADIENT)
+    assert message.kind == DENSE
+    np.testing.assert_array_equal(whole(message), GRADIENT)
+
+
+def test_where_none_goes_a_message_does():
+    sender = LayerDrop(VARIABLES, ratio=0.5)
+    sender.send(GRADIENT)
+    assert sender.send(np.zeros(6, np.float32)).head["counts"] == [0, 0]
+
+
+def test_the_threshold_is_computed_again_from_the_gradients_of_that_step_alone():
+    sender = LayerDrop(VARIABLES, ratio=0.5, every=2)
+    found = []
+    for scale in (1, 5, 10, 1):
+        sender.send(scale * GRADIENT)
+        found.append(sender.told()["threshold"])
+    assert found == [2, 2, 20, 20]
+
+
+def test_the_first_threshold_holds_for_a_tenth_only_as_momentum_grows_at_first():
+    sender = LayerDrop(VARIABLES, ratio=0.5, every=20)
+    found = []
+    for step in range(22):
+        sender.send((1 + step) * GRADIENT)
+        found.append(sender.told()["threshold"])
+    assert found == [2] * 2 + [6] * 18 + [42] * 2
+
+
+def test_layers_can_be_ranked_and_judged_by_their_l1_norms():
+    sender = LayerDrop(VARIABLES, ratio=0.5, norm="l1")
+    message = sender.send(GRADIENT)  # c and b are more than half: the threshold is that of b
+    assert sender.told() == {"threshold": 3.0}
+    np.testing.assert_array_equal(message.arrays[0], [[0, 2], [2, 5]])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"ratio": 1.0}, "ratio from 0 to below 1"),
+        ({"ratio": -0.1}, "ratio from 0 to below 1"),
+        ({"ratio": float("nan")}, "ratio from 0 to below 1"),
+        ({"every": 0}, "every 1 step or more"),
+        ({"norm": "l2"}, "known: mean, l1"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, told):
+    with pytest.raises(ValueError, match=told):
+        LayerDrop(VARIABLES, **options)
+
+
+#: Twenty layers of a thousand.
+ALIKE = tuple(Variable(str(i), (1000,), 1000 * i, 1000) for i in range(20))
+
+
+def test_as_much_is_expected_to_go_as_is_not_dropped_and_what_returns():
+    dense_bytes = 80_000
+    assert LayerDrop(ALIKE).traffic_bytes() == pytest.approx((0.05 + 0.25 * 0.95) * dense_bytes, rel=0.01)
+    assert LayerDrop(ALIKE, ratio=0.0).traffic_bytes() == pytest.approx(dense_bytes, rel=0.01)
+
+
+def test_of_one_layer_that_is_nearly_all_half_is_expected_to_go():
+    large = (Variable("large", (19_000,), 0, 19_000), Variable("small", (1000,), 19_000, 1000))
+    assert LayerDrop(large).traffic_bytes() == pytest.approx((0.05 + (0.95**2 + 0.05**2) / 2) * 80_000, rel=0.01)
+
+
+def test_a_server_is_expected_to_send_back_what_any_of_its_workers_sends():
+    sent = LayerDrop(ALIKE).traffic_bytes() / 80_000
+    answers = [LayerDrop(ALIKE).answer_bytes(workers) / 80_000 for workers in (1, 2, 4)]
+    assert answers == pytest.approx([1 - (1 - sent) ** workers for workers in (1, 2, 4)], rel=0.01)
+
+
+def test_a_worker_pulls_everything_first_and_then_what_has_changed():
+    changed = Changed(VARIABLES)
+    weights = floats(0, 1, 2, 3, 4, 5)
+    assert changed.pull("nano", weights).kind == DENSE
+    assert changed.pull("nano", weights).head["counts"] == [0, 0]
+    changed.note(spans(weights, [(5, 6)]))
+    np.testing.assert_array_equal(changed.pull("nano", weights).arrays[0], [[5, 6]])
+    assert changed.pull("nano", weights).head["counts"] == [0, 0]
+
+
+def test_each_worker_has_its_own_news():
+    changed = Changed(VARIABLES)
+    weights = floats(0, 1, 2, 3, 4, 5)
+    changed.pull("nano", weights)
+    changed.note(spans(weights, [(0, 2)]))
+    changed.pull("tx2", weights)
+    changed.note(spans(weights, [(5, 6)]))
+    np.testing.assert_array_equal(changed.pull("nano", weights).arrays[0], [[0, 2], [5, 6]])
+    np.testing.assert_array_equal(changed.pull("tx2", weights).arrays[0], [[5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("message", "layers"),
+    [
+        (dense(GRADIENT), [[0, 2], [2, 5], [5, 6]]),
+        (half(GRADIENT), [[0, 2], [2, 5], [5, 6]]),
+        (spans(GRADIENT, []), []),
+        (spans(GRADIENT, [(1, 3)]), [[0, 2], [2, 5]]),
+        (spans(GRADIENT, [(2, 5)]), [[2, 5]]),
+        (sparse(GRADIENT, np.array([0, 1, 5])), [[0, 2], [5, 6]]),
+        (sparse(GRADIENT, np.array([4])), [[2, 5]]),
+    ],
+)
+def test_a_layer_has_changed_where_anything_of_it_was_sent(message, layers):
+    changed = Changed(VARIABLES)
+    changed.pull("nano", GRADIENT)
+    changed.note(message)
+    news = changed.pull("nano", GRADIENT)
+    if len(layers) == len(VARIABLES):
+        assert news.kind == DENSE
+    else:
+        assert news.arrays[0].tolist() == layers
+
+
+def test_what_has_not_changed_stays_as_the_worker_has_it():
+    changed = Changed(VARIABLES)
+    weights = floats(0, 1, 2, 3, 4, 5)
+    replica = np.zeros(6, np.float32)
+    put(changed.pull("nano", weights), replica)
+    np.testing.assert_array_equal(replica, weights)
+    changed.note(spans(weights, [(2, 5)]))
+    weights[2:5] = 7
+    put(changed.pull("nano", weights), replica)
+    np.testing.assert_array_equal(replica, floats(0, 1, 7, 7, 7, 5))
+
+
+def test_a_worker_that_comes_back_gets_everything():
+    changed = Changed(VARIABLES)
+    changed.pull("nano", GRADIENT)
+    changed.forget("nano")
+    changed.forget("who was never there")
+    assert changed.pull("nano", GRADIENT).kind == DENSE

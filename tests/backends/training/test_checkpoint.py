@@ -1,0 +1,152 @@
+"""Checkpoints come back as they were written, or say why they cannot."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from hypothesis.extra import numpy as arrays
+
+from backends.frameworks.base import Variable
+from backends.training import checkpoint
+from backends.training.checkpoint import Checkpoint
+from backends.training.layout import Layout
+
+LAYOUT = Layout(
+    (Variable("conv/kernel", (2, 3), 0, 6), Variable("bias", (), 6, 1), Variable("file", (2,), 7, 2)),
+    (Variable("norm/mean", (2,), 0, 2),),
+)
+
+
+def filled(layout=LAYOUT, step=7):
+    count, state = layout.parameters, layout.state
+    weights = np.arange(count, dtype=np.float32)
+    meta = {"step": step, "evaluations": [{"step": 5, "loss": 1.5}], "model": "cipher"}
+    return Checkpoint(weights, -weights, np.full(state, 0.5, np.float32), meta)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = str(tmp_path / "checkpoint.npz")
+    checkpoint.write(path, filled(), LAYOUT)
+    return path
+
+
+def assert_equal(found, wanted):
+    for kind in ("weights", "momentum", "state"):
+        assert getattr(found, kind).dtype == np.float32
+        np.testing.assert_array_equal(getattr(found, kind), getattr(wanted, kind))
+
+
+def test_it_comes_back_as_it_was_written(path):
+    found, layout = checkpoint.read(path)
+    assert_equal(found, filled())
+    assert layout == LAYOUT
+    assert found.meta == {**filled().meta, "schema": checkpoint.SCHEMA}
+    assert checkpoint.peek(path) == found.meta
+
+
+def test_what_comes_back_can_be_trained_on(path):
+    found, _ = checkpoint.read(path)
+    found.weights[:] = 0
+    assert checkpoint.read(path)[0].weights.any()
+
+
+@settings(max_examples=30, deadline=None)
+@given(shapes=some.lists(arrays.array_shapes(max_dims=3, max_side=4), max_size=4), stateless=some.booleans())
+def test_any_model_comes_back(tmp_path_factory, shapes, stateless):
+    places, start = [], 0
+    for number, shape in enumerate(shapes):
+        places.append(Variable(f"{number}/v", shape, start, int(np.prod(shape))))
+        start += int(np.prod(shape))
+    layout = Layout(tuple(places), () if stateless else LAYOUT.state_variables)
+    path = str(tmp_path_factory.mktemp("any") / "c.npz")
+    checkpoint.write(path, filled(layout), layout)
+    found = checkpoint.read_for(path, layout)
+    assert_equal(found, filled(layout))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_one_cut_short_is_refused_by_name(path, share):
+    with open(path, "rb") as stream:
+        content = stream.read()
+    with open(path, "wb") as stream:
+        stream.write(content[: int(len(content) * share)])
+    for use in (checkpoint.read, checkpoint.peek):
+        with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged or none of ours"):
+            use(path)
+
+
+def test_a_changed_bit_is_noticed(path):
+    with open(path, "r+b") as stream:
+        content = stream.read()
+        place = content.index(filled().weights[1:6].tobytes())
+        stream.seek(place)
+        stream.write(b"\xff")
+    with pytest.raises(ValueError, match="damaged"):
+        checkpoint.read(path)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        LAYOUT._replace(variables=LAYOUT.variables[:2]),
+        LAYOUT._replace(variables=(Variable("conv/kernel", (3, 2), 0, 6), *LAYOUT.variables[1:])),
+        LAYOUT._replace(variables=(Variable("dense/kernel", (2, 3), 0, 6), *LAYOUT.variables[1:])),
+        LAYOUT._replace(state_variables=()),
+    ],
+    ids=["fewer", "shape", "name", "state"],
+)
+def test_one_of_another_model_is_refused(path, layout):
+    with pytest.raises(ValueError, match="is of another model"):
+        checkpoint.read_for(path, layout)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"meta": np.frombuffer(json.dumps({"schema": 99}).encode(), np.uint8)}, "schema 99"),
+        ({"weights/a": np.zeros(2)}, "no description of itself"),
+        ({"meta": np.array([{}], object)}, "damaged"),
+    ],
+    ids=["schema", "stranger", "pickle"],
+)
+def test_other_archives_are_refused(tmp_path, content, reason):
+    np.savez(tmp_path / "c.npz", **content)
+    with pytest.raises(ValueError, match=reason):
+        checkpoint.read(str(tmp_path / "c.npz"))
+
+
+def test_nothing_is_unpickled(tmp_path):
+    path = tmp_path / "c.npz"
+    path.write_bytes(pickle.dumps({"meta": 1}))
+    with pytest.raises(ValueError, match="no .npz archive"):
+        checkpoint.read(str(path))
+
+
+def test_one_that_is_not_there_says_so(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        checkpoint.read(str(tmp_path / "nowhere.npz"))
+
+
+@pytest.mark.parametrize("kind", ["weights", "momentum", "state"])
+def test_values_that_are_not_finite_do_not_replace_good_ones(path, kind):
+    bad = filled(step=8)
+    getattr(bad, kind)[-1] = np.nan
+    events = []
+    checkpoint.save(path, bad, LAYOUT, events.append)
+    assert events == [{"checkpoint_failed": f"{path}: {kind} of step 8 are not finite"}]
+    assert checkpoint.peek(path)["step"] == 7
+
+
+def test_a_failed_write_leaves_the_old_one_and_no_debris(path, tmp_path):
+    with pytest.raises(OSError):
+        checkpoint.write(str(tmp_path), filled(step=8), LAYOUT)  # a folder cannot be replaced by a file
+    checkpoint.write(path, filled(step=9), LAYOUT)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["checkpoint.npz"]
+    assert checkpoint.peek(path)["step"] == 9
+    events = []
+    checkpoint.save(str(tmp_path / "no" / "c.npz"), filled(), LAYOUT, events.append)
+    assert "No such file" in events[0]["checkpoint_failed"]

@@ -1,0 +1,178 @@
+"""A cluster of one device trains as any other would, without a network."""
+
+import json
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import Optimiser
+from backends.strategies import streams
+from backends.strategies.presets import strategy
+from backends.training import checkpoint, single_device, step
+from backends.training.lr_schedule import Schedule
+from tests.backends.fakes import BATCH, TEST, Diverging, Drawn, Member, Running, Softmax, union_with_lars, work
+from tests.backends.small import NORMALISED, replica
+from tests.installed import MIXED
+
+
+def never():
+    return False
+
+
+def train(work, replica=None, skip=0, should_stop=never, test=TEST):
+    """Account, spent, events and the checkpoint that is left."""
+    events = []
+    account, spent = single_device.run(work, replica or Softmax(), Drawn(skip), test, events.append, should_stop)
+    return account, spent, events, checkpoint.read(work.checkpoint_path)[0]
+
+
+def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path):
+    alone, spent, _, left = train(work(tmp_path, 20, evaluate_every=6))
+    served = work(tmp_path, 20, evaluate_every=6, checkpoint_path=str(tmp_path / "served.npz"))
+    running = Running(served)
+    Member(running, "self").end()
+    account = running.account()
+    other, _ = checkpoint.read(served.checkpoint_path)
+    for part in ("weights", "momentum", "state"):
+        np.testing.assert_allclose(getattr(left, part), getattr(other, part), rtol=1e-4, atol=1e-6)
+    assert set(alone) == set(account)
+    assert set(alone["workers"]["self"]) == set(account["workers"]["self"])
+    assert [one["step"] for one in alone["evaluations"]] == [one["step"] for one in account["evaluations"]]
+    assert alone["evaluations"][-1]["loss"] == pytest.approx(account["evaluations"][-1]["loss"], rel=1e-4)
+    assert (alone["finished"], alone["reason"], alone["done"], spent.steps) == (True, None, 20, 20)
+    assert alone["workers"]["self"]["bytes"] == 0
+
+
+def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path):
+    plan = {"schedule": Schedule("step", 20), "evaluate_every": 5}
+    _, _, _, whole = train(work(tmp_path, 20, **plan))
+    _, _, _, half = train(work(tmp_path, 9, **plan))
+    account, spent, _, rest = train(
+        work(tmp_path, 20, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 9
+    )
+    assert half.meta["step"] == 9
+    for part in ("weights", "momentum", "state"):
+        np.testing.assert_array_equal(getattr(rest, part), getattr(whole, part))
+    assert spent.steps == 11
+    assert [one["step"] for one in account["evaluations"]] == [10, 15, 20]
+
+
+@pytest.mark.parametrize("frameworks", [MIXED])
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_one_framework_saved_another_goes_on_with(tmp_path, frameworks, turned):
+    first, other = frameworks[::-1] if turned else frameworks
+    train(work(tmp_path, 2), replica(first, NORMALISED))
+    ends = {}
+    for name in frameworks:
+        left = str(tmp_path / name)
+        then = work(tmp_path, 6, evaluate_every=1, resume=str(tmp_path / "checkpoint.npz"), checkpoint_path=left)
+        ends[name] = train(then, replica(name, NORMALISED), 2)
+    (account, spent, _, same), (account_of_other, _, _, changed) = ends[first], ends[other]
+    assert spent.steps == 4
+    losses, others = ([one["loss"] for one in each["evaluations"]] for each in (account, account_of_other))
+    assert len(losses) == 4
+    np.testing.assert_allclose(losses, others, rtol=1e-4)
+    for part in ("weights", "momentum", "state"):
+        np.testing.assert_allclose(getattr(changed, part), getattr(same, part), rtol=1e-3, atol=1e-5)
+
+
+def test_what_a_cluster_saved_one_device_goes_on_with(tmp_path):
+    running = Running(work(tmp_path, 6))
+    Member(running, "nano").end()
+    running.account()
+    account, spent, _, left = train(work(tmp_path, 10, resume=running.work.checkpoint_path))
+    assert (account["finished"], spent.steps, left.meta["step"]) == (True, 4, 10)
+
+
+def test_it_saves_at_every_multiple_and_at_the_end(tmp_path):
+    _, _, events, _ = train(work(tmp_path, 6, checkpoint_every=2))
+    assert [event["step"] for event in events if "checkpoint" in event] == [2, 4, 6]
+
+
+def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
+    asked = iter([False] * 4 + [True] * 9)
+    account, spent, _, left = train(work(tmp_path, 10), should_stop=lambda: next(asked))
+    assert (account["finished"], account["reason"], account["done"]) == (False, "stopped", 4)
+    assert left.meta["step"] == spent.steps == 4
+
+
+@pytest.mark.parametrize("loss", [np.nan, np.inf])
+def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp_path, loss):
+    account, _, events, left = train(work(tmp_path, 10, checkpoint_every=1), Diverging(loss))
+    assert (account["finished"], account["done"], left.meta["step"]) == (False, 2, 2)
+    assert "training diverged: the gradient at step 2 on self" in account["reason"]
+    assert [event["step"] for event in events if "diverged" in event] == [2]
+    json.dumps([account, events], allow_nan=False)
+
+
+def test_weights_spoilt_by_a_gradient_are_not_saved(tmp_path):
+    """The framework applies its own gradients: the next loss tells, and no checkpoint is made of them."""
+    account, _, _, left = train(work(tmp_path, 10, checkpoint_every=1), Diverging(1.0, np.nan))
+    assert not account["finished"]
+    assert left.meta["step"] == 2
+
+
+def test_an_empty_test_set_is_refused_before_the_first_step(tmp_path):
+    replica = Softmax()
+    with pytest.raises(ValueError, match="the test set is empty"):
+        train(work(tmp_path, 3), replica, test=(TEST[0][:0], TEST[1][:0]))
+    assert not replica.gradients.any()
+    with pytest.raises(ValueError, match="the test set is empty"):
+        step.evaluate(replica, TEST[0][:0], TEST[1][:0])
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    class Wider(Softmax):
+        state_variables = ()
+
+    train(work(tmp_path, 3))
+    with pytest.raises(ValueError, match="of another model"):
+        train(work(tmp_path, 5, resume=str(tmp_path / "checkpoint.npz")), Wider())
+
+
+def test_rates_follow_the_schedule(tmp_path):
+    rates = []
+
+    class Listening(Softmax):
+        def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+            rates.append((rate, weight_decay))
+            return super().gradient(images, labels, rate, weight_decay)
+
+    train(work(tmp_path, 4, optimiser=Optimiser(0.2, 0.9, 0.01), schedule=Schedule("step", 4)), Listening())
+    np.testing.assert_allclose(rates, [(0.2, 0.01), (0.2, 0.01), (0.02, 0.01), (0.002, 0.01)])
+
+
+# -- parts of a strategy that one device has too ---------------------------------------------------------
+
+
+def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
+    plan = {"optimiser": Optimiser(2.0, 0.5, 0.01), "schedule": Schedule(), "strategy": strategy("sgp:optimiser=lars")}
+    _, _, _, half = train(work(tmp_path, 4, **plan))
+    _, _, _, rest = train(work(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
+    np.testing.assert_allclose(rest.weights, union_with_lars(10, [Drawn()], plan["optimiser"]), rtol=1e-4, atol=1e-6)
+    assert half.momentum.any()
+
+
+def test_a_global_batch_grows_on_one_device_and_survives_a_break(tmp_path):
+    def batch_after(steps, **changes):
+        drawn = Drawn()
+        plan = work(tmp_path, steps, strategy=strategy("dlion"), training_samples=10_000, **changes)
+        single_device.run(plan, Softmax(), drawn, TEST, lambda _: None, never)
+        return drawn.batch
+
+    grown = batch_after(60)
+    assert grown > BATCH
+    assert batch_after(70, resume=str(tmp_path / "checkpoint.npz")) >= grown
+
+
+def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
+    rates = []
+
+    class Listening(Softmax):
+        def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+            rates.append((len(labels), rate))
+            return super().gradient(images, labels, rate, weight_decay)
+
+    train(work(tmp_path, 2, strategy=strategy("scadles"), schedule=Schedule(), seed=3), Listening())
+    (size,) = streams.batches(streams.draw_rates("S1", 1, 3))
+    assert rates == [(size, pytest.approx(0.1 * size / BATCH))] * 2

@@ -1,0 +1,135 @@
+"""Exactly the asked-for steps are made, whoever comes and goes."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from backends.training.step_queue import EVALUATE, FINISH, STEP, Ticket, Tickets
+
+
+def alone(tickets):
+    """What a single worker is told to do, to the end."""
+    told = []
+    while (ticket := tickets.take("a")).kind != FINISH:
+        told.append((ticket.kind, ticket.step))
+        tickets.complete("a")
+    return told
+
+
+def test_a_single_worker_makes_every_step_then_evaluates():
+    assert alone(Tickets(3)) == [(STEP, 0), (STEP, 1), (STEP, 2), (EVALUATE, 3)]
+
+
+def test_it_evaluates_whenever_a_multiple_has_been_passed_and_at_the_end_once():
+    told = alone(Tickets(6, evaluate_every=2))
+    assert [step for kind, step in told if kind == EVALUATE] == [2, 4, 6]
+
+
+def test_no_steps_are_no_work():
+    tickets = Tickets(0)
+    assert tickets.finished
+    assert tickets.take("a").kind == FINISH
+
+
+@pytest.mark.parametrize(
+    ("done", "evaluated", "evaluations"),
+    [(5, 4, [6, 8]), (4, 2, [4, 6, 8]), (4, 4, [6, 8]), (5, 0, [5, 6, 8]), (8, 6, [8]), (8, 8, [])],
+)
+def test_a_resumed_run_evaluates_what_had_not_been_evaluated(done, evaluated, evaluations):
+    told = alone(Tickets(8, done, 2, evaluated))
+    assert [step for kind, step in told if kind == STEP] == list(range(done, 8))
+    assert [step for kind, step in told if kind == EVALUATE] == evaluations
+
+
+def test_a_run_that_has_made_more_steps_than_asked_is_refused():
+    with pytest.raises(ValueError, match="9 steps are done already, more than the run's 8"):
+        Tickets(8, 9)
+
+
+def test_one_evaluates_while_others_go_on():
+    tickets = Tickets(10, evaluate_every=1)
+    tickets.take("a")
+    tickets.complete("a")
+    assert [tickets.take(name).kind for name in "abc"] == [EVALUATE, STEP, STEP]
+
+
+def test_an_abandoned_last_evaluation_goes_to_another():
+    tickets = Tickets(1)
+    tickets.take("a")
+    tickets.complete("a")
+    assert tickets.take("a") == Ticket(EVALUATE, 1)
+    tickets.abandon("a")
+    assert tickets.take("b") == Ticket(EVALUATE, 1)
+
+
+def test_who_waits_gets_what_another_abandons():
+    tickets = Tickets(1)
+    tickets.take("a")
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(tickets.take("b")))
+    waiting.start()
+    tickets.abandon("a")
+    waiting.join(5)
+    assert got == [Ticket(STEP, 0)]
+
+
+@pytest.mark.parametrize("release", ["stop", "wake"])
+def test_who_waits_is_told_to_finish_when_the_run_stops_or_it_is_gone(release):
+    tickets = Tickets(1)
+    tickets.take("a")
+    got, gone = [], threading.Event()
+    waiting = threading.Thread(target=lambda: got.append(tickets.take("b", gone.is_set)))
+    waiting.start()
+    gone.set()
+    getattr(tickets, release)()
+    waiting.join(5)
+    assert [ticket.kind for ticket in got] == [FINISH]
+
+
+def test_after_a_stop_what_is_in_hand_still_counts():
+    tickets = Tickets(5)
+    tickets.take("a")
+    tickets.stop()
+    assert tickets.complete("a") == 1
+    assert not tickets.finished
+    assert tickets.wait(0)
+
+
+@given(
+    total=some.integers(0, 12),
+    every=some.integers(0, 5),
+    moves=some.lists(some.tuples(some.sampled_from("abc"), some.booleans()), max_size=80),
+)
+def test_any_interleaving_ends_with_exactly_the_asked_for_steps(total, every, moves):
+    """A move: a worker without a ticket takes one if it need not wait; one with a ticket completes or abandons it."""
+    tickets = Tickets(total, evaluate_every=every)
+    held, made, evaluated = {}, 0, []
+
+    def move(worker, completes):
+        nonlocal made
+        if worker not in held:
+            # Where it would have to wait, ``gone`` sends it home with FINISH instead.
+            ticket = Ticket(FINISH, 0) if tickets._next() is None else tickets.take(worker)
+            if ticket.kind != FINISH:
+                held[worker] = ticket
+        elif completes:
+            ticket = held.pop(worker)
+            made += ticket.kind == STEP
+            evaluated.extend([ticket.step] if ticket.kind == EVALUATE else [])
+            assert tickets.complete(worker) == made
+        else:
+            del held[worker]
+            tickets.abandon(worker)
+        assert made + sum(ticket.kind == STEP for ticket in held.values()) <= total
+
+    for worker, completes in moves:
+        move(worker, completes)
+    for _ in range(200):
+        for worker in "abc":
+            move(worker, True)
+    assert tickets.finished
+    assert made == total
+    assert evaluated == sorted(set(evaluated))
+    assert evaluated[-1:] == ([total] if total else [])

@@ -1,0 +1,83 @@
+"""Real look-ups on this machine, in the agent's place."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.agents.addresses import data_addresses, try_addresses
+from planner.errors import DeviceLostError, FleetError
+from planner.fleet.device import Device
+from profilers import addresses
+
+VERBS = {"interface_address": addresses.interface_address, "address_towards": addresses.address_towards}
+
+
+class Here:
+    """This machine as the device behind an agent."""
+
+    def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any:
+        return VERBS[verb](None, **args)
+
+
+class Lost:
+    """An agent that is gone."""
+
+    def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any:
+        raise DeviceLostError("lost: the agent ended")
+
+
+def found(*devices: Device) -> dict[str, str]:
+    return data_addresses({d.name: d for d in devices}, {d.name: Here() for d in devices})
+
+
+@pytest.fixture
+def no_ssh_config(tmp_path: Path) -> Path:
+    path = tmp_path / "config"
+    path.write_text("Host board\n  HostName 192.0.2.7\n")
+    return path
+
+
+def test_all_on_this_machine_meet_on_loopback() -> None:
+    assert found(Device(name="a"), Device(name="b")) == {"a": "127.0.0.1", "b": "127.0.0.1"}
+
+
+def test_what_the_fleet_file_says_comes_first() -> None:
+    declared = Device(name="a", host="elsewhere", data_address="192.0.2.1", data_interface="lo")
+    assert found(declared) == {"a": "192.0.2.1"}
+
+
+def test_then_the_address_of_the_interface_it_names() -> None:
+    assert found(Device(name="a", host="elsewhere", data_interface="lo")) == {"a": "127.0.0.1"}
+
+
+def test_an_interface_without_an_address_is_named() -> None:
+    with pytest.raises(FleetError, match=r'a: data_interface "nope0" has no IPv4 address; see `ip address`'):
+        found(Device(name="a", data_interface="nope0"))
+
+
+def test_then_the_host_as_the_ssh_configuration_knows_it(no_ssh_config: Path) -> None:
+    assert found(Device(name="a", host="board", ssh_config=no_ssh_config)) == {"a": "192.0.2.7"}
+
+
+def test_this_machine_is_where_it_would_send_from_to_the_others() -> None:
+    both = found(Device(name="here"), Device(name="there", host="x", data_address="127.0.0.1"))
+    assert both == {"here": "127.0.0.1", "there": "127.0.0.1"}
+
+
+def test_a_device_without_an_address_leaves_the_others_theirs() -> None:
+    devices = (Device(name="here"), Device(name="lost"), Device(name="a", data_interface="nope0"),
+               Device(name="there", host="x", data_address="127.0.0.1"))  # fmt: skip
+    agents = {device.name: Lost() if device.name == "lost" else Here() for device in devices}
+    addresses, failed = try_addresses({device.name: device for device in devices}, agents)
+    assert addresses == {"here": "127.0.0.1", "there": "127.0.0.1"}
+    assert {name: type(error) for name, error in failed.items()} == {"a": FleetError, "lost": DeviceLostError}
+
+
+def test_a_name_leads_there_as_well_as_an_address() -> None:
+    assert addresses.address_towards(None, "localhost") in ("127.0.0.1", "::1")
+
+
+def test_where_nothing_leads_there_is_no_address() -> None:
+    with pytest.raises(OSError, match="."):
+        addresses.address_towards(None, "no-such-host.invalid")

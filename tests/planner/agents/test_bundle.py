@@ -1,0 +1,131 @@
+"""How the agent gets onto a device: once, whole, and past whatever a login prints."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from planner.agents import bundle
+from planner.agents.client import Agent
+from planner.errors import RemoteError
+from planner.fleet.device import Device
+from planner.remote.local import LocalRemote
+
+
+@contextmanager
+def agent_on(device: Device) -> Iterator[Agent]:
+    remote = LocalRemote(device.name)
+    try:
+        yield Agent.launch(device, remote)
+    finally:
+        remote.close()
+
+
+def device(cache: Path, python: str = sys.executable, **environment: str) -> Device:
+    return Device(name="tx2", python=python, environment={"XDG_CACHE_HOME": str(cache), **environment})
+
+
+def script(path: Path, text: str) -> str:
+    """An interpreter of our own making."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def kept(cache: Path) -> Path:
+    (path,) = (cache / "planner").iterdir()
+    return path
+
+
+def refusal(device: Device) -> str:
+    with pytest.raises(RemoteError) as raised, agent_on(device):
+        pass
+    return str(raised.value)
+
+
+def test_equal_sources_make_an_equal_archive() -> None:
+    first = bundle.agent_archive()
+    bundle.agent_archive.cache_clear()
+    assert bundle.agent_archive() == first
+
+
+def test_the_second_start_finds_what_the_first_has_left(tmp_path: Path) -> None:
+    with agent_on(device(tmp_path)) as agent:
+        assert agent.call("clock") > 0
+    first = kept(tmp_path).stat()
+    assert bundle.agent_archive().digest in kept(tmp_path).name
+    with agent_on(device(tmp_path)) as agent:
+        assert agent.call("clock") > 0
+    assert (kept(tmp_path).stat().st_ino, kept(tmp_path).stat().st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
+
+
+def test_what_a_power_failure_left_is_replaced(tmp_path: Path) -> None:
+    with agent_on(device(tmp_path)):
+        pass
+    kept(tmp_path).write_bytes(kept(tmp_path).read_bytes()[:100])
+    with agent_on(device(tmp_path)):
+        assert kept(tmp_path).read_bytes() == bundle.agent_archive().data
+
+
+@pytest.mark.parametrize(
+    "noise", ["echo 'Welcome to tx2!'; echo; echo '{\"hello\": 1}'", "printf 'Last login: today '"]
+)
+def test_what_a_login_prints_does_not_matter(tmp_path: Path, noise: str) -> None:
+    python = script(tmp_path / "python", f'{noise}\nexec "{sys.executable}" "$@"')
+    with agent_on(device(tmp_path / "cache", python)) as agent:
+        assert agent.call("clock") > 0
+
+
+def test_a_prefix_comes_first(tmp_path: Path) -> None:
+    inside = script(tmp_path / "inside", 'export INSIDE="$1"; shift; exec "$@"')
+    contained = Device(
+        name="tx2",
+        python=sys.executable,
+        prefix=(inside, "box"),
+        environment={"XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )
+    with agent_on(contained) as agent:
+        assert b"INSIDE=box" in Path(f"/proc/{agent.pid}/environ").read_bytes()
+
+
+def test_an_old_python_is_named_with_the_remedy(tmp_path: Path) -> None:
+    pretend = "import sys; sys.version_info = (2, 7, 18); code = sys.argv[2]; sys.argv[1:3] = []; exec(code)"
+    python = script(tmp_path / "python2", f"exec '{sys.executable}' -c '{pretend}' \"$@\"")
+    told = refusal(device(tmp_path / "cache", python))
+    assert "tx2" in told and "Python 2.7" in told and "`python` in the fleet file" in told
+
+
+def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "/no/such/python" in refusal(device(tmp_path, "/no/such/python"))
+
+
+def test_a_python_without_numpy_is_named(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "numpy.py").write_text("raise ImportError(\"No module named 'numpy'\")\n")
+    told = refusal(device(tmp_path / "cache", PYTHONPATH=str(hidden)))
+    assert sys.executable in told and "numpy" in told
+
+
+def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = refusal(device(tmp_path / "file"))
+    assert "tx2" in told and str(tmp_path / "file") in told and "XDG_CACHE_HOME" in told
+
+
+def test_nothing_is_left_of_an_agent_that_found_no_room(tmp_path: Path) -> None:
+    limited = script(tmp_path / "python", f"ulimit -f 8; exec '{sys.executable}' \"$@\"")
+    assert "too large" in refusal(device(tmp_path / "cache", limited))
+    assert list((tmp_path / "cache" / "planner").iterdir()) == []
+
+
+def test_a_device_is_told_of_its_meters() -> None:
+    device = Device(name="a", meters=("shelly://plug", "csv:///log.csv"), environment={"A": "b"})
+    assert bundle.command(device)[:4] == ["env", "PLANNER_METERS=shelly://plug csv:///log.csv", "A=b", "python3"]
+
+
+def test_a_variable_of_the_operator_comes_before_the_key_of_the_fleet_file() -> None:
+    device = Device(name="a", meters=("shelly://plug",), environment={"PLANNER_METERS": "shelly1://plug"})
+    assert bundle.command(device)[:2] == ["env", "PLANNER_METERS=shelly1://plug"]

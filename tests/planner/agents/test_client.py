@@ -1,0 +1,206 @@
+"""An agent and its controller, on this machine and over SSH: what is asked, answered, and lost."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from planner.agents.client import CHUNK_BYTES, UNREACHED, Agent
+from planner.errors import AgentError, DeviceLostError
+from planner.fleet.device import Device
+from planner.remote.base import Remote
+from planner.remote.local import LocalProcess, LocalRemote
+from planner.remote.ssh import SshRemote
+from tests.planner.conftest import MakeTarget
+from tests.running import until
+from tests.sshserver import ssh_server
+
+
+@pytest.fixture(params=["local", "ssh"])
+def remote(request: pytest.FixtureRequest) -> Iterator[Remote]:
+    if request.param == "local":
+        made: Remote = LocalRemote("tx2")
+        yield made
+        made.close()
+        return
+    target_of: MakeTarget = request.getfixturevalue("target_of")
+    with ssh_server(request.getfixturevalue("client_key")) as server:
+        made = SshRemote("tx2", target_of(server))
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Device:
+    return Device(name="tx2", python=sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+
+
+def exists(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def gone(pid: int) -> None:
+    until(lambda: not exists(pid), 5.0, lambda: f"{pid} is left behind")
+
+
+def test_results_events_and_files_come_back(device: Device, remote: Remote) -> None:
+    agent = Agent.launch(device, remote)
+    content = os.urandom(300_000) + b"\n"
+    path = agent.store("some.bin", content)
+    slow = agent.start("idle", seconds=0.3)
+    assert abs(agent.call("clock") - time.time()) < 60
+    assert agent.fetch(path) == content
+    assert slow.result(10.0)["duration_s"] == pytest.approx(0.3, abs=0.2)
+
+
+def test_a_failure_over_there_is_one_line_and_its_traceback_is_in_the_log(
+    device: Device, remote: Remote, tmp_path: Path
+) -> None:
+    log = tmp_path / "remote.log"
+    agent = Agent.launch(device, remote, log)
+    with pytest.raises(AgentError) as raised:
+        agent.fetch("/no/such/file")
+    assert "tx2" in str(raised.value) and "/no/such/file" in str(raised.value) and str(log) in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "Traceback" in log.read_text() and "Traceback" in raised.value.remote_traceback
+    assert agent.call("clock") > 0
+
+
+def test_a_mistake_in_a_users_model_is_named_with_its_line(device: Device, tmp_path: Path) -> None:
+    model = tmp_path / "model.py"
+    model.write_text("import os\n\ndef net():\n    os.write(1, b'noise\\n')\n    return undefined\n")
+    with_torch = {"model": f"{model}:net", "framework_name": "torch", "batch": 2, "protocol": "adaptive"}
+    remote = LocalRemote("tx2")
+    try:
+        with pytest.raises(AgentError, match=r"NameError.*undefined.*model\.py:5"):
+            Agent.launch(device, remote).call("steps", **with_torch)
+    finally:
+        remote.close()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_agent_is_noticed_by_whoever_waits_and_whoever_comes(
+    device: Device, remote: Remote, ending: signal.Signals
+) -> None:
+    agent = Agent.launch(device, remote)
+    waiting = agent.start("idle", seconds=60)
+    os.kill(agent.pid, ending)
+    with pytest.raises(DeviceLostError, match="tx2"):
+        waiting.result(10.0)
+    with pytest.raises(DeviceLostError, match="tx2"):
+        agent.call("clock", timeout_s=10.0)
+    with pytest.raises(DeviceLostError, match="tx2"):
+        agent.store("some.bin", bytes(1_000_000))
+
+
+def test_no_answer_in_time_is_an_error(device: Device, remote: Remote) -> None:
+    with pytest.raises(DeviceLostError, match=r"`idle` within 0\.1 s"):
+        Agent.launch(device, remote).call("idle", timeout_s=0.1, seconds=60)
+
+
+@pytest.mark.parametrize("how", ["agent", "remote"])
+def test_closing_ends_it_even_while_it_works(device: Device, remote: Remote, how: str) -> None:
+    agent = Agent.launch(device, remote)
+    waiting = agent.start("idle", seconds=60)
+    close: Callable[[], None] = agent.close if how == "agent" else remote.close
+    close()
+    close()
+    gone(agent.pid)
+    with suppress(DeviceLostError):
+        waiting.result(10.0)  # its last word or its loss, but soon
+
+
+def test_a_cut_connection_is_noticed_and_the_agent_ends(
+    device: Device, client_key: paramiko.PKey, target_of: MakeTarget
+) -> None:
+    with ssh_server(client_key) as server:
+        agent = Agent.launch(device, SshRemote("tx2", target_of(server)))
+        waiting = agent.start("idle", seconds=60)
+        server.hang_up()
+        with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
+            waiting.result(10.0)
+        gone(agent.pid)
+
+
+def test_a_stopped_agent_is_ended_on_this_machine(device: Device) -> None:
+    remote = LocalRemote("tx2")
+    agent = Agent.launch(device, remote)
+    os.kill(agent.pid, signal.SIGSTOP)
+    agent.close()
+    gone(agent.pid)
+    with suppress(DeviceLostError):
+        remote.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.agents.client.PING_S", 0.1)
+    monkeypatch.setattr("planner.agents.client.SILENCE_S", 1.0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_agent_that_stops_while_a_file_is_sent_is_lost(device: Device, remote: Remote) -> None:
+    agent = Agent.launch(device, remote)
+    os.kill(agent.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(DeviceLostError, match="tx2: nothing was heard from it for 1 s"):
+            agent.store("some.bin", bytes(20_000_000))
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(agent.pid, signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_file_that_goes_on_moving_may_take_its_time(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote = LocalRemote("tx2")
+    agent = Agent.launch(device, remote)
+    write = LocalProcess.write
+
+    def slowly(process: LocalProcess, data: bytes) -> None:
+        time.sleep(0.1)
+        write(process, data)
+
+    monkeypatch.setattr(LocalProcess, "write", slowly)
+    content = bytes(25 * CHUNK_BYTES)
+    assert len(agent.fetch(agent.store("some.bin", content))) == len(content)
+    remote.close()
+
+
+def test_what_python_prints_as_it_starts_is_passed_over(device: Device, tmp_path: Path) -> None:
+    noise = "import os\nos.write(1, b'{}\\n[1]\\nloading, ')\n"
+    (tmp_path / "sitecustomize.py").write_text(noise)
+    remote = LocalRemote("tx2")
+    noisy = replace(device, environment={**device.environment, "PYTHONPATH": str(tmp_path)})
+    assert Agent.launch(noisy, remote).call("clock") > 0
+    remote.close()
+
+
+def test_a_full_disk_here_hides_no_failure_over_there(device: Device) -> None:
+    remote = LocalRemote("tx2")
+    with pytest.raises(AgentError, match="tx2: fetch: .*/no/such/file") as raised:
+        Agent.launch(device, remote, Path("/dev/full")).fetch("/no/such/file")
+    assert "/dev/full" not in str(raised.value)
+    remote.close()
+
+
+def test_a_failure_of_the_data_plane_names_the_device_and_what_to_do(device: Device) -> None:
+    remote = LocalRemote("tx2")
+    agent = Agent.launch(device, remote)
+    for message, expected in (
+        ("parameter server did not answer in time", "tx2: parameter server did not answer in time"),
+        ("cannot reach 10.0.0.1:5: timed out", f"tx2: cannot reach 10.0.0.1:5: timed out; {UNREACHED}"),
+    ):
+        told = agent.failure("work", {"kind": "WireError", "message": message, "traceback": ""})
+        assert isinstance(told, DeviceLostError) and str(told) == expected
+    assert "data_address" in UNREACHED
+    remote.close()

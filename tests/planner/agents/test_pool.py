@@ -1,0 +1,36 @@
+"""Agents on devices of this machine."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from planner.agents.pool import Crew
+from planner.fleet.device import Device
+
+A, B = (Device(name=name, python=sys.executable) for name in "ab")
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    with Crew() as made:
+        yield made
+
+
+def test_who_is_there_already_stays_when_others_are_reached(crew: Crew) -> None:
+    crew.open([A])
+    first = crew.agents["a"]
+    crew.open([B])
+    crew.open([])
+    assert crew.agents["a"] is first and first.call("facts") and crew.agents["b"].call("facts")
+    assert crew.errors == {}
+
+
+def test_a_crew_that_was_lent_comes_back_with_the_agents_it_had(crew: Crew) -> None:
+    crew.open([A])
+    before = crew.another("a")
+    with crew.lent():
+        extra = crew.another("a")
+    assert crew.agents["a"].call("facts") and before.call("facts")
+    with pytest.raises(Exception, match="a: "):
+        extra.call("facts", timeout_s=10.0)

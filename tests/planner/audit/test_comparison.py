@@ -1,0 +1,131 @@
+import math
+
+import pytest
+
+from planner.audit.cases import contests
+from planner.audit.comparison import QUANTITIES, Beside, Judged, judge
+from planner.audit.measured import Measured
+from planner.predict.costs import costs
+from planner.profile.file import Profile
+from planner.provenance import Provenance
+from tests.planner import audits, profiles
+
+EMULATED = Provenance("sensor", ("module",), True)
+
+
+def judged(fleet: Profile, runs: list[Measured]) -> dict[tuple[str, str], Judged]:
+    found = judge(contests(audits.audit(fleet, runs)))
+    return {("".join(each.config.workers), each.config.server): each for each in found}
+
+
+def test_what_was_predicted_exactly_has_no_errors() -> None:
+    fleet = audits.fleet(0.1, 0.2)
+    for each in judged(fleet, audits.as_predicted(fleet)).values():
+        for quantity in QUANTITIES:
+            beside = each.figures[quantity]
+            assert beside.error == pytest.approx(0.0, abs=1e-6)  # extrapolated without the hand-out of the weights
+            assert beside.steady_error == pytest.approx(0.0, abs=1e-6)
+        assert all(part.power_w.error == pytest.approx(0.0) for part in each.workers.values())
+
+
+def test_the_figures_of_a_device_alone_by_hand() -> None:
+    found = judged(audits.fleet(0.09), [audits.run({"a": 8.0}, watts=40.0)])["a", "a"]
+    assert found.figures["step"] == pytest.approx((0.125, 0.1, -0.2, -0.2))
+    assert found.figures["time"] == pytest.approx((12_500, 10_000, -0.2, -0.2))
+    assert found.figures["power"] == pytest.approx((40, 50, 0.25, 0.25))
+    assert found.figures["energy"].error == pytest.approx(0.0)
+    assert found.figures["edp"].error == pytest.approx(-0.2)
+    assert (found.alone, found.bottleneck, found.off) == (True, "compute", "a")
+    assert found.worst_error == pytest.approx(-0.2)
+
+
+def test_drift_is_removed_by_predicting_again_with_the_gradient_of_the_run() -> None:
+    run = audits.run({"a": 1 / 0.1})  # 0.09 s of gradient and 0.01 s of update
+    slowed = run._replace(workers={"a": run.workers["a"]._replace(steps_per_s=1 / 0.118, drift=1.2)})
+    step = judged(audits.fleet(0.09), [slowed])["a", "a"].figures["step"]
+    assert step.error == pytest.approx(0.1 / 0.118 - 1)
+    assert step.steady_error == pytest.approx(0.0)
+
+
+def test_drift_of_members_alone_counts() -> None:
+    fleet = audits.fleet(0.1, 0.2)
+    runs = [run for run in audits.as_predicted(fleet) if len(run.workers) == 2 and run.server == "a"]
+    drifted = runs[0]._replace(workers={**runs[0].workers, "b": runs[0].workers["b"]._replace(drift=1.5)})
+    found = judged(fleet, [drifted])["ab", "a"]
+    steady = {name: part.cycle_s.steady_error for name, part in found.workers.items()}
+    assert (steady["b"] or 0) > 0.2
+    assert abs(steady["a"] or 0) < 0.01
+    assert found.workers["b"].drift == 1.5
+
+
+def test_what_a_worker_beside_the_server_spends_more_is_no_drift() -> None:
+    fleet = audits.fleet(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4)
+    runs = [drifted(run, 1.1) for run in audits.as_predicted(fleet) if len(run.workers) == 2]
+    for (_, server), each in judged(fleet, runs).items():
+        assert each.workers[server].cycle_s.steady_error == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize(("alone", "beside", "counts"), [(1.1, 1.3, 1.1), (1.3, 1.1, 1.1), (1.1, 1.0, 1.0)])
+def test_how_slow_the_server_s_device_was_is_known_from_its_run_alone_if_that_is_less(
+    alone: float, beside: float, counts: float
+) -> None:
+    found, wanted = (steady_errors(*drifts) for drifts in ((alone, beside), (counts, counts)))
+    assert found == pytest.approx(wanted)
+    assert all((error > 0.02) == (counts > 1.0) for error in found.values())
+
+
+def steady_errors(alone: float, beside: float) -> dict[tuple[str, str], float]:
+    """Of the workers beside a server in clusters of two, which have this drift there and that one alone."""
+    fleet = audits.fleet(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4)
+    assert costs(fleet).step_cpu_s == pytest.approx([0.4, 0.4])
+    runs = [drifted(run, alone if len(run.workers) == 1 else beside) for run in audits.as_predicted(fleet)]
+    found = {key: each for key, each in judged(fleet, runs).items() if len(key[0]) == 2}
+    assert all(each.figures["step"].error == pytest.approx(0.0, abs=1e-9) for each in found.values())
+    return {key: each.workers[key[1]].cycle_s.steady_error or 0.0 for key, each in found.items()}
+
+
+def drifted(run: Measured, drift: float) -> Measured:
+    """With that drift of the worker on the server's host."""
+    host = run.workers[run.server]._replace(drift=drift)
+    return run._replace(workers={**run.workers, run.server: host})
+
+
+def test_repetitions_are_summed_up_by_their_medians_and_the_worst_is_kept() -> None:
+    fleet = audits.fleet(0.09)
+    runs = [audits.run({"a": rate}, repetition=index) for index, rate in enumerate((10.0, 9.0, 5.0))]
+    found = judged(fleet, runs)["a", "a"]
+    assert found.repetitions == 3
+    assert found.figures["step"].measured == pytest.approx(1 / 9)
+    assert found.figures["time"].error == pytest.approx(0.9 - 1)
+    assert found.worst_error == pytest.approx(0.5 - 1)
+
+
+def test_the_worker_that_is_off_is_named() -> None:
+    fleet = audits.fleet(0.1, 0.2)
+    run = next(run for run in audits.as_predicted(fleet) if len(run.workers) == 2)
+    slower = run.workers["b"]._replace(steps_per_s=0.7 * run.workers["b"].steps_per_s)
+    found = judged(fleet, [run._replace(workers={**run.workers, "b": slower})])["ab", "a"]
+    assert found.off == "b"
+    assert found.workers["b"].cycle_s.error == pytest.approx(-0.3)
+
+
+def test_what_is_unknown_has_no_error() -> None:
+    run = audits.run({"a": 5.0, "b": 0.0}, watts=None)
+    found = judged(audits.fleet(0.1, 0.2), [run])["ab", "a"]
+    assert found.workers["b"].cycle_s.measured is None
+    assert found.workers["b"].cycle_s.error is None
+    assert found.figures["power"].error is None
+    assert found.figures["power"].predicted is not None
+    assert found.off == "b" or math.isfinite(found.worst_error)
+    unknown = profiles.profile({"a": profiles.device(idle_w=None, max_w=None)})
+    assert judged(unknown, [audits.run({"a": 5.0})])["a", "a"].figures["edp"] == Beside(
+        pytest.approx(50 * 20_000**2), None, None, None
+    )
+
+
+def test_emulated_watts_are_told() -> None:
+    run = audits.run({"a": 5.0})
+    emulated = run._replace(workers={"a": run.workers["a"]._replace(provenance=EMULATED)})
+    found = judged(audits.fleet(0.1), [emulated])["a", "a"]
+    assert found.emulated
+    assert found.workers["a"].provenance == EMULATED

@@ -1,0 +1,424 @@
+"""The doctor: one fleet in which everything is wrong, and each device hears of its own trouble only."""
+
+import io
+import socket
+import sys
+import time
+import venv
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy
+import paramiko
+import pytest
+from rich.console import Console
+
+from planner.agents import client
+from planner.check import findings
+from planner.check.findings import CHECKS, Finding, Report
+from planner.check.run import check
+from planner.errors import LoginError, PlannerError, RemoteError
+from planner.fleet.device import Device, Fleet
+from planner.views.check import table
+from profilers.records import Facts, SensorFacts
+from tests.sshserver import Faults, new_key, ssh_server, write_key
+
+LATER = CHECKS[CHECKS.index("python") :]
+
+
+def fleet(*devices: Device) -> Fleet:
+    return Fleet(devices, Path("fleet.toml"))
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def bare_python(folder: Path, with_numpy: bool) -> str:
+    """An interpreter that knows no framework."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    if with_numpy:
+        (site,) = folder.glob("lib/python*/site-packages")
+        for part in Path(numpy.__file__).parent.parent.glob("numpy*"):
+            (site / part.name).symlink_to(part)
+    return str(folder / "bin" / "python")
+
+
+@pytest.fixture(scope="module")
+def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
+    """The report on the whole fleet, in one go."""
+    if which("ssh") is None:
+        pytest.skip("OpenSSH's ssh not installed")
+    folder = tmp_path_factory.mktemp("fleet")
+    key, known = write_key(client_key, folder / "id_test"), folder / "known_hosts"
+    config = folder / "ssh_config"
+    config.write_text(f"Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile none\n")
+    cache = {"XDG_CACHE_HOME": str(folder)}
+    (folder / "broken").mkdir()
+    (folder / "broken" / "torch.py").write_text("raise ImportError('libcudart.so.10.2: cannot open it')")
+    with ExitStack() as stack:
+        servers = {
+            "remote": stack.enter_context(ssh_server(client_key)),
+            "stranger": stack.enter_context(ssh_server(client_key)),
+            "changed": stack.enter_context(ssh_server(client_key)),
+            "refused": stack.enter_context(ssh_server(client_key, Faults(refuse_login=True))),
+            "cut": stack.enter_context(ssh_server(client_key, Faults(drop_after_bytes=400))),
+        }
+        lines = [servers[name].known_line() for name in ("remote", "refused", "cut")]
+        known.write_text("".join([*lines, servers["changed"].known_line(new_key())]))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            closed_port = free.getsockname()[1]
+
+        def over_ssh(name: str, port: int, environment: dict[str, str] = cache) -> Device:
+            return Device(
+                name=name, host="127.0.0.1", port=port, user="someone", key=key, ssh_config=config,
+                python=sys.executable, environment=environment,
+            )  # fmt: skip
+
+        def local(name: str, environment: dict[str, str] = cache, **changes: Any) -> Device:
+            return Device(name=name, environment=environment, **{"python": sys.executable, **changes})
+
+        yield check(
+            fleet(
+                over_ssh("off", closed_port),
+                *(over_ssh(name, server.port) for name, server in servers.items()),
+                local("here", idle_watts=5.0, max_watts=15.0),
+                local("nowhere", data_address="192.0.2.1"),
+                local("unplugged", data_interface="none0"),
+                local("plain", {**cache, "PATH": str(folder)}, python=bare_python(folder / "plain", True)),
+                local("bare", python=bare_python(folder / "bare", False)),
+                local("broken", {**cache, "PYTHONPATH": str(folder / "broken")}),
+                local("missing", python=str(folder / "no-python")),
+                local("old", python=script(folder / "python2", "echo planner:old 2.7")),
+            ),
+            ["torch"],
+        )
+
+
+def found(report: Report, device: str) -> dict[str, Finding]:
+    return {finding.check: finding for finding in report.findings if finding.device == device}
+
+
+def on_screen(report: Report, width: int = 300) -> list[str]:
+    console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
+    console.print(table(report))
+    return console.export_text().splitlines()
+
+
+def assert_only_failed(report: Report, device: str, check: str) -> Finding:
+    """Of this device that check failed, all before it are ok, and it cannot take part."""
+    of_device = found(report, device)
+    assert [name for name in CHECKS if of_device[name].status == "failed"] == [check]
+    assert {of_device[name].status for name in CHECKS[: CHECKS.index(check)]} <= {"ok", "warning"}
+    assert not report.able[device]
+    return of_device[check]
+
+
+def test_every_device_has_one_finding_of_each_check_in_order(checked: Report) -> None:
+    for device in checked.able:
+        assert tuple(f.check for f in checked.findings if f.device == device) == CHECKS
+
+
+@pytest.mark.parametrize("device", ["remote", "here"])
+def test_a_sound_device_can_take_part_whatever_is_wrong_with_others(checked: Report, device: str) -> None:
+    of_device = found(checked, device)
+    assert checked.able[device]
+    assert {finding.status for finding in of_device.values()} <= {"ok", "warning"}
+    assert of_device["python"].detail == ".".join(map(str, sys.version_info[:3]))
+    assert of_device["framework"].detail.startswith("torch ")
+    assert abs(float(of_device["clock"].detail.removesuffix(" s"))) < 1
+
+
+def test_exactly_the_sound_devices_can_take_part(checked: Report) -> None:
+    assert [name for name, able in checked.able.items() if able] == ["remote", "here"]
+
+
+def test_nothing_listens(checked: Report) -> None:
+    finding = assert_only_failed(checked, "off", "reachable")
+    assert finding.detail.startswith("nothing listens at 127.0.0.1:") and "sshd" in str(finding.remedy)
+    assert {finding.status for finding in found(checked, "off").values()} == {"failed", "skipped"}
+
+
+def test_unknown_host_key_leads_to_planner_trust(checked: Report) -> None:
+    finding = assert_only_failed(checked, "stranger", "host key")
+    assert "SHA256:" in finding.detail and finding.remedy == "planner trust stranger"
+    assert {found(checked, "stranger")[name].status for name in ("login", *LATER)} == {"skipped"}
+
+
+def test_changed_host_key_names_the_old_one_and_how_to_remove_it(checked: Report) -> None:
+    finding = assert_only_failed(checked, "changed", "host key")
+    assert "has changed" in finding.detail and "ssh-keygen -R" in str(finding.remedy)
+
+
+def test_refused_login_leads_to_ssh_copy_id(checked: Report) -> None:
+    finding = assert_only_failed(checked, "refused", "login")
+    assert "refuses the login" in finding.detail and "ssh-copy-id -p" in str(finding.remedy)
+    assert {found(checked, "refused")[name].status for name in LATER} == {"skipped"}
+
+
+def test_connection_lost_on_the_way_keeps_what_was_found_before(checked: Report) -> None:
+    of_device = found(checked, "cut")
+    assert of_device["login"].status == of_device["python"].status == "ok"
+    assert [finding.check for finding in of_device.values() if finding.status == "failed"] == ["gpu"]
+    assert "connection was lost" in of_device["gpu"].detail
+    assert of_device["framework"].status == "skipped"
+
+
+def test_missing_python(checked: Report) -> None:
+    finding = assert_only_failed(checked, "missing", "python")
+    assert "No such file" in finding.detail and "`python`" in str(finding.remedy)
+
+
+def test_python_that_is_too_old(checked: Report) -> None:
+    finding = assert_only_failed(checked, "old", "python")
+    assert "is Python 2.7" in finding.detail and "3.6 or newer" in str(finding.remedy)
+
+
+def test_python_without_numpy(checked: Report) -> None:
+    finding = assert_only_failed(checked, "bare", "python")
+    assert "No module named 'numpy'" in finding.detail
+    assert str(finding.remedy).endswith("/bare/bin/python -m pip install numpy")
+
+
+def test_missing_framework(checked: Report) -> None:
+    finding = assert_only_failed(checked, "plain", "framework")
+    assert finding.detail == "torch is not installed for this Python"
+    assert str(finding.remedy).endswith("/plain/bin/python -m pip install torch")
+
+
+def test_framework_that_does_not_start(checked: Report) -> None:
+    finding = assert_only_failed(checked, "broken", "framework")
+    assert "libcudart.so.10.2: cannot open it" in finding.detail
+
+
+def test_absent_iperf3_is_no_obstacle(checked: Report) -> None:
+    finding = found(checked, "plain")["iperf3"]
+    assert finding.status == "warning" and "apt install iperf3" in str(finding.remedy)
+
+
+def test_declared_watts_stand_in_for_a_sensor(checked: Report) -> None:
+    assert found(checked, "here")["power"].status == "ok"
+
+
+def test_data_address_that_is_none_of_the_device(checked: Report) -> None:
+    finding = assert_only_failed(checked, "nowhere", "data plane")
+    assert finding.detail.startswith("cannot listen on 192.0.2.1") and "data_address" in str(finding.remedy)
+
+
+def test_data_interface_without_an_address(checked: Report) -> None:
+    finding = assert_only_failed(checked, "unplugged", "data plane")
+    assert '"none0" has no IPv4 address' in finding.detail
+
+
+def test_every_other_device_that_is_up_reached_a_sound_one(checked: Report) -> None:
+    reached_from = found(checked, "here")["data plane"].detail.removeprefix("reached from ").split(", ")
+    assert set(reached_from) == {"remote", "nowhere", "unplugged", "plain", "broken"}
+
+
+def test_as_json(checked: Report) -> None:
+    data = checked.to_json()
+    assert data["able"] == checked.able
+    assert data["findings"][0] == checked.findings[0]._asdict()
+    assert set(data["findings"][0]) == {"device", "check", "status", "detail", "remedy"}
+    assert set(data["sensors"]) == set(checked.able)
+    told = data["sensors"]["here"]
+    assert told and set(told[0]) == {"name", "source", "covers", "period_s", "noise_w", "reason"}
+
+
+def test_on_screen_each_failure_is_one_line_with_its_remedy(checked: Report) -> None:
+    lines = on_screen(checked)
+    for finding in checked.findings:
+        if finding.status in ("failed", "warning"):
+            start = f"{'✗' if finding.status == 'failed' else '!'} {finding.device}: {finding.check}: "
+            assert len([line for line in lines if line.startswith(start)]) == 1
+    assert lines[-1] == "2 of 14 devices can take part"
+
+
+def test_the_table_fits_a_narrow_terminal(checked: Report) -> None:
+    table_rows = [line for line in on_screen(checked, width=80) if line.split()[:1] == ["unplugged"]]
+    assert [row.split()[1:4] for row in table_rows] == [["✓", "✓", "✓"]]
+    assert "…" not in "".join(on_screen(checked, width=80))
+
+
+def test_a_row_reads_without_colour(checked: Report) -> None:
+    (row,) = [line for line in on_screen(checked) if line.split()[:1] == ["refused"]]
+    assert row.split()[1:] == ["✓", "✓", "✗", *["–"] * len(LATER)]
+
+
+# -- one device, and what it is not asked ----------------------------------------------------------
+
+
+def test_a_python_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "START_S", 0.3)
+    began_s = time.monotonic()
+    report = check(fleet(Device(name="stuck", python=script(tmp_path / "python", "cat > /dev/null"))), ())
+    assert_only_failed(report, "stuck", "python")
+    assert time.monotonic() - began_s < 5
+
+
+def test_alone_and_without_a_framework(tmp_path: Path) -> None:
+    device = Device(name="here", python=sys.executable, environment={"XDG_CACHE_HOME": str(tmp_path)})
+    stages: list[str] = []
+    report = check(fleet(device), (), lambda name, what, share: stages.append(what))
+    assert report.able == {"here": True}
+    assert {found(report, "here")[name].status for name in ("framework", "data plane")} == {"skipped"}
+    assert stages[0] == "reachable" and stages[-1] == "done"
+
+
+def test_a_framework_that_ends_its_process_takes_no_other_check_along(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import os\nos.write(2, b'compiled to use AVX\\n')\nos._exit(132)")
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    report = check(fleet(Device(name="here", python=sys.executable, environment=environment)), ["torch"])
+    assert "compiled to use AVX" in assert_only_failed(report, "here", "framework").detail
+
+
+def test_an_unknown_framework_names_those_there_are() -> None:
+    with pytest.raises(PlannerError, match=r'no framework "tork"; did you mean "torch"\?'):
+        check(fleet(Device(name="here")), ["tork"])
+
+
+# -- judgement -------------------------------------------------------------------------------------
+
+DEVICE = Device(name="tx2", host="tx2")
+FACTS = Facts(
+    hostname="tx2",
+    board=None,
+    system="Ubuntu 22.04, Linux 5.15",
+    machine="x86_64",
+    python="3.10.12",
+    usable_cores=4.0,
+    online_cores=4,
+    memory_bytes=8_000_000_000,
+    available_bytes=4_000_000_000,
+    disk_free_bytes=20_000_000_000,
+    frameworks={},
+    gpus=(),
+    iperf3="3.16",
+    sensors=(),
+    clock_s=0.0,
+)
+
+
+def judged(**changes: Any) -> dict[str, Finding]:
+    return {finding.check: finding for finding in findings.of_facts(DEVICE, FACTS._replace(**changes))}
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "status"),
+    [(1_000_000_000, "ok"), (999_999_999, "warning"), (200_000_000, "warning"), (199_999_999, "failed")],
+)
+def test_disk_that_is_nearly_full(free_bytes: int, status: str) -> None:
+    finding = judged(disk_free_bytes=free_bytes)["disk"]
+    assert finding.status == status
+    assert (finding.remedy is None) == (status == "ok")
+
+
+def test_little_memory_is_a_warning() -> None:
+    assert judged()["memory"].status == "ok"
+    assert judged(available_bytes=300_000_000)["memory"].status == "warning"
+
+
+@pytest.mark.parametrize(("offset_s", "status"), [(0.0, "ok"), (-5.0, "ok"), (5.1, "warning"), (-9.0, "warning")])
+def test_clock_offset_in_either_direction(offset_s: float, status: str) -> None:
+    assert findings.of_clock(DEVICE, offset_s).status == status
+
+
+NVML = SensorFacts("nvml:0", "counter", "gpu", 0.1, 1.5)
+SILENT = SensorFacts("rapl:0", "unavailable", "", None, None, "permission denied")
+PLUG = SensorFacts("meter:shelly:plug", "unavailable", "", None, None, "plug does not answer")
+
+
+def test_no_power_sensor_says_why() -> None:
+    finding = findings.of_power(DEVICE, (SILENT,))
+    assert finding.status == "warning" and "rapl:0: permission denied" in finding.detail
+    assert finding.remedy == "set idle_watts and max_watts in the fleet file"
+
+
+def test_power_sensors_are_told_with_what_they_cover_and_how_they_behave() -> None:
+    slow = SensorFacts("battery", "sensor", "board", None, None)
+    finding = findings.of_power(DEVICE, (NVML, slow, SILENT))
+    assert finding.status == "ok"
+    assert finding.detail == "nvml:0 (gpu, counter, new every 0.1 s, noise 1.5 W); battery (board, sensor)"
+
+
+def test_a_meter_that_the_operator_named_and_that_is_silent_is_a_warning() -> None:
+    finding = findings.of_power(DEVICE, (NVML, PLUG))
+    assert (finding.status, finding.detail) == ("warning", "meter:shelly:plug: plug does not answer")
+
+
+@pytest.mark.parametrize(
+    ("python", "jetpack"), [("3.6.9", "JetPack 4"), ("3.8.10", "JetPack 5"), ("3.10.12", "JetPack 6")]
+)
+def test_a_jetson_needs_the_wheel_of_its_jetpack(python: str, jetpack: str) -> None:
+    facts = FACTS._replace(board="NVIDIA Jetson TX2", python=python)
+    assert f"NVIDIA's torch wheel for {jetpack} " in findings.install_remedy(DEVICE, facts, ["torch"])
+
+
+def test_a_jetson_in_a_container_is_known_by_its_kernel() -> None:
+    facts = FACTS._replace(system="Ubuntu 18.04, Linux 4.9.253-tegra", python="3.6.9")
+    assert findings.install_remedy(DEVICE, facts, ["torch", "tensorflow"]) == (
+        "install NVIDIA's torch or tensorflow wheel for JetPack 4 and Python 3.6 "
+        "(the last: torch 1.10, tensorflow 2.7), not pip's own"
+    )
+
+
+def test_a_system_for_which_there_is_no_wheel() -> None:
+    assert "64-bit" in findings.install_remedy(DEVICE, FACTS._replace(machine="armv7l"), ["torch"])
+
+
+ON_CPU = {"version": "2.4", "accelerator": "cpu", "device": "x"}
+ABSENT = {"error": "it is not installed"}
+
+
+def test_a_gpu_left_unused_is_a_warning() -> None:
+    facts = FACTS._replace(gpus=("RTX 3060",))
+    assert findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU}).status == "warning"
+    assert findings.of_frameworks(DEVICE, FACTS, {"torch": ON_CPU}).status == "ok"
+    both = {"torch": ON_CPU, "tensorflow": {**ON_CPU, "accelerator": "cuda"}}
+    assert findings.of_frameworks(DEVICE, facts, both).status == "ok"
+
+
+def test_one_framework_is_enough_and_all_that_there_are_are_told() -> None:
+    facts = FACTS._replace(frameworks={"torch": ABSENT, "tensorflow": {"version": "2.6.2"}})
+    one = findings.of_frameworks(DEVICE, facts, {"torch": ABSENT, "tensorflow": {**ON_CPU, "version": "2.6.2"}})
+    assert (one.status, one.detail) == ("ok", "tensorflow 2.6.2 on cpu")
+    two = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU, "tensorflow": {**ON_CPU, "version": "2.6.2"}})
+    assert (two.status, two.detail) == ("ok", "torch 2.4 on cpu, tensorflow 2.6.2 on cpu")
+
+
+def test_a_device_with_no_framework_hears_how_to_install_either() -> None:
+    facts = FACTS._replace(frameworks={"torch": ABSENT, "tensorflow": ABSENT})
+    none = findings.of_frameworks(DEVICE, facts, {"torch": ABSENT, "tensorflow": ABSENT})
+    assert none.status == "failed"
+    assert none.remedy == "install it there: python3 -m pip install torch, or python3 -m pip install tensorflow"
+
+
+def test_a_framework_that_is_there_and_does_not_start_is_a_warning_beside_one_that_does() -> None:
+    facts = FACTS._replace(frameworks={"torch": {"version": "2.4"}, "tensorflow": {"version": "2.6.2"}})
+    answers = {"torch": {"error": "libcudart.so.10.2: cannot open it"}, "tensorflow": ON_CPU}
+    finding = findings.of_frameworks(DEVICE, facts, answers)
+    assert (finding.status, finding.detail) == ("warning", "tensorflow 2.4 on cpu; libcudart.so.10.2: cannot open it")
+    assert finding.remedy == "mend torch, or profile with --framework tensorflow"
+
+
+def test_reached_by_some_is_a_warning_and_by_none_a_failure() -> None:
+    assert findings.of_reach("a", ["b", "c"], {}).status == "ok"
+    assert findings.of_reach("a", ["b", "c"], {"c": "no answer"}).status == "warning"
+    both = findings.of_reach("a", ["b", "c"], {"b": "no answer", "c": "refused"})
+    assert both.status == "failed" and both.detail == "not reached from b: no answer; from c: refused"
+
+
+def test_an_error_without_a_remedy_gets_one() -> None:
+    finding = findings.of_error(DEVICE, "reachable", RemoteError("tx2: gone"))
+    assert finding.detail == "gone" and "planner check" in str(finding.remedy)
+
+
+def test_the_remedy_of_an_error_stands_apart() -> None:
+    error = LoginError("tx2: me@tx2 refuses (tried a; b); use ssh-copy-id")
+    finding = findings.of_error(DEVICE, "login", error)
+    assert (finding.detail, finding.remedy) == ("me@tx2 refuses (tried a; b)", "use ssh-copy-id")

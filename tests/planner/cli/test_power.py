@@ -1,0 +1,243 @@
+"""`planner power …` as the operator meets it."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from planner.cli import main
+from tests.power_models.made import counters, limited
+
+FEWEST = ("--model", "linear")
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    def problem(self) -> str:
+        """The one line that a failure leaves, nothing else anywhere."""
+        assert (self.code, self.out) == (1, "")
+        (line,) = self.err.splitlines()
+        return line.removeprefix("planner: ")
+
+    def data(self) -> dict[str, Any]:
+        assert self.code == 0, self.err
+        return dict(json.loads(self.out))
+
+
+Planner = Callable[..., Ran]
+
+
+@pytest.fixture
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Planner:
+    """Runs `planner power …` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["planner", "power", *args])
+        with pytest.raises(SystemExit) as ended:
+            main.main()
+        return Ran(int(str(ended.value.code)), *capsys.readouterr())
+
+    return run
+
+
+def write(path: str, **changes: object) -> None:
+    """60 rows of counters and watts, some columns replaced."""
+    table, target = counters()
+    write_csv(path, {**table.columns, "average_power": target.values, "time": 1 / target.values, **changes})
+
+
+def write_runs(noise: float = 0.0) -> None:
+    """runs.csv: 48 runs of eight networks under power limits."""
+    write_csv("runs.csv", limited(noise)[0].columns)
+
+
+def write_csv(path: str, columns: Mapping[str, Any]) -> None:
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    Path(path).write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate", "models", "measure"])
+def test_every_command_has_help_with_an_example(planner: Planner, command: str) -> None:
+    shown = planner(command, "--help")
+    assert (shown.code, shown.err) == (0, "")
+    assert f"Example: planner power {command}" in shown.out
+
+
+def test_fit_compares_all_kinds_and_saves_the_best(planner: Planner) -> None:
+    write("data.csv")
+    found = planner("fit", "data.csv", "--target", "average_power", "--folds", "3", "--json").data()
+    rows = {each["name"]: each for each in found["models"]}
+    assert set(rows) == {"nameplate", "linear", "ridge", "nonnegative", "physical", "trees", "boosted", "gp", "blend"}
+    assert "power limits" in found["unsuitable"]["saturation"]
+    assert found["chosen"] == min(rows, key=lambda name: rows[name]["mape"])
+    assert set(rows["linear"]) == {"name", "mape", "mape_stdev", "rmse", "rmse_stdev", "coverage"}
+    assert found["features"] == ["core_frequency", "busy", "program"]
+    assert found["left_out"]["time"] == "seems to be an outcome of the run"
+    saved = json.loads(Path(found["saved"]).read_text())
+    assert (saved["model"], saved["rows"]) == (found["chosen"], 60)
+    assert saved["about"]["scores"]["mape"] == rows[found["chosen"]]["mape"]
+
+
+def test_fit_for_people(planner: Planner) -> None:
+    write("data.csv")
+    shown = planner("fit", "data.csv", "--target", "average_power", "--group", "program", *FEWEST, "-o", "here.json")
+    assert shown.code == 0
+    assert "average_power, 60 rows, 3 folds by program" in shown.out
+    assert "linear (chosen)" in shown.out
+    assert "left out: program (its texts hardly occur in more than one group)" in shown.out
+    assert "wrote here.json" in shown.out
+
+
+def test_named_features_are_used_as_they_are(planner: Planner) -> None:
+    write("data.csv")
+    arguments = ("--target", "average_power", "--features", "busy, time", *FEWEST, "--json")
+    assert planner("fit", "data.csv", *arguments).data()["features"] == ["busy", "time"]
+
+
+def test_a_limit_is_known_by_its_name(planner: Planner) -> None:
+    write_runs(noise=0.01)
+    arguments = ("--target", "average_power", "--group", "power_limit", "--model", "saturation", "--json")
+    found = planner("fit", "runs.csv", *arguments).data()
+    assert found["features"] == ["network", "power_limit"]
+    assert found["models"][0]["mape"] < 4
+
+
+def test_a_limit_alone_is_fitted_by_what_it_suits(planner: Planner) -> None:
+    write_runs()
+    arguments = ("--target", "average_power", "--features", "power_limit", "--folds", "2", "--json")
+    found = planner("fit", "runs.csv", *arguments).data()
+    assert found["unsuitable"]["saturation"] == "nothing but the power limit changes"
+    assert "linear" in {each["name"] for each in found["models"]}
+
+
+def test_evaluate_holds_a_model_against_other_rows(planner: Planner) -> None:
+    write("data.csv")
+    planner("fit", "data.csv", "--target", "average_power", "--model", "physical")
+    table, _ = counters()
+    write("other.csv", core_frequency=np.where(np.arange(60) < 2, 5000.0, np.asarray(table.columns["core_frequency"])))
+    found = planner("evaluate", "power-model.json", "other.csv", "--json").data()
+    assert (found["rows"], found["unit"]) == (60, "W")
+    assert found["extrapolated"] == [{"line": line, "features": ["core_frequency"]} for line in (2, 3)]
+    assert 0 < found["mape"] < 100
+    shown = planner("evaluate", "power-model.json", "other.csv")
+    assert "line 2: outside of what was fitted: core_frequency" in shown.out
+
+
+def test_a_transfer_is_fitted_to_runs_that_have_references(planner: Planner) -> None:
+    write_runs(noise=0.01)
+    arguments = ("runs.csv", "--target", "time_per_epoch", "--group", "network", "--reference", "batch_size")
+    found = planner("fit", *arguments, "--json").data()
+    assert (found["chosen"], found["groups"], found["folds"]) == ("transfer", ["network"], 8)
+    assert found["features"] == ["power_limit", "average_power of the reference", "time_per_epoch of the reference"]
+    assert found["models"][0]["mape"] < 6
+    assert "time_per_epoch [s] by transfer, 48 rows" in planner("models", found["saved"]).out
+    held = planner("evaluate", found["saved"], "runs.csv", "--json").data()
+    assert (held["model"], held["rows"], held["extrapolated"]) == ("transfer", 8 * 6 * 5, [])
+    assert held["mape"] < 6 and held["coverage"] > 0.8
+
+
+def test_models_are_listed_and_described(planner: Planner) -> None:
+    from power_models.registry import MODELS
+
+    assert [each["name"] for each in planner("models", "--json").data()["models"]] == [*MODELS, "transfer"]
+    assert "the paper's Eq. 1" in planner("models").out
+    write("data.csv")
+    planner("fit", "data.csv", "--target", "average_power", *FEWEST)
+    assert "average_power [W] by linear, 60 rows" in planner("models", "power-model.json").out
+    (saved,) = planner("models", "power-model.json", "--json").data()["saved"]
+    assert saved["features"] == ["core_frequency", "busy", "program"]
+
+
+# -- wrong input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("absent.csv", "--target", "x"), "absent.csv: No such file"),
+        (("data.csv", "--target", "watts"), "data.csv: there is no column watts; there are core_frequency, busy"),
+        (("data.csv", "--target", "program"), "data.csv: line 2: program is a; give a number above zero"),
+        (("data.csv", "--target", "nothing"), "data.csv: line 2: nothing is 0.0; give a number above zero"),
+        (("data.csv", "--target", "average_power", "--features", "bussy"), "there is no column bussy; there are"),
+        (("data.csv", "--target", "average_power", "--group", "run"), "there is no column run; there are"),
+        (("data.csv", "--target", "average_power", "--group", "nothing"), "1 groups cannot be divided into 2 folds"),
+        (("data.csv", "--target", "average_power", "--group", "program", "--folds", "4"), "3 groups cannot be divided"),
+        (("data.csv", "--target", "average_power", "--model", "magic"), "known are auto, nameplate, linear"),
+        (("data.csv", "--target", "average_power", "--reference", "program"), "--reference needs --group"),
+        (("data.csv", "--target", "average_power", "--group", "program", "--reference", "busy"), "of power limits"),
+        (("data.csv", "--target", "average_power", "--features", "average_power"), "is the target itself"),
+        (("data.csv", "--target", "average_power", "--features", "nothing"), "no column changes"),
+        (("data.csv", "--target", "average_power", "--model", "saturation"), "no column of power limits"),
+    ],
+)
+def test_what_cannot_be_fitted_is_one_line(planner: Planner, arguments: tuple[str, ...], said: str) -> None:
+    write("data.csv")
+    assert said in planner("fit", *arguments).problem()
+    assert [path.name for path in Path().iterdir()] == ["data.csv"]
+
+
+def test_a_file_that_was_cut_off(planner: Planner) -> None:
+    write("data.csv")
+    Path("data.csv").write_text(Path("data.csv").read_text()[:-60])
+    assert "is the file cut off?" in planner("fit", "data.csv", "--target", "average_power").problem()
+
+
+def test_a_model_that_is_none(planner: Planner) -> None:
+    write("data.csv")
+    assert "no power model" in planner("evaluate", "data.csv", "data.csv").problem()
+    assert "none.json: No such file" in planner("models", "none.json").problem()
+
+
+def test_a_model_and_data_without_its_features(planner: Planner) -> None:
+    write("data.csv")
+    planner("fit", "data.csv", "--target", "average_power", *FEWEST)
+    Path("other.csv").write_text("busy,average_power\n1,2\n")
+    problem = planner("evaluate", "power-model.json", "other.csv").problem()
+    assert "there is no column core_frequency, program" in problem
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """One device, this machine, in whose tree there is nothing to read."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    path = tmp_path / "fleet.toml"
+    environment = f'{{ PLANNER_SYSFS_ROOT = "{tree}", XDG_CACHE_HOME = "{tmp_path / "cache"}" }}'
+    path.write_text(f'[devices.here]\naddress = "local"\nenvironment = {environment}\n')
+    return path
+
+
+def test_a_command_is_measured_and_says_from_where_its_watts_come(planner: Planner, fleet: Path) -> None:
+    found = planner("measure", "here", "--json", "--", sys.executable, "-c", "print('hello')")
+    assert found.err == "hello\n"
+    measured = found.data()
+    assert measured["command"] == [sys.executable, "-c", "print('hello')"]
+    assert measured["duration_s"] > 0
+    assert (measured["energy_j"], measured["provenance"]["kind"]) == (None, "unavailable")
+
+
+def test_what_is_unavailable_has_its_reason_and_no_zero(planner: Planner, fleet: Path) -> None:
+    found = planner("measure", "here", "--", "true")
+    assert found.code == 0
+    assert "watts: unavailable" in found.out
+    assert "no sensor that works" in found.out
+    assert " 0 J" not in found.out
+
+
+def test_the_code_of_the_command_is_that_of_measure(planner: Planner, fleet: Path) -> None:
+    assert planner("measure", "here", "--", "sh", "-c", "exit 7").code == 7
+    assert planner("measure", "here", "--", "sh", "-c", "kill -9 $$").code == 137
+
+
+def test_an_unknown_device_or_model_is_named(planner: Planner, fleet: Path) -> None:
+    assert 'no device "there"' in planner("measure", "there", "--", "true").problem()
+    (fleet.parent / "bad.json").write_text("{}")
+    assert "bad.json: no power model" in planner("measure", "here", "--model", "bad.json", "--", "true").problem()

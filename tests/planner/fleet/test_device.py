@@ -1,0 +1,330 @@
+"""Fleet files: what they mean, and every way in which they can be wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import example as case
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.errors import FleetError
+from planner.fleet.device import RATE_UNITS, Address, Device, Fleet, device_at, example, parse_address, parse_rate
+from planner.fleet.file import load_fleet
+
+
+def fleet(tmp_path: Path, text: str) -> Fleet:
+    path = tmp_path / "fleet.toml"
+    path.write_text(text)
+    return load_fleet(path)
+
+
+def mistakes(tmp_path: Path, text: str) -> list[str]:
+    """The lines of the error, without the folder of the test."""
+    with pytest.raises(FleetError) as caught:
+        fleet(tmp_path, text)
+    return str(caught.value).replace(f"{tmp_path}/", "").splitlines()
+
+
+class TestMeaning:
+    def test_a_device_with_nothing_but_an_address(self, tmp_path: Path) -> None:
+        [device] = fleet(tmp_path, '[devices.tx2]\naddress = "tx2"').devices
+        assert device == Device(name="tx2", host="tx2")
+        assert (device.local, device.emulated, device.python) == (False, False, "python3")
+
+    def test_this_machine_uses_the_python_that_runs_the_planner(self, tmp_path: Path) -> None:
+        [device] = fleet(tmp_path, '[devices.here]\naddress = "local"\nslowdown = 2').devices
+        assert device == Device(name="here", python=sys.executable, slowdown=2.0)
+        assert (device.local, device.emulated) == (True, True)
+
+    def test_a_device_with_everything(self, tmp_path: Path) -> None:
+        (tmp_path / "keys").mkdir()
+        (tmp_path / "keys" / "id").touch()
+        (tmp_path / "config").touch()
+        text = """
+            ssh_config = "config"
+            [devices.tx2]
+            address = "nvidia@10.0.0.3:2222"
+            key = "keys/id"
+            jump = "me@gate:22,inner"
+            kind = "jetson-tx2"
+            data_address = "10.1.0.3"
+            data_interface = "eth1"
+            idle_watts = 5
+            max_watts = 15.5
+            meters = ["shelly://10.0.0.9", "csv:///var/log/watts.csv?offset_s=1.5"]
+            power_model = "keys/id"
+            python = "python3.8"
+            prefix = "docker exec -i 'my torch'"
+            rate = "100mbit"
+            slowdown = 1.5
+            [devices.tx2.environment]
+            OMP_NUM_THREADS = "4"
+        """
+        [device] = fleet(tmp_path, text).devices
+        assert device == Device(
+            name="tx2",
+            host="10.0.0.3",
+            port=2222,
+            user="nvidia",
+            key=tmp_path / "keys" / "id",
+            jump="me@gate:22,inner",
+            kind="jetson-tx2",
+            data_address="10.1.0.3",
+            data_interface="eth1",
+            idle_watts=5.0,
+            max_watts=15.5,
+            meters=("shelly://10.0.0.9", "csv:///var/log/watts.csv?offset_s=1.5"),
+            power_model=tmp_path / "keys" / "id",
+            python="python3.8",
+            prefix=("docker", "exec", "-i", "my torch"),
+            environment={"OMP_NUM_THREADS": "4"},
+            rate_bytes_per_s=12.5e6,
+            slowdown=1.5,
+            ssh_config=tmp_path / "config",
+        )
+
+    @pytest.mark.parametrize(
+        ("address", "line", "python"),
+        [
+            ("tx2", 'venv = "/opt/torch/"', "/opt/torch/bin/python"),
+            ("tx2", 'venv = "~/torch"', "./torch/bin/python"),
+            ("tx2", 'python = "~/bin/python3"', "./bin/python3"),
+            ("local", 'venv = "~/torch"', str(Path.home() / "torch/bin/python")),
+        ],
+    )
+    def test_which_python(self, tmp_path: Path, address: str, line: str, python: str) -> None:
+        [device] = fleet(tmp_path, f'[devices.a]\naddress = "{address}"\n{line}').devices
+        assert device.python == python
+
+    def test_a_prefix_may_be_a_list(self, tmp_path: Path) -> None:
+        [device] = fleet(tmp_path, '[devices.a]\naddress = "a"\nprefix = ["nice", "-n", "5"]').devices
+        assert device.prefix == ("nice", "-n", "5")
+
+    def test_devices_keep_their_order_and_are_found_by_name(self, tmp_path: Path) -> None:
+        three = fleet(tmp_path, "".join(f'[devices.{name}]\naddress = "local"\n' for name in ("tx2", "pc", "nano")))
+        assert [device.name for device in three.devices] == ["tx2", "pc", "nano"]
+        assert three.device("pc").name == "pc"
+        with pytest.raises(FleetError, match=r'no device "tx"; did you mean "tx2"\? \(known: tx2, pc, nano\)'):
+            three.device("tx")
+
+    def test_the_example_is_a_fleet_and_so_is_all_that_it_comments_out(self, tmp_path: Path) -> None:
+        assert [device.name for device in fleet(tmp_path, example()).devices] == ["here"]
+        (tmp_path / "ssh_config").touch()
+        (tmp_path / "id").touch()
+        (tmp_path / "power-here.json").touch()
+        lines = [line.removeprefix("# ") if " = " in line or "[" in line else line for line in example().splitlines()]
+        everything = "\n".join(lines).replace("~/.ssh/id_ed25519", "id")
+        assert [device.name for device in fleet(tmp_path, everything).devices] == ["here", "desktop", "tx2"]
+
+    def test_pydantic_is_not_loaded_before_a_file_is(self) -> None:
+        code = "import sys, planner.remote; sys.exit(bool({'pydantic', 'paramiko'} & set(sys.modules)))"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class TestMistakes:
+    def test_all_are_told_at_once_in_the_order_of_the_file(self, tmp_path: Path) -> None:
+        text = """
+            [devices.tx2]
+            adress = "tx2"
+            pyhton = "python3"
+            max_watts = 3
+            idle_watts = 5
+            [devices."b d"]
+            address = "b"
+            rate = "fast"
+        """
+        found = mistakes(tmp_path, text)
+        assert [line.partition(" ")[0] for line in found] == [
+            "fleet.toml:2:",
+            "fleet.toml:3:",
+            "fleet.toml:4:",
+            "fleet.toml:5:",
+            "fleet.toml:7:",
+            "fleet.toml:9:",
+        ]
+        assert found[0] == "fleet.toml:2: devices.tx2.address: is missing"
+        assert found[2].startswith(
+            'fleet.toml:4: devices.tx2.pyhton: unknown key; did you mean "python"? (known: address, key, '
+        )
+
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            (
+                "idle_watts = 5\nmax_watts = 3",
+                "3: devices.a.max_watts: 3 W is below idle_watts, 5 W; exchange",
+            ),
+            ("max_watts = 0", "2: devices.a.max_watts: input should be greater than 0, not 0"),
+            (
+                'meters = ["http://plug"]',
+                "2: devices.a.meters: http://plug is no meter; known are shelly://, shelly1://, tasmota:// and csv://",
+            ),
+            (
+                'power_model = "none.json"',
+                "2: devices.a.power_model: there is no power model",
+            ),
+            (
+                "idle_watts = -1",
+                "2: devices.a.idle_watts: input should be greater than or equal to 0, not -1",
+            ),
+            ("idle_watts = nan", "2: devices.a.idle_watts: input should be a finite number, not nan"),
+            ('idle_watts = "5"', "2: devices.a.idle_watts: input should be a valid number, not '5'"),
+            ('key = "absent"', "2: devices.a.key: there is no key file "),
+            (
+                'key = "~nosuchuser/id"',
+                '2: devices.a.key: "~nosuchuser/id": nobody here has that home directory; write the whole path',
+            ),
+            ('rate = "100"', '2: devices.a.rate: "100" is not a rate; write a number and one of bit, kbit, '),
+            ('rate = "0mbit"', '2: devices.a.rate: rate "0mbit" is not above zero'),
+            ("slowdown = 0.5", "2: devices.a.slowdown: input should be greater than or equal to 1, not 0.5"),
+            ('jump = "a b"', '2: devices.a.jump: "a b" is not an address'),
+            ('jump = "gate,-oProxyCommand=x"', '2: devices.a.jump: "-oProxyCommand=x" is not an address'),
+            ('prefix = "docker \'exec"', "2: devices.a.prefix: no shell reads "),
+            ("prefix = 3", "2: devices.a.prefix: input should be a valid list, not 3"),
+            ('kind = ""', "2: devices.a.kind: string should have at least 1 character, not ''"),
+            (
+                "environment = {OMP = 3}",
+                "2: devices.a.environment.OMP: input should be a valid string, not 3",
+            ),
+            ('environment = {"A B" = "c"}', "2: devices.a.environment: not names of variables: 'A B'"),
+            ('python = "x"\nvenv = "/x"', "3: devices.a.venv: and python both name an interpreter; keep one"),
+            ('python = "~you/python"', '2: devices.a.python: "~you/python": no shell expands this ~'),
+            ('prefix = "nice"\nvenv = "~/x"', '3: devices.a.venv: "~/x": no shell expands this ~'),
+            ("[devices.a.enviroment]", '2: devices.a.enviroment: unknown key; did you mean "environment"?'),
+        ],
+    )
+    def test_of_one_device(self, tmp_path: Path, line: str, told: str) -> None:
+        # Blank at first, so that the line under test is the second one.
+        found = mistakes(tmp_path, f'devices.a.address = "a"\n{_dotted(line)}')
+        assert len(found) == 1
+        assert found[0].startswith(f"fleet.toml:{told}")
+
+    @pytest.mark.parametrize(
+        ("address", "told"),
+        [
+            ("a:0", 'port 0 of "a:0" is not between 1 and 65535'),
+            ("a:65536", "is not between 1 and 65535"),
+            ("a:ssh", '"a:ssh" is not an address; write [user@]host[:port], or "local"'),
+            ("", '"" is not an address'),
+            ("-oProxyCommand=x", "is not an address"),
+            ("-l@a", "is not an address"),
+        ],
+    )
+    def test_of_an_address(self, tmp_path: Path, address: str, told: str) -> None:
+        [found] = mistakes(tmp_path, f'[devices.a]\naddress = "{address}"')
+        assert found.startswith("fleet.toml:2: devices.a.address: ")
+        assert told in found
+
+    def test_keys_that_mean_nothing_without_ssh(self, tmp_path: Path) -> None:
+        found = mistakes(tmp_path, '[devices.a]\naddress = "local"\nkey = "x"\njump = "y"')
+        assert found == [
+            f'fleet.toml:{line}: devices.a.{key}: means nothing where address is "local"; remove it'
+            for line, key in ((3, "key"), (4, "jump"))
+        ]
+
+    @pytest.mark.parametrize("name", ["b d", "", "-a", "ä", "a.b", "a,b", "a=b"])
+    def test_of_a_name(self, tmp_path: Path, name: str) -> None:
+        [found] = mistakes(tmp_path, f'\n[devices."{name}"]\naddress = "local"')
+        assert found.startswith(f"fleet.toml:2: devices.{name}: a name has letters, digits, - and _")
+
+    def test_of_names_that_repeat(self, tmp_path: Path) -> None:
+        text = "".join(f'[devices.{name}]\naddress = "local"\n' for name in ("a", "b", "a", "b"))
+        assert mistakes(tmp_path, text) == [
+            "fleet.toml:5: devices.a is declared twice; rename one",
+            "fleet.toml:7: devices.b is declared twice; rename one",
+        ]
+
+    def test_of_the_form(self, tmp_path: Path) -> None:
+        [found] = mistakes(tmp_path, '[devices.a]\naddress = "local\n')
+        assert found.startswith("fleet.toml:2: not TOML: ")
+        [found] = mistakes(tmp_path, "\n\nx = ")
+        assert found.startswith("fleet.toml:3: not TOML: ")
+
+    @pytest.mark.parametrize("text", ["", "[devices]", "# nothing\n"])
+    def test_no_devices(self, tmp_path: Path, text: str) -> None:
+        [found] = mistakes(tmp_path, text)
+        assert found.endswith('add [devices.NAME] with address = "user@host" or "local"')
+
+    def test_something_else_where_a_device_belongs(self, tmp_path: Path) -> None:
+        assert mistakes(tmp_path, "[devices]\na = 3") == ["fleet.toml:2: devices.a: should be a table, not 3"]
+        assert mistakes(tmp_path, "devices = 3") == ["fleet.toml:1: devices: should be a table, not 3"]
+
+    def test_a_typo_at_the_top(self, tmp_path: Path) -> None:
+        [found] = mistakes(tmp_path, 'ssh_confg = "x"\n[devices.a]\naddress = "local"')
+        assert found == 'fleet.toml:1: ssh_confg: unknown key; did you mean "ssh_config"? (known: ssh_config, devices)'
+
+    def test_an_ssh_configuration_that_is_not_there(self, tmp_path: Path) -> None:
+        [found] = mistakes(tmp_path, 'ssh_config = "x"\n[devices.a]\naddress = "local"')
+        assert found.startswith("fleet.toml:1: ssh_config: there is no file ")
+
+    def test_an_ssh_configuration_of_nobody(self, tmp_path: Path) -> None:
+        [found] = mistakes(tmp_path, 'ssh_config = "~nosuchuser/x"\n[devices.a]\naddress = "local"')
+        assert found.startswith('fleet.toml:1: ssh_config: "~nosuchuser/x": nobody here has that home directory')
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(FleetError, match="no such fleet file; `planner init` writes an example"):
+            load_fleet(tmp_path / "fleet.toml")
+
+    def test_a_file_that_is_no_text(self, tmp_path: Path) -> None:
+        (tmp_path / "fleet.toml").write_bytes(b"\xff\xfe")
+        with pytest.raises(FleetError, match="cannot be read as UTF-8 text"):
+            load_fleet(tmp_path / "fleet.toml")
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("text", "address"),
+        [
+            ("tx2", Address(None, "tx2", None)),
+            ("me@tx2", Address("me", "tx2", None)),
+            ("me@10.0.0.3:22", Address("me", "10.0.0.3", 22)),
+            ("me@[fe80::1]:2222", Address("me", "fe80::1", 2222)),
+            ("[::1]", Address(None, "::1", None)),
+            ("::1", Address(None, "::1", None)),
+        ],
+    )
+    def test_they_have_a_user_a_host_and_a_port(self, text: str, address: Address) -> None:
+        assert parse_address(text) == address
+
+    def test_a_device_outside_the_fleet_has_its_address_for_a_name(self) -> None:
+        assert device_at("me@gate:2222") == Device(name="me@gate:2222", user="me", host="gate", port=2222)
+
+
+class TestRates:
+    @pytest.mark.parametrize(
+        ("text", "bytes_per_s"),
+        [
+            ("100mbit", 12.5e6),
+            ("1gbit", 125e6),
+            ("2.5 Gbit/s", 312.5e6),
+            (".8kbit", 100),
+            (" 8bit ", 1),
+        ],
+    )
+    def test_they_are_bits_per_second_in_decimal_units(self, text: str, bytes_per_s: float) -> None:
+        assert parse_rate(text) == pytest.approx(bytes_per_s)
+
+    @given(st.floats(min_value=1e-3, max_value=1e6), st.sampled_from(sorted(RATE_UNITS)))
+    def test_any_number_with_any_unit(self, number: float, unit: str) -> None:
+        assert parse_rate(f"{number:.6f}{unit}") == pytest.approx(float(f"{number:.6f}") * RATE_UNITS[unit] / 8)
+
+    @given(st.text(max_size=12))
+    @case("100")
+    @case("mbit")
+    @case("100MB")
+    @case("1e3mbit")
+    @case("-1mbit")
+    @case("0gbit")
+    @case("9" * 400 + "gbit")
+    def test_anything_else_is_a_value_error_that_shows_the_text(self, text: str) -> None:
+        try:
+            assert parse_rate(text) > 0
+        except ValueError as error:
+            assert text in str(error)
+
+
+def _dotted(line: str) -> str:
+    """Lines of ``devices.a`` after one that made it with a dotted key, which no header may reopen."""
+    return "\n".join(part if part.startswith("[") else f"devices.a.{part}" for part in line.splitlines())

@@ -1,0 +1,109 @@
+"""The best of the strategies of which it is known what their images are worth."""
+
+import pytest
+
+from backends.strategies import presets, synchronisation
+from planner.errors import PlanError
+from planner.plan.recommend import make_plan, recommend
+from planner.plan.strategy_search import EQUAL, best_of, candidates
+from planner.predict.sample_efficiency import NONE, Source, Worth, Worths
+from tests.planner import profiles
+
+TIME = {"time": 1.0}
+SOURCE = Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a", "homo-a"), (6,), "2026-11-21")
+
+
+def known(**least: float) -> Worths:
+    each = (Worth(name.replace("_", "-"), 1.2 * worth, worth, 1.5 * worth, 6, 0) for name, worth in least.items())
+    return NONE._replace(source=SOURCE, measured=tuple(each))
+
+
+def fleet(gradient_s: float = 0.5, names: str = "abcd"):
+    return profiles.profile({name: profiles.device(profiles.step(gradient_s)) for name in names})
+
+
+@pytest.mark.parametrize("text", EQUAL)
+def test_all_of_the_equal_ones_wait_for_all_and_leave_nothing_out(text: str) -> None:
+    found = presets.strategy(text)
+    assert synchronisation.parse(found.gate).waits_for(8) == 8
+    assert (found.sender, found.merge, found.batching, found.knowledge) == ("everything", "mean", "fixed", "none")
+
+
+def test_without_measured_worths_the_quickest_equal_one_is_taken_and_said() -> None:
+    found = best_of(fleet(), TIME, "auto", NONE, steps=1000)
+    times = {text: recommend(fleet(), TIME, steps=1000, strategy=text).row(1).prediction.time_s for text in EQUAL}
+    assert found.costs.strategy == min(times, key=times.__getitem__) == "allreduce"
+    assert found.row(1).prediction.time_s == pytest.approx(times["allreduce"])
+    assert found.notes[-1].startswith("--strategy auto: allreduce, the best of parameter-server:gate=synchronous, ")
+
+
+def test_a_quicker_step_wins_if_it_is_worth_enough() -> None:
+    def chosen(worth: float) -> str:
+        return best_of(fleet(0.1), TIME, "auto", known(crossover=worth), steps=1000).costs.strategy
+
+    allreduce, crossover = (
+        recommend(fleet(0.1), TIME, steps=1000, strategy=text, include=tuple("abcd")).row(1).prediction.time_s
+        for text in ("allreduce", "crossover")
+    )
+    assert crossover < allreduce
+    assert chosen(1.01 * crossover / allreduce) == "crossover"
+    assert chosen(0.99 * crossover / allreduce) == "allreduce"
+
+
+def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from() -> None:
+    found = best_of(fleet(0.1), TIME, "auto", known(sgp=0.9), steps=900)
+    plan = make_plan(found, "fleet.toml")
+    assert (plan.strategy, plan.steps) == ("sgp", 1000)
+    assert plan.prediction.time_s == pytest.approx(1000 / 4 * plan.workers[0].cycle_s)
+    worth, source = found.notes[-2:]
+    assert worth == (
+        "sgp: an image counts as 0.90 of a synchronous worker's, the least that it was worth in 6 pairs of runs "
+        "(1.08 on average, 1.35 at most)"
+    )
+    assert source == (
+        "what images are worth was measured with cipher on fashion-mnist to 70% accuracy (net-a, homo-a; 2026-11-21), "
+        "not with net"
+    )
+
+
+def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None:
+    found = best_of(fleet(0.001), TIME, "auto", known(crossover=0.5), steps=1000)
+    assert len(make_plan(found, "fleet.toml").workers) == 1
+    assert make_plan(found, "fleet.toml").steps == 1000
+
+
+def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> None:
+    """Four of them need as many images as a critical batch of one of theirs says: (32 + 4 * 32) / (32 + 32) = 2.5."""
+    worths = NONE._replace(source=SOURCE, critical_batch=32.0)
+    found = best_of(fleet(), TIME, "auto", worths, steps=1000, include=tuple("abcd"), batch=32)
+    assert make_plan(found, "fleet.toml").steps == 2500
+    assert "4 synchronous workers need 2.50 times the images of one alone, whose steps --steps are" in found.notes
+
+
+def test_one_device_wins_where_larger_batches_teach_next_to_nothing() -> None:
+    def members(critical: float | None) -> int:
+        worths = NONE._replace(source=SOURCE, critical_batch=critical)
+        return len(best_of(fleet(), TIME, "auto", worths, steps=1000).row(1).config.workers)
+
+    assert (members(None), members(0.1)) == (4, 1)
+
+
+def test_energy_counts_the_steps_that_are_needed_too() -> None:
+    watts = {"energy": 1.0}
+    assert best_of(fleet(0.1), watts, "auto", known(crossover=2.0), steps=1000).costs.strategy == "crossover"
+    assert best_of(fleet(0.1), watts, "auto", known(crossover=0.01), steps=1000).costs.strategy != "crossover"
+
+
+def test_strategies_that_are_equal_by_definition_are_worth_one_whatever_was_measured() -> None:
+    assert candidates(known(baseline=3.0, hop=0.5)) == dict.fromkeys(EQUAL, 1.0) | {"hop": 0.5}
+
+
+def test_a_strategy_that_is_named_is_taken_and_its_steps_are_those_that_were_asked_for() -> None:
+    found = best_of(fleet(names="ab"), TIME, "gaia", known(gaia=0.5), steps=1000)
+    assert found.costs.strategy == "gaia"
+    assert make_plan(found, "fleet.toml").steps == 1000
+
+
+def test_where_nothing_can_be_ranked_the_reason_is_told() -> None:
+    with pytest.raises(PlanError, match="no such device"):
+        best_of(fleet(names="a"), TIME, "auto", NONE, include=("b",))

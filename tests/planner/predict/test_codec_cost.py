@@ -1,0 +1,44 @@
+"""What messages cost the processors, beside being carried."""
+
+import pytest
+
+from planner.predict.costs import costs
+from profilers.records import Coding
+from tests.planner import profiles
+
+SENDERS = {
+    "everything": Coding(profiles.seconds(0.0), profiles.seconds(0.001)),
+    "float16": Coding(profiles.seconds(0.02), profiles.seconds(0.01)),
+    "top-k": Coding(profiles.seconds(0.03), profiles.seconds(0.0005)),
+}
+
+
+def known(strategy: str, **changes: object):
+    return costs(profiles.profile({"a": profiles.device(profiles.step(**changes))}), strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "send_s", "service_s"),
+    [
+        ("parameter-server", 0.0, 0.002),
+        ("parameter-server:sender=float16", 0.02, 0.01 + 0.002),  # added to the momentum first
+        ("parameter-server:sender=top-k:share=0.1", 0.03, 0.0005),  # workers have the momentum
+    ],
+)
+def test_a_server_is_sent_what_workers_choose(strategy: str, send_s: float, service_s: float) -> None:
+    found = known(strategy, senders=SENDERS)
+    assert (found.send_s[0], found.service_s[0]) == pytest.approx((send_s, service_s))
+    assert found.ready_s[0] == pytest.approx(0.1 + send_s)
+    assert not any("processors" in note for note in found.notes)
+
+
+def test_peers_update_by_themselves_and_add_up_what_comes() -> None:
+    found = known("baseline:sender=float16", senders=SENDERS)
+    assert (found.service_s[0], found.add_s[0]) == pytest.approx((0.002, 0.01))
+
+
+def test_an_older_profile_does_not_tell_which_is_said() -> None:
+    found = known("baseline:sender=top-k")
+    assert (found.send_s[0], found.add_s[0]) == pytest.approx((0.0, 0.002))
+    assert "the profile does not tell what top-k costs the processors; profile again with --fresh" in found.notes
+    assert not any("processors" in note for note in known("baseline").notes)

@@ -1,0 +1,191 @@
+"""Steps of peers against what follows on paper: 1 MB at 100 Mbit/s takes 80 ms, an update and an addition 2 ms each."""
+
+import numpy as np
+import pytest
+
+from backends.strategies.presets import PRESETS
+from planner.errors import PlanError
+from planner.plan.recommend import recommend
+from planner.predict import decentralized, step_cycle, traffic
+from planner.predict import strategy as exchange
+from planner.predict.clusters import Candidates, conducted
+from planner.predict.costs import Costs, costs
+from planner.predict.predict import predict
+from profilers.records import Coding
+from tests.planner import profiles
+
+PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
+LAYERS = (200_000, 25_000, 20_000, 5_000)
+UPDATE_S = ADD_S = 0.002
+
+
+def four(strategy: str, slow_s: float = 0.1, **changes: object) -> Costs:
+    devices = {name: profiles.device(profiles.step(layers=LAYERS, **changes)) for name in "abc"}
+    slow = profiles.device(profiles.step(slow_s, **changes))
+    return costs(profiles.profile({**devices, "d": slow}), strategy=strategy)
+
+
+def cycle_s(found: Costs | str, slow_s: float = 0.1, mask: int = 15) -> np.ndarray:
+    known = four(found, slow_s) if isinstance(found, str) else found
+    return step_cycle.solve(known, Candidates(np.array([mask]), np.array([0]))).cycle_s[0]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "exchange_s", "added"),
+    [
+        ("baseline", 3 * 0.08, 3),
+        ("baseline:sender=float16", 3 * 0.04, 3),
+        ("allreduce", 6 / 4 * 0.08, 6 / 4),
+        ("allreduce:sender=float16", 6 / 4 * 0.04, 6 / 4),
+        ("crossover:topology=random:segments=1", 0.08, 1),
+        ("sgp", 0.08, 1),
+        # Up to the leader, between the leaders, and back.
+        ("crossover-hierarchical:topology=groups:count=2,between=random:segments=1", 3 * 0.08, 2),
+        ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16", 3 * 0.04, 2),
+        # As much as links take while a gradient is computed.
+        ("dlion:batching=fixed", 0.1, 3),
+    ],
+)
+def test_synchronous_steps_are_the_slowest_gradient_the_exchange_and_the_sums(
+    strategy: str, exchange_s: float, added: float
+) -> None:
+    after_s = UPDATE_S + added * ADD_S
+    assert cycle_s(strategy) == pytest.approx(np.full(4, 0.1 + exchange_s + after_s), rel=0.002)
+    # The others have sent theirs by then; a's still come with DLion, which sends no more than fits.
+    slow_s = 0.24 if strategy.startswith("dlion") else exchange_s
+    assert cycle_s(strategy, slow_s=0.5) == pytest.approx(np.full(4, 0.5 + slow_s + after_s), rel=0.002)
+
+
+def test_batches_dealt_by_speed_end_at_the_same_time() -> None:
+    computed_s = 4 / (3 / 0.1 + 1 / 0.5)
+    expected_s = computed_s + 0.24 + UPDATE_S + 3 * ADD_S
+    assert cycle_s("baseline:batching=dynamic", slow_s=0.5) == pytest.approx(np.full(4, expected_s))
+
+
+def test_without_waiting_everyone_sends_while_it_computes() -> None:
+    free = "baseline:gate=asynchronous"
+    assert cycle_s(free) == pytest.approx(np.full(4, 0.24))
+    adding = 3 * ADD_S / 0.24  # of the slow one's time, for what the others send meanwhile
+    assert cycle_s(free, slow_s=0.5) == pytest.approx([0.24] * 3 + [(0.5 + UPDATE_S) / (1 - adding)])
+    assert cycle_s("baseline:gate=bounded", slow_s=0.5) == pytest.approx(np.full(4, 0.5 + UPDATE_S + 3 * ADD_S))
+
+
+def test_a_slow_one_takes_in_what_the_fast_send_at_their_own_pace() -> None:
+    found = taking_in(0.02)
+    taken = 3 * (0.02 / 0.5 + ADD_S) / 0.24
+    assert cycle_s(found) == pytest.approx([0.24] * 3 + [(0.5 + UPDATE_S) / (1 - taken)])
+    elsewhere = found._replace(step_cpu_s=np.zeros(4))
+    assert cycle_s(elsewhere) == pytest.approx(cycle_s("baseline:gate=asynchronous", slow_s=0.5))
+
+
+def test_senders_are_held_back_by_one_whose_processor_cannot_take_in_more() -> None:
+    held_s = cycle_s(taking_in(0.1))[:3]
+    assert held_s == pytest.approx(np.full(3, 3 * (0.1 / 0.5 + ADD_S) / decentralized.MOST_TAKEN))
+
+
+def test_messages_that_fit_grow_with_the_gradients_that_they_hold_up() -> None:
+    found = four("ako", accelerator="cpu")
+    apart = ~np.eye(4, dtype=bool)
+    found = found._replace(
+        receive_taken_s=np.where(apart, 0.01, 0.0), cores=np.full(4, 0.5), add_s=np.zeros(4)
+    )  # fmt: skip
+    own_s = 0.1 + UPDATE_S
+    # Three links share 100 Mbit/s and carry messages of 0.08 s as long as gradients are computed, however long that is.
+    taken = 0.1 / 0.08 * (0.01 / 0.5) / own_s
+    assert cycle_s(found) == pytest.approx(np.full(4, own_s / (1 - taken)), rel=0.002)
+
+
+def taking_in(cpu_s: float) -> Costs:
+    """Without waiting, the last of four slow, and a message costs so much of half a core that computes."""
+    found = four("baseline:gate=asynchronous", slow_s=0.5, accelerator="cpu")
+    apart = ~np.eye(4, dtype=bool)
+    return found._replace(receive_taken_s=np.where(apart, cpu_s, 0.0), cores=np.full(4, 0.5))
+
+
+def test_backup_workers_go_as_fast_as_the_slowest_computes_and_sends() -> None:
+    assert cycle_s("hop", slow_s=0.5) == pytest.approx(np.full(4, 0.5 + 0.24 + UPDATE_S + 3 * ADD_S))
+
+
+def test_who_asks_waits_for_the_way_there_the_sum_and_the_way_back_and_who_is_asked_for_nobody() -> None:
+    found = cycle_s("ad-psgd", mask=3)
+    asks_s = 0.1 + 2 * 0.08 + UPDATE_S
+    assert found[0] == pytest.approx(asks_s + UPDATE_S + ADD_S)
+    computes_s = 0.1 + UPDATE_S + ADD_S
+    assert found[1] == pytest.approx(computes_s / (1 - (UPDATE_S + ADD_S) / found[0]))
+    assert np.isinf(found[2:]).all()
+
+
+def test_what_comes_early_holds_a_computation_up_on_its_own_processor_only() -> None:
+    found = four("baseline", slow_s=0.5, accelerator="cpu")
+    apart = ~np.eye(4, dtype=bool)
+    found = found._replace(receive_taken_s=np.where(apart, 0.02, 0.0), cores=np.full(4, 0.5))
+    without = cycle_s("baseline", slow_s=0.5)
+    assert cycle_s(found) == pytest.approx(without + 3 * 0.02 / 0.5)
+    elsewhere = found._replace(step_cpu_s=np.zeros(4))
+    assert cycle_s(elsewhere) == pytest.approx(without)
+
+
+def test_a_slow_link_of_one_that_is_ready_early_is_not_waited_for_from_the_last_on() -> None:
+    devices = {"a": profiles.device(profiles.step(0.1)), "b": profiles.device(profiles.step(0.5))}
+    found = costs(profiles.profile(devices), strategy="baseline")
+    up_s = found.up_s.copy()
+    up_s[0, 1] = 0.42  # from a, who has computed at 0.1 s
+    assert cycle_s(found._replace(up_s=up_s), mask=3)[:2] == pytest.approx([0.5 + 0.08 + UPDATE_S + ADD_S] * 2)
+
+
+def test_every_round_of_a_ring_has_the_latency_and_so_has_the_word_to_the_conductor_and_back() -> None:
+    apart = ~np.eye(4, dtype=bool)
+    for strategy, more in (("allreduce", 6 - 6 / 4), ("baseline", 0)):  # beside those in the time of 6 / 4 messages
+        found = four(strategy)
+        later = found._replace(latency_s=np.where(apart, 0.01, 0.0))
+        assert cycle_s(later) == pytest.approx(cycle_s(found) + more * 0.01 + 2 * 0.01)
+
+
+def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
+    def known(strategy: str, **changes: object) -> np.ndarray:
+        return cycle_s(four(strategy, **changes))
+
+    coding = Coding(profiles.seconds(0.03), profiles.seconds(0.01))
+    for strategy, messages in (("baseline:sender=top-k", 1), ("dlion:batching=fixed,sender=max-n", 3)):
+        kind = exchange.strategy(strategy).sender
+        more_s = messages * 0.03 + 3 * (0.01 - ADD_S)  # each link has a Max N of its own
+        assert known(strategy, senders={kind: coding}) == pytest.approx(known(strategy) + more_s)
+
+
+def test_streams_bring_each_member_a_batch_of_its_own() -> None:
+    from planner.predict.batch_size import streamed
+
+    most = max(streamed(4))
+    gradient_s = 0.1 + (most - 32) * 0.04 / 16
+    assert cycle_s("scadles:sender=everything")[0] == pytest.approx(gradient_s + 0.24 + UPDATE_S + 3 * ADD_S)
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_every_preset_is_ranked_with_what_it_sends(name: str) -> None:
+    found = four(name)
+    together = Candidates(np.array([15, 15]), np.array([0, 2]))
+    told = predict(found, together, 1000)
+    assert np.isfinite(told.time_s).all() and (told.time_s > 0).all()
+    assert told.time_s[0] == told.time_s[1]
+    load = traffic.of(PRESETS[name].topology, 4)
+    sent = load.sent + load.received * load.answers
+    assert told.network_bytes[0] <= 1000 * sent.max() * found.up_bytes * 1.001
+    devices = {device: profiles.device() for device in "ab"}
+    ranked = recommend(profiles.profile(devices), {"time": 1.0}, strategy=name)
+    assert sorted(ranked.row(place).config.workers for place in (1, 2, 3)) == [("a",), ("a", "b"), ("b",)]
+    assert len(ranked) == 3  # whoever conducts
+
+
+def test_one_alone_sends_nothing() -> None:
+    alone = step_cycle.solve(four("baseline"), Candidates(np.array([1]), np.array([0])))
+    assert alone.cycle_s[0, 0] == pytest.approx(0.11)
+    assert alone.network_bytes.sum() == 0.0
+
+
+def test_devices_that_do_not_reach_one_another_are_no_peers() -> None:
+    reachable = np.ones((3, 3), dtype=bool)
+    reachable[0, 2] = False
+    kept = conducted(Candidates(np.array([1, 3, 5, 6, 7, 7]), np.array([0, 0, 0, 1, 0, 1])), reachable)
+    assert kept.masks.tolist() == [1, 3, 6]
+    with pytest.raises(PlanError, match="all reach one another"):
+        conducted(Candidates(np.array([5, 7]), np.array([0, 0])), reachable)

@@ -1,0 +1,301 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.predict.clusters import Candidates, enumerate_clusters
+from planner.predict.costs import Costs, costs
+from planner.predict.predict import BUSY, IDLE, MEANS, Prediction, Predictions, factors, predict, run_time
+from planner.predict.step_cycle import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
+from tests.planner import profiles
+from tests.planner.profiles import MBIT
+
+
+def everything(known: Costs, steps: int = 1000, **options: object) -> Predictions:
+    return predict(known, enumerate_clusters(known.names, known.reachable()), steps, **options)
+
+
+def index(predictions: Predictions, known: Costs, members: str, host: str) -> int:
+    mask = sum(1 << known.names.index(name) for name in members)
+    masks, hosts = predictions.candidates
+    return int(np.flatnonzero((masks == mask) & (hosts == known.names.index(host)))[0])
+
+
+def known(*gradients_s: float, rates: dict[str, float] | None = None, **changes: object) -> Costs:
+    devices = {
+        name: profiles.device(profiles.step(gradient_s, **changes))
+        for name, gradient_s in zip("abcdef", gradients_s, strict=False)
+    }
+    return costs(profiles.profile(devices, rates))
+
+
+def test_a_device_alone_computes_and_updates_and_uses_no_network() -> None:
+    one = known(0.1)
+    found = everything(one)
+    assert found.time_s == pytest.approx([1000 * 0.11])
+    assert found.power_w == pytest.approx([50.0])
+    assert found.network_bytes == [0.0]
+    assert found.shares[0, COMPUTE] == 1.0
+
+
+def test_a_remote_worker_without_rivals_cycles_as_measured() -> None:
+    two = known(1e9, 0.1)  # the host's own worker computes for ever
+    found = everything(two)
+    cycle_s = found.cycle_s[index(found, two, "ab", "a"), 1]
+    assert cycle_s == pytest.approx(0.1 + 0.08 + 0.002 + 0.08)
+
+
+def test_two_workers_share_the_steps_by_their_rates() -> None:
+    two = known(0.1, 0.3)
+    found = everything(two)
+    i = index(found, two, "ab", "a")
+    assert found.steps[i].sum() == pytest.approx(1000)
+    assert found.steps[i] * found.cycle_s[i] == pytest.approx(found.time_s[i] - found.start_s[i])
+    assert found.network_bytes[i] == pytest.approx(found.steps[i, 1] * 2_000_000)
+
+
+def test_energy_and_edp_follow_from_time_and_power() -> None:
+    assert Prediction(10.0, 5.0).energy_j == 50.0
+    assert Prediction(10.0, 5.0).edp_js == 500.0
+    assert Prediction(10.0, None).energy_j is Prediction(10.0, None).edp_js is None
+
+
+def test_power_lies_between_idle_and_busy_and_others_count_when_asked() -> None:
+    two = known(0.1, 0.1)
+    members, billed = everything(two), everything(two, count_idle=True, extra_w=5.0)
+    i, alone = index(members, two, "ab", "a"), index(members, two, "a", "a")
+    assert ((members.device_w[i] > 10) & (members.device_w[i] <= 50)).all()
+    assert billed.power_w[i] == pytest.approx(members.power_w[i] + 5)
+    assert billed.power_w[alone] == pytest.approx(50 + 10 + 5)
+    assert (billed.besides_w[i], billed.besides_w[alone]) == (5, 15)
+    assert not members.besides_w.any()
+
+
+def test_the_power_of_a_remote_worker_by_hand() -> None:
+    found = everything(two := known(1e9, 0.1))
+    busy = 0.1 / (0.1 + 0.08 + 0.002 + 0.08)
+    assert found.device_w[index(found, two, "ab", "a"), 1] == pytest.approx(10 + 40 * busy)
+
+
+def test_unknown_watts_stay_unknown() -> None:
+    devices = {"a": profiles.device(), "b": profiles.device(idle_w=None)}
+    found = everything(both := costs(profiles.profile(devices)))
+    assert found.one(index(found, both, "a", "a")).power_w == pytest.approx(50.0)
+    assert found.one(index(found, both, "ab", "a")).power_w is None
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def shaken(costs: Costs, mean: str, device: int, by: float) -> Costs:
+    """The same costs with one measured mean of one device changed by a share."""
+    scale = np.ones(len(costs.names))
+    scale[device] = 1 + by
+    of = {
+        "gradient": ("gradient_s",), "copy": ("copy_s",), "update": ("update_s",), "service": ("service_s",),
+        "link": ("up_s", "down_s"), "idle watts": ("idle_w",), "busy watts": ("busy_w",),
+    }[mean]  # fmt: skip
+    changed = {field: (getattr(costs, field).T * scale).T for field in of}
+    return costs._replace(**changed)
+
+
+@pytest.mark.parametrize("device", [0, 1])
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("count_idle", [False, True])
+def test_errors_are_what_a_small_change_of_a_mean_brings(mean: str, device: int, count_idle: bool) -> None:
+    """Held against predictions of changed means, where next to nothing queues."""
+    error, step = 0.01, 1e-6
+    two = known(1.0, 2.0, copy_s=profiles.seconds(0.3), service_s=profiles.seconds(0.001))
+    erring = dict.fromkeys(("gradient", "copy", "update", "service", "link", "idle", "busy"), np.full(2, error))
+    erring["link"] = np.full((2, 2), error)
+    two = two._replace(**{f"error_{name}": each for name, each in erring.items()})
+    found = everything(two, count_idle=count_idle)
+    more, less = (everything(shaken(two, mean, device, by), count_idle=count_idle) for by in (step, -step))
+    for field, errors in (("time_s", found.time_errors), ("power_w", found.power_errors)):
+        change = np.log(getattr(more, field) / getattr(less, field)) / (2 * step)
+        assert errors[:, MEANS.index(mean), device] / error == pytest.approx(change, abs=1e-4)
+
+
+def test_watts_of_members_err_by_the_time_spent_at_them() -> None:
+    two = known(1e9, 0.1)._replace(error_idle=np.full(2, 0.02), error_busy=np.full(2, 0.01))
+    found = everything(two)
+    i = index(found, two, "ab", "a")
+    busy = 0.1 / (0.1 + 0.08 + 0.002 + 0.08)
+    assert found.power_errors[i, IDLE, 1] == pytest.approx(0.02 * 10 * (1 - busy) / found.power_w[i])
+    assert found.power_errors[i, BUSY, 1] == pytest.approx(0.01 * 50 * busy / found.power_w[i])
+    alone = index(found, two, "b", "b")
+    assert found.power_errors[alone].sum() == pytest.approx(0.01)
+
+
+def test_errors_of_unknown_watts_are_none() -> None:
+    devices = {"a": profiles.device(profiles.step(spread=0.1)), "b": profiles.device(profiles.step(), idle_w=None)}
+    found = everything(both := costs(profiles.profile(devices)))
+    i = index(found, both, "ab", "a")
+    assert not found.power_errors[i].any()
+    assert found.time_errors[i].any()
+
+
+# -- Eq. 4 ------------------------------------------------------------------------------------------
+
+
+def test_a_worker_still_building_at_the_end_contributes_nothing() -> None:
+    rate, build_s = np.array([[1.0, 1.0]]), np.array([0.0, 50.0])
+    assert run_time(10, rate, build_s) == pytest.approx([10.0])
+    assert run_time(100, rate, build_s) == pytest.approx([75.0])
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 10), st.floats(0, 1000)), min_size=1, max_size=6),
+    st.integers(1, 10_000),
+)
+def test_the_run_time_is_the_root_of_equation_four(workers: list[tuple[float, float]], steps: int) -> None:
+    rate, build_s = np.array(workers).T
+    time_s = run_time(steps, rate[None], build_s)[0]
+    assert (rate * np.maximum(0, time_s - build_s)).sum() == pytest.approx(steps)
+
+
+# -- bottlenecks ------------------------------------------------------------------------------------
+
+
+def test_the_bottleneck_is_what_takes_most_of_the_cycles() -> None:
+    slow = known(0.1, 0.1, rates={"b": 1 * MBIT})
+    found = everything(slow)
+    assert found.shares[index(found, slow, "ab", "a")].argmax() == SLOW_LINK
+
+    crowd = known(*[0.1] * 6, rates={"a": 10 * MBIT})
+    found = everything(crowd)
+    assert found.shares[index(found, crowd, "abcdef", "a")].argmax() == SERVER_LINK
+
+    heavy = known(*[0.1] * 6, service_s=profiles.seconds(0.5), rates=dict.fromkeys("abcdef", 1e10))
+    found = everything(heavy)
+    assert found.shares[index(found, heavy, "abcdef", "a")].argmax() == SERVER_CPU
+
+    light = known(5.0, 5.0)
+    found = everything(light)
+    assert found.shares[index(found, light, "ab", "a")].argmax() == COMPUTE
+    assert found.shares.sum(axis=1) == pytest.approx(np.ones(len(found.time_s)))
+
+
+def test_a_worker_on_the_server_s_processor_suffers_from_it() -> None:
+    changes = {"service_s": profiles.seconds(0.05)}
+    gpu, cpu = known(0.1, 0.1, **changes), known(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4, **changes)
+    found_gpu, found_cpu = everything(gpu), everything(cpu)
+    i = index(found_gpu, gpu, "ab", "a")
+    assert found_cpu.cycle_s[i, 0] > found_gpu.cycle_s[i, 0] * 1.02
+
+
+# -- alpha and beta -----------------------------------------------------------------------------------
+
+
+def test_alpha_and_beta_lead_from_the_device_alone_to_the_cluster() -> None:
+    three = known(0.1, 0.2, 0.3, rates={"b": 10 * MBIT})
+    found = everything(three)
+    i = index(found, three, "abc", "a")
+    factor = factors(three, 0b111, 0)
+    alone_s = three.gradient_s + three.update_s
+    assert alone_s * factor.alpha_time * factor.beta_time == pytest.approx(found.cycle_s[i])
+    assert three.busy_w * factor.alpha_power * factor.beta_power == pytest.approx(found.device_w[i])
+    assert (factor.beta_time[1:] > 1).all()
+    assert factor.beta_time[1] > 5 * factor.beta_time[0]
+
+
+def test_a_device_alone_has_factors_of_one() -> None:
+    factor = factors(known(0.1, 0.2), 0b01, 0)
+    assert [each[0] for each in factor] == pytest.approx([1.0] * 4)
+    assert np.isnan([each[1] for each in factor]).all()
+
+
+# -- invariants over random fleets ----------------------------------------------------------------------
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> tuple[dict, dict]:
+    names = "abcd"[: draw(st.integers(2, 4))]
+    devices, rates = {}, {}
+    for name in names:
+        gradient_s = draw(st.floats(0.01, 1.0))
+        on_cpu = draw(st.booleans())
+        cores = draw(st.sampled_from([0.5, 1.0, 4.0]))
+        devices[name] = profiles.device(
+            profiles.step(
+                gradient_s,
+                accelerator="cpu" if on_cpu else "cuda",
+                cpu_s_per_step=gradient_s * cores,
+                build_s=draw(st.floats(0, 20)),
+                service_s=profiles.seconds(draw(st.floats(1e-4, 0.05))),
+            ),
+            cores=cores,
+        )
+        rates[name] = draw(st.floats(1, 1000)) * MBIT
+    return devices, rates
+
+
+@given(fleets())
+@settings(deadline=None, max_examples=40)
+def test_the_order_of_devices_changes_nothing(fleet: tuple[dict, dict]) -> None:
+    devices, rates = fleet
+    one = costs(profiles.profile(devices, rates))
+    other = costs(profiles.profile(dict(reversed(devices.items())), rates))
+    found, turned = everything(one), everything(other)
+    for members in ("".join(c) for n in range(1, len(devices) + 1) for c in itertools.combinations(devices, n)):
+        for host in members:
+            i, k = index(found, one, members, host), index(turned, other, members, host)
+            assert found.time_s[i] == pytest.approx(turned.time_s[k])
+            assert found.power_w[i] == pytest.approx(turned.power_w[k])
+
+
+@given(fleets(), st.booleans(), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_a_cluster_s_prediction_does_not_depend_on_the_others_tried(
+    fleet: tuple[dict, dict], without: bool, count_idle: bool
+) -> None:
+    found = everything(known := costs(profiles.profile(*fleet)), count_idle=count_idle)
+    candidates = enumerate_clusters(known.names, known.reachable(), exclude="a" * without, server="b")
+    fewer = predict(known, candidates, 1000, count_idle)
+    masks, hosts = found.candidates
+    same = [np.flatnonzero((masks == mask) & (hosts == host))[0] for mask, host in zip(*candidates, strict=True)]
+    for one, other in zip(found[1:], fewer[1:], strict=True):
+        assert other == pytest.approx(one[same])
+
+
+@given(fleets(), st.floats(1.1, 10))
+@settings(deadline=None, max_examples=40)
+def test_a_faster_network_makes_no_cluster_slower(fleet: tuple[dict, dict], factor: float) -> None:
+    devices, rates = fleet
+    slow = everything(costs(profiles.profile(devices, rates)), 10_000)
+    fast = everything(costs(profiles.profile(devices, {name: rate * factor for name, rate in rates.items()})), 10_000)
+    assert (fast.time_s <= slow.time_s * (1 + 1e-6)).all()
+
+
+@given(fleets())
+@settings(deadline=None, max_examples=40)
+def test_no_cluster_beats_its_devices_without_communication(fleet: tuple[dict, dict]) -> None:
+    found = everything(known := costs(profiles.profile(*fleet)))
+    members = found.candidates.members(len(known.names))
+    fastest = np.where(members, 1 / known.gradient_s, 0.0)
+    assert (found.time_s >= 1000 / fastest.sum(axis=1) * (1 - 1e-9)).all()
+
+
+# -- the structure of the optimum without communication ---------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 10), st.floats(1, 100)), min_size=1, max_size=7),
+    st.floats(0, 200),
+    st.sampled_from([(1.0, 1.0), (1.0, 2.0)]),
+)
+def test_without_build_times_the_best_set_is_a_prefix_by_watts_per_rate(
+    devices: list[tuple[float, float]], base_w: float, powers: tuple[float, float]
+) -> None:
+    """(P0 + P)^a / R^b with b >= a: energy (1, 1) and EDP (1, 2)."""
+    rate, watts = np.array(devices).T
+    count = len(devices)
+    masks = np.arange(1, 1 << count)
+    members = Candidates(masks, np.zeros_like(masks)).members(count)
+    time_s = run_time(1000, members * rate, np.zeros(count))
+    brute = ((base_w + members @ watts) ** powers[0] * time_s ** powers[1]).min()
+    order = np.argsort(watts / rate)
+    prefix = (base_w + np.cumsum(watts[order])) ** powers[0] * (1000 / np.cumsum(rate[order])) ** powers[1]
+    assert prefix.min() == pytest.approx(brute)

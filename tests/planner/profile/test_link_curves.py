@@ -1,0 +1,70 @@
+"""A link's profile out of what several visits saw. Exact cases."""
+
+from typing import Any
+
+import pytest
+
+from planner.profile import link_curves
+from profilers.records import LinkProfile
+
+
+def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **taken: float | None) -> dict[str, Any]:
+    """Messages that take a microsecond a byte and cost a tenth and a fifth of it, all times ``scale``."""
+    points = [
+        {
+            "message_bytes": size,
+            "warmup": [3e-6 * size * scale],
+            "seconds": [1e-6 * size * scale] * 2,
+            "send_cpu_s": 1e-7 * size * scale,
+            "receive_cpu_s": 2e-7 * size * scale,
+        }
+        for size in sizes
+    ]
+    return {"latency_s": [1e-4 * scale], "points": points, **taken}
+
+
+def link(**options: Any) -> LinkProfile:
+    return link_curves.first("a", "b", "python", [9.0, 1.0, 2.0, 3.0, 4.0], curve(**options))
+
+
+def test_a_first_visit() -> None:
+    made = link(send_taken_s=1e-9, receive_taken_s=None)
+    assert (made.source, made.target, made.tool, made.visits) == ("a", "b", "python", 1)
+    assert (made.bytes_per_s.values, made.bytes_per_s.warmup) == ((1.0, 2.0, 3.0, 4.0), (9.0,))
+    assert [point.message_bytes for point in made.curve] == [1000, 4000]
+    assert made.curve[1].seconds.values == (0.004, 0.004)
+    assert (made.send_cpu_s, made.receive_cpu_s) == pytest.approx((1e-7, 2e-7))
+    assert (made.send_taken_s, made.receive_taken_s) == (1e-9, None)
+    assert link_curves.unchecked(made)
+
+
+def test_what_messages_cost_is_the_mean_of_the_visits_and_their_times_are_those_of_all() -> None:
+    twice = link_curves.pooled(link(), curve(scale=1.5))
+    assert twice.curve[1].seconds.values == pytest.approx((0.004, 0.004, 0.006, 0.006))
+    assert twice.curve[1].seconds.warmup == pytest.approx((0.012, 0.018))
+    assert twice.latency_s.values == pytest.approx((1e-4, 1.5e-4))
+    assert (twice.send_cpu_s, twice.receive_cpu_s) == pytest.approx((1.25e-7, 2.5e-7))
+    assert not link_curves.unchecked(twice)
+    thrice = link_curves.pooled(twice, curve(scale=3.5))
+    assert thrice.visits == 3
+    assert thrice.send_cpu_s == pytest.approx(2e-7)  # the mean of 1, 1.5 and 3.5
+
+
+def test_a_size_that_one_visit_left_out_stays_as_the_other_saw_it() -> None:
+    again = link_curves.pooled(link(), curve(scale=2.0, sizes=(1000,)))
+    assert again.curve[1] == link().curve[1]
+    assert again.curve[0].send_cpu_s == pytest.approx(1.5e-4)
+    assert again.send_cpu_s == link().send_cpu_s
+
+
+def test_what_a_computation_lacks_is_the_mean_of_the_visits_that_could_tell() -> None:
+    again = curve(send_taken_s=3e-9, receive_taken_s=4e-9)
+    both = link_curves.pooled(link(send_taken_s=1e-9, receive_taken_s=None), again)
+    assert both.send_taken_s == pytest.approx(2e-9)
+    assert both.receive_taken_s == 4e-9
+    assert link_curves.pooled(link(send_taken_s=1e-9), curve()).send_taken_s == 1e-9
+    assert link_curves.pooled(link(), curve()).send_taken_s is None
+
+
+def test_a_link_from_before_visits_were_counted_does_not_tell() -> None:
+    assert not link_curves.unchecked(link()._replace(visits=0))

@@ -1,0 +1,28 @@
+"""What is to be measured on which device."""
+
+from typing import Any
+
+import pytest
+
+from planner.errors import PlanError
+from planner.profile.request import Wanted
+from tests.planner import profiles
+
+HERE, ABSENT = {"version": "2.0"}, {"error": "it is not installed for this Python"}
+
+
+def on(framework: str | None = None, **frameworks: dict[str, Any]) -> str:
+    return Wanted(("net",), framework=framework).framework_on(profiles.facts()._replace(frameworks=frameworks))
+
+
+def test_a_device_computes_with_what_is_asked_for_or_with_what_it_has() -> None:
+    assert on(torch=HERE, tensorflow=HERE) == "torch"
+    assert on(torch=ABSENT, tensorflow=HERE) == "tensorflow"
+    assert on("tensorflow", torch=HERE, tensorflow=HERE) == "tensorflow"
+
+
+def test_what_a_device_lacks_is_named_with_where_to_find_the_remedy() -> None:
+    with pytest.raises(PlanError, match="^it is not installed for this Python; `planner check` tells what to install$"):
+        on("tensorflow", torch=HERE, tensorflow=ABSENT)
+    with pytest.raises(PlanError, match="not installed .*; it is not installed"):
+        on(torch=ABSENT, tensorflow=ABSENT)

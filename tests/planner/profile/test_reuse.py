@@ -1,0 +1,147 @@
+"""What was measured once is kept for as long as it holds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.fleet.device import Device, Fleet
+from planner.profile.file import Profile
+from planner.profile.request import Wanted
+from planner.profile.reuse import LINK_AGE_S, carry_over, declared, timing_holds
+from profilers.records import SCHEMA, FanProfile, StepProfile
+from tests.planner import profiles
+
+NOW = 1e9
+START = Profile(SCHEMA, "test", NOW, {}, (), (), {}, 100_000)
+
+
+def fleet(**changes: dict[str, Any]) -> Fleet:
+    """Devices a, b and c, some of them changed or left out (None)."""
+    kept = {name: changes.get(name, {}) for name in "abc"}
+    devices = tuple(Device(name=name, **known) for name, known in kept.items() if known is not None)
+    return Fleet(devices=devices, path=Path("fleet.toml"))
+
+
+def measured(age_s: float = 60.0) -> Profile:
+    failed = profiles.device()._replace(error="it failed")
+    devices = {device.name: failed._replace(device=declared(device)) for device in fleet().devices}
+    links = tuple(profiles.link(a, b)._replace(measured_s=NOW - age_s) for a in "abc" for b in "abc")
+    fans = tuple(FanProfile(name, "in", "iperf3", {peer: 1e6 for peer in "abc" if peer != name}) for name in "abc")
+    fans = tuple(fan._replace(measured_s=NOW - age_s) for fan in fans)
+    return START._replace(devices=devices, links=links, fans=fans, took_s={"links": 9.0})
+
+
+def ends(profile: Profile) -> set[str]:
+    return {link.source + link.target for link in profile.links}
+
+
+EVERY = {a + b for a in "abc" for b in "abc"}
+
+
+def test_at_first_there_are_the_devices_and_nothing_else() -> None:
+    made = carry_over(None, START, fleet(), set("abc"), set())
+    assert list(made.devices) == ["a", "b", "c"]
+    assert all(device.steps == () and device.facts is None for device in made.devices.values())
+    assert (made.links, made.fans, made.took_s) == ((), (), {})
+
+
+def test_everything_young_is_kept() -> None:
+    before = measured()
+    made = carry_over(before, START, fleet(), set("abc"), set())
+    assert all(made.devices[name].steps == before.devices[name].steps for name in "abc")
+    assert (ends(made), made.fans, made.took_s) == (EVERY, before.fans, {"links": 9.0})
+
+
+def test_links_of_yesterday_are_measured_again_and_steps_are_not() -> None:
+    made = carry_over(measured(LINK_AGE_S + 1), START, fleet(), set("abc"), set())
+    assert made.devices["a"].steps
+    assert (made.links, made.fans, made.took_s) == ((), (), {})
+
+
+def test_the_failure_of_a_device_is_forgotten_where_it_is_tried_again() -> None:
+    made = carry_over(measured(), START, fleet(), {"a"}, set())
+    assert [made.devices[name].error for name in "abc"] == [None, "it failed", "it failed"]
+
+
+def test_why_a_model_or_a_link_failed_is_kept_until_it_is_tried_again() -> None:
+    before = measured()._replace(link_errors={"a -> b": "no route"})
+    before.devices["a"] = before.devices["a"]._replace(failures={"vgg19": "out of memory"})
+    made = carry_over(before, START, fleet(), {"a"}, set())
+    assert made.devices["a"].failures == {"vgg19": "out of memory"}
+    assert made.link_errors == {"a -> b": "no route"}
+    assert carry_over(before, START, fleet(), {"a"}, {"a"}).devices["a"].failures == {}
+
+
+def test_a_fresh_device_loses_its_own_part_and_its_loopback_but_not_its_links_to_others() -> None:
+    made = carry_over(measured(), START, fleet(), {"a"}, {"a"})
+    assert made.devices["a"].steps == () and made.devices["b"].steps
+    assert ends(made) == EVERY - {"aa"}
+    assert made.fans == ()
+
+
+def test_a_device_that_left_the_fleet_takes_its_links_with_it() -> None:
+    made = carry_over(measured(), START, fleet(c=None), {"a", "b"}, set())
+    assert list(made.devices) == ["a", "b"]
+    assert ends(made) == {"aa", "ab", "ba", "bb"}
+    assert made.fans == ()
+
+
+@pytest.mark.parametrize("way", [{"host": "10.0.0.7"}, {"data_address": "10.1.0.7"}, {"data_interface": "eth1"}])
+def test_a_device_that_is_reached_by_another_way_keeps_its_steps_alone(way: dict[str, str]) -> None:
+    made = carry_over(measured(), START, fleet(b=way), set("abc"), set())
+    assert made.devices["b"].steps
+    assert ends(made) == {"aa", "ac", "ca", "cc"}
+    assert made.fans == ()
+
+
+def test_what_the_fleet_file_declares_now_is_what_counts() -> None:
+    made = carry_over(measured(), START, fleet(b={"idle_watts": 4.0}), set("abc"), set())
+    assert made.devices["b"].device["idle_watts"] == 4.0
+    assert ends(made) == EVERY
+
+
+# -- timings ---------------------------------------------------------------------------------------
+
+WANTED = Wanted(("net",), steps_planned=1000)
+
+
+def holds(steps: StepProfile, fingerprint: str = "abc", wanted: Wanted = WANTED, slowdown: float = 1.0) -> bool:
+    return timing_holds(steps, fingerprint, wanted, Device(name="a", slowdown=slowdown), profiles.facts())
+
+
+def test_a_timing_holds_for_the_same_model_protocol_version_and_slowdown() -> None:
+    assert holds(profiles.step())
+    assert not holds(profiles.step(), fingerprint="other")
+    assert not holds(profiles.step(), wanted=WANTED._replace(protocol="paper"))
+    assert not holds(profiles.step(framework_version="2.1"))
+    assert not holds(profiles.step(), slowdown=2.0)
+    assert not timing_holds(profiles.step(), "abc", WANTED, Device(name="a"), None)
+
+
+@pytest.mark.parametrize(("installed", "same"), [("2.0", True), ("2.0+nv22.1", True), ("2.0.1", False), (None, False)])
+def test_the_build_that_a_distribution_names_is_no_other_version(installed: str | None, same: bool) -> None:
+    facts = profiles.facts()._replace(frameworks={"torch": {"version": installed}})
+    assert timing_holds(profiles.step(), "abc", WANTED, Device(name="a"), facts) == same
+
+
+@pytest.mark.parametrize(("planned", "enough"), [(None, False), (200, False), (1000, True), (10**6, True)])
+def test_a_crude_timing_holds_for_as_few_steps_as_it_was_made_for(planned: int | None, enough: bool) -> None:
+    assert holds(profiles.step(precise=False, steps_planned=planned)) == enough
+
+
+def test_a_timing_that_cannot_be_made_finer_holds_for_any_number_of_steps() -> None:
+    assert holds(profiles.step(precise=True, steps_planned=200))
+    assert holds(profiles.step(precise=False, steps_planned=200)._replace(gradient_s=profiles.seconds(0.1, count=500)))
+    paper = profiles.step(precise=False, steps_planned=200, protocol="paper")
+    assert holds(paper, wanted=WANTED._replace(protocol="paper"))
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def test_a_device_failed_where_none_of_the_models_asked_for_is_left() -> None:
+    half = profiles.device()._replace(failures={"vgg19": "out of memory"})
+    assert half.failed(["vgg19"])
+    assert not half.failed(["vgg19", "net"])
+    assert profiles.device()._replace(error="lost").failed(["net"])

@@ -1,0 +1,181 @@
+"""What OpenSSH's configuration says, and what the fleet file says above it."""
+
+import getpass
+from pathlib import Path
+from shutil import which
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.errors import RemoteError
+from planner.fleet.device import Device
+from planner.remote.ssh_config import SshTarget, expand, parse_options, resolve, target_from
+
+HOME = Path.home()
+needs_ssh = pytest.mark.skipif(which("ssh") is None, reason="OpenSSH's ssh not installed")
+
+# ssh -G, OpenSSH 9.2p1, shortened.
+RECORDED = """\
+host tx2
+user nvidia
+hostname 10.0.0.3
+port 2222
+identitiesonly no
+stricthostkeychecking ask
+ciphers chacha20-poly1305@openssh.com,aes128-ctr
+identityfile ~/.ssh/id_rsa
+identityfile %d/keys/%n-%r
+identityfile none
+canonicaldomains none
+globalknownhostsfile /etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2
+userknownhostsfile /home/op/.ssh/known_hosts ~/.ssh/lab_hosts
+sendenv LANG
+sendenv LC_*
+proxycommand exec nc -X 5 %h %p
+"""
+
+
+def target(device: Device, text: str = RECORDED) -> tuple[SshTarget, str | None]:
+    return target_from(device, parse_options(text))
+
+
+def test_options_keep_every_value_of_a_repeated_keyword() -> None:
+    options = parse_options(RECORDED)
+    assert options["sendenv"] == ("LANG", "LC_*")
+    assert options["hostname"] == ("10.0.0.3",)
+
+
+def test_what_ssh_says_about_a_host() -> None:
+    found, jump = target(Device(name="tx2", host="tx2"))
+    assert jump is None
+    assert found == SshTarget(
+        alias="tx2",
+        hostname="10.0.0.3",
+        port=2222,
+        user="nvidia",
+        key_files=(HOME / ".ssh/id_rsa", HOME / "keys/tx2-nvidia"),
+        known_hosts=(
+            Path("/home/op/.ssh/known_hosts"),
+            HOME / ".ssh/lab_hosts",
+            Path("/etc/ssh/ssh_known_hosts"),
+            Path("/etc/ssh/ssh_known_hosts2"),
+        ),
+        proxy_command="nc -X 5 10.0.0.3 2222",
+    )
+
+
+def test_the_fleet_file_wins(tmp_path: Path) -> None:
+    device = Device(name="tx2", host="tx2", port=22, user="me", key=tmp_path / "id", jump="gate")
+    found, jump = target(device)
+    assert (found.port, found.user, found.key_files) == (22, "me", (tmp_path / "id",))
+    assert found.identities_only
+    assert (jump, found.proxy_command) == ("gate", None)
+
+
+@pytest.mark.parametrize(
+    ("hostname", "port", "alias", "name"),
+    [
+        ("Tx2", 22, None, "tx2"),
+        ("10.0.0.3", 2222, None, "[10.0.0.3]:2222"),
+        ("10.0.0.3", 2222, "Board", "board"),
+    ],
+)
+def test_the_name_in_known_hosts(hostname: str, port: int, alias: str | None, name: str) -> None:
+    found = SshTarget("a", hostname, port, "me", (), (Path("known_hosts"),), host_key_alias=alias)
+    assert found.known_name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [("nc %h %p", "nc tx2 22"), ("100%%h", "100%h"), ("%x", "%x"), ("%%%h", "%tx2"), ("%", "%"), ("", "")],
+)
+def test_tokens(text: str, expanded: str) -> None:
+    assert expand(text, {"h": "tx2", "p": "22"}) == expanded
+
+
+@given(st.text(alphabet="%hp a"))
+def test_a_text_whose_percent_signs_are_doubled_comes_back(text: str) -> None:
+    assert expand(text.replace("%", "%%"), {"h": "tx2"}) == text
+
+
+def test_without_openssh_the_fleet_file_and_the_usual_places_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda program: None)
+    found = resolve(Device(name="tx2", host="10.0.0.3", jump="me@gate:2222,inner"))
+    assert (found.hostname, found.port, found.user) == ("10.0.0.3", 22, getpass.getuser())
+    assert HOME / ".ssh/id_ed25519" in found.key_files
+    assert found.known_hosts[0] == HOME / ".ssh/known_hosts"
+    assert [(hop.user, hop.hostname, hop.port) for hop in found.jumps] == [
+        ("me", "gate", 2222),
+        (getpass.getuser(), "inner", 22),
+    ]
+
+
+def test_without_openssh_a_configuration_of_its_own_cannot_hold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda program: None)
+    with pytest.raises(RemoteError, match="needs OpenSSH's ssh; install it"):
+        resolve(Device(name="tx2", host="tx2", ssh_config=tmp_path / "config"))
+
+
+@pytest.mark.parametrize("option", ["identityfile", "userknownhostsfile"])
+def test_a_file_of_nobody_is_named(option: str) -> None:
+    with pytest.raises(RemoteError, match='tx2: ssh configuration: "~nosuchuser/x": nobody here has that home'):
+        target(Device(name="tx2", host="tx2"), f"{option} ~nosuchuser/x\n")
+
+
+@needs_ssh
+class TestOpenSsh:
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> Path:
+        (tmp_path / "more").write_text("Host inner\n HostName 10.0.0.9\n ProxyJump outer\n")
+        path = tmp_path / "config"
+        path.write_text(
+            f"Include {tmp_path}/more\n"
+            "Host outer\n HostName gate.lab\n User porter\n"
+            "Host tx2\n HostName 10.0.0.3\n ProxyJump inner\n HostKeyAlias board\n"
+            "Host two\n ProxyJump me@outer:2200,inner\n"
+            "Host egg\n ProxyJump hen\nHost hen\n ProxyJump egg\n"
+            "Host piped\n ProxyCommand exec nc %h %p\n"
+            f"Host *\n UserKnownHostsFile {tmp_path}/known_hosts\n GlobalKnownHostsFile none\n"
+        )
+        return path
+
+    def test_includes_aliases_and_known_hosts(self, config: Path) -> None:
+        found = resolve(Device(name="a", host="inner", jump="none", ssh_config=config))
+        assert (found.hostname, found.jumps) == ("10.0.0.9", ())
+        assert found.known_hosts == (config.parent / "known_hosts",)
+
+    def test_jumps_of_jumps(self, config: Path) -> None:
+        found = resolve(Device(name="a", host="tx2", ssh_config=config))
+        assert [(hop.user, hop.hostname) for hop in found.jumps] == [
+            ("porter", "gate.lab"),
+            (getpass.getuser(), "10.0.0.9"),
+        ]
+        assert found.known_name == "board"
+
+    def test_of_several_jumps_only_the_first_has_its_own_way(self, config: Path) -> None:
+        found = resolve(Device(name="a", host="two", ssh_config=config))
+        assert [(hop.user, hop.hostname, hop.port) for hop in found.jumps] == [
+            ("me", "gate.lab", 2200),
+            (getpass.getuser(), "10.0.0.9", 22),
+        ]
+
+    def test_the_fleet_file_replaces_a_jump(self, config: Path) -> None:
+        found = resolve(Device(name="a", host="tx2", jump="outer", ssh_config=config))
+        assert [hop.hostname for hop in found.jumps] == ["gate.lab"]
+
+    @pytest.mark.parametrize(("jump", "command"), [(None, "nc piped 22"), ("none", None)])
+    def test_a_proxy_command(self, config: Path, jump: str | None, command: str | None) -> None:
+        assert resolve(Device(name="a", host="piped", jump=jump, ssh_config=config)).proxy_command == command
+
+    def test_a_circle_of_jumps(self, config: Path) -> None:
+        with pytest.raises(RemoteError, match="jump hosts form a circle: a → hen → egg → hen; "):
+            resolve(Device(name="a", host="egg", ssh_config=config))
+
+    def test_a_mistake_in_the_configuration(self, tmp_path: Path) -> None:
+        config = tmp_path / "config"
+        config.write_text("Hots a\n")
+        with pytest.raises(RemoteError, match=r"`ssh -G a` fails: .*line 1.* correct the ssh configuration"):
+            resolve(Device(name="a", host="a", ssh_config=config))

@@ -1,0 +1,124 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from planner import json_records
+from planner.errors import RecordError
+from planner.profile.file import Profile, load_profile
+from profilers.records import CurvePoint, FanProfile, LinkProfile, PowerReading, Samples, encode
+from tests.planner import profiles
+
+
+def whole() -> Profile:
+    fans = (FanProfile("a", "in", "iperf3", {"b": 1.0}),)
+    return profiles.profile({"a": profiles.device(), "b": profiles.device()}, fans=fans)
+
+
+def test_what_is_encoded_decodes_to_the_same_record() -> None:
+    assert json_records.decode(Profile, json.loads(json.dumps(encode(whole())))) == whole()
+
+
+def test_a_whole_number_is_read_as_the_float_it_stands_for() -> None:
+    value = json_records.decode(Samples, {"unit": "s", "values": [1, 2.5]})
+    assert value == Samples("s", (1.0, 2.5))
+    assert all(isinstance(each, float) for each in value.values)
+
+
+def test_an_optional_value_may_be_null_and_a_default_may_be_absent() -> None:
+    value = {"sensor": "x", "source": "sensor", "covers": "gpu", "watts": None, "stdev": None, "count": 0}
+    assert json_records.decode(PowerReading, value).reason is None
+
+
+@pytest.mark.parametrize(
+    ("cls", "value", "message"),
+    [
+        (Samples, {"unit": "s", "values": [1, "x"]}, "step.values[1]: expected a number, found 'x'"),
+        (Samples, {"unit": "s", "values": [True]}, "step.values[0]: expected a number, found True"),
+        (Samples, {"unit": 3, "values": []}, "step.unit: expected a string, found 3"),
+        (Samples, {"unit": "s", "values": {}}, "step.values: expected a list, found {}"),
+        (Samples, [], "step: expected an object (Samples), found []"),
+        (Samples, {"unit": "s"}, "step: missing 'values'"),
+        (Samples, {"unit": "s", "values": [], "speed": 1}, "step: unknown 'speed'"),
+        (CurvePoint, {"message_bytes": 1.5, "seconds": {}}, "step.message_bytes: expected a whole number"),
+        (CurvePoint, {"message_bytes": True, "seconds": {}}, "step.message_bytes: expected a whole number"),
+        (CurvePoint, {"message_bytes": 1, "seconds": {"unit": 1}}, "step.seconds: missing 'values'"),
+        (FanProfile, {"host": "a", "direction": "in", "tool": "x", "bytes_per_s": {"b": None}},
+         "step.bytes_per_s.b: expected a number, found None"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named_by_its_path(cls: type, value: object, message: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        json_records.decode(cls, value, "step")
+    assert message in str(caught.value)
+
+
+def test_missing_and_unknown_keys_are_reported_together() -> None:
+    with pytest.raises(RecordError, match="missing 'source', .*missing 'receive_cpu_s', unknown 'speed'"):
+        json_records.decode(LinkProfile, {"speed": 1})
+
+
+def test_a_saved_profile_loads_again(tmp_path: Path) -> None:
+    json_records.save(whole(), tmp_path / "profile.json")
+    assert load_profile(tmp_path / "profile.json") == whole()
+    assert [path.name for path in tmp_path.iterdir()] == ["profile.json"]
+
+
+def test_a_profile_from_before_failures_were_kept_loads(tmp_path: Path) -> None:
+    old = encode(whole())
+    del old["link_errors"], old["devices"]["a"]["failures"], old["devices"]["a"]["steps"][0]["steps_planned"]
+    (tmp_path / "profile.json").write_text(json.dumps(old))
+    assert load_profile(tmp_path / "profile.json") == whole()
+
+
+def test_a_truncated_file_names_its_line_and_the_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "profile.json"
+    json_records.save(whole(), path)
+    path.write_text(path.read_text()[:200])
+    with pytest.raises(RecordError, match=r"profile.json, line \d+: not JSON .*; run `planner profile --fresh`"):
+        load_profile(path)
+
+
+def test_another_schema_is_refused_before_anything_else(tmp_path: Path) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text('{"schema": 99, "something": "else"}')
+    with pytest.raises(RecordError, match="schema: written as 99, this planner reads 1; run `planner profile --fresh`"):
+        load_profile(path)
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"schema": NaN}', b"\xff\xfe", b""])
+def test_other_files_are_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "profile.json"
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match="profile.json.*run `planner profile --fresh`"):
+        load_profile(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="cannot read .*absent.json: No such file"):
+        load_profile(tmp_path / "absent.json")
+
+
+def test_a_full_disk_is_reported_and_leaves_the_older_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text("older")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(RecordError, match="cannot write .*profile.json: No space left on device; make room"):
+        json_records.save(whole(), path)
+    assert path.read_text() == "older"
+    assert [each.name for each in tmp_path.iterdir()] == ["profile.json"]
+
+
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="cannot write"):
+        json_records.save(whole(), tmp_path / "absent" / "profile.json")
+
+
+def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        json_records.save(Samples("s", (math.nan,)), tmp_path / "x.json")

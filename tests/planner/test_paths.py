@@ -1,0 +1,70 @@
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from planner.errors import RecordError
+from planner.paths import EventLog, RunFolder, newest_profile
+
+
+def test_the_newest_profile_is_by_time_not_by_name(tmp_path: Path) -> None:
+    for age_s, name in enumerate(("profile.json", "profile-lab.json", "profile-z.json")):
+        (tmp_path / name).write_text("{}")
+        os.utime(tmp_path / name, (1e9 - age_s, 1e9 - age_s))
+    (tmp_path / "plan.json").write_text("{}")
+    assert newest_profile(tmp_path) == tmp_path / "profile.json"
+
+
+def test_without_a_profile_the_remedy_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="no profile.*run `planner profile` first or name one"):
+        newest_profile(tmp_path)
+
+
+def test_every_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    folders = [RunFolder.create(tmp_path / "runs", "cipher").path for _ in range(3)]
+    assert len(set(folders)) == 3
+    assert all(path.is_dir() and path.parent == tmp_path / "runs" and "-cipher" in path.name for path in folders)
+
+
+def test_a_user_s_model_names_the_folder_after_its_file(tmp_path: Path) -> None:
+    assert RunFolder.create(tmp_path, "some/where/mine.py:build").path.name.endswith("-mine")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file")
+    with pytest.raises(RecordError, match=f"cannot make run folder {tmp_path}/runs/.*: Not a directory"):
+        RunFolder.create(tmp_path / "runs", "cipher")
+
+
+def test_all_files_of_a_run_lie_in_its_folder(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    files = [folder.plan, folder.options, folder.events, folder.checkpoint, folder.result, folder.log]
+    assert len(set(files)) == 6
+    assert {path.parent for path in files} == {tmp_path}
+
+
+def test_events_are_lines_with_a_time_and_a_source(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    log.write("tx2", {"joined": "tx2"})
+    (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
+    event = json.loads(line)
+    assert event.pop("t_s") >= 0
+    assert event == {"from": "tx2", "joined": "tx2"}
+    log.close()
+
+
+def test_threads_do_not_mix_their_lines_and_late_events_are_dropped(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    writers = [
+        threading.Thread(target=lambda: [log.write("x", {"text": "y" * 5000}) for _ in range(50)]) for _ in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    log.close()
+    log.write("late", {})
+    lines = (tmp_path / "events.jsonl").read_text().splitlines()
+    assert len([json.loads(line) for line in lines]) == 200

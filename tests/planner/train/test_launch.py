@@ -1,0 +1,276 @@
+"""Runs through what goes wrong in them: real processes on local devices, ended, stopped and starved."""
+
+import _thread
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.training import checkpoint
+from planner.fleet.file import load_fleet
+from planner.paths import RunFolder
+from planner.plan.file import load_plan
+from planner.train.launch import Launch
+from planner.train.orders import Options
+from tests.planner.pairs import (
+    STEPS,
+    has_checkpoint,
+    left_files,
+    new_pair,
+    one_line,
+    run_folders,
+    saved_step,
+    start,
+    training,
+)
+from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
+
+pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    return new_pair(tmp_path)
+
+
+def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes_on(pair: Path) -> None:
+    command = start(pair)
+    command.says("joined desktop")
+    until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
+    signal_all(agents(pair, "desktop")[1:2], signal.SIGKILL)  # between the worker and what fetches checkpoints
+    assert command.ended() == 1
+    (first,) = run_folders(pair)
+    message = one_line(command)
+    assert str(first.relative_to(pair) / "checkpoint.npz") in message and "--resume" in message
+    gone(pair)
+
+    before = saved_step(first)
+    alone = plan_file(pair / "alone.json", str(pair / "tiny.py:tiny"), ("tx2",), STEPS)
+    command = run(pair, *training(str(alone), "--resume", str(first), "--json"))
+    assert command.popen.returncode == 0, command.errors
+    result = json.loads(command.output)
+    assert result["workers"]["tx2"]["steps"] == STEPS - before
+    assert saved_step(run_folders(pair)[-1]) == STEPS
+
+
+def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pair: Path) -> None:
+    command = start(pair)
+    command.says("joined tx2")
+    until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
+    command.popen.send_signal(signal.SIGINT)
+    assert command.ended(15) == 130
+    (first,) = run_folders(pair)
+    assert f"--resume {first.relative_to(pair)}" in one_line(command)
+    assert 0 < saved_step(first) < STEPS
+    assert not left_files(pair)
+    gone(pair)
+
+    command = start(pair, "--resume", str(first))
+    command.says("joined tx2")
+    command.popen.kill()
+    gone(pair)
+
+
+def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
+    strategy = "layer-drop:gate=synchronous"
+    command = run(pair, *training("--strategy", strategy, "--steps", "60", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    workers = json.loads(command.output)["workers"]
+    assert abs(workers["desktop"]["steps"] - workers["tx2"]["steps"]) <= 5  # one may have begun before the other
+    (first,) = run_folders(pair)
+    saved, layout = checkpoint.read(str(first / "checkpoint.npz"))
+    assert set(saved.kept) == {"desktop", "tx2"}
+    assert all(kept[0].shape == (layout.parameters,) for kept in saved.kept.values())
+    command = run(pair, *training("--resume", str(first), "--steps", "90", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    assert saved_step(run_folders(pair)[-1]) == 90
+    assert json.loads((run_folders(pair)[-1] / "options.json").read_text())["strategy"] == strategy
+
+
+def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
+    strategy = "parameter-server:batching=dynamic,merge=weighted,optimiser=lars"
+    command = run(pair, *training("--strategy", strategy, "--steps", "60", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    (first,) = run_folders(pair)
+    saved, _ = checkpoint.read(str(first / "checkpoint.npz"))
+    assert set(saved.kept) == {"/global batch", "/timed desktop", "/timed tx2"}
+    command = run(pair, *training("--resume", str(first), "--steps", "70", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    again, _ = checkpoint.read(str(run_folders(pair)[-1] / "checkpoint.npz"))
+    assert again.kept["/global batch"][0][0] >= saved.kept["/global batch"][0][0] > 0
+
+
+@pytest.mark.parametrize("parts", ["", "topology=server"])
+def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
+    command = run(pair, *training("--strategy", f"scadles:{parts}" if parts else "scadles", "--steps", "30", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    workers = json.loads(command.output)["workers"]
+    assert all(0 <= workers[name]["sender"]["cnc_ratio"] <= 1 for name in ("desktop", "tx2"))
+
+
+@pytest.mark.parametrize("strategy", ["allreduce", "dlion:gate=bounded", "crossover"])
+def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
+    command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
+    command.says("conductor: joined tx2")
+    until(lambda: has_checkpoint(pair), 30, lambda: command.errors)
+    signal_all(agents(pair, "tx2")[:1], signal.SIGKILL)
+    assert command.ended(60) == 0, command.errors
+    result = json.loads(command.output)
+    assert result["steps_made"] >= 200
+    assert result["strategy"] == strategy
+    assert f"predicted for parameter-server, trained with {strategy}" in result["notes"]
+    (first,) = run_folders(pair)
+    assert saved_step(first) == 200
+    command = run(pair, *training("--resume", str(first), "--steps", "240", "--json"))
+    assert command.popen.returncode == 0, command.errors
+    assert saved_step(run_folders(pair)[-1]) == 240
+    gone(pair)
+
+
+def test_a_strategy_that_does_not_exist_is_named_before_anything_starts(pair: Path) -> None:
+    command = run(pair, *training("--strategy", "layerdrop"))
+    assert command.popen.returncode == 1
+    assert "--strategy layerdrop: unknown strategy" in one_line(command) and "layer-drop" in one_line(command)
+
+
+def test_ctrl_c_before_the_first_step_ends_at_once(pair: Path) -> None:
+    command = start(pair)
+    until(lambda: len(agents(pair)) >= 2, 30, lambda: command.errors)
+    command.popen.send_signal(signal.SIGINT)
+    assert command.ended(6) == 130
+    gone(pair)
+
+
+def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
+    pair: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing: Any = None
+    plan, fleet = load_plan(pair / "plan.json"), load_fleet(pair / "fleet.toml")
+    launch = Launch(plan, fleet, nothing, Options(""), RunFolder(pair), lambda *_: None)
+    monkeypatch.setattr(launch._crew, "another", lambda _: time.sleep(8))
+    began_s = time.monotonic()
+    threading.Timer(0.2, _thread.interrupt_main).start()  # as Ctrl-C, but nothing that waits is woken
+    with pytest.raises(KeyboardInterrupt):
+        launch._start(None)
+    assert time.monotonic() - began_s < 4
+
+
+def test_data_of_another_shape_are_named(pair: Path) -> None:
+    (pair / "tiny.py").write_text((pair / "tiny.py").read_text().replace("28 * 28", "100").replace("28, 28", "10, 10"))
+    plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("desktop", "tx2"), STEPS)
+    command = run(pair, *training(), timeout_s=30)
+    assert command.popen.returncode == 1
+    assert "10, 10" in one_line(command) and "28, 28" in one_line(command)
+
+
+def test_a_model_that_was_edited_after_the_plan_is_refused(pair: Path) -> None:
+    with (pair / "tiny.py").open("a") as source:
+        source.write("\n# another model now\n")
+    command = run(pair, *training(), timeout_s=30)
+    assert command.popen.returncode == 1
+    assert "changed since it was profiled" in one_line(command)
+
+
+def test_a_device_without_the_framework_is_named(pair: Path) -> None:
+    hidden = pair / "hidden"
+    hidden.mkdir()
+    (hidden / "torch.py").write_text("raise ImportError(\"No module named 'torch'\")\n")
+    fleet_file(pair, {"desktop": {}, "tx2": {"environment": {"PYTHONPATH": str(hidden)}}})
+    command = run(pair, *training(), timeout_s=30)
+    assert command.popen.returncode == 1
+    assert "tx2" in one_line(command) and "torch" in one_line(command)
+    assert not left_files(pair)
+    gone(pair)
+
+
+def test_a_plan_that_is_truncated_is_named(pair: Path) -> None:
+    plan = pair / "plan.json"
+    plan.write_bytes(plan.read_bytes()[:200])
+    command = run(pair, *training())
+    assert command.popen.returncode == 1
+    assert "plan.json" in one_line(command) and "planner recommend" in one_line(command)
+
+
+def test_a_checkpoint_that_is_truncated_is_named(pair: Path) -> None:
+    command = run(pair, *training("--steps", "20"))
+    assert command.popen.returncode == 0, command.errors
+    (first,) = run_folders(pair)
+    kept = first / "checkpoint.npz"
+    kept.write_bytes(kept.read_bytes()[:3000])
+    command = run(pair, *training("--resume", str(first), "--steps", "40"))
+    assert command.popen.returncode == 1
+    assert str(kept) in one_line(command)
+
+
+def test_more_steps_may_follow_a_run_that_has_ended(pair: Path) -> None:
+    plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("tx2",), 20)
+    assert run(pair, *training()).popen.returncode == 0
+    (first,) = run_folders(pair)
+    command = run(pair, *training("--resume", str(first)))
+    assert command.popen.returncode == 1 and "--steps" in one_line(command)
+    command = run(pair, *training("--resume", str(first), "--steps", "30"))
+    assert command.popen.returncode == 0, command.errors
+    assert saved_step(run_folders(pair)[-1]) == 30
+
+
+def test_a_run_that_was_stopped_before_its_last_evaluation_goes_on_with_it(pair: Path) -> None:
+    assert run(pair, *training("--steps", "20")).popen.returncode == 0
+    (first,) = run_folders(pair)
+    path = str(first / "checkpoint.npz")
+    saved, layout = checkpoint.read(path)
+    saved.meta["evaluations"].clear()
+    checkpoint.write(path, saved, layout)
+    command = run(pair, *training("--resume", str(first), "--json"))
+    assert command.popen.returncode == 0, command.errors
+    assert [each["step"] for each in json.loads(command.output)["evaluations"]] == [20]
+    assert not left_files(pair)
+    command = run(pair, *training("--resume", str(run_folders(pair)[-1])))
+    assert command.popen.returncode == 1 and "--steps" in one_line(command)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@as_root
+def test_a_full_disk_costs_no_checkpoint_and_no_step(pair: Path, small_disk: Path) -> None:
+    command = start(pair, "--run-dir", str(small_disk / "runs"))
+    until(lambda: any(small_disk.glob("runs/*/checkpoint.npz")), 40, lambda: command.errors)
+    with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="space"):
+        while True:
+            filler.write(bytes(4096))
+    (folder,) = (small_disk / "runs").iterdir()
+    kept = saved_step(folder)
+    assert command.ended() == 1
+    assert "No space left" in command.last_line and str(folder) in command.last_line
+    assert saved_step(folder) >= kept > 0
+    assert f"step {STEPS}: loss" in command.errors  # the run itself went on to its end
+    assert checkpoint.peek(next(map(str, pair.glob("cache-desktop/planner/run-*-checkpoint.npz"))))["step"] == STEPS
+    gone(pair)
+
+
+@as_root
+def test_a_full_disk_on_a_device_is_named(pair: Path, small_disk: Path) -> None:
+    (small_disk / "filler").write_bytes(bytes(40_000))
+    fleet_file(pair, {"desktop": {}, "tx2": {"environment": {"XDG_CACHE_HOME": str(small_disk)}}})
+    command = run(pair, *training())
+    assert command.popen.returncode == 1
+    assert "tx2" in one_line(command) and "No space left" in one_line(command)
+    gone(pair)

@@ -1,0 +1,161 @@
+"""Workers that are ended, stopped, cut off or cannot work: real processes on local devices."""
+
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.agents.client import Event
+from planner.errors import DeviceLostError, PlannerError
+from planner.train.telemetry import Telemetry
+from planner.train.worker_restart import ATTEMPTS, Keeper, Signals
+from tests.planner.pairs import (
+    STEPS,
+    has_checkpoint,
+    left_files,
+    new_pair,
+    one_line,
+    run_folders,
+    saved_step,
+    start,
+    training,
+)
+from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
+
+pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    return new_pair(tmp_path)
+
+
+def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lost(pair: Path) -> None:
+    command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
+    command.says("joined tx2")
+    until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
+    signal_all(agents(pair, "tx2"), signal.SIGKILL)
+    command.says("dropped tx2")
+    command.says("joined tx2", times=2)
+    signal_all(agents(pair, "tx2"), signal.SIGSTOP)
+    command.says("silent tx2", timeout_s=8)
+    assert command.ended() == 0, command.errors
+    (folder,) = run_folders(pair)
+    result = json.loads((folder / "result.json").read_text())
+    assert saved_step(folder) == 4 * STEPS
+    assert sum(worker["steps"] for worker in result["workers"].values()) == 4 * STEPS
+    assert all(worker["steps"] > 0 for worker in result["workers"].values())
+    gone(pair)
+
+
+def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
+    (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
+    plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("desktop", "tx2"), STEPS)
+    command = run(pair, *training(), timeout_s=30)
+    assert command.popen.returncode == 1
+    assert "NameError" in one_line(command) and ".py:2" in one_line(command)
+    assert not left_files(pair)
+    gone(pair)
+
+
+class TurnedAway:
+    """A crew, an agent and an order at once: a worker that is ready and then sent away, however often it comes."""
+
+    def __init__(self, error: PlannerError) -> None:
+        self.agents = {"tx2": self}
+        self._error = error
+
+    def reopen(self, name: str) -> "TurnedAway":
+        return self
+
+    def start(self, verb: str, **orders: object) -> "TurnedAway":
+        return self
+
+    def event(self, timeout_s: float) -> Event:
+        return {"ready": True}
+
+    def go(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def result(self, on_event: object) -> Event:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("tx2: parameter server closed the connection", "tx2: its model is not the run's"),
+        ("tx2: the agent ended (it last said: Killed)", "tx2: the agent ended (it last said: Killed)"),
+    ],
+)
+def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_it_away(
+    said: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planner.train.worker_restart.LONGEST_PAUSE_S", 0.01)
+    signals = Signals(threading.Event(), threading.Event(), queue.Queue())
+    crew: Any = TurnedAway(DeviceLostError(said))
+    keeper = Keeper("tx2", crew, False, Telemetry(["tx2"]), signals)
+    keeper.dropped("its model is not the run's")
+    signals.go.set()
+    keeper.start({})
+    until(lambda: keeper.failure, 5, lambda: "it was not given up")
+    events = [signals.events.get(timeout=1) for _ in range(ATTEMPTS + 1)]
+    assert keeper.failure == told
+    assert events == [("tx2", {"lost": said})] * ATTEMPTS + [("tx2", {"given_up": told})]
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[str]:
+    """A network namespace, reached from here at 10.213.77.2; its name is the fixture, its end of the link `inside`."""
+    if shutil.which("ip") is None:
+        pytest.skip("needs ip (iproute2)")
+    name = f"pl{os.getpid() % 100000}"
+    commands = (
+        f"netns add {name}",
+        f"link add {name} type veth peer name inside netns {name}",
+        f"addr add 10.213.77.1/24 dev {name}",
+        f"link set {name} up",
+        f"-n {name} addr add 10.213.77.2/24 dev inside",
+        f"-n {name} link set inside up",
+        f"-n {name} link set lo up",
+    )
+    try:
+        for command in commands:
+            if subprocess.run(["ip", *command.split()], capture_output=True, check=False).returncode != 0:
+                pytest.skip(f"`ip {command}` is not allowed here")
+        yield name
+    finally:
+        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def link(network: str, state: str) -> None:
+    """Of its inner end: without the outer one, what is meant for it would leave by the machine's own network."""
+    subprocess.run(["ip", "-n", network, "link", "set", "inside", state], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_a_worker_whose_link_is_cut_is_dropped_and_comes_back_with_the_link(pair: Path, network: str) -> None:
+    inside = {"prefix": f"ip netns exec {network}", "data_address": "10.213.77.2"}
+    fleet_file(pair, {"desktop": {"data_address": "10.213.77.1"}, "tx2": inside})
+    command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
+    command.says("joined tx2")
+    link(network, "down")
+    command.says("silent tx2", timeout_s=8)
+    command.says("lost", timeout_s=8)
+    link(network, "up")
+    command.says("joined tx2", times=2)
+    assert command.ended() == 0, command.errors
+    (folder,) = run_folders(pair)
+    assert saved_step(folder) == 4 * STEPS
+    gone(pair)
