@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from reporting import parser, show
 
-from planner.predict.power import whole_reading
 from planner.profile import learned_power
 from planner.profile.file import DeviceProfile, load_profile
+from planner.profile.power_readings import whole_reading
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import threading
 from typing import Any, Callable, Dict
 
 from backends.network import framing
-from backends.training.run_spec import Emit
+from backends.protocol import Emit
 
 TICK_S = 0.2
 

@@ -6,11 +6,12 @@ from backends.frameworks.base import Arrays
 from backends.network import framing
 from backends.peers.coordinator_state import Concert
 from backends.peers.membership import GIVE, SAVE, TAKE, Turn
+from backends.protocol import Emit
 from backends.server.host import Host
 from backends.server.worker_state import described, room
 from backends.training.layout import Layout
 from backends.training.member_stats import Peer
-from backends.training.run_spec import Emit, Work
+from backends.training.run_spec import Work
 from backends.training.step_queue import EVALUATE, FINISH, STEP
 
 

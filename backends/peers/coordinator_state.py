@@ -8,12 +8,13 @@ import numpy as np
 
 from backends.frameworks.base import Arrays
 from backends.peers.membership import Turn, Turns
+from backends.protocol import Emit
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
 from backends.training.coordinator import Office
 from backends.training.layout import Layout
 from backends.training.member_stats import Peer
-from backends.training.run_spec import Emit, Work, last_evaluated
+from backends.training.run_spec import Work, last_evaluated
 from backends.training.step_queue import STEP
 
 #: How long the first epoch waits for members that are still building their models.

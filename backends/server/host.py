@@ -8,8 +8,9 @@ from typing import Any, Callable, Dict, Optional
 
 from backends.network import framing
 from backends.network.acceptor import Door
+from backends.protocol import Emit
 from backends.training.member_stats import Peer
-from backends.training.run_spec import STOPPED, Emit, Work
+from backends.training.run_spec import STOPPED, Work
 
 TICK_S = 0.5
 DEPARTURE_S = 2.0

@@ -7,6 +7,7 @@ from typing import Any, Dict, List
 import numpy as np
 
 from backends.network import framing
+from backends.protocol import Emit
 from backends.server import global_model
 from backends.server.aggregation import Gradient
 from backends.server.host import TICK_S, Host
@@ -15,7 +16,7 @@ from backends.server.worker_state import room
 from backends.strategies.message import Message, buffers
 from backends.training.layout import Layout
 from backends.training.member_stats import Peer
-from backends.training.run_spec import Emit, Work
+from backends.training.run_spec import Work
 from backends.training.step_queue import EVALUATE, FINISH
 
 #: How long workers wait for the one beside the server, when they have built their models and it has not.

@@ -8,6 +8,7 @@ import numpy as np
 
 from backends.frameworks.base import Arrays
 from backends.optimizers.sgd import finite
+from backends.protocol import Emit
 from backends.server.aggregation import Gradient, Rounds
 from backends.server.global_model import Central
 from backends.server.worker_state import Keeping
@@ -17,7 +18,7 @@ from backends.training import checkpoint
 from backends.training.coordinator import Office
 from backends.training.layout import Layout
 from backends.training.member_stats import Peer
-from backends.training.run_spec import Emit, Work, resumed
+from backends.training.run_spec import Work, resumed
 from backends.training.step_queue import STEP, Ticket, Tickets
 
 

@@ -13,7 +13,7 @@ from backends.strategies.compressors.base import Sender
 from backends.strategies.compressors.dense import Everything
 from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.layout import layout_of
-from backends.training.step import Spent, evaluate, require, step
+from backends.training.step import Spent, Test, evaluate, require, step
 from backends.training.step_queue import EVALUATE, FINISH
 
 
@@ -70,9 +70,6 @@ class Errands:
         """Hand over what is kept, where it is asked for."""
         if order["keep"]:
             self._connection.send({}, framing.as_bytes(self._sender.state()))
-
-
-Test = Tuple[np.ndarray, np.ndarray]
 
 
 def run(

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.optimizers.sgd import finite
-from backends.strategies.compressors import half_precision
+from backends.strategies import half_precision
 
 DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
 

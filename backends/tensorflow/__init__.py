@@ -6,7 +6,7 @@ import numpy as np
 
 from backends import models
 from backends.models.layers import Model, Shape
-from backends.tensorflow import environment, layers, own, runtime  # noqa: F401 - environment acts when imported
+from backends.tensorflow import environment, layers, own, runtime
 from backends.tensorflow.replica import TensorFlowReplica
 from backends.tensorflow.runtime import accelerator, version
 

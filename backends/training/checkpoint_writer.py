@@ -3,9 +3,9 @@
 import threading
 from typing import Callable, Optional
 
+from backends.protocol import Emit
 from backends.training import checkpoint
 from backends.training.layout import Layout
-from backends.training.run_spec import Emit
 
 
 class Saver:

@@ -5,11 +5,12 @@ import math
 from typing import Any, Dict, List, Optional
 
 from backends.frameworks.base import Arrays
+from backends.protocol import Emit
 from backends.training import checkpoint
 from backends.training.batch_size import PACINGS
 from backends.training.checkpoint_writer import Saver
 from backends.training.layout import Layout
-from backends.training.run_spec import STOPPED, Emit, Work, diverged
+from backends.training.run_spec import STOPPED, Work, diverged
 
 #: Before the names of what batches follow, among what members keep; no member has an empty name.
 _PACING = "/"

@@ -1,14 +1,12 @@
 """What a run is to do, wherever its steps are handed out."""
 
-from typing import Any, Callable, Dict, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
 from backends.frameworks.base import Optimiser
 from backends.strategies.presets import PRESETS, Strategy
 from backends.strategies.synchronisation import GATES, Gate
 from backends.training.lr_schedule import Schedule
 from backends.training.step_queue import EVALUATE, Ticket, Tickets
-
-Emit = Callable[[Dict[str, Any]], None]
 
 #: Why a run that was asked to stop ended before its last step.
 STOPPED = "stopped"

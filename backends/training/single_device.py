@@ -9,14 +9,14 @@ import numpy as np
 from backends.data.dataset import Batches
 from backends.frameworks.base import Replica
 from backends.optimizers import lars
-from backends.server.worker import Test
+from backends.protocol import Emit
 from backends.strategies.aggregation import FACTORS, equal
 from backends.training import checkpoint
 from backends.training.coordinator import Office
 from backends.training.layout import Layout, layout_of
 from backends.training.member_stats import Peer
-from backends.training.run_spec import STOPPED, Emit, Work, resumed
-from backends.training.step import Spent, evaluate, require, stretch
+from backends.training.run_spec import STOPPED, Work, resumed
+from backends.training.step import Spent, Test, evaluate, require, stretch
 from backends.training.step_queue import EVALUATE, FINISH, Ticket, Tickets
 
 NAME = "self"

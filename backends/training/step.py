@@ -65,3 +65,6 @@ def require(labels: np.ndarray) -> None:
     """Raises ValueError for an empty test set."""
     if not len(labels):
         raise ValueError("the test set is empty: there is nothing to evaluate the model on; give at least one image")
+
+
+Test = Tuple[np.ndarray, np.ndarray]

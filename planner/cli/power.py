@@ -62,6 +62,7 @@ def fit(
     """
     from planner import console
     from planner.power import fit as powerfit
+    from planner.views import power as view
     from power_models import modelfile
     from power_models.table import read_csv
 
@@ -75,7 +76,7 @@ def fit(
         else:
             found = powerfit.compared(file, target, _names(features), by, kinds, folds, out, on_progress)
         modelfile.save(found.model, out)
-    console.show(found.to_json() if as_json else found.render())
+    console.show(found.to_json() if as_json else view.fit(found))
 
 
 @app.command(epilog=f"Example: planner power evaluate {MODEL_FILE} other.csv")
@@ -83,12 +84,13 @@ def evaluate(model: ModelPath, data: Data, as_json: AsJson = False) -> None:
     """Hold a saved model against other measurements; a transfer against every two runs of the same job."""
     from planner import console
     from planner.power import fit as powerfit
+    from planner.views import power as view
     from power_models import modelfile
     from power_models.table import read_csv
 
     with _errors():
         seen = powerfit.evaluated(modelfile.load(model), read_csv(data))
-    console.show(seen.to_json() if as_json else seen.render())
+    console.show(seen.to_json() if as_json else view.evaluation(seen))
 
 
 @app.command("models", epilog=f"Example: planner power models && planner power models {MODEL_FILE}")

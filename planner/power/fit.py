@@ -1,13 +1,13 @@
 """Fit models to a table and hold saved ones against another: what `planner power fit` and `evaluate` do."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from planner.console import OnProgress
 from planner.errors import PowerError
-from planner.views.power import Evaluation, Fit
 from power_models import evaluate, transfer
 from power_models.base import Target
 from power_models.columns import Choice, choose
@@ -15,6 +15,62 @@ from power_models.modelfile import Model
 from power_models.table import CsvFile, Floats, Ints, Table
 
 Names = tuple[str, ...]
+
+
+class Fit(NamedTuple):
+    """What a fit compared, on what, and what it chose and saved."""
+
+    scores: Sequence[evaluate.Scores]
+    unsuitable: Mapping[str, str]
+    choice: Choice
+    groups: Sequence[str]
+    folds: int
+    model: Model
+    saved: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """{"models": [{"name", "mape", "mape_stdev", "rmse", "rmse_stdev", "coverage"}], "chosen", "saved", …}.
+
+        mape: per cent; rmse: in the target's unit; coverage: share of 0 to 1.
+        """
+        return {
+            "models": [each._asdict() for each in self.scores],
+            "chosen": self.model.name,
+            "saved": str(self.saved),
+            "target": self.model.target,
+            "unit": self.model.unit or None,
+            "rows": self.model.rows,
+            "groups": list(self.groups),
+            "folds": self.folds,
+            "features": list(self.choice.features),
+            "left_out": dict(self.choice.left_out),
+            "unsuitable": dict(self.unsuitable),
+        }
+
+
+class Evaluation(NamedTuple):
+    """A saved model held against a table. outside: the lines beyond what it was fitted on, with the features."""
+
+    model: Model
+    rows: int
+    mape: float
+    rmse: float
+    coverage: float | None
+    outside: Mapping[int, Sequence[str]]
+
+    def to_json(self) -> dict[str, Any]:
+        """{"model", "target", "unit", "rows", "mape", "rmse", "coverage", "extrapolated": [{"line", "features"}]}."""
+        lines = [{"line": line, "features": list(names)} for line, names in self.outside.items()]
+        return {
+            "model": self.model.name,
+            "target": self.model.target,
+            "unit": self.model.unit or None,
+            "rows": self.rows,
+            "mape": self.mape,
+            "rmse": self.rmse,
+            "coverage": self.coverage,
+            "extrapolated": lines,
+        }
 
 
 def compared(

@@ -7,8 +7,16 @@ from planner.agents.client import Event
 from planner.agents.pool import Crew
 from planner.fleet.device import Device
 from planner.json_records import decode
-from planner.predict.power import Reading, disagreements, flagged, unavailable, uncertainty, whole_reading, window_watts
 from planner.profile import learned_power
+from planner.profile.power_readings import (
+    Reading,
+    disagreements,
+    flagged,
+    unavailable,
+    uncertainty,
+    whole_reading,
+    window_watts,
+)
 from planner.provenance import NAMEPLATE, Provenance
 from power_models.base import PowerModel
 from power_models.nameplate import Nameplate

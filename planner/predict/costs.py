@@ -10,12 +10,13 @@ from planner.errors import PlanError
 from planner.predict import codec_cost, link_costs
 from planner.predict import strategy as exchange
 from planner.predict.batch_size import ANY, Batches, Run, notes, of_run
-from planner.predict.power import disagreements, wattage
+from planner.predict.power import wattage
 from planner.predict.step_time import gradient_at, image_s, pick, pick_framework, timed_steps
 from planner.predict.strategy import DEFAULT
 from planner.predict.transfer_time import standard_error
 from planner.profile import repeats
 from planner.profile.file import DeviceProfile, Profile
+from planner.profile.power_readings import disagreements
 from planner.provenance import Provenance
 from profilers.records import Samples, StepProfile
 from profilers.stats import mean

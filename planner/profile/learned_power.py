@@ -13,8 +13,8 @@ import numpy as np
 
 from planner.errors import PowerError
 from planner.fleet.device import Fleet
-from planner.predict.power import whole_reading
 from planner.profile.file import DeviceProfile
+from planner.profile.power_readings import whole_reading
 from power_models import evaluate, modelfile
 from power_models.base import PowerModel, Target
 from power_models.table import Floats, Ints, Table

@@ -10,8 +10,8 @@ from planner.json_records import decode
 from planner.plan.file import Plan, PlannedWorker
 from planner.predict import strategy
 from planner.predict.batch_size import notes_scaled
-from planner.predict.power import Reading, average, disagreements, parts_watts, uncertainty, whole_watts
 from planner.predict.predict import Prediction
+from planner.profile.power_readings import Reading, average, disagreements, parts_watts, uncertainty, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from power_models import nameplate
 from profilers.records import MODEL, UNAVAILABLE, Window, encode

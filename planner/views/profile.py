@@ -9,9 +9,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.predict.power import disagreements, flagged, uncertainty, wattage
+from planner.predict.power import wattage
 from planner.profile import repeats
 from planner.profile.file import DeviceProfile, Profile
+from planner.profile.power_readings import disagreements, flagged, uncertainty
 from planner.units import bytes_text, percent, seconds, watts
 from planner.views.tables import stack, table
 from profilers import stats

@@ -14,8 +14,8 @@ from planner.console import plain
 from planner.json_records import decode
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.predict.power import uncertainty, window_watts
 from planner.predict.strategy import DEFAULT
+from planner.profile.power_readings import uncertainty, window_watts
 from planner.provenance import Provenance
 from planner.train.train import View
 from planner.units import bytes_text, joules, number, percent, seconds, watts

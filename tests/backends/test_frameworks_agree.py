@@ -9,13 +9,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("tensorflow")
 
-from backends import (
-    models,
-    pytorch,
-    tensorflow,  # noqa: E402
-)
-from backends.training.layout import layout_of  # noqa: E402
-from tests.backends.replicas import batch_for, close, without_dropout  # noqa: E402
+from backends import models, pytorch, tensorflow
+from backends.training.layout import layout_of
+from tests.backends.replicas import batch_for, close, without_dropout
 
 RATE, WEIGHT_DECAY = 0.3, 0.02
 

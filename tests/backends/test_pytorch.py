@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
+from torch import nn
+from torch.nn import functional
 
-from backends import pytorch  # noqa: E402
-from backends.frameworks.base import Optimiser  # noqa: E402
-from tests.backends.replicas import batch_for, close  # noqa: E402
+from backends import pytorch
+from backends.frameworks.base import Optimiser
+from tests.backends.replicas import batch_for, close
 
 on_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="views of host memory exist on a CPU only")
 

@@ -9,8 +9,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from backends import models, tensorflow  # noqa: E402
-from backends.models.layers import (  # noqa: E402
+from backends import models, tensorflow
+from backends.models.layers import (
     AveragePool,
     BatchNorm,
     Concat,
@@ -25,10 +25,10 @@ from backends.models.layers import (  # noqa: E402
     Residual,
     Subsample,
 )
-from backends.tensorflow import layers  # noqa: E402
-from backends.tensorflow.carriers import host  # noqa: E402
-from backends.tensorflow.replica import TensorFlowReplica  # noqa: E402
-from tests.backends.replicas import batch_for, close  # noqa: E402
+from backends.tensorflow import layers
+from backends.tensorflow.carriers import host
+from backends.tensorflow.replica import TensorFlowReplica
+from tests.backends.replicas import batch_for, close
 
 on_cpu = pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="on a CPU variables use host memory")
 

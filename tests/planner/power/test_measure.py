@@ -10,7 +10,7 @@ from rich.console import Console
 from planner.errors import AgentError
 from planner.fleet.device import Device
 from planner.power.measure import Measured, measure
-from planner.predict.power import Reading
+from planner.profile.power_readings import Reading
 from planner.provenance import Provenance
 from planner.views.measure import render
 from planner.views.tables import EMULATED_NOTE

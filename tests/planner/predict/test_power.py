@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from planner.predict.power import average, disagreements, flagged, idle_watts, uncertainty, wattage, window_watts
+from planner.predict.power import idle_watts, wattage
+from planner.profile.power_readings import average, disagreements, flagged, uncertainty, window_watts
 from planner.provenance import Provenance
 from profilers.records import PowerReading, Window
 from tests.planner import profiles

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from planner.predict.power import wattage, whole_reading
+from planner.predict.power import wattage
 from planner.profile import learned_power
 from planner.profile.file import DeviceProfile
+from planner.profile.power_readings import whole_reading
 from power_models.base import PowerModel, Target
 from power_models.gp import GaussianProcess
 from power_models.table import Table

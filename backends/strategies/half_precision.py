@@ -4,8 +4,8 @@ import functools
 
 import numpy as np
 
-from backends.strategies.compressors.magnitude import BLOCK
-
+#: Elements converted at once: with room for their bits twice they stay in the cache.
+BLOCK = 1 << 15
 #: The greatest float16.
 _MOST = 65504.0
 #: Bit patterns of float32: all but the sign, and 2^-14, the least that is normal in float16.

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.strategies.compressors.half_precision import decode, encode
 from backends.strategies.compressors.magnitude import BLOCK
+from backends.strategies.half_precision import decode, encode
 
 EVERY = np.arange(1 << 16, dtype=np.uint16)
 #: The least there is and what is nearer to it than to 0, where normal ones begin, and the greatest.
