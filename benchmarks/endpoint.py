@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from backends.data.dataset import Batches
-from backends.frameworks.base import Optimiser, Replica, Variable
+from backends.data.dataset import BatchLoader
+from backends.frameworks.base import OptimizerSettings, Replica, Variable
 from backends.network import framing
 from backends.server import worker
-from backends.server.parameter_server import Server
+from backends.server.parameter_server import ParameterServer
 from backends.training import step
-from backends.training.lr_schedule import Schedule
-from backends.training.run_spec import Work
+from backends.training.lr_schedule import RateSchedule
+from backends.training.run_spec import RunSpec
 
 #: Longer than any benchmark: nothing here is about heartbeats.
 SILENCE_S = 3600.0
@@ -97,8 +97,8 @@ def serve(address: str, identity: Sequence[str], steps: int) -> None:
     listener = framing.listen(address)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "checkpoint")
-        work = Work(steps, Optimiser(), Schedule(), path, heartbeat_s=SILENCE_S)
-        server = Server(work, framing.Identity(*identity), lambda event: None)
+        work = RunSpec(steps, OptimizerSettings(), RateSchedule(), path, heartbeat_s=SILENCE_S)
+        server = ParameterServer(work, framing.Identity(*identity), lambda event: None)
         _say({"port": listener.getsockname()[1]})
         _say(server.run(listener, lambda: False))
 
@@ -110,11 +110,11 @@ def work(address: str, port: int, identity: Sequence[str], parameters: int, grad
     batch = np.zeros((1, 1), np.uint8), np.zeros(1, np.int64)
     ends: list[float] = []
 
-    def note(spent: step.Spent) -> None:
+    def note(spent: step.TimeSpent) -> None:
         if spent.steps > len(ends):
             ends.append(time.monotonic())
 
-    worker.run(connection, Sleeper(parameters, gradient_s, spin), Batches(*batch, 1, 0), batch, on_step=note)
+    worker.run(connection, Sleeper(parameters, gradient_s, spin), BatchLoader(*batch, 1, 0), batch, on_step=note)
     connection.close()
     _say({"ends_s": ends})
 

@@ -17,9 +17,9 @@ import numpy as np
 from reporting import Spread, parser, show
 
 from backends.data import dataset
-from backends.frameworks.base import Optimiser, framework
-from backends.server.global_model import Central
-from backends.strategies.compressors.registry import sender
+from backends.frameworks.base import OptimizerSettings, framework
+from backends.server.global_model import GlobalModel
+from backends.strategies.compressors.registry import compressor
 from backends.strategies.message import DENSE, bytes_of
 from backends.training.layout import layout_of
 
@@ -64,10 +64,12 @@ def _steps(options: Any) -> Iterator[list[Sent]]:
     images = dataset.load(str(options.data))
     replica = framework("torch").build(options.model, images.input_shape, images.classes, 0, 1)
     shards = dataset.shards(len(images.train_images), (1.0,) * WORKERS, 0)
-    batches = [dataset.Batches(images.train_images[own], images.train_labels[own], options.batch, 0) for own in shards]
-    senders = [sender("layer-drop", replica.variables, options.momentum) for _ in batches]
+    batches = [
+        dataset.BatchLoader(images.train_images[own], images.train_labels[own], options.batch, 0) for own in shards
+    ]
+    senders = [compressor("layer-drop", replica.variables, options.momentum) for _ in batches]
     weights = replica.weights.copy()
-    server = Central(layout_of(replica), weights, np.zeros_like(weights), replica.state.copy())
+    server = GlobalModel(layout_of(replica), weights, np.zeros_like(weights), replica.state.copy())
     whole = bytes_of(DENSE, weights.size, weights.size)
     while True:
         replica.weights[:] = weights
@@ -77,7 +79,7 @@ def _steps(options: Any) -> Iterator[list[Sent]]:
             replica.gradient(*next(own), rate=options.rate, weight_decay=0.0)
             replica.fetch()
             messages.append(drops.send(replica.gradients))
-        server.update(messages, [1.0 / WORKERS] * WORKERS, Optimiser(momentum=0.0))
+        server.update(messages, [1.0 / WORKERS] * WORKERS, OptimizerSettings(momentum=0.0))
         yield [
             Sent(message.traffic_bytes / whole, server.pull(str(rank)).traffic_bytes / whole)
             for rank, message in enumerate(messages)

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from reporting import Spread, parser, show
 
 from backends.data import dataset
-from backends.frameworks.base import Optimiser, framework
-from backends.network.mailbox import Parcel
-from backends.peers.exchanges.base import Exchange, Local, Means
+from backends.frameworks.base import OptimizerSettings, framework
+from backends.network.mailbox import Envelope
+from backends.peers.exchanges.base import Exchange, ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
 from backends.strategies import presets, synchronisation
 from backends.strategies.message import Message
@@ -54,15 +54,15 @@ class Post:
     def __init__(self, name: str, everyone: dict[str, "Post"]) -> None:
         self.name = name
         self._everyone = everyone
-        self._parcels: list[Parcel] = []
+        self._parcels: list[Envelope] = []
         self._changed = threading.Condition()
 
     def send(self, peer: str, step: int, message: Message, **meta: Any) -> None:
         """A copy, so that there is nothing to flush."""
         copied = message._replace(arrays=tuple(array.copy() for array in message.arrays))
-        self._everyone[peer].put(Parcel(self.name, step, meta, copied))
+        self._everyone[peer].put(Envelope(self.name, step, meta, copied))
 
-    def put(self, parcel: Parcel) -> None:
+    def put(self, parcel: Envelope) -> None:
         with self._changed:
             self._parcels.append(parcel)
             self._changed.notify()
@@ -70,7 +70,7 @@ class Post:
     def flush(self) -> None:
         pass
 
-    def take(self, wanted: Callable[[Parcel], bool], count: int) -> list[Parcel]:
+    def take(self, wanted: Callable[[Envelope], bool], count: int) -> list[Envelope]:
         with self._changed:
             if not self._changed.wait_for(lambda: sum(map(wanted, self._parcels)) >= count, PATIENCE_S):
                 raise TimeoutError(f"{self.name} waits in vain")
@@ -78,7 +78,7 @@ class Post:
             self._parcels = [parcel for parcel in self._parcels if not wanted(parcel)]
         return sorted(taken, key=lambda parcel: (parcel.step, parcel.sender))
 
-    def next(self, peer: str, step: int, kind: str) -> Parcel:
+    def next(self, peer: str, step: int, kind: str) -> Envelope:
         return self.take(lambda p: (p.sender, p.step, p.meta.get("kind")) == (peer, step, kind), 1)[0]
 
 
@@ -106,9 +106,9 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
     groups = f":topology=groups:count={-(-n // GROUP)}" if name == "crossover-hierarchical" else ""
     strategy = presets.strategy(name + groups)
     momentum = orders.momentum(orders.Options(str(options.data)), n, synchronisation.parse(strategy.gate))
-    optimiser = Optimiser(options.rate, momentum)
+    optimiser = OptimizerSettings(options.rate, momentum)
 
-    def trained(own: Exchange, batches: dataset.Batches) -> float:
+    def trained(own: Exchange, batches: dataset.BatchLoader) -> float:
         """A worker's accuracy at its end."""
         replica = own.means.replica
         for step in range(options.steps):
@@ -121,7 +121,7 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
     batches = []
     for rank, own in enumerate(dataset.shards(len(images.train_images), (1.0,) * n, seed)):
         part = images.train_images[own], images.train_labels[own]
-        batches.append(dataset.Batches(*part, batch, seed * 1009 + rank))  # the seeds of a run
+        batches.append(dataset.BatchLoader(*part, batch, seed * 1009 + rank))  # the seeds of a run
     with ThreadPoolExecutor(n) as threads:
         found = list(threads.map(trained, _exchanges(strategy, n, seed, images, batch), batches))
     return Accuracy(statistics.mean(found), min(found))
@@ -136,9 +136,9 @@ def _exchanges(strategy: presets.Strategy, n: int, seed: int, images: dataset.Da
     made = []
     for post in posts.values():
         replica = framework("torch").build(MODEL, images.input_shape, images.classes, seed, 1)
-        means = Means(
+        means = ExchangeParts(
             replica, post, registry.parse(strategy.topology, seed), synchronisation.parse(strategy.gate),
-            strategy.sender, strategy.merge, Local(replica), batch,
+            strategy.sender, strategy.merge, LocalUpdate(replica), batch,
         )  # fmt: skip
         made.append(exchange(means))
         made[-1].begin(tuple(posts))

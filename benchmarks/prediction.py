@@ -19,7 +19,7 @@ from backends.profiling import step_profile
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import costs
 from planner.predict.predict import predict
-from profilers.records import FanProfile, LinkProfile
+from profilers.records import IncastProfile, LinkProfile
 
 GRADIENTS_S = {"a": 0.03, "b": 0.05, "c": 0.08}
 RUN_S = 4.0
@@ -84,11 +84,11 @@ def _case(case: Case) -> dict[tuple[str, int], list[Cluster]]:
         return {(case.name, parameters): _clusters(star, measured, parameters) for parameters in case.models}
 
 
-def _clusters(star: Star, measured: list[LinkProfile | FanProfile], parameters: int) -> list[Cluster]:
+def _clusters(star: Star, measured: list[LinkProfile | IncastProfile], parameters: int) -> list[Cluster]:
     service_s = step_profile.service(parameters)
     devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
     links = [link for link in measured if isinstance(link, LinkProfile)]
-    fans = [fan for fan in measured if isinstance(fan, FanProfile)]
+    fans = [fan for fan in measured if isinstance(fan, IncastProfile)]
     known = costs(profile(devices, links, fans))
     candidates = enumerate_clusters(known.names, known.reachable())
     cycles_s = predict(known, candidates, STEPS).cycle_s

@@ -10,11 +10,11 @@ from namespaces import Star
 
 from backends.network import framing
 from planner.agents.certificates import Authority
-from planner.agents.client import Agent
+from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.profile.link_probe import Outstanding, measure_links
 from planner.remote.local import LocalRemote
-from profilers.records import FanProfile, LinkProfile
+from profilers.records import IncastProfile, LinkProfile
 
 
 class Measured(NamedTuple):
@@ -46,22 +46,22 @@ def train(star: Star, host: str, gradients_s: Mapping[str, float], parameters: i
 
 
 @contextmanager
-def agents(star: Star, names: Sequence[str]) -> Iterator[dict[str, Agent]]:
+def agents(star: Star, names: Sequence[str]) -> Iterator[dict[str, AgentClient]]:
     """Agents on hosts of the star."""
     with ExitStack() as stack:
         found = {}
         for name in names:
             remote = LocalRemote(name)
             stack.callback(remote.close)
-            found[name] = Agent.launch(Device(name=name, python=sys.executable, prefix=star.prefix(name)), remote)
+            found[name] = AgentClient.launch(Device(name=name, python=sys.executable, prefix=star.prefix(name)), remote)
         yield found
 
 
 def measure(
-    star: Star, reached: Mapping[str, Agent], sizes: Sequence[int], only: Outstanding | None = None
-) -> list[LinkProfile | FanProfile]:
+    star: Star, reached: Mapping[str, AgentClient], sizes: Sequence[int], only: Outstanding | None = None
+) -> list[LinkProfile | IncastProfile]:
     """The links between agents. Raises RuntimeError where one fails."""
-    results: list[LinkProfile | FanProfile] = []
+    results: list[LinkProfile | IncastProfile] = []
     addresses = {name: star.address(name) for name in reached}
     errors = measure_links(reached, addresses, sizes, lambda what, share: None, results.append, only)
     if errors:

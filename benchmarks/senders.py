@@ -18,8 +18,8 @@ import numpy as np
 from reporting import Spread, parser, show
 
 from backends.frameworks.base import Replica, Variable, framework
-from backends.strategies.compressors.base import Sender
-from backends.strategies.compressors.registry import SENDERS, sender
+from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.registry import COMPRESSORS, compressor
 from backends.strategies.message import DENSE, bytes_of
 
 SIZES = (250_000, 2_500_000, 25_600_000)
@@ -38,7 +38,7 @@ class Kind(NamedTuple):
     """One way to choose; budget_bytes: what its link takes."""
 
     label: str
-    made: Sender
+    made: Compressor
     budget_bytes: float | None
 
 
@@ -57,10 +57,10 @@ def main() -> None:
 def _kinds(variables: tuple[Variable, ...], weights: np.ndarray) -> list[Kind]:
     room_bytes = ROOM * bytes_of(DENSE, weights.size, weights.size)
     kinds = []
-    for name in SENDERS:
-        kinds.append(Kind(name, sender(name, variables), None))
+    for name in COMPRESSORS:
+        kinds.append(Kind(name, compressor(name, variables), None))
         if kinds[-1].made.by_link:
-            kinds.append(Kind(f"{name}, fitted", sender(name, variables), room_bytes))
+            kinds.append(Kind(f"{name}, fitted", compressor(name, variables), room_bytes))
     for kind in kinds:
         kind.made.look(weights)
     return kinds

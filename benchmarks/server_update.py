@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from reporting import Spread, mean_seconds, parser, show
 
-from backends.frameworks.base import Optimiser
-from backends.server.global_model import Central
+from backends.frameworks.base import OptimizerSettings
+from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense
 from backends.training.layout import Layout
 
@@ -43,8 +43,8 @@ def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
     """Time of an update over that of a copy of all it changes, and of the weights alone, taken in turn."""
     random = np.random.default_rng(0)
     weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
-    server = Central(Layout((), ()), weights, velocity, np.empty(0, np.float32))
-    gradient, optimiser = dense(gradients), Optimiser(momentum=momentum)
+    server = GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))
+    gradient, optimiser = dense(gradients), OptimizerSettings(momentum=momentum)
     targets = np.empty_like(weights), np.empty_like(velocity)
 
     def update() -> None:

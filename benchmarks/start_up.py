@@ -20,7 +20,7 @@ import synthetic
 from reporting import Spread, parser, show
 
 from planner.agents.bundle import agent_archive
-from planner.agents.client import Agent
+from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.json_records import save
 from planner.plan import recommend
@@ -75,7 +75,7 @@ def _agent_rows(way: str, device: Device, rounds: int) -> list[dict[str, object]
 def _start(device: Device) -> None:
     remote = connect(device)
     try:
-        Agent.launch(device, remote).call("clock", timeout_s=10.0)
+        AgentClient.launch(device, remote).call("clock", timeout_s=10.0)
     finally:
         remote.close()
 

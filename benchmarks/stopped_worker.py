@@ -25,7 +25,7 @@ from reporting import parser, show
 
 from planner.cli import interrupts
 from planner.errors import InterruptedRunError, PlannerError, RunError
-from planner.lab.device import Board
+from planner.lab.device import LabDevice
 from planner.lab.lab import Lab
 from planner.paths import RunFolder
 from planner.plan.file import Plan
@@ -62,10 +62,10 @@ class Stopper:
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
-        self._lab.do(self._device, Board.start, Board.wait)
+        self._lab.do(self._device, LabDevice.start, LabDevice.wait)
 
     def _stop(self) -> None:
-        self._lab.do(self._device, Board.stop)
+        self._lab.do(self._device, LabDevice.stop)
         self.stopped = True
 
 

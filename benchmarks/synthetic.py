@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from planner.profile.file import DeviceProfile, Profile
-from profilers.records import SCHEMA, CurvePoint, Facts, FanProfile, LinkProfile, Samples, StepProfile, Window
+from profilers.records import SCHEMA, CurvePoint, Facts, IncastProfile, LinkProfile, Samples, StepProfile, Window
 
 IDLE_W, MAX_W = 5.0, 30.0
 CORES = 2.0
@@ -38,7 +38,7 @@ def link(source: str, target: str, bytes_per_s: float) -> LinkProfile:
 
 
 def profile(
-    devices: Mapping[str, DeviceProfile], links: Iterable[LinkProfile], fans: Iterable[FanProfile] = ()
+    devices: Mapping[str, DeviceProfile], links: Iterable[LinkProfile], fans: Iterable[IncastProfile] = ()
 ) -> Profile:
     """A profile of these."""
     return Profile(SCHEMA, "0", 0.0, dict(devices), tuple(links), tuple(fans), {})

@@ -18,7 +18,7 @@ from planner.errors import PlannerError
 from planner.json_records import save
 from planner.paths import WORTH
 from planner.plan.strategy_search import EQUAL
-from planner.predict.sample_efficiency import Source, Worths, worths
+from planner.predict.sample_efficiency import SampleEfficiencies, Source, worths
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def _arguments() -> argparse.Namespace:
     return made.parse_args()
 
 
-def _worths(path: Path, results: list[Path]) -> Worths:
+def _worths(path: Path, results: list[Path]) -> SampleEfficiencies:
     race = racefile.load(path)
     samples = images.training_samples(race)
     members, runs = images.devices(race), [run for each in results for run in records.read(each)]

@@ -50,14 +50,14 @@ class Target(NamedTuple):
             raise Unsuitable(f"{self.name} is no power: it is no sum of parts")
 
 
-class Guess(NamedTuple):
+class Estimate(NamedTuple):
     """Predicted values, in the target's unit, and how wide each one's interval is relative to the others'."""
 
     values: Floats
     spread: Floats
 
     @classmethod
-    def even(cls, values: Floats) -> "Guess":
+    def even(cls, values: Floats) -> "Estimate":
         """All equally sure."""
         return cls(values, np.ones(len(values)))
 
@@ -74,7 +74,7 @@ class Regressor(ABC):
         """Fit on all columns of a table. Raises Unsuitable."""
 
     @abstractmethod
-    def predict(self, table: Table) -> Guess:
+    def predict(self, table: Table) -> Estimate:
         """One value a row."""
 
     @abstractmethod
@@ -122,7 +122,7 @@ def outside(ranges: Iterable[Range], table: Table) -> list[tuple[str, ...]]:
     return [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
 
 
-class Prediction(NamedTuple):
+class IntervalPrediction(NamedTuple):
     """Values with their intervals, and for each row the features in which it lies outside of what was fitted on."""
 
     values: Floats
@@ -146,10 +146,10 @@ class Fitted:
     def unit(self) -> str:
         return columns.unit(self.target)
 
-    def interval(self, values: Floats, spread: Floats, table: Table) -> Prediction:
+    def interval(self, values: Floats, spread: Floats, table: Table) -> IntervalPrediction:
         """Values with 90 % intervals, ``width`` times their spread to either side as a logarithm."""
         factor = np.exp(self.width * spread)
-        return Prediction(values, values / factor, values * factor, outside(self.ranges, table))
+        return IntervalPrediction(values, values / factor, values * factor, outside(self.ranges, table))
 
     def _of(self) -> str:
         return f"{self.target} [{self.unit}]" if self.unit else self.target
@@ -194,12 +194,12 @@ class PowerModel(Fitted):
         """Of its kind."""
         return self.regressor.name
 
-    def guess(self, table: Table) -> Guess:
+    def guess(self, table: Table) -> Estimate:
         """Values alone, kept near those fitted on. Raises ValueError where a feature is missing."""
         values, spread = self.regressor.predict(table.only(self.features))
-        return Guess(np.clip(values, self.least / BEYOND, self.greatest * BEYOND), spread)
+        return Estimate(np.clip(values, self.least / BEYOND, self.greatest * BEYOND), spread)
 
-    def predict(self, table: Table) -> Prediction:
+    def predict(self, table: Table) -> IntervalPrediction:
         """Values with 90 % intervals (NaN where the model was never held against unseen points).
 
         Raises ValueError where a feature is missing.

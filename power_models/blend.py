@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.boosted import Boosted
 from power_models.gp import GaussianProcess
 from power_models.physical import Physical
@@ -45,9 +45,9 @@ class Blend(Regressor):
             raise Unsuitable("no member suits the table")
         return cls(tuple(members))
 
-    def predict(self, table: Table) -> Guess:
+    def predict(self, table: Table) -> Estimate:
         values = [np.log(np.maximum(member.predict(table).values, LEAST)) for member in self.members]
-        return Guess.even(np.exp(np.mean(values, axis=0)))
+        return Estimate.even(np.exp(np.mean(values, axis=0)))
 
     def describe(self) -> str:
         return f"mean of {', '.join(member.name for member in self.members)}"

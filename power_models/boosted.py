@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from power_models.base import Guess, Regressor, Target
+from power_models.base import Estimate, Regressor, Target
 from power_models.encoding import Encoder
 from power_models.forest import Forest
 from power_models.table import Table
@@ -39,9 +39,9 @@ class Boosted(Regressor):
         forest = Forest.of([tree for (tree,) in found.estimators_])
         return cls(encoder, forest, float(found.init_.constant_[0, 0]), RATE)
 
-    def predict(self, table: Table) -> Guess:
+    def predict(self, table: Table) -> Estimate:
         leaves = self.forest.leaves(self.encoder.matrix(table))
-        return Guess.even(np.exp(self.start + self.rate * leaves.sum(axis=0)))
+        return Estimate.even(np.exp(self.start + self.rate * leaves.sum(axis=0)))
 
     def describe(self) -> str:
         return f"{len(self.forest.roots)} trees, {len(self.forest.value)} nodes, {len(self.encoder.names)} columns"

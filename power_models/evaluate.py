@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from power_models.base import LEVEL, Guess, PowerModel, Regressor, Target, Unsuitable
+from power_models.base import LEVEL, Estimate, PowerModel, Regressor, Target, Unsuitable
 from power_models.blend import Blend
 from power_models.registry import MODELS
 from power_models.table import Floats, Ints, Table
@@ -113,7 +113,7 @@ def cross_validate(
 
     Raises ValueError where no kind suits the table.
     """
-    parts: dict[str, list[Guess]] = {name: [] for name in kinds or MODELS}
+    parts: dict[str, list[Estimate]] = {name: [] for name in kinds or MODELS}
     unsuitable: dict[str, str] = {}
     for number, rows in enumerate(held):
         if on_fold is not None:
@@ -152,6 +152,6 @@ def _fitted(kind: type[Regressor], table: Table, target: Target, before: Sequenc
     return PowerModel.fit(kind, table, target)
 
 
-def _joined(guesses: Sequence[Guess]) -> tuple[Floats, Floats]:
+def _joined(guesses: Sequence[Estimate]) -> tuple[Floats, Floats]:
     """Values and spreads, fold after fold."""
     return np.concatenate([each.values for each in guesses]), np.concatenate([each.spread for each in guesses])

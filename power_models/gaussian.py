@@ -31,7 +31,7 @@ class Hyper(NamedTuple):
     lengths: Floats
 
 
-class Estimate(NamedTuple):
+class Posterior(NamedTuple):
     """Mean and standard deviation of an output, noise included."""
 
     mean: Floats
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Process:
+class FittedProcess:
     """A Gaussian process conditioned on inputs (rows, columns) and standardised outputs (rows,)."""
 
     inputs: Floats
@@ -50,7 +50,7 @@ class Process:
     factor: Any
 
     @classmethod
-    def fit(cls, inputs: Floats, outputs: Floats, owners: Ints) -> "Process":
+    def fit(cls, inputs: Floats, outputs: Floats, owners: Ints) -> "FittedProcess":
         """owners: columns with the same number share a length scale."""
         mean, stdev = float(outputs.mean()), float(outputs.std()) or 1.0
         scaled = (outputs - mean) / stdev
@@ -59,14 +59,14 @@ class Process:
         return cls.conditioned(inputs[most], scaled[most], hyper, mean, stdev)
 
     @classmethod
-    def conditioned(cls, inputs: Floats, outputs: Floats, hyper: Hyper, mean: float, stdev: float) -> "Process":
+    def conditioned(cls, inputs: Floats, outputs: Floats, hyper: Hyper, mean: float, stdev: float) -> "FittedProcess":
         """With hyperparameters that are known."""
         from scipy.linalg import cho_factor
 
         covariance = _kernel(inputs, inputs, hyper) + hyper.noise * np.eye(len(inputs))
         return cls(inputs, outputs, hyper, mean, stdev, cho_factor(covariance, lower=True))
 
-    def predict(self, inputs: Floats) -> Estimate:
+    def predict(self, inputs: Floats) -> Posterior:
         from scipy.linalg import cho_solve, solve_triangular
 
         across = _kernel(inputs, self.inputs, self.hyper)
@@ -74,7 +74,7 @@ class Process:
         known = solve_triangular(self.factor[0], across.T, lower=True)
         variance = np.maximum(own - (known**2).sum(axis=0), 0.0) + self.hyper.noise
         mean = across @ cho_solve(self.factor, self.outputs)
-        return Estimate(self.mean + self.stdev * mean, self.stdev * np.sqrt(variance))
+        return Posterior(self.mean + self.stdev * mean, self.stdev * np.sqrt(variance))
 
     def to_json(self) -> dict[str, Any]:
         hyper = {**self.hyper._asdict(), "lengths": self.hyper.lengths.tolist()}
@@ -82,7 +82,7 @@ class Process:
         return {**data, "columns": self.inputs.shape[1], "mean": self.mean, "stdev": self.stdev}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Process":
+    def from_json(cls, data: Mapping[str, Any]) -> "FittedProcess":
         inputs = np.array(data["inputs"], dtype=np.float64).reshape(-1, data["columns"])
         outputs = np.array(data["outputs"], dtype=np.float64)
         lengths = np.array(data["hyper"]["lengths"], dtype=np.float64)

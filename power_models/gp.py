@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from power_models.base import Guess, Regressor, Target
+from power_models.base import Estimate, Regressor, Target
 from power_models.encoding import Encoder
-from power_models.gaussian import Process
+from power_models.gaussian import FittedProcess
 from power_models.table import Ints, Table
 
 #: With more columns of numbers than this, all of them share one length scale.
@@ -25,16 +25,16 @@ class GaussianProcess(Regressor):
     summary: ClassVar[str] = "Gaussian process: smooth, with an interval of its own for each row"
 
     encoder: Encoder
-    process: Process
+    process: FittedProcess
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
         encoder = Encoder.fit(table, logs=True)
-        return cls(encoder, Process.fit(encoder.matrix(table), target.logs, lengths_of(encoder)))
+        return cls(encoder, FittedProcess.fit(encoder.matrix(table), target.logs, lengths_of(encoder)))
 
-    def predict(self, table: Table) -> Guess:
+    def predict(self, table: Table) -> Estimate:
         mean, stdev = self.process.predict(self.encoder.matrix(table))
-        return Guess(np.exp(np.clip(mean, -FARTHEST, FARTHEST)), stdev)
+        return Estimate(np.exp(np.clip(mean, -FARTHEST, FARTHEST)), stdev)
 
     def describe(self) -> str:
         hyper = self.process.hyper
@@ -46,7 +46,7 @@ class GaussianProcess(Regressor):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(Encoder.from_json(data["encoder"]), Process.from_json(data["process"]))
+        return cls(Encoder.from_json(data["encoder"]), FittedProcess.from_json(data["process"]))
 
 
 def lengths_of(encoder: Encoder) -> Ints:

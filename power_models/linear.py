@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from power_models.base import Guess, Regressor, Target
+from power_models.base import Estimate, Regressor, Target
 from power_models.encoding import Encoder
 from power_models.table import Floats, Table
 
@@ -39,9 +39,9 @@ class Linear(Regressor):
 
         return LinearRegression().fit(matrix, target.logs if target.log else target.values)
 
-    def predict(self, table: Table) -> Guess:
+    def predict(self, table: Table) -> Estimate:
         values = self.intercept + self.encoder.matrix(table) @ self.weights
-        return Guess.even(np.exp(values) if self.log else values)
+        return Estimate.even(np.exp(values) if self.log else values)
 
     def describe(self) -> str:
         order = np.argsort(-np.abs(self.weights), kind="stable")[:SHOWN]

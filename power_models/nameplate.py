@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from power_models import columns
-from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.nonnegative import solved
 from power_models.table import Floats, Table
 
@@ -59,8 +59,8 @@ class Nameplate(Regressor):
         busiest = np.fmax.reduce(shares)
         return np.where(np.isnan(busiest), UNKNOWN, np.clip(busiest, 0.0, 1.0))
 
-    def predict(self, table: Table) -> Guess:
-        return Guess.even(watts(np.array(self.idle_w), np.array(self.max_w), self.busy(table)))
+    def predict(self, table: Table) -> Estimate:
+        return Estimate.even(watts(np.array(self.idle_w), np.array(self.max_w), self.busy(table)))
 
     def describe(self) -> str:
         return f"{self.idle_w:.3g} idle to {self.max_w:.3g} by {', '.join(self.loads)}"

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.encoding import Encoder
 from power_models.table import Floats, Table
 
@@ -36,8 +36,8 @@ class NonNegative(Regressor):
         weights = solved(terms / target.values[:, None], np.ones(table.rows))
         return cls(encoder, floor, weights[1:], float(weights[0]))
 
-    def predict(self, table: Table) -> Guess:
-        return Guess.even(self.idle + (self.encoder.matrix(table) - self.floor) @ self.weights)
+    def predict(self, table: Table) -> Estimate:
+        return Estimate.even(self.idle + (self.encoder.matrix(table) - self.floor) @ self.weights)
 
     def describe(self) -> str:
         used = int(np.count_nonzero(self.weights))

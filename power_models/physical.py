@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from power_models import columns
-from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.encoding import Encoder
 from power_models.nonnegative import solved
 from power_models.table import Floats, Table, is_numeric
@@ -65,8 +65,8 @@ class Physical(Regressor):
             made.extend(activity[:, i] * term for clock in _partners(name, powers) for term in powers[clock])
         return np.column_stack(made)
 
-    def predict(self, table: Table) -> Guess:
-        return Guess.even(self.terms(table) @ self.weights)
+    def predict(self, table: Table) -> Estimate:
+        return Estimate.even(self.terms(table) @ self.weights)
 
     def describe(self) -> str:
         used = int(np.count_nonzero(self.weights))

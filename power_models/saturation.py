@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from power_models import columns
-from power_models.base import Guess, Regressor, Target, Unsuitable
+from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.curve import Corner, Curve
 from power_models.encoding import Encoder
 from power_models.forest import Forest
-from power_models.gaussian import Process
+from power_models.gaussian import FittedProcess
 from power_models.gp import lengths_of
 from power_models.table import Floats, Ints, Table
 
@@ -42,9 +42,9 @@ class Saturation(Regressor):
     known: Floats
     demands: Floats
     idle_w: float
-    above: Process
+    above: FittedProcess
     forest: Forest
-    rest: Process
+    rest: FittedProcess
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
@@ -65,20 +65,20 @@ class Saturation(Regressor):
         demands = curve.demands(limits, target.logs, series)
         idle_w = IDLE * float(np.exp(demands.min()))
         logs = np.log(np.exp(demands) - idle_w)
-        above = Process.fit(known, logs, lengths_of(encoder))
+        above = FittedProcess.fit(known, logs, lengths_of(encoder))
         forest = Forest.of(ExtraTreesRegressor(**OPTIONS).fit(known, logs).estimators_)
         left = target.logs - curve.watts(demands[series], limits)
-        rest = Process.fit(_inputs(matrix, demands[series], limits, curve), left, _owners(encoder))
+        rest = FittedProcess.fit(_inputs(matrix, demands[series], limits, curve), left, _owners(encoder))
         return cls(limit, encoder, curve, known, demands, idle_w, above, forest, rest)
 
-    def predict(self, table: Table) -> Guess:
+    def predict(self, table: Table) -> Estimate:
         matrix = self.encoder.matrix(table)
         watts = table.numbers(self.limit)
         limits = np.where(watts > 0, np.log(np.where(watts > 0, watts, 1.0)), self.curve.corner.middle)
         demands, unsure = self._demands(matrix)
         rest = self.rest.predict(_inputs(matrix, demands, limits, self.curve))
         felt = unsure * self.curve.slope(demands, limits)
-        return Guess(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, felt))
+        return Estimate(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, felt))
 
     def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
         """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""
@@ -106,7 +106,7 @@ class Saturation(Regressor):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         demands = np.array(data["demands"], dtype=np.float64)
         known = np.array(data["known"], dtype=np.float64).reshape(len(demands), -1)
-        above, rest = (Process.from_json(data[key]) for key in ("above", "rest"))
+        above, rest = (FittedProcess.from_json(data[key]) for key in ("above", "rest"))
         encoder, curve = Encoder.from_json(data["encoder"]), Curve(Corner(**data["corner"]))
         forest = Forest.from_json(data["forest"])
         idle_w = float(data["idle_w"])

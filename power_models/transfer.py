@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from power_models import columns
-from power_models.base import Fitted, Prediction, Range, Target, Unsuitable
+from power_models.base import Fitted, IntervalPrediction, Range, Target, Unsuitable
 from power_models.evaluate import HeldOut, folds, width
 from power_models.forest import Forest
 from power_models.ratio import Ratio, Runs, pairs
@@ -47,7 +47,7 @@ class Columns(NamedTuple):
         return cls(limit, watts, tuple(dict.fromkeys((*workload, *job))), workload)
 
 
-class Pairs(NamedTuple):
+class RunPairs(NamedTuple):
     """Rows of a table: each wanted run with a reference run of the same job."""
 
     reference: Ints
@@ -87,14 +87,14 @@ class Transfer(Fitted):
         half = width(tried.held_out.misses)
         return cls(target.name, names, ratio, tried.spread, seen, table.rows, half, about or {})
 
-    def pairs(self, table: Table) -> Pairs:
+    def pairs(self, table: Table) -> RunPairs:
         """Every two different runs of one job, both ways round. Raises ValueError where there are none."""
         first, second = pairs(table.keys(self.columns.job))
         if not len(first):
             raise ValueError(f"no two rows agree in {', '.join(self.columns.job)}: none has a reference run")
-        return Pairs(first, second)
+        return RunPairs(first, second)
 
-    def predict(self, reference: Table, wanted: Table) -> Prediction:
+    def predict(self, reference: Table, wanted: Table) -> IntervalPrediction:
         """What wanted runs take, each from the reference run in the same row (or all from the one that there is).
 
         reference: settings, limit, watts and the target, as measured; wanted: settings and limit. Raises ValueError for

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from power_models.base import Guess, Regressor, Target
+from power_models.base import Estimate, Regressor, Target
 from power_models.encoding import Encoder
 from power_models.forest import Forest
 from power_models.table import Table
@@ -33,8 +33,8 @@ class Trees(Regressor):
         found = ExtraTreesRegressor(**OPTIONS).fit(encoder.matrix(table), target.logs)
         return cls(encoder, Forest.of(found.estimators_))
 
-    def predict(self, table: Table) -> Guess:
-        return Guess.even(np.exp(self.forest.mean(self.encoder.matrix(table))))
+    def predict(self, table: Table) -> Estimate:
+        return Estimate.even(np.exp(self.forest.mean(self.encoder.matrix(table))))
 
     def describe(self) -> str:
         return f"{len(self.forest.roots)} trees, {len(self.forest.value)} nodes, {len(self.encoder.names)} columns"

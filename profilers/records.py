@@ -105,14 +105,14 @@ class SensorFacts(NamedTuple):
     reason: Optional[str] = None
 
 
-class Coding(NamedTuple):
+class CodecCost(NamedTuple):
     """What choosing what of a gradient one message holds takes this device, and taking in such a message."""
 
     send_s: Samples
     add_s: Samples
 
 
-class Visit(NamedTuple):
+class Repeat(NamedTuple):
     """A later look at a model that was timed on a device before: phases and processor time as in ``StepProfile``."""
 
     gradient_s: Samples
@@ -158,7 +158,7 @@ class StepProfile(NamedTuple):
     window: Window
     steps_planned: Optional[int] = None
     layers: Tuple[int, ...] = ()
-    senders: Dict[str, Coding] = {}
+    senders: Dict[str, CodecCost] = {}
     visits: Tuple[float, ...] = ()
 
 
@@ -195,7 +195,7 @@ class LinkProfile(NamedTuple):
     visits: int = 0
 
 
-class FanProfile(NamedTuple):
+class IncastProfile(NamedTuple):
     """All peers at once into (``in``) or out of (``out``) one host: bytes/s by peer."""
 
     host: str

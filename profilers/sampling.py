@@ -25,7 +25,7 @@ LOG_S = 10.0
 NOTHING_LOGGED = "its log holds nothing of this window"
 
 
-class Pace:
+class SamplingPeriod:
     """How often to sample: every ``least_s``, or as much less often as keeps the mean cost below COST."""
 
     def __init__(self, least_s: float) -> None:
@@ -51,7 +51,7 @@ class Sampler:
     """
 
     def __init__(self, root: Optional[str] = None, period_s: float = PERIOD_S) -> None:
-        self._pace = Pace(period_s)
+        self._pace = SamplingPeriod(period_s)
         self._counters = Counters(Tree(root))
         self._found = discover(root)
         self._sensors = [Series(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]

@@ -40,7 +40,7 @@ class StepTimes(NamedTuple):
     reason: str
 
 
-class Progress(NamedTuple):
+class StepProgress(NamedTuple):
     """After every few steps: the stage (``warm-up``, ``timed``, ``counters``), its steps so far, their median, and how
     well the mean is known (half width of its 95 % interval as a share; inf while unknown)."""
 
@@ -55,7 +55,7 @@ class Hooks(NamedTuple):
     ``window_end`` is called exactly when ``window_start`` was, also when a step raises. ``enough``: the time
     allowed is spent, so that a mean that is known less well has to do."""
 
-    progress: Callable[[Progress], None] = lambda progress: None
+    progress: Callable[[StepProgress], None] = lambda progress: None
     window_start: Callable[[], None] = lambda: None
     window_end: Callable[[], None] = lambda: None
     should_stop: Callable[[], bool] = lambda: False
@@ -75,12 +75,12 @@ def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks
     """
     if protocol not in PROTOCOLS:
         raise ValueError("unknown protocol %r; known: %s" % (protocol, ", ".join(PROTOCOLS)))
-    return (_adaptive if protocol == "adaptive" else _paper)(_Loop(step, hooks))
+    return (_adaptive if protocol == "adaptive" else _paper)(_TimedLoop(step, hooks))
 
 
 def again(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
     """A later visit, to see whether what was timed before holds: 5 steps to warm up, at least 10 and a second timed."""
-    loop = _Loop(step, hooks)
+    loop = _TimedLoop(step, hooks)
     warmup = loop.run("warm-up", AGAIN_WARMUP)
     timed = loop.run_in_window(
         "again", TIMED_LIMIT, lambda totals: len(totals) >= AGAIN_MINIMUM and sum(totals) >= WINDOW_S
@@ -88,7 +88,7 @@ def again(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
     return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
 
 
-class _Loop:
+class _TimedLoop:
     """Runs steps of one stage after the other and remembers whether it was asked to stop."""
 
     def __init__(self, step: Callable[[], Phases], hooks: Hooks) -> None:
@@ -108,7 +108,7 @@ class _Loop:
                 continue
             looked = len(totals)
             interval = stats.relative_interval95(totals)
-            self._hooks.progress(Progress(stage, len(phases), stats.median(totals), interval))
+            self._hooks.progress(StepProgress(stage, len(phases), stats.median(totals), interval))
             if done(totals):
                 break
         return phases
@@ -132,7 +132,7 @@ class _Loop:
         return self.stopped
 
 
-def _adaptive(loop: _Loop) -> StepTimes:
+def _adaptive(loop: _TimedLoop) -> StepTimes:
     def warm(totals: List[float]) -> bool:
         return stats.warmup_ended(totals) is not None or (len(totals) >= WARMUP_MINIMUM and loop.enough())
 
@@ -146,7 +146,7 @@ def _adaptive(loop: _Loop) -> StepTimes:
     return _times(warmup, timed, "stopped" if loop.stopped else "enough" if loop.enough() else "limit")
 
 
-def _paper(loop: _Loop) -> StepTimes:
+def _paper(loop: _TimedLoop) -> StepTimes:
     warmup = loop.run("warm-up", PAPER_STEPS[0])
     timed = loop.run("timed", PAPER_STEPS[1])
     loop.run_in_window("counters", PAPER_STEPS[2])

@@ -3,7 +3,7 @@
 import queue
 from concurrent.futures import ThreadPoolExecutor
 
-from backends.agent.main import Job
+from backends.agent.main import AgentTask
 
 LOOPBACK = "127.0.0.1"
 
@@ -13,7 +13,7 @@ class Serving:
 
     def __init__(self, verb, **args):
         events = queue.Queue()
-        self.job = Job(events.put)
+        self.job = AgentTask(events.put)
         self._pool = ThreadPoolExecutor(1)
         self.result = self._pool.submit(verb, self.job, **args)
         self.result.add_done_callback(lambda _: events.put(None))
@@ -28,4 +28,4 @@ class Serving:
 
 
 def quiet():
-    return Job(lambda event: None)
+    return AgentTask(lambda event: None)

@@ -25,7 +25,7 @@ SILENCE_S = 30.0
 GRACE_S = 1.0
 
 
-class Job:
+class AgentTask:
     """One order being carried out: where its events go, and whether it was told to go on or to stop."""
 
     def __init__(self, emit: Callable[[Any], None]) -> None:
@@ -101,7 +101,7 @@ class Agent:
         self._orders = orders
         self._answers = answers
         self._verbs = verbs
-        self._jobs: Dict[int, Job] = {}
+        self._jobs: Dict[int, AgentTask] = {}
 
     def run(self) -> None:
         """Take orders until the controller is gone, then tell all jobs to stop."""
@@ -133,11 +133,11 @@ class Agent:
         if verb == "store":
             args = {"name": args["name"], "data": self._orders.exactly(args["size"])}
         number = order["id"]
-        job = Job(lambda event: self._answers.send({"id": number, "event": event}))
+        job = AgentTask(lambda event: self._answers.send({"id": number, "event": event}))
         self._jobs[number] = job  # before its thread starts, so that a stop right behind it finds it
         threading.Thread(target=self._carry_out, args=(number, job, verb, args), daemon=True).start()
 
-    def _carry_out(self, number: int, job: Job, verb: str, args: Dict[str, Any]) -> None:
+    def _carry_out(self, number: int, job: AgentTask, verb: str, args: Dict[str, Any]) -> None:
         try:
             result = self._verbs[verb](job, **args)
             blob = result if isinstance(result, bytes) else b""

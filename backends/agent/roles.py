@@ -6,24 +6,24 @@ from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 from backends.agent import files
 from backends.data import dataset
-from backends.frameworks.base import Optimiser, Replica, framework
+from backends.frameworks.base import OptimizerSettings, Replica, framework
 from backends.network import framing, heartbeat
-from backends.network.mailbox import Links
-from backends.peers.coordinator import Conductor
-from backends.peers.exchanges.base import Local, Means
+from backends.network.mailbox import Mailbox
+from backends.peers.coordinator import PeerCoordinator
+from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
-from backends.peers.peer import Member
+from backends.peers.peer import Peer
 from backends.profiling.step_profile import build
 from backends.server import worker
 from backends.server.host import Host
-from backends.server.parameter_server import Server
+from backends.server.parameter_server import ParameterServer
 from backends.strategies import synchronisation
-from backends.strategies.compressors.registry import sender
+from backends.strategies.compressors.registry import compressor
 from backends.strategies.presets import Strategy
 from backends.strategies.topologies import registry
 from backends.training import single_device, step
 from backends.training.lr_schedule import schedule
-from backends.training.run_spec import Work
+from backends.training.run_spec import RunSpec
 from profilers import records
 from profilers.sampling import Sampler
 
@@ -34,11 +34,11 @@ def _nothing(*_: Any) -> None:
     pass
 
 
-class Begun(NamedTuple):
+class StartedRole(NamedTuple):
     """What works until the host has no more: ``run`` gives what was spent; ``hear`` gets what heartbeats are answered
     with, ``end`` ends it from outside, and ``told`` gives what its senders tell."""
 
-    run: Callable[[], step.Spent]
+    run: Callable[[], step.TimeSpent]
     hear: Callable[[Dict[str, Any]], None] = _nothing
     end: Callable[[], None] = _nothing
     told: Callable[[], Dict[str, Any]] = dict
@@ -46,12 +46,12 @@ class Begun(NamedTuple):
 
 def serve(job: Any, address: str, identity: Any, work: Dict[str, Any]) -> Dict[str, Any]:
     """Host the parameter server of a run; emits the port it listens on, then the run's events."""
-    return _host(job, address, Server(_work(work), framing.Identity(*identity), job.emit))
+    return _host(job, address, ParameterServer(_work(work), framing.Identity(*identity), job.emit))
 
 
 def conduct(job: Any, address: str, identity: Any, work: Dict[str, Any]) -> Dict[str, Any]:
     """Host the conductor of a run of peers; emits as ``serve`` does."""
-    return _host(job, address, Conductor(_work(work), framing.Identity(*identity), job.emit))
+    return _host(job, address, PeerCoordinator(_work(work), framing.Identity(*identity), job.emit))
 
 
 def _host(job: Any, address: str, host: Host) -> Dict[str, Any]:
@@ -65,10 +65,10 @@ def work(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any,
     """Be a worker: prepare, wait for the word, build the model, then work until the server has no more."""
 
     def begin(
-        connection: framing.Connection, replica: Replica, train: dataset.Batches, test: Any, meter: Meter
-    ) -> Begun:
-        sending = sender(part["sender"], replica.variables, part["correction"])
-        return Begun(
+        connection: framing.Connection, replica: Replica, train: dataset.BatchLoader, test: Any, meter: TelemetrySender
+    ) -> StartedRole:
+        sending = compressor(part["sender"], replica.variables, part["correction"])
+        return StartedRole(
             lambda: worker.run(connection, replica, train, test, part["slowdown"], meter.note, sending),
             told=sending.told,
         )
@@ -81,17 +81,17 @@ def join(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any,
     known = framing.Identity(*identity)
 
     def begin(
-        connection: framing.Connection, replica: Replica, train: dataset.Batches, test: Any, meter: Meter
-    ) -> Begun:
+        connection: framing.Connection, replica: Replica, train: dataset.BatchLoader, test: Any, meter: TelemetrySender
+    ) -> StartedRole:
         listener = framing.listen(part["listen"])
         listens_on = listener.getsockname()[1]
-        links = Links(part["name"], known, listener, replica.weights.size, heartbeat_s, job.emit)
+        links = Mailbox(part["name"], known, listener, replica.weights.size, heartbeat_s, job.emit)
         means = _means(part, replica, links)
         made = exchange(means)
         links.handle = made.handle
-        optimiser = Optimiser(*part["optimiser"])
-        member = Member(connection, replica, train, test, made, optimiser, part["slowdown"])
-        return Begun(
+        optimiser = OptimizerSettings(*part["optimiser"])
+        member = Peer(connection, replica, train, test, made, optimiser, part["slowdown"])
+        return StartedRole(
             lambda: member.run(part["listen"], listens_on, meter.note),
             lambda meta: links.call(int(meta.get("call", 0))),
             links.close,
@@ -101,16 +101,16 @@ def join(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any,
     return _take_part(job, part, address, port, known, heartbeat_s, begin)
 
 
-def _means(part: Dict[str, Any], replica: Replica, links: Links) -> Means:
+def _means(part: Dict[str, Any], replica: Replica, links: Mailbox) -> ExchangeParts:
     strategy = Strategy(*part["strategy"])
-    return Means(
+    return ExchangeParts(
         replica=replica,
         links=links,
         topology=registry.parse(strategy.topology, part["shared_seed"]),
         gate=synchronisation.parse(strategy.gate),
         sender=strategy.sender,
         merge=strategy.merge,
-        local=Local(replica, strategy.optimiser == "lars"),
+        local=LocalUpdate(replica, strategy.optimiser == "lars"),
         batch=part["batch"],
     )
 
@@ -122,14 +122,14 @@ def _take_part(
     port: int,
     identity: framing.Identity,
     heartbeat_s: float,
-    begin: Callable[..., Begun],
+    begin: Callable[..., StartedRole],
 ) -> Dict[str, Any]:
     """Prepare, wait for the word, build the model, connect with a pulse, and work until the host has no more.
 
     ``begin(connection, replica, train, test, meter)`` makes what works.
     """
     train, test = _prepare(job, part)
-    meter = Meter(job)
+    meter = TelemetrySender(job)
     built = build(*_model(part))
     job.emit({"built_s": built.build_s})
     tls = framing.context(identity, server_side=False)
@@ -144,7 +144,7 @@ def _take_part(
             begun.end()
             connection.abort()
 
-        pulse = heartbeat.Pulse(beats, heartbeat_s, silent, begun.hear)
+        pulse = heartbeat.Heartbeat(beats, heartbeat_s, silent, begun.hear)
         stopper = threading.Thread(target=_abort_on_stop, args=(job, connection, pulse, begun.end), daemon=True)
         stopper.start()
         try:
@@ -162,7 +162,7 @@ def alone(job: Any, part: Dict[str, Any], work: Dict[str, Any]) -> Dict[str, Any
     """Be a cluster of one device."""
     train, test = _prepare(job, part)
     began = time.monotonic()
-    meter = Meter(job)
+    meter = TelemetrySender(job)
     with meter:
         built = build(*_model(part))
         job.emit({"built_s": built.build_s})
@@ -182,21 +182,21 @@ def alone(job: Any, part: Dict[str, Any], work: Dict[str, Any]) -> Dict[str, Any
     return account
 
 
-class Meter:
+class TelemetrySender:
     """Emits, every few seconds, counters and watts since the last time and where the worker's time went."""
 
     def __init__(self, job: Any) -> None:
         self._job = job
-        self._spent = step.Spent(0, 0.0, 0.0, 0.0)
+        self._spent = step.TimeSpent(0, 0.0, 0.0, 0.0)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._sampler = Sampler()
 
-    def note(self, spent: step.Spent) -> None:
+    def note(self, spent: step.TimeSpent) -> None:
         """Called by the worker after every step."""
         self._spent = spent
 
-    def __enter__(self) -> "Meter":
+    def __enter__(self) -> "TelemetrySender":
         self._sampler.start()
         self._thread.start()
         return self
@@ -213,14 +213,14 @@ class Meter:
             self._job.emit({"window": records.encode(window), "spent": records.encode(self._spent)})
 
 
-def _prepare(job: Any, part: Dict[str, Any]) -> Tuple[dataset.Batches, Any]:
+def _prepare(job: Any, part: Dict[str, Any]) -> Tuple[dataset.BatchLoader, Any]:
     """Import the framework and read the data, say so, and wait to be told to go."""
     framework(part["framework"]).accelerator()
     images, labels = dataset.unpack(files.fetch(job, part["train"]))
     test = dataset.unpack(files.fetch(job, part["test"]))
     job.emit({"ready": True})
     _await_go(job)
-    return dataset.Batches(images, labels, part["batch"], part["seed"]), test
+    return dataset.BatchLoader(images, labels, part["batch"], part["seed"]), test
 
 
 def _await_go(job: Any) -> None:
@@ -234,16 +234,16 @@ def _model(part: Dict[str, Any]) -> Tuple[Any, ...]:
     return tuple(part[key] for key in keys)
 
 
-def _work(work: Dict[str, Any]) -> Work:
+def _work(work: Dict[str, Any]) -> RunSpec:
     values = dict(work)
-    values["optimiser"] = Optimiser(*values["optimiser"])
+    values["optimiser"] = OptimizerSettings(*values["optimiser"])
     values["schedule"] = schedule(*values["schedule"])
     values["strategy"] = Strategy(*values["strategy"])
     values["gate"] = synchronisation.parse(values["strategy"].gate)
-    return Work(**values)
+    return RunSpec(**values)
 
 
-def _abort_on_stop(job: Any, connection: framing.Connection, pulse: heartbeat.Pulse, end: Any) -> None:
+def _abort_on_stop(job: Any, connection: framing.Connection, pulse: heartbeat.Heartbeat, end: Any) -> None:
     job.stopping.wait()
     end()
     pulse.close()

@@ -138,7 +138,7 @@ def shards(count: int, weights: Sequence[float], seed: int) -> List[np.ndarray]:
     return np.split(np.random.RandomState(seed).permutation(count), np.cumsum(sizes)[:-1])
 
 
-class Batches:
+class BatchLoader:
     """Endless batches in a new seeded order each epoch, across whose ends they run on.
 
     ``position`` counts the images drawn so far and ``batch`` is the size of the next draw; both may be
@@ -152,7 +152,7 @@ class Batches:
         self._seed = seed
         self._epoch, self._order = -1, np.empty(0, np.int64)
 
-    def __iter__(self) -> "Batches":
+    def __iter__(self) -> "BatchLoader":
         return self
 
     def __next__(self) -> Pairs:

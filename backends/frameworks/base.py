@@ -22,7 +22,7 @@ class Variable(NamedTuple):
     size: int
 
 
-class Optimiser(NamedTuple):
+class OptimizerSettings(NamedTuple):
     """SGD. u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v.
 
     While the rate stays this is what torch.optim.SGD does; when it changes, what has gathered in v keeps the rate it

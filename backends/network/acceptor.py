@@ -13,7 +13,7 @@ TICK_S = 0.2
 Serve = Callable[[framing.Connection, Dict[str, Any]], None]
 
 
-class Door:
+class Acceptor:
     """Accepts on a listener until it is closed, a thread a connection.
 
     ``serve(connection, hello)`` is called with every worker's data connection, ``beat(name)`` at every heartbeat, which

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict
 from backends.network import framing
 
 
-class Pulse:
+class Heartbeat:
     """Heartbeats on a connection of their own.
 
     ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every answer says.

@@ -7,8 +7,8 @@ import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from backends.network import framing
-from backends.network.acceptor import Door
-from backends.network.send_queue import Outbox
+from backends.network.acceptor import Acceptor
+from backends.network.send_queue import SendQueue
 from backends.strategies.message import Message, buffers
 
 #: How many bytes of one peer's messages may wait here, in sizes of the model, before its connection is left unread.
@@ -19,7 +19,7 @@ class Interrupted(Exception):
     """What is waited for cannot come any more: somebody has left, and a new epoch begins."""
 
 
-class Parcel(NamedTuple):
+class Envelope(NamedTuple):
     """A message with who sent it, in which of its steps, and what it says beside."""
 
     sender: str
@@ -28,7 +28,7 @@ class Parcel(NamedTuple):
     message: Message
 
 
-class Links:
+class Mailbox:
     """All connections of one member. ``size``: elements of the model, that no message exceeds.
 
     Its own messages leave in order and one at a time for each peer. ``handle(parcel)`` is called, in the thread of the
@@ -43,7 +43,7 @@ class Links:
         size: int,
         limit_s: float,
         emit: Any,
-        handle: Optional[Callable[[Parcel], None]] = None,
+        handle: Optional[Callable[[Envelope], None]] = None,
     ) -> None:
         self.name = name
         self.handle = handle
@@ -52,14 +52,14 @@ class Links:
         self._tls = framing.context(identity, server_side=False)
         self._changed = threading.Condition()
         self._addresses: Dict[str, Tuple[str, int]] = {}
-        self._outboxes: Dict[str, Outbox] = {}
-        self._parcels: List[Parcel] = []
+        self._outboxes: Dict[str, SendQueue] = {}
+        self._parcels: List[Envelope] = []
         self._waiting_bytes: Dict[str, int] = collections.Counter()
         self._incoming: List[framing.Connection] = []
         self._epoch, self._called = 0, 0
         self._closed = False
         self.sent_bytes = 0
-        self._door = Door(
+        self._door = Acceptor(
             listener, framing.context(identity, server_side=True), limit_s, self._read, lambda _: {}, emit
         )
 
@@ -104,10 +104,10 @@ class Links:
         """What the link to a peer carried lately; None before anything was sent."""
         return self._outbox(peer).rate
 
-    def _outbox(self, peer: str) -> Outbox:
+    def _outbox(self, peer: str) -> SendQueue:
         with self._changed:
             if peer not in self._outboxes:
-                self._outboxes[peer] = Outbox(lambda peer=peer: self.connect(peer), self.gone_out)
+                self._outboxes[peer] = SendQueue(lambda peer=peer: self.connect(peer), self.gone_out)
             return self._outboxes[peer]
 
     def connect(self, peer: str) -> framing.Connection:
@@ -128,9 +128,9 @@ class Links:
 
     # -- receiving ---------------------------------------------------------------------------------
 
-    def take(self, wanted: Callable[[Parcel], bool], count: int) -> List[Parcel]:
+    def take(self, wanted: Callable[[Envelope], bool], count: int) -> List[Envelope]:
         """Wait for so many wanted parcels and take all there are, by step and sender. Raises Interrupted."""
-        taken: List[Parcel] = []
+        taken: List[Envelope] = []
 
         def there() -> bool:
             taken[:] = [p for p in self._parcels if p.meta["epoch"] == self._epoch and wanted(p)]
@@ -141,11 +141,11 @@ class Links:
             self._keep(lambda parcel: all(parcel is not other for other in taken))
         return sorted(taken, key=lambda parcel: (parcel.step, parcel.sender))
 
-    def next(self, peer: str, step: int, kind: str) -> Parcel:
+    def next(self, peer: str, step: int, kind: str) -> Envelope:
         """A parcel of that kind from a peer in that step, of which there is one; waits for it. Raises Interrupted."""
         return self.take(lambda p: (p.sender, p.step, p.meta.get("kind")) == (peer, step, kind), 1)[0]
 
-    def _keep(self, wanted: Callable[[Parcel], bool]) -> None:
+    def _keep(self, wanted: Callable[[Envelope], bool]) -> None:
         self._parcels = [parcel for parcel in self._parcels if wanted(parcel)]
         self._waiting_bytes.clear()
         for parcel in self._parcels:
@@ -187,7 +187,7 @@ class Links:
         return connection.peer, meta, found[0]
 
     def _deliver(self, sender: str, meta: Dict[str, Any], message: Message) -> None:
-        parcel = Parcel(sender, int(meta["step"]), meta, message)
+        parcel = Envelope(sender, int(meta["step"]), meta, message)
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._waiting_bytes[sender] < ROOM * 4 * self._size + 4096)
             asks = self.handle if meta.get("asks") and meta["epoch"] == self._epoch else None

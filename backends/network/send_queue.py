@@ -6,14 +6,14 @@ import time
 from typing import Any, Callable, Deque, Dict, Optional, Tuple
 
 from backends.network import framing
-from backends.network.throughput_meter import Pace
+from backends.network.throughput_meter import ThroughputMeter
 from backends.strategies.message import Message
 
 #: Between two looks at what is under way: from so long on longer and longer, by a tenth each time, but never for long.
 SHORTEST_S, LONGER, LONGEST_S = 0.001, 1.1, 0.05
 
 
-class Outbox:
+class SendQueue:
     """What goes to one peer, in a thread of its own that connects when there is something.
 
     connect: may raise WireError, or KeyError for a peer that is no member any more; gone_out: called with the bytes of
@@ -29,7 +29,7 @@ class Outbox:
         self._closed = False
         self._connection: Optional[framing.Connection] = None
         self.step = -1
-        self._pace = Pace()
+        self._pace = ThroughputMeter()
         threading.Thread(target=self._run, daemon=True).start()
 
     @property

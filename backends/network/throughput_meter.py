@@ -8,7 +8,7 @@ TAIL_BYTES = 1 << 12
 LEAST_BYTES = 2 * TAIL_BYTES
 
 
-class Pace:
+class ThroughputMeter:
     """``rate``: bytes/s of a link while it is busy, of late; None before enough has been carried to tell.
 
     Times are in seconds by any one clock that only goes on.

@@ -5,7 +5,7 @@ from typing import Sequence
 
 import numpy as np
 
-from backends.frameworks.base import Optimiser, Variable
+from backends.frameworks.base import OptimizerSettings, Variable
 from backends.optimizers import sgd
 
 #: The eta of the trust ratio (Crossover-SGD, Table 1).
@@ -17,7 +17,7 @@ def apply(
     velocity: np.ndarray,
     gradients: np.ndarray,
     variables: Sequence[Variable],
-    optimiser: Optimiser,
+    optimiser: OptimizerSettings,
     coefficient: float = COEFFICIENT,
 ) -> None:
     """u = rate trust (g + weight_decay w);  v <- momentum v + u;  w <- w - v, in place.
@@ -33,7 +33,7 @@ def scale(
     gradients: np.ndarray,
     weights: np.ndarray,
     variables: Sequence[Variable],
-    optimiser: Optimiser,
+    optimiser: OptimizerSettings,
     coefficient: float = COEFFICIENT,
 ) -> None:
     """g becomes u = rate trust (g + weight_decay w) in place: what ``optimise.apply`` takes.

@@ -4,30 +4,30 @@ from typing import Any, Dict, List
 
 from backends.frameworks.base import Arrays
 from backends.network import framing
-from backends.peers.coordinator_state import Concert
-from backends.peers.membership import GIVE, SAVE, TAKE, Turn
+from backends.peers.coordinator_state import PeerCoordinatorState
+from backends.peers.membership import GIVE, SAVE, TAKE, PeerWorkItem
 from backends.protocol import Emit
 from backends.server.host import Host
 from backends.server.worker_state import described, room
 from backends.training.layout import Layout
-from backends.training.member_stats import Peer
-from backends.training.run_spec import Work
+from backends.training.member_stats import MemberStats
+from backends.training.run_spec import RunSpec
 from backends.training.step_queue import EVALUATE, FINISH, STEP
 
 
-class Conductor(Host):
+class PeerCoordinator(Host):
     """Serves one run of peers. Raises ValueError or OSError where the checkpoint to go on from cannot be used."""
 
-    def __init__(self, work: Work, identity: framing.Identity, emit: Emit) -> None:
-        super().__init__(work, identity, emit, Concert(work, emit))
+    def __init__(self, work: RunSpec, identity: framing.Identity, emit: Emit) -> None:
+        super().__init__(work, identity, emit, PeerCoordinatorState(work, emit))
 
-    def _introduce(self, connection: framing.Connection, peer: Peer, hello: Dict[str, Any]) -> None:
+    def _introduce(self, connection: framing.Connection, peer: MemberStats, hello: Dict[str, Any]) -> None:
         layout = Layout.decode(hello.get("layout"))
         address = [str(hello.get("address")), int(framing.number(hello, "port"))]
         kept = self.office.join(connection.peer, layout, address, str(hello.get("digest")))
         connection.send({"kept": labels(kept or {})}, framing.as_bytes(flat(kept or {})))
 
-    def _hand_out(self, name: str, peer: Peer, connection: framing.Connection) -> bool:
+    def _hand_out(self, name: str, peer: MemberStats, connection: framing.Connection) -> bool:
         office = self.office
         turn = office.take(name, lambda: connection.aborted)
         if turn.kind == TAKE:
@@ -45,7 +45,7 @@ class Conductor(Host):
         peer.count(connection)
         return bool(turn.kind != FINISH)
 
-    def _stepped(self, name: str, peer: Peer, connection: framing.Connection, turn: Turn) -> None:
+    def _stepped(self, name: str, peer: MemberStats, connection: framing.Connection, turn: PeerWorkItem) -> None:
         answer = connection.receive().meta
         peer.bytes += int(framing.number(answer, "sent"))
         if answer.get("interrupted"):
@@ -54,23 +54,23 @@ class Conductor(Host):
             loss, batch, seconds = (framing.number(answer, key) for key in ("loss", "batch", "seconds"))
             self.office.stepped(name, peer, turn, loss, int(batch), seconds)
 
-    def _evaluated(self, name: str, peer: Peer, connection: framing.Connection, turn: Turn) -> None:
+    def _evaluated(self, name: str, peer: MemberStats, connection: framing.Connection, turn: PeerWorkItem) -> None:
         answer = connection.receive().meta
         scores = {key: framing.number(answer, key) for key in ("loss", "accuracy", "seconds")}
         self.office.evaluated(name, turn, scores)
 
-    def _given(self, name: str, peer: Peer, connection: framing.Connection, turn: Turn) -> None:
+    def _given(self, name: str, peer: MemberStats, connection: framing.Connection, turn: PeerWorkItem) -> None:
         connection.receive()
         connection.send({"own": True})
         given = self._receive(connection)
         self.office.copy = given["own"] + given["state"]
         self.office.tickets.gave()
 
-    def _saved(self, name: str, peer: Peer, connection: framing.Connection, turn: Turn) -> None:
+    def _saved(self, name: str, peer: MemberStats, connection: framing.Connection, turn: PeerWorkItem) -> None:
         self._keep(name, connection, turn)
         self.office.saved(name)
 
-    def _keep(self, name: str, connection: framing.Connection, turn: Turn, last: bool = False) -> None:
+    def _keep(self, name: str, connection: framing.Connection, turn: PeerWorkItem, last: bool = False) -> None:
         """Ask for what a member has, but for weights that another has already handed over."""
         digest = str(connection.receive().meta.get("digest"))
         connection.send({"own": self.office.wants(name, digest, last)})
@@ -93,10 +93,10 @@ class Conductor(Host):
 
 
 _ANSWERS = {
-    STEP: Conductor._stepped,
-    EVALUATE: Conductor._evaluated,
-    GIVE: Conductor._given,
-    SAVE: Conductor._saved,
+    STEP: PeerCoordinator._stepped,
+    EVALUATE: PeerCoordinator._evaluated,
+    GIVE: PeerCoordinator._given,
+    SAVE: PeerCoordinator._saved,
 }
 
 

@@ -7,14 +7,14 @@ from typing import Any, Callable, Dict, List, Optional
 import numpy as np
 
 from backends.frameworks.base import Arrays
-from backends.peers.membership import Turn, Turns
+from backends.peers.membership import MembershipScheduler, PeerWorkItem
 from backends.protocol import Emit
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
-from backends.training.coordinator import Office
+from backends.training.coordinator import Coordinator
 from backends.training.layout import Layout
-from backends.training.member_stats import Peer
-from backends.training.run_spec import Work, last_evaluated
+from backends.training.member_stats import MemberStats
+from backends.training.run_spec import RunSpec, last_evaluated
 from backends.training.step_queue import STEP
 
 #: How long the first epoch waits for members that are still building their models.
@@ -22,15 +22,15 @@ PATIENCE_S = 60.0
 ORPHANED = "no member is left that has the weights"
 
 
-class Concert(Office):
+class PeerCoordinatorState(Coordinator):
     """Keeps no weights but those on their way, from one who gives them to those who come, or into a checkpoint.
 
     Raises ValueError or OSError where the checkpoint to go on from cannot be used.
     """
 
-    def __init__(self, work: Work, emit: Emit) -> None:
+    def __init__(self, work: RunSpec, emit: Emit) -> None:
         super().__init__(work, emit)
-        self._losses: Dict[str, knowledge_transfer.Losses] = {}
+        self._losses: Dict[str, knowledge_transfer.LossWindow] = {}
         self._arrived: Dict[str, Dict[str, Arrays]] = {}
         self._epoch = 0
         self._ending = False
@@ -42,7 +42,7 @@ class Concert(Office):
         self._kept_before: Dict[str, Dict[str, Arrays]] = {}
         self.tickets = self._begin()
 
-    def _begin(self) -> Turns:
+    def _begin(self) -> MembershipScheduler:
         work, done, evaluated = self.work, 0, 0
         if work.resume is not None:
             saved, self.layout = checkpoint.read(work.resume)
@@ -53,7 +53,9 @@ class Concert(Office):
                 self._kept_before.setdefault(name, {})[label] = arrays
         patience_s = PATIENCE_S if work.members > 1 else 0.0
         every = work.evaluate_every, work.checkpoint_every
-        return Turns(work.steps, work.gate, work.members, patience_s, done, evaluated, *every, host=work.host)
+        return MembershipScheduler(
+            work.steps, work.gate, work.members, patience_s, done, evaluated, *every, host=work.host
+        )
 
     # -- who is there ------------------------------------------------------------------------------
 
@@ -70,7 +72,7 @@ class Concert(Office):
             if layout != self.layout:
                 raise ValueError("its model is not the run's: the arrays have other names or shapes")
             self.addresses[name] = address
-            self._losses[name] = knowledge_transfer.Losses()
+            self._losses[name] = knowledge_transfer.LossWindow()
             if self.work.resume is None or self._epoch:
                 self._initial = self._initial or digest
                 self.tickets.join(name, None if self._epoch or digest != self._initial else 0)
@@ -94,7 +96,7 @@ class Concert(Office):
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def take(self, name: str, gone: Callable[[], bool]) -> Turn:
+    def take(self, name: str, gone: Callable[[], bool]) -> PeerWorkItem:
         """The member's next turn; waits for it."""
         turn = self.tickets.ask(name, gone)
         with self._lock:
@@ -103,7 +105,7 @@ class Concert(Office):
                 self._pacing.begin(turn.members)
         return turn
 
-    def order(self, name: str, turn: Turn) -> Dict[str, Any]:
+    def order(self, name: str, turn: PeerWorkItem) -> Dict[str, Any]:
         """What a member is told to do."""
         order: Dict[str, Any] = {"kind": turn.kind, "step": turn.step, "epoch": turn.epoch}
         if turn.kind != STEP:
@@ -119,7 +121,7 @@ class Concert(Office):
                 gives_to=self._takers(name, turn),
             )
 
-    def _takers(self, name: str, turn: Turn) -> List[str]:
+    def _takers(self, name: str, turn: PeerWorkItem) -> List[str]:
         """Who is to get this member's weights now."""
         whom = self.work.strategy.knowledge
         if whom == "none" or not knowledge_transfer.due(turn.step):
@@ -127,7 +129,9 @@ class Concert(Office):
         means = {each: self._losses[each].mean() for each in turn.members}
         return list(knowledge_transfer.takers(means, whom)) if knowledge_transfer.best(means) == name else []
 
-    def stepped(self, name: str, peer: Peer, turn: Turn, loss: float, batch: int, seconds: float) -> None:
+    def stepped(
+        self, name: str, peer: MemberStats, turn: PeerWorkItem, loss: float, batch: int, seconds: float
+    ) -> None:
         """A member has made its step."""
         if not math.isfinite(loss):
             self._diverged(name, turn, loss)

@@ -9,14 +9,14 @@ import math
 import time
 from typing import Callable, Dict, NamedTuple, Optional, Set, Tuple
 
-from backends.strategies.synchronisation import Gate
-from backends.training.step_queue import EVALUATE, FINISH, STEP, Course, Dispenser
+from backends.strategies.synchronisation import SyncPolicy
+from backends.training.step_queue import EVALUATE, FINISH, STEP, RunProgress, WorkQueue
 
 #: To give one's weights for those who come; to take them; to hand over everything for a checkpoint.
 GIVE, TAKE, SAVE = "give", "take", "save"
 
 
-class Turn(NamedTuple):
+class PeerWorkItem(NamedTuple):
     """What a member is to do; ``step``: how many it has made, or all members, if it is to evaluate."""
 
     kind: str
@@ -25,7 +25,7 @@ class Turn(NamedTuple):
     members: Tuple[str, ...]
 
 
-class Turns(Dispenser):
+class MembershipScheduler(WorkQueue):
     """Hands out ``total`` steps of all members together; rounds of members who wait for one another are made whole.
 
     ``expected``: how many members the first epoch waits for, no longer than ``patience_s`` after the first has come.
@@ -36,7 +36,7 @@ class Turns(Dispenser):
     def __init__(
         self,
         total: int,
-        gate: Gate,
+        gate: SyncPolicy,
         expected: int = 1,
         patience_s: float = 0.0,
         done: int = 0,
@@ -45,7 +45,7 @@ class Turns(Dispenser):
         save_every: int = 0,
         host: str = "",
     ) -> None:
-        super().__init__(Course(total, done, evaluated, evaluate_every, save_every))
+        super().__init__(RunProgress(total, done, evaluated, evaluate_every, save_every))
         self._gate = gate
         self._expected = expected
         self._patience_s = patience_s
@@ -105,7 +105,7 @@ class Turns(Dispenser):
 
     # -- asking ------------------------------------------------------------------------------------
 
-    def ask(self, name: str, gone: Callable[[], bool] = lambda: False) -> Turn:
+    def ask(self, name: str, gone: Callable[[], bool] = lambda: False) -> PeerWorkItem:
         """The next thing to do for one who has joined; waits as long as that is nothing."""
         with self.lock:
             self._asking.add(name)
@@ -115,7 +115,7 @@ class Turns(Dispenser):
                 if kind is not None:
                     self._asking.discard(name)
                     step = self.done if kind == EVALUATE else self._clocks.get(name, 0)
-                    return Turn(kind, step, self._epoch, self._members)
+                    return PeerWorkItem(kind, step, self._epoch, self._members)
                 self.lock.wait(0.2)
 
     def _next(self, name: str) -> Optional[str]:

@@ -8,16 +8,16 @@ from typing import Any, Deque, Dict, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Optimiser, Replica
+from backends.frameworks.base import Arrays, OptimizerSettings, Replica
 from backends.network import framing
-from backends.network.mailbox import Interrupted, Links
+from backends.network.mailbox import Interrupted, Mailbox
 from backends.peers.coordinator import flat, labels, rooms
 from backends.peers.exchanges.base import Exchange
 from backends.peers.membership import GIVE, SAVE, TAKE
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.layout import layout_of
-from backends.training.step import Spent, evaluate, require, step
+from backends.training.step import TimeSpent, evaluate, require, step
 from backends.training.step_queue import EVALUATE, FINISH
 
 #: Steps whose middle one says what a gradient takes: so few that the first of a run, and those with other batches, are
@@ -25,7 +25,7 @@ from backends.training.step_queue import EVALUATE, FINISH
 LATELY = 3
 
 
-class Member:
+class Peer:
     """One member. ``optimiser``: its rate is that of each order; ``batches`` let their size be changed."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Member:
         batches: Any,
         test: Tuple[np.ndarray, np.ndarray],
         exchange: Exchange,
-        optimiser: Optimiser,
+        optimiser: OptimizerSettings,
         slowdown: float = 1.0,
     ) -> None:
         require(test[1])
@@ -44,16 +44,16 @@ class Member:
         self._batches = batches
         self._test = test
         self._exchange = exchange
-        self._links: Links = exchange.means.links
+        self._links: Mailbox = exchange.means.links
         self._local = exchange.means.local
         self._optimiser = optimiser
         self._slowdown = slowdown
         self._epoch = -1
         self._busy_s: Deque[float] = collections.deque(maxlen=LATELY)
         self._told_bytes = 0
-        self.spent = Spent(0, 0.0, 0.0, 0.0)
+        self.spent = TimeSpent(0, 0.0, 0.0, 0.0)
 
-    def run(self, address: str, port: int, on_step: Any = None) -> Spent:
+    def run(self, address: str, port: int, on_step: Any = None) -> TimeSpent:
         """Take turns until the run is over; address, port: where this member listens. Raises WireError."""
         self._connection.settimeout(None)  # others may be computing: heartbeats tell who is alive
         self._introduce(address, port)

@@ -10,11 +10,11 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.base import Sender
-from backends.strategies.compressors.registry import SENDERS, sender
+from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.registry import COMPRESSORS, compressor
 from backends.strategies.message import DENSE, add, bytes_of
 from profilers.cores import usable_cores
-from profilers.records import Coding, Samples
+from profilers.records import CodecCost, Samples
 
 #: Messages before what is kept for later has settled enough, and those that are timed: no more than in so long.
 WARM_UP = 3
@@ -28,7 +28,7 @@ SCALE = 300.0
 ROOM = 0.25
 
 
-def costs(variables: Sequence[Variable]) -> Dict[str, Coding]:
+def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
     """Of every kind at its defaults, on Gaussian gradients of a model with these variables; what is fitted to a link
     has room for ``ROOM`` of them."""
     small, times = _shrunk(variables)
@@ -38,8 +38,8 @@ def costs(variables: Sequence[Variable]) -> Dict[str, Coding]:
     gradients = (values, values[::-1].copy(), np.roll(values, size // 2))
     weights = np.full(size, SCALE, np.float32)
     found = {}
-    for name in SENDERS:
-        made = sender(name, small)
+    for name in COMPRESSORS:
+        made = compressor(name, small)
         made.look(weights)
         found[name] = _coding(made, gradients, times)
     return found
@@ -58,7 +58,7 @@ def _shrunk(variables: Sequence[Variable]) -> Tuple[List[Variable], float]:
     return small, times
 
 
-def _coding(made: Sender, gradients: Sequence[np.ndarray], times: float) -> Coding:
+def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> CodecCost:
     budget = ROOM * bytes_of(DENSE, made.size, made.size) if made.by_link else None
     for step in range(WARM_UP):
         made.send(gradients[step % len(gradients)], budget)
@@ -71,7 +71,7 @@ def _coding(made: Sender, gradients: Sequence[np.ndarray], times: float) -> Codi
         message, seconds = _timed(lambda values=values: made.send(values, budget))
         send_s.append(times * seconds)
         add_s.append(times * _timed(lambda message=message: add(message, total, 0.5))[1])
-    return Coding(Samples("s", tuple(send_s)), Samples("s", tuple(add_s)))
+    return CodecCost(Samples("s", tuple(send_s)), Samples("s", tuple(add_s)))
 
 
 def _timed(work: Callable[[], Any]) -> Tuple[Any, float]:

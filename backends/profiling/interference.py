@@ -41,14 +41,14 @@ sys.stdout.buffer.write(marks.tobytes())
 )
 
 
-class Rounds(NamedTuple):
+class ComputedBlocks(NamedTuple):
     """When the rounds of one process ended, ascending seconds: on the clock all processes share, and on its own."""
 
     ended_s: Sequence[float]
     cpu_s: Sequence[float]
 
 
-class Turn(NamedTuple):
+class TransferTurn(NamedTuple):
     """One of several stretches of a transfer, between rests: on the clock all processes share, and what its thread
     used, seconds."""
 
@@ -57,7 +57,7 @@ class Turn(NamedTuple):
     cpu_s: float
 
 
-class Neighbour:
+class InterferenceProbe:
     """Computes from here on, on as many processors as this device may use, until ``stop`` or ``close``."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Neighbour:
             assert process.stdout is not None
             process.stdout.read(1)  # it computes now
 
-    def stop(self) -> List[Rounds]:
+    def stop(self) -> List[ComputedBlocks]:
         """End it; the rounds of each process."""
         for process in self._processes:
             process.terminate()
@@ -87,7 +87,7 @@ class Neighbour:
             process.stdout.close()
 
 
-def taken_s(neighbour: Neighbour, turns: Sequence[Turn]) -> Optional[float]:
+def taken_s(neighbour: InterferenceProbe, turns: Sequence[TransferTurn]) -> Optional[float]:
     """Processor seconds that the turns of a transfer have taken from ``neighbour``, which ends.
 
     A device with a quota gets its time in bursts, so that the clock on the wall tells little of a fraction of a
@@ -107,7 +107,7 @@ def taken_s(neighbour: Neighbour, turns: Sequence[Turn]) -> Optional[float]:
     return lost_s + (sum(turn.cpu_s for turn in turns) if throttled else 0.0)
 
 
-def excess_s(rounds: Rounds, clock: Sequence[float], turn: Turn) -> float:
+def excess_s(rounds: ComputedBlocks, clock: Sequence[float], turn: TransferTurn) -> float:
     """Seconds by which the rounds of a turn took longer than as many just before and after; less is negative.
 
     clock: one of the two of ``rounds``, which the seconds are of. NaN where there are no two rounds before, within or
@@ -119,7 +119,7 @@ def excess_s(rounds: Rounds, clock: Sequence[float], turn: Turn) -> float:
     return count * (within_s - (before_s + after_s) / 2)
 
 
-def _cost(rounds: Rounds, clock: Sequence[float], begin_s: float, end_s: float) -> Tuple[float, int]:
+def _cost(rounds: ComputedBlocks, clock: Sequence[float], begin_s: float, end_s: float) -> Tuple[float, int]:
     """Seconds of one round between two times, NaN where none is whole, and how many there were."""
     first, last = bisect_left(rounds.ended_s, begin_s), bisect_right(rounds.ended_s, end_s) - 1
     if first >= last:
@@ -127,7 +127,7 @@ def _cost(rounds: Rounds, clock: Sequence[float], begin_s: float, end_s: float) 
     return (clock[last] - clock[first]) / (last - first), last - first
 
 
-def _rounds(data: bytes) -> Rounds:
+def _rounds(data: bytes) -> ComputedBlocks:
     marks = array.array("d")
     marks.frombytes(data[: len(data) // (2 * marks.itemsize) * 2 * marks.itemsize])
-    return Rounds(marks[::2], marks[1::2])
+    return ComputedBlocks(marks[::2], marks[1::2])

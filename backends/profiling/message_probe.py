@@ -13,7 +13,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTup
 import numpy as np
 
 from backends.network import framing
-from backends.profiling.interference import REST_S, Neighbour, Turn, taken_s
+from backends.profiling.interference import REST_S, InterferenceProbe, TransferTurn, taken_s
 from profilers import links
 from profilers.links import PATIENCE_S, LinkError
 
@@ -76,7 +76,7 @@ class _Beside:
     that can be told."""
 
     def __init__(self) -> None:
-        self.turns: List[Turn] = []
+        self.turns: List[TransferTurn] = []
         self.taken_s: Optional[float] = None
 
     @contextlib.contextmanager
@@ -84,14 +84,14 @@ class _Beside:
         """A turn of this thread."""
         began_s, before_s = time.monotonic(), _cpu_s()
         yield
-        self.turns.append(Turn(began_s, time.monotonic(), _cpu_s() - before_s))
+        self.turns.append(TransferTurn(began_s, time.monotonic(), _cpu_s() - before_s))
 
 
 @contextlib.contextmanager
 def _beside() -> Iterator[_Beside]:
     """A transfer by this thread, in turns, while the device computes."""
     beside = _Beside()
-    with contextlib.closing(Neighbour()) as neighbour:
+    with contextlib.closing(InterferenceProbe()) as neighbour:
         time.sleep(_COLD_S + REST_S)
         yield beside
         beside.taken_s = taken_s(neighbour, beside.turns)

@@ -7,7 +7,7 @@ import numpy as np
 
 from backends import models
 from backends.data import dataset
-from backends.frameworks.base import Optimiser, Replica, framework, usable_threads
+from backends.frameworks.base import OptimizerSettings, Replica, framework, usable_threads
 from backends.profiling import codec_profile
 from backends.server import global_model, worker
 from backends.strategies import message
@@ -112,21 +112,21 @@ def again(
     slowdown: float = 1.0,
     input_shape: Any = None,
     classes: Any = None,
-) -> records.Visit:
+) -> records.Repeat:
     """Time a model again that was measured before, for a short while; tells how far. Raises ValueError as ``steps``."""
     replica = build(framework_name, model, input_shape, classes, seed, slowdown).replica
     loop = _Loop(replica, _batches(_images(replica, batch, seed), batch, seed), slowdown)
     times = steptime.again(loop.step, steptime.Hooks(_progress(job), loop.restart, should_stop=job.stopping.is_set))
     _unless_stopped(job, times)
-    return records.Visit(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
+    return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 
 
 def _images(replica: Replica, batch: int, seed: int) -> dataset.Dataset:
     return dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, seed)
 
 
-def _batches(images: dataset.Dataset, batch: int, seed: int) -> dataset.Batches:
-    return dataset.Batches(images.train_images, images.train_labels, batch, seed)
+def _batches(images: dataset.Dataset, batch: int, seed: int) -> dataset.BatchLoader:
+    return dataset.BatchLoader(images.train_images, images.train_labels, batch, seed)
 
 
 def _unless_stopped(job: Any, times: steptime.StepTimes) -> None:
@@ -193,8 +193,8 @@ class _Window:
         self.window = self._sampler.stop()
 
 
-def _progress(job: Any) -> Callable[[steptime.Progress], None]:
-    def tell(at: steptime.Progress) -> None:
+def _progress(job: Any) -> Callable[[steptime.StepProgress], None]:
+    def tell(at: steptime.StepProgress) -> None:
         job.emit(
             {
                 "stage": at.stage,
@@ -208,7 +208,7 @@ def _progress(job: Any) -> Callable[[steptime.Progress], None]:
     return tell
 
 
-def _steps_left(at: steptime.Progress) -> float:
+def _steps_left(at: steptime.StepProgress) -> float:
     """Steps to come at the least, those of a later visit too; those of half the batch size count half."""
     timed = at.steps if at.stage == "timed" else 0
     later = steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM
@@ -228,12 +228,12 @@ def service(parameters: int) -> records.Samples:
     """Seconds of one update by the parameter server, on this device's CPU, for a model of that many parameters."""
     weights, velocity, values = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
     gradient = message.dense(values)
-    server = global_model.Central(Layout((), ()), weights, velocity, np.empty(0, np.float32))
+    server = global_model.GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))
     times = []
     began = time.perf_counter()
     while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
         start = time.perf_counter()
         server.accepts(gradient)
-        server.update([gradient], [1.0], Optimiser(momentum=MOMENTUM))
+        server.update([gradient], [1.0], OptimizerSettings(momentum=MOMENTUM))
         times.append(time.perf_counter() - start)
     return records.Samples("s", tuple(times[1:]), tuple(times[:1]))

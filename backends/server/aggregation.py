@@ -3,16 +3,16 @@
 from typing import Dict, List, NamedTuple, Tuple
 
 from backends.strategies.message import Message
-from backends.strategies.synchronisation import Gate
-from backends.training.member_stats import Peer
+from backends.strategies.synchronisation import SyncPolicy
+from backends.training.member_stats import MemberStats
 
 
-class Gradient(NamedTuple):
+class WorkerGradient(NamedTuple):
     """What a worker brought; ``version``: the updates that had been made when it got its weights; ``batch``: the
     samples it was computed from, in so many ``seconds``."""
 
     worker: str
-    peer: Peer
+    peer: MemberStats
     message: Message
     version: int
     loss: float
@@ -20,18 +20,18 @@ class Gradient(NamedTuple):
     seconds: float
 
 
-class Rounds:
+class Aggregator:
     """Gradients are kept until there are enough for a round, and then applied together.
 
     Without waiting for others a round is one gradient. Who comes too late for a round is part of the next. Not
     thread-safe: the server holds its lock.
     """
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: SyncPolicy) -> None:
         self._gate = gate
         self._steps: Dict[str, int] = {}
         self._batches: Dict[str, int] = {}
-        self._waiting: List[Gradient] = []
+        self._waiting: List[WorkerGradient] = []
 
     @property
     def workers(self) -> Tuple[str, ...]:
@@ -53,7 +53,7 @@ class Rounds:
         self._batches.pop(worker, None)
         self._waiting = [gradient for gradient in self._waiting if gradient.worker != worker]
 
-    def bring(self, gradient: Gradient) -> None:
+    def bring(self, gradient: WorkerGradient) -> None:
         """A worker that has joined ends a step."""
         self._steps[gradient.worker] += 1
         self._batches[gradient.worker] = gradient.batch
@@ -66,7 +66,7 @@ class Rounds:
         others = [steps for name, steps in self._steps.items() if name != worker]
         return self._gate.may_begin(self._steps[worker], others)
 
-    def take(self, left: int, all_there: bool = False) -> List[Gradient]:
+    def take(self, left: int, all_there: bool = False) -> List[WorkerGradient]:
         """The gradients of a round that is complete, which are then no longer here; none where one is not.
 
         left: steps that are not done yet, of which the last round may have fewer than there are workers; all_there:

@@ -9,7 +9,7 @@ from backends.strategies.compressors.layer_drop import _parts
 from backends.strategies.message import DENSE, HALF, SPANS, Message, dense, spans
 
 
-class Changed:
+class DeltaPull:
     """The server's side, section 4.2: which layers have changed since each worker's last pull."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:

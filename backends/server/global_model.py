@@ -5,16 +5,16 @@ from typing import Any, Dict, Sequence
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Optimiser
+from backends.frameworks.base import Arrays, OptimizerSettings
 from backends.network import framing
 from backends.optimizers import lars, sgd
-from backends.server.delta_pull import Changed
+from backends.server.delta_pull import DeltaPull
 from backends.strategies.message import DENSE, Message, add, dense, sound
 from backends.training.checkpoint import Checkpoint
 from backends.training.layout import Layout
 
 
-class Central:
+class GlobalModel:
     """Weights, momentum, and the state that each worker last reported. Not thread-safe: the server holds its lock.
 
     weights, momentum: (parameters,) float32; ``initial`` (state,) float32 stands in until a worker has reported.
@@ -25,7 +25,7 @@ class Central:
         self.weights = weights
         self._momentum = momentum
         self._initial = initial
-        self._changed = Changed(layout.variables)
+        self._changed = DeltaPull(layout.variables)
         self._reported: Dict[str, np.ndarray] = {}
         self._updates = 0
         self._update_s = 0.0
@@ -38,7 +38,11 @@ class Central:
         return finite
 
     def update(
-        self, gradients: Sequence[Message], shares: Sequence[float], optimiser: Optimiser, with_lars: bool = False
+        self,
+        gradients: Sequence[Message],
+        shares: Sequence[float],
+        optimiser: OptimizerSettings,
+        with_lars: bool = False,
     ) -> None:
         """One step with gradients that were accepted, each times its share.
 
@@ -67,7 +71,7 @@ class Central:
         if momentum:
             self.weights -= self._momentum
 
-    def _apply_lars(self, gradients: Sequence[Message], shares: Sequence[float], optimiser: Optimiser) -> None:
+    def _apply_lars(self, gradients: Sequence[Message], shares: Sequence[float], optimiser: OptimizerSettings) -> None:
         merged = np.zeros_like(self.weights)
         for gradient, share in zip(gradients, shares):
             add(gradient, merged, share)
@@ -108,10 +112,10 @@ class Central:
         return self._update_s / self._updates if self._updates else None
 
 
-def from_worker(connection: framing.Connection, layout: Layout) -> Central:
+def from_worker(connection: framing.Connection, layout: Layout) -> GlobalModel:
     """Ask a worker for the initial weights and state of a run. Raises WireError where they do not come."""
     weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
     buffers = framing.as_bytes((weights, state))
     connection.send({"initial": True})
     connection.receive(lambda _: buffers)
-    return Central(layout, weights, np.zeros_like(weights), state)
+    return GlobalModel(layout, weights, np.zeros_like(weights), state)

@@ -7,10 +7,10 @@ import time
 from typing import Any, Callable, Dict, Optional
 
 from backends.network import framing
-from backends.network.acceptor import Door
+from backends.network.acceptor import Acceptor
 from backends.protocol import Emit
-from backends.training.member_stats import Peer
-from backends.training.run_spec import STOPPED, Work
+from backends.training.member_stats import MemberStats
+from backends.training.run_spec import STOPPED, RunSpec
 
 TICK_S = 0.5
 DEPARTURE_S = 2.0
@@ -26,7 +26,7 @@ class Host(abc.ABC):
     done.
     """
 
-    def __init__(self, work: Work, identity: framing.Identity, emit: Emit, office: Any) -> None:
+    def __init__(self, work: RunSpec, identity: framing.Identity, emit: Emit, office: Any) -> None:
         self.work = work
         self.office = office
         self._tls = framing.context(identity, server_side=True)
@@ -35,14 +35,14 @@ class Host(abc.ABC):
         self._over = threading.Event()
         self._began: Optional[float] = None
         self._ended: Optional[float] = None
-        self.peers: Dict[str, Peer] = {}
+        self.peers: Dict[str, MemberStats] = {}
 
     @abc.abstractmethod
-    def _introduce(self, connection: framing.Connection, peer: Peer, hello: Dict[str, Any]) -> None:
+    def _introduce(self, connection: framing.Connection, peer: MemberStats, hello: Dict[str, Any]) -> None:
         """Let a member join. Raises ValueError where it does not fit."""
 
     @abc.abstractmethod
-    def _hand_out(self, name: str, peer: Peer, connection: framing.Connection) -> bool:
+    def _hand_out(self, name: str, peer: MemberStats, connection: framing.Connection) -> bool:
         """One piece of work, to its end. False when there is no more."""
 
     # -- life ------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class Host(abc.ABC):
         """
         self._began = time.monotonic()
         cpu = time.process_time()
-        door = Door(listener, self._tls, self.work.heartbeat_s, self._serve, self._beat, self._emit)
+        door = Acceptor(listener, self._tls, self.work.heartbeat_s, self._serve, self._beat, self._emit)
         while not self.office.tickets.wait(min(TICK_S, self.work.heartbeat_s / 4.0)):
             self._emit({"progress": self.progress()})
             self._cut_silent()
@@ -120,23 +120,23 @@ class Host(abc.ABC):
             finally:
                 self._depart(name, peer, connection)
 
-    def _admit(self, connection: framing.Connection) -> Peer:
+    def _admit(self, connection: framing.Connection) -> MemberStats:
         """Make this the worker's connection; one that it had before is dead, and gives way."""
         with self._lock:
-            peer = self.peers.setdefault(connection.peer, Peer())
+            peer = self.peers.setdefault(connection.peer, MemberStats())
             before, peer.connection = peer.connection, connection
             peer.heard = time.monotonic()
         self._cut(before)
         return peer
 
-    def _depart(self, name: str, peer: Peer, connection: framing.Connection) -> None:
+    def _depart(self, name: str, peer: MemberStats, connection: framing.Connection) -> None:
         self.office.leave(name)
         peer.count(connection)
         with self._lock:
             if peer.connection is connection:
                 peer.connection = None
 
-    def _lost(self, peer: Peer, connection: framing.Connection, reason: str) -> None:
+    def _lost(self, peer: MemberStats, connection: framing.Connection, reason: str) -> None:
         if peer.connection is not connection:
             self._emit({"replaced": connection.peer})
         elif not self._over.is_set():

@@ -9,21 +9,21 @@ import numpy as np
 from backends.network import framing
 from backends.protocol import Emit
 from backends.server import global_model
-from backends.server.aggregation import Gradient
+from backends.server.aggregation import WorkerGradient
 from backends.server.host import TICK_S, Host
-from backends.server.state import Learning, Pull
+from backends.server.state import ServerState, WeightPull
 from backends.server.worker_state import room
 from backends.strategies.message import Message, buffers
 from backends.training.layout import Layout
-from backends.training.member_stats import Peer
-from backends.training.run_spec import Work
+from backends.training.member_stats import MemberStats
+from backends.training.run_spec import RunSpec
 from backends.training.step_queue import EVALUATE, FINISH
 
 #: How long workers wait for the one beside the server, when they have built their models and it has not.
 PATIENCE_S = 20.0
 
 
-class Server(Host):
+class ParameterServer(Host):
     """Serves one run.
 
     Weights go to workers straight from the buffer that others' updates change: where nobody waits for others, a worker
@@ -31,11 +31,11 @@ class Server(Host):
     lock. Raises ValueError or OSError where the checkpoint to go on from cannot be used.
     """
 
-    def __init__(self, work: Work, identity: framing.Identity, emit: Emit) -> None:
-        super().__init__(work, identity, emit, Learning(work, emit))
+    def __init__(self, work: RunSpec, identity: framing.Identity, emit: Emit) -> None:
+        super().__init__(work, identity, emit, ServerState(work, emit))
         self._introduction = threading.Condition()
 
-    def _introduce(self, connection: framing.Connection, peer: Peer, hello: Dict[str, Any]) -> None:
+    def _introduce(self, connection: framing.Connection, peer: MemberStats, hello: Dict[str, Any]) -> None:
         """Agree on the layout; the nearest worker of a new run gives the initial weights, others get the run's state,
         and after a checkpoint what they had kept."""
         layout, learning = Layout.decode(hello.get("layout")), self.office
@@ -64,7 +64,7 @@ class Server(Host):
 
     # -- work --------------------------------------------------------------------------------------
 
-    def _hand_out(self, name: str, peer: Peer, connection: framing.Connection) -> bool:
+    def _hand_out(self, name: str, peer: MemberStats, connection: framing.Connection) -> bool:
         """One ticket, to its end. False when there is no more."""
         learning = self.office
         ticket = learning.take(name, lambda: connection.aborted)
@@ -85,7 +85,9 @@ class Server(Host):
         peer.count(connection)
         return True
 
-    def _receive(self, name: str, peer: Peer, connection: framing.Connection, pull: Pull) -> Gradient:
+    def _receive(
+        self, name: str, peer: MemberStats, connection: framing.Connection, pull: WeightPull
+    ) -> WorkerGradient:
         """A worker's gradient and state, into its own buffers, and what it keeps where it was asked for that."""
         found: List[Message] = []
 
@@ -95,9 +97,9 @@ class Server(Host):
 
         answer = connection.receive(payload).meta
         loss, seconds = framing.number(answer, "loss"), framing.number(answer, "seconds")
-        return Gradient(name, peer, found[0], pull.version, loss, pull.batch, seconds)
+        return WorkerGradient(name, peer, found[0], pull.version, loss, pull.batch, seconds)
 
-    def _finish(self, name: str, peer: Peer, connection: framing.Connection) -> None:
+    def _finish(self, name: str, peer: MemberStats, connection: framing.Connection) -> None:
         """Tell a worker that the run is over, and take what it keeps for the last checkpoint."""
         keep = self.office.asks_last(name)
         connection.send({"kind": FINISH, "keep": keep})

@@ -9,20 +9,20 @@ import numpy as np
 from backends.frameworks.base import Arrays
 from backends.optimizers.sgd import finite
 from backends.protocol import Emit
-from backends.server.aggregation import Gradient, Rounds
-from backends.server.global_model import Central
-from backends.server.worker_state import Keeping
+from backends.server.aggregation import Aggregator, WorkerGradient
+from backends.server.global_model import GlobalModel
+from backends.server.worker_state import WorkerStates
 from backends.strategies.aggregation import FACTORS
 from backends.strategies.message import Message
 from backends.training import checkpoint
-from backends.training.coordinator import Office
+from backends.training.coordinator import Coordinator
 from backends.training.layout import Layout
-from backends.training.member_stats import Peer
-from backends.training.run_spec import Work, resumed
-from backends.training.step_queue import STEP, Ticket, Tickets
+from backends.training.member_stats import MemberStats
+from backends.training.run_spec import RunSpec, resumed
+from backends.training.step_queue import STEP, StepQueue, WorkItem
 
 
-class Pull(NamedTuple):
+class WeightPull(NamedTuple):
     """What a worker gets with a ticket: what it needs of the weights, the updates in them, the samples of its step, and
     whether it is to bring what it keeps."""
 
@@ -32,26 +32,26 @@ class Pull(NamedTuple):
     keep: bool
 
 
-class Learning(Office):
+class ServerState(Coordinator):
     """The weights of a run, and who may do what next.
 
     ``begin(central)`` gives it the weights where no checkpoint did. Raises ValueError or OSError where the checkpoint
     to go on from cannot be used.
     """
 
-    def __init__(self, work: Work, emit: Emit) -> None:
+    def __init__(self, work: RunSpec, emit: Emit) -> None:
         super().__init__(work, emit)
-        self._central: Optional[Central] = None
-        self._rounds = Rounds(work.gate)
-        self._keeping = Keeping({})
+        self._central: Optional[GlobalModel] = None
+        self._rounds = Aggregator(work.gate)
+        self._keeping = WorkerStates({})
         self.tickets = self._begin()
 
-    def _begin(self) -> Tickets:
+    def _begin(self) -> StepQueue:
         if self.work.resume is None:
-            return Tickets(self.work.steps, 0, self.work.evaluate_every)
+            return StepQueue(self.work.steps, 0, self.work.evaluate_every)
         saved, layout = checkpoint.read(self.work.resume)
-        self._central = Central(layout, saved.weights, saved.momentum, saved.state)
-        self._keeping = Keeping(self._resume(saved))
+        self._central = GlobalModel(layout, saved.weights, saved.momentum, saved.state)
+        self._keeping = WorkerStates(self._resume(saved))
         return resumed(self.work, saved.meta)
 
     # -- who is there ------------------------------------------------------------------------------
@@ -61,12 +61,12 @@ class Learning(Office):
         """Whether there are weights."""
         return self._central is not None
 
-    def begin(self, central: Central) -> None:
+    def begin(self, central: GlobalModel) -> None:
         """These are the initial weights."""
         self._central = central
 
     @property
-    def model(self) -> Central:
+    def model(self) -> GlobalModel:
         """The weights; asserts that there are some."""
         assert self._central is not None, "workers are served after the first has given the initial weights"
         return self._central
@@ -96,20 +96,20 @@ class Learning(Office):
 
     # -- work --------------------------------------------------------------------------------------
 
-    def take(self, worker: str, gone: Callable[[], bool]) -> Ticket:
+    def take(self, worker: str, gone: Callable[[], bool]) -> WorkItem:
         """The worker's next piece of work, when it may begin it."""
         return self.tickets.take(worker, gone, lambda: self._may_begin(worker))
 
     def _may_begin(self, worker: str) -> bool:
         return self._rounds.may_begin(worker) and self._keeping.may_begin(worker)
 
-    def pull(self, worker: str, ticket: Ticket) -> Pull:
+    def pull(self, worker: str, ticket: WorkItem) -> WeightPull:
         """What goes with a ticket."""
         with self._lock:
             keep = ticket.kind == STEP and self._keeping.asked(worker)
-            return Pull(self.model.pull(worker), self.tickets.done, self.batch(worker), keep)
+            return WeightPull(self.model.pull(worker), self.tickets.done, self.batch(worker), keep)
 
-    def learn(self, peer: Peer, ticket: Ticket, gradient: Gradient, keep: bool) -> None:
+    def learn(self, peer: MemberStats, ticket: WorkItem, gradient: WorkerGradient, keep: bool) -> None:
         """Take in what a worker brought. It changes the weights when there are enough gradients."""
         with self._lock:
             sound = math.isfinite(gradient.loss) and finite(peer.state) and self.model.accepts(gradient.message)
@@ -138,7 +138,7 @@ class Learning(Office):
             self._keeping.clear()
         self.tickets.wake()
 
-    def _apply(self, gradients: Sequence[Gradient], before: int) -> None:
+    def _apply(self, gradients: Sequence[WorkerGradient], before: int) -> None:
         mean_batch, n = self._rounds.mean_batch, len(gradients)
         factor = FACTORS[self.work.strategy.merge]
         self.model.update(

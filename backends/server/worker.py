@@ -5,22 +5,22 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from backends.data.dataset import Batches
+from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 from backends.network import framing
 from backends.server.worker_state import described
-from backends.strategies.compressors.base import Sender
-from backends.strategies.compressors.dense import Everything
+from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.layout import layout_of
-from backends.training.step import Spent, Test, evaluate, require, step
+from backends.training.step import Test, TimeSpent, evaluate, require, step
 from backends.training.step_queue import EVALUATE, FINISH
 
 
-class Errands:
+class ServerClient:
     """A worker's side. ``merged``: (state,) float32 that came with an evaluation. All methods raise WireError."""
 
-    def __init__(self, connection: framing.Connection, replica: Replica, sender: Sender) -> None:
+    def __init__(self, connection: framing.Connection, replica: Replica, sender: Compressor) -> None:
         self._connection = connection
         self._replica = replica
         self._sender = sender
@@ -75,12 +75,12 @@ class Errands:
 def run(
     connection: framing.Connection,
     replica: Replica,
-    batches: Batches,
+    batches: BatchLoader,
     test: Test,
     slowdown: float = 1.0,
     on_step: Any = None,
-    sender: Optional[Sender] = None,
-) -> Spent:
+    sender: Optional[Compressor] = None,
+) -> TimeSpent:
     """Work for a server until it has no more steps. Raises WireError when the server is lost, ValueError before it
     begins where the test set is empty.
 
@@ -90,9 +90,9 @@ def run(
     """
     require(test[1])
     connection.settimeout(None)  # others may be computing, or sending the initial weights: heartbeats tell who is alive
-    errands = Errands(connection, replica, sender or Everything(replica.variables))
+    errands = ServerClient(connection, replica, sender or Uncompressed(replica.variables))
     errands.introduce()
-    spent = Spent(0, 0.0, 0.0, 0.0)
+    spent = TimeSpent(0, 0.0, 0.0, 0.0)
     while True:
         asked, asked_cpu = time.perf_counter(), _thread_cpu_s()
         order = errands.order()
@@ -113,7 +113,7 @@ def run(
             ready, ready_cpu = time.perf_counter(), _thread_cpu_s()
             errands.answer(order, loss, ready - got)
             waited = (got - asked) + (time.perf_counter() - ready)
-            spent = Spent(
+            spent = TimeSpent(
                 steps=spent.steps + 1,
                 busy_s=spent.busy_s + ready - got,
                 exchange_s=spent.exchange_s + waited,

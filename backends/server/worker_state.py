@@ -29,7 +29,7 @@ def room(description: Any, most_bytes: int) -> Arrays:
         raise WireError("cannot keep %r: %s" % (description, error)) from error
 
 
-class Keeping:
+class WorkerStates:
     """What the workers of a run keep. Not thread-safe: the server holds its lock.
 
     ``kept``: by worker, what came last, and before that what a resumed run's checkpoint had.

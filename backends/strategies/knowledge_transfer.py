@@ -16,7 +16,7 @@ WINDOW = 20
 BEST_TO_ALL, BEST_TO_WORST = "best-to-all", "best-to-worst"
 
 
-class Losses:
+class LossWindow:
     """The mean of the last ``window`` losses of one worker."""
 
     def __init__(self, window: int = WINDOW) -> None:

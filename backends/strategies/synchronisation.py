@@ -12,7 +12,7 @@ from typing import Dict, Mapping, NamedTuple, Sequence
 from backends.strategies.option_text import named
 
 
-class Gate(NamedTuple):
+class SyncPolicy(NamedTuple):
     """staleness: how many steps more than the slowest of the others a worker may have done when it begins one.
 
     backups: how many messages of a step, whichever come last, need not be waited for. A finite staleness still holds
@@ -36,11 +36,11 @@ class Gate(NamedTuple):
 
 
 #: With the values of options that are not given. backup: Hop (Luo et al., 2019) as DLion compares with it, 5.1.4.
-GATES: Dict[str, Gate] = {
-    "synchronous": Gate(staleness=0, backups=0),
-    "asynchronous": Gate(staleness=math.inf, backups=math.inf),
-    "bounded": Gate(staleness=5, backups=math.inf),
-    "backup": Gate(staleness=5, backups=1),
+SYNC_POLICIES: Dict[str, SyncPolicy] = {
+    "synchronous": SyncPolicy(staleness=0, backups=0),
+    "asynchronous": SyncPolicy(staleness=math.inf, backups=math.inf),
+    "bounded": SyncPolicy(staleness=5, backups=math.inf),
+    "backup": SyncPolicy(staleness=5, backups=1),
 }
 
 _KEYS: Mapping[str, Sequence[str]] = {
@@ -51,11 +51,11 @@ _KEYS: Mapping[str, Sequence[str]] = {
 }
 
 
-def parse(text: str) -> Gate:
+def parse(text: str) -> SyncPolicy:
     """``NAME:key=value,...``, such as bounded:staleness=3. Raises ValueError naming what does not fit."""
     options = {name: dict.fromkeys(keys, _count) for name, keys in _KEYS.items()}
     name, values = named("synchronisation", text, options)
-    return GATES[name]._replace(**values)
+    return SYNC_POLICIES[name]._replace(**values)
 
 
 def _count(text: str) -> int:

@@ -10,7 +10,7 @@ from backends.strategies.batching import WINDOW, GlobalBatch, Throughput, local_
 TIMED = 3
 
 
-class Fixed:
+class FixedBatches:
     """``usual`` samples each, of ``members`` planned. Not thread-safe, and neither are the others."""
 
     def __init__(self, usual: int, members: int, training_samples: int, seed: int) -> None:
@@ -41,7 +41,7 @@ class Fixed:
         """Go on from ``state``."""
 
 
-class Dynamic(Fixed):
+class DynamicBatches(FixedBatches):
     """DLion's weighted dynamic batching: a global batch that grows, dealt out by how fast each member is now."""
 
     def __init__(self, usual: int, members: int, training_samples: int, seed: int) -> None:
@@ -89,7 +89,7 @@ class Dynamic(Fixed):
                 self._timed[name[6:]].restore(arrays)
 
 
-class Stream(Fixed):
+class StreamBatches(FixedBatches):
     """ScaDLES: what arrives at each member in a second, by rates drawn for the members in the order of their names."""
 
     DISTRIBUTION = "S1"
@@ -108,4 +108,8 @@ class Stream(Fixed):
 
 
 #: By the names of presets.BATCHINGS.
-PACINGS: Dict[str, Callable[[int, int, int, int], Fixed]] = {"fixed": Fixed, "dynamic": Dynamic, "stream": Stream}
+BATCH_POLICIES: Dict[str, Callable[[int, int, int, int], FixedBatches]] = {
+    "fixed": FixedBatches,
+    "dynamic": DynamicBatches,
+    "stream": StreamBatches,
+}

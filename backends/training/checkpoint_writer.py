@@ -8,7 +8,7 @@ from backends.training import checkpoint
 from backends.training.layout import Layout
 
 
-class Saver:
+class CheckpointWriter:
     """Writes one checkpoint at a time to ``path``, none without one. Not thread-safe: the server holds its lock."""
 
     def __init__(self, path: Optional[str], emit: Emit) -> None:

@@ -7,16 +7,16 @@ from typing import Any, Dict, List, Optional
 from backends.frameworks.base import Arrays
 from backends.protocol import Emit
 from backends.training import checkpoint
-from backends.training.batch_size import PACINGS
-from backends.training.checkpoint_writer import Saver
+from backends.training.batch_size import BATCH_POLICIES
+from backends.training.checkpoint_writer import CheckpointWriter
 from backends.training.layout import Layout
-from backends.training.run_spec import STOPPED, Work, diverged
+from backends.training.run_spec import STOPPED, RunSpec, diverged
 
 #: Before the names of what batches follow, among what members keep; no member has an empty name.
 _PACING = "/"
 
 
-class Office(abc.ABC):
+class Coordinator(abc.ABC):
     """What a parameter server (``learning``), a conductor (``concert``) and one device alone (``solo``) share.
 
     Thread-safe. ``tickets``: who is to do what next; ``evaluations`` are the run's own; ``reason``: why it ends before
@@ -28,11 +28,13 @@ class Office(abc.ABC):
 
     tickets: Any = None
 
-    def __init__(self, work: Work, emit: Emit) -> None:
+    def __init__(self, work: RunSpec, emit: Emit) -> None:
         self.work = work
         self._emit = emit
-        self._saver = Saver(work.checkpoint_path, emit)
-        self._pacing = PACINGS[work.strategy.batching](work.batch, work.members, work.training_samples, work.seed)
+        self._saver = CheckpointWriter(work.checkpoint_path, emit)
+        self._pacing = BATCH_POLICIES[work.strategy.batching](
+            work.batch, work.members, work.training_samples, work.seed
+        )
         self._earlier: List[Dict[str, Any]] = []
         self.evaluations: List[Dict[str, Any]] = []
         self.reason: Optional[str] = None

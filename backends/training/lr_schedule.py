@@ -6,7 +6,7 @@ from typing import NamedTuple
 KINDS = ("constant", "cosine", "step")
 
 
-class Schedule(NamedTuple):
+class RateSchedule(NamedTuple):
     """rate(t) over a run of ``steps`` updates, with a linear rise over the first ``warmup`` of them.
 
     constant: the rate stays; cosine: it falls to 0 along half a cosine; step: it is divided by 10
@@ -29,8 +29,8 @@ class Schedule(NamedTuple):
         return 1.0
 
 
-def schedule(kind: str, steps: int, warmup: int = 0) -> Schedule:
+def schedule(kind: str, steps: int, warmup: int = 0) -> RateSchedule:
     """A schedule by name. Raises ValueError for an unknown one."""
     if kind not in KINDS:
         raise ValueError("unknown learning-rate schedule %r; known: %s" % (kind, ", ".join(KINDS)))
-    return Schedule(kind, steps, warmup)
+    return RateSchedule(kind, steps, warmup)

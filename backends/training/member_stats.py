@@ -9,7 +9,7 @@ import numpy as np
 from backends.network import framing
 
 
-class Peer:
+class MemberStats:
     """One worker. Its counts survive its connections, of which ``turn`` lets one be served at a time."""
 
     def __init__(self) -> None:

@@ -2,17 +2,17 @@
 
 from typing import Any, Dict, NamedTuple, Optional
 
-from backends.frameworks.base import Optimiser
+from backends.frameworks.base import OptimizerSettings
 from backends.strategies.presets import PRESETS, Strategy
-from backends.strategies.synchronisation import GATES, Gate
-from backends.training.lr_schedule import Schedule
-from backends.training.step_queue import EVALUATE, Ticket, Tickets
+from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
+from backends.training.lr_schedule import RateSchedule
+from backends.training.step_queue import EVALUATE, StepQueue, WorkItem
 
 #: Why a run that was asked to stop ended before its last step.
 STOPPED = "stopped"
 
 
-class Work(NamedTuple):
+class RunSpec(NamedTuple):
     """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end. Without a
     ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on.
 
@@ -22,15 +22,15 @@ class Work(NamedTuple):
     """
 
     steps: int
-    optimiser: Optimiser
-    schedule: Schedule
+    optimiser: OptimizerSettings
+    schedule: RateSchedule
     checkpoint_path: Optional[str]
     checkpoint_every: int = 0
     evaluate_every: int = 0
     heartbeat_s: float = 10.0
     resume: Optional[str] = None
     description: Dict[str, Any] = {}
-    gate: Gate = GATES["asynchronous"]
+    gate: SyncPolicy = SYNC_POLICIES["asynchronous"]
     strategy: Strategy = PRESETS["parameter-server"]
     members: int = 1
     batch: int = 1
@@ -43,13 +43,13 @@ class Work(NamedTuple):
         """Whether whoever applies gradients scales them, and not who computes them."""
         return self.strategy.optimiser == "lars"
 
-    def optimiser_at(self, step: int) -> Optimiser:
+    def optimiser_at(self, step: int) -> OptimizerSettings:
         """With the rate of a step."""
         return self.optimiser._replace(rate=self.optimiser.rate * self.schedule.factor(step))
 
-    def order(self, ticket: Ticket) -> Dict[str, Any]:
+    def order(self, ticket: WorkItem) -> Dict[str, Any]:
         """What a worker is told to do: the ticket, and how to scale the gradients of its step (base.Replica)."""
-        scaled = Optimiser(rate=1.0) if self.with_lars else self.optimiser_at(ticket.step)
+        scaled = OptimizerSettings(rate=1.0) if self.with_lars else self.optimiser_at(ticket.step)
         return dict(ticket._asdict(), rate=scaled.rate, weight_decay=scaled.weight_decay)
 
 
@@ -59,12 +59,12 @@ def last_evaluated(meta: Dict[str, Any]) -> int:
     return int(evaluations[-1]["step"]) if evaluations else 0
 
 
-def resumed(work: Work, meta: Dict[str, Any]) -> Tickets:
+def resumed(work: RunSpec, meta: Dict[str, Any]) -> StepQueue:
     """The tickets of a run that goes on from a checkpoint. Raises ValueError where it has more steps than asked."""
-    return Tickets(work.steps, int(meta["step"]), work.evaluate_every, last_evaluated(meta))
+    return StepQueue(work.steps, int(meta["step"]), work.evaluate_every, last_evaluated(meta))
 
 
-def diverged(work: Work, name: str, ticket: Any, loss: float) -> str:
+def diverged(work: RunSpec, name: str, ticket: Any, loss: float) -> str:
     """Why a run whose loss or gradient is not finite ends, and what to do."""
     what = "evaluation" if ticket.kind == EVALUATE else "gradient"
     where = (what, ticket.step, name, loss)

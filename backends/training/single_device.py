@@ -6,27 +6,27 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from backends.data.dataset import Batches
+from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 from backends.optimizers import lars
 from backends.protocol import Emit
 from backends.strategies.aggregation import FACTORS, equal
 from backends.training import checkpoint
-from backends.training.coordinator import Office
+from backends.training.coordinator import Coordinator
 from backends.training.layout import Layout, layout_of
-from backends.training.member_stats import Peer
-from backends.training.run_spec import STOPPED, Work, resumed
-from backends.training.step import Spent, Test, evaluate, require, stretch
-from backends.training.step_queue import EVALUATE, FINISH, Ticket, Tickets
+from backends.training.member_stats import MemberStats
+from backends.training.run_spec import STOPPED, RunSpec, resumed
+from backends.training.step import Test, TimeSpent, evaluate, require, stretch
+from backends.training.step_queue import EVALUATE, FINISH, StepQueue, WorkItem
 
 NAME = "self"
 PROGRESS_S = 0.5
 
 
 def run(
-    work: Work,
+    work: RunSpec,
     replica: Replica,
-    batches: Batches,
+    batches: BatchLoader,
     test: Test,
     emit: Emit,
     should_stop: Callable[[], bool],
@@ -34,14 +34,14 @@ def run(
     name: str = NAME,
     began: Any = None,
     on_step: Any = None,
-) -> Tuple[Dict[str, Any], Spent]:
+) -> Tuple[Dict[str, Any], TimeSpent]:
     """Train to the last step; returns the account a server would give, and the Spent of its one worker.
 
     Raises ValueError where the test set is empty or the checkpoint to go on from is of another model, damaged or
     past the last step, OSError where it is not there. ``began``: when the run's clock started, now if not given.
     """
     require(test[1])
-    solo = _Solo(work, replica, emit, name, began)
+    solo = _SingleDevice(work, replica, emit, name, began)
     shown = time.monotonic()
     while True:
         if should_stop():
@@ -60,24 +60,24 @@ def run(
             emit({"progress": solo.progress()})
 
 
-class _Solo(Office):
+class _SingleDevice(Coordinator):
     """One run on one device: the framework's own update, but for LARS, which needs the host's."""
 
-    def __init__(self, work: Work, replica: Replica, emit: Emit, name: str, began: Optional[float]) -> None:
+    def __init__(self, work: RunSpec, replica: Replica, emit: Emit, name: str, began: Optional[float]) -> None:
         super().__init__(work, emit)
         self._replica = replica
         self._name = name
         self._began = time.monotonic() if began is None else began
         self._cpu_s = time.process_time()
-        self._peer = Peer()
+        self._peer = MemberStats()
         self._pacing.begin((name,))
         self._velocity = np.zeros(replica.weights.size if work.with_lars else 0, np.float32)
         self.tickets = self._begin()
-        self.spent = Spent(0, 0.0, 0.0, 0.0)
+        self.spent = TimeSpent(0, 0.0, 0.0, 0.0)
 
-    def _begin(self) -> Tickets:
+    def _begin(self) -> StepQueue:
         if self.work.resume is None:
-            return Tickets(self.work.steps, 0, self.work.evaluate_every)
+            return StepQueue(self.work.steps, 0, self.work.evaluate_every)
         saved = checkpoint.read_for(self.work.resume, self._layout)
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
@@ -89,7 +89,7 @@ class _Solo(Office):
         self._resume(saved)
         return resumed(self.work, saved.meta)
 
-    def step(self, ticket: Ticket, batches: Batches, slowdown: float) -> None:
+    def step(self, ticket: WorkItem, batches: BatchLoader, slowdown: float) -> None:
         """One step; of the merges only that by rates tells one gradient from its mean."""
         started, cpu = time.perf_counter(), time.process_time()
         batch = batches.batch = self.batch(self._name)
@@ -116,7 +116,7 @@ class _Solo(Office):
         elif self.work.checkpoint_every and done % self.work.checkpoint_every == 0:
             self._saver.now(self._snapshot, self._layout)
 
-    def _update(self, ticket: Ticket) -> None:
+    def _update(self, ticket: WorkItem) -> None:
         replica, optimiser = self._replica, self.work.optimiser_at(ticket.step)
         if not self.work.with_lars:
             replica.update(optimiser.momentum)
@@ -125,7 +125,7 @@ class _Solo(Office):
         lars.apply(replica.weights, self._velocity, replica.gradients, replica.variables, optimiser)
         replica.load()
 
-    def evaluate(self, ticket: Ticket, test: Test) -> None:
+    def evaluate(self, ticket: WorkItem, test: Test) -> None:
         """Evaluate the weights as they are."""
         scores = evaluate(self._replica, *test)
         self.spent = self.spent._replace(evaluation_s=self.spent.evaluation_s + scores["seconds"])

@@ -5,14 +5,14 @@ from typing import Dict, NamedTuple, Tuple
 
 import numpy as np
 
-from backends.data.dataset import Batches
+from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 
 #: Images evaluated at once: enough to keep an accelerator busy, few enough for a small board.
 EVALUATION_BATCH = 128
 
 
-class Spent(NamedTuple):
+class TimeSpent(NamedTuple):
     """Where a worker's time went, in seconds, over ``steps`` steps.
 
     exchange_cpu_s: processor time of exchanges; gradient_cpu_s: of gradients, as ``StepProfile.cpu_s_per_step`` has it.
@@ -27,7 +27,7 @@ class Spent(NamedTuple):
 
 
 def step(
-    replica: Replica, batches: Batches, slowdown: float, rate: float, weight_decay: float = 0.0
+    replica: Replica, batches: BatchLoader, slowdown: float, rate: float, weight_decay: float = 0.0
 ) -> Tuple[float, float, float]:
     """One gradient into the host buffers: loss, gradient_s and copy_s. A slowdown stretches the computation."""
     began = time.perf_counter()

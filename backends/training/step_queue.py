@@ -5,7 +5,7 @@ import threading
 from typing import Callable, Dict, NamedTuple, Optional
 
 
-class Course:
+class RunProgress:
     """``made``: steps of all members, of which ``done`` count. An evaluation is due whenever a multiple of
     ``evaluate_every`` is passed, the last one made after ``evaluated`` steps, and one at the end."""
 
@@ -35,7 +35,7 @@ class Course:
         return bool(every and self.done // every > self.evaluated // every and self.done < self.total)
 
 
-class Dispenser(abc.ABC):
+class WorkQueue(abc.ABC):
     """Work of a run whose steps and evaluations ``course`` counts. Thread-safe.
 
     ``lock``: re-entrant, for who must do something else as one with it.
@@ -44,7 +44,7 @@ class Dispenser(abc.ABC):
     #: The epoch that there is or must be: who waits in an earlier one waits in vain (see turns.Turns).
     call = 0
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: RunProgress) -> None:
         self._course = course
         self._stopped = False
         self.lock = threading.Condition()
@@ -95,14 +95,14 @@ EVALUATE = "evaluate"
 FINISH = "finish"
 
 
-class Ticket(NamedTuple):
+class WorkItem(NamedTuple):
     """What a free worker is to do next; ``step`` counts from 0."""
 
     kind: str
     step: int
 
 
-class Tickets(Dispenser):
+class StepQueue(WorkQueue):
     """Hands out ``total`` steps, an evaluation whenever a multiple of ``evaluate_every`` is passed, one at the end.
 
     A step that its worker abandons goes back and is handed to somebody else, so that exactly ``total``
@@ -113,12 +113,12 @@ class Tickets(Dispenser):
     def __init__(self, total: int, done: int = 0, evaluate_every: int = 0, evaluated: int = 0) -> None:
         if done > total:
             raise ValueError("%d steps are done already, more than the run's %d; ask for more" % (done, total))
-        super().__init__(Course(total, done, evaluated, evaluate_every))
-        self._held: Dict[str, Ticket] = {}
+        super().__init__(RunProgress(total, done, evaluated, evaluate_every))
+        self._held: Dict[str, WorkItem] = {}
 
     def take(
         self, worker: str, gone: Callable[[], bool] = lambda: False, may_begin: Callable[[], bool] = lambda: True
-    ) -> Ticket:
+    ) -> WorkItem:
         """The next piece of work; waits while all that is left is in the hands of others, and until it may begin.
 
         ``may_begin`` is called under the lock. FINISH when there is no more, and for a worker that is ``gone``: after
@@ -126,7 +126,7 @@ class Tickets(Dispenser):
         """
         with self.lock:
             while True:
-                ticket = Ticket(FINISH, self.done) if gone() else self._next() if self.over or may_begin() else None
+                ticket = WorkItem(FINISH, self.done) if gone() else self._next() if self.over or may_begin() else None
                 if ticket is None:
                     self.lock.wait()
                     continue
@@ -134,14 +134,14 @@ class Tickets(Dispenser):
                     self._held[worker] = ticket
                 return ticket
 
-    def _next(self) -> Optional[Ticket]:
+    def _next(self) -> Optional[WorkItem]:
         if self.over:
-            return Ticket(FINISH, self.done)
+            return WorkItem(FINISH, self.done)
         held = [ticket.kind for ticket in self._held.values()]
         if EVALUATE not in held and self._course.evaluation_due(self._trained):
-            return Ticket(EVALUATE, self.done)
+            return WorkItem(EVALUATE, self.done)
         step = self.done + held.count(STEP)
-        return Ticket(STEP, step) if step < self._course.total else None
+        return WorkItem(STEP, step) if step < self._course.total else None
 
     @property
     def _trained(self) -> bool:

@@ -29,7 +29,7 @@ def main() -> None:
     orders = json.loads(sys.stdin.readline())
     with open(orders["train"], "rb") as train, open(orders["test"], "rb") as test:
         images, tests = dataset.unpack(train.read()), dataset.unpack(test.read())
-    batches = dataset.Batches(*images, orders["batch"], orders["seed"])
+    batches = dataset.BatchLoader(*images, orders["batch"], orders["seed"])
     rehearse()
     say({"ready": True})
     sys.stdin.readline()
@@ -74,7 +74,7 @@ class Member:
             self._module.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
         self._optimiser = torch.optim.SGD(self._module.parameters(), orders["rate"], orders["momentum"])
 
-    def train(self, batches: dataset.Batches, tests: tuple[np.ndarray, np.ndarray]) -> None:
+    def train(self, batches: dataset.BatchLoader, tests: tuple[np.ndarray, np.ndarray]) -> None:
         """Until the first member says that the seconds are over, evaluations left out."""
         step, evaluated_s = 0, 0.0
         first, members = self._orders["rank"] == 0, self._orders["members"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backends.data.dataset import Dataset
-from planner.agents.pool import Crew
+from planner.agents.pool import AgentPool
 from planner.errors import LabError
 from planner.fleet.device import Fleet
 from planner.fleet.file import load_fleet
@@ -15,7 +15,7 @@ from planner.lab.schedule import play
 from planner.lab.spec import Spec, load_spec
 from planner.profile.file import Profile, load_profile
 from planner.profile.profiler import Profiler
-from planner.profile.request import Wanted
+from planner.profile.request import ProfileRequest
 from planner.train import orders as training
 
 from .cards import Cards
@@ -31,7 +31,7 @@ class Ground(NamedTuple):
     fleet: Fleet
     profile: Profile
     rates: Mapping[str, float]
-    crew: Crew
+    crew: AgentPool
     cards: Cards
     dataset: Dataset
     folder: Path
@@ -52,7 +52,7 @@ class Grounds:
         self._dataset = training.load_dataset(str(race.path(race.data)))
         self._devices: list[str] = []
         self._stands: Path | None = None
-        self._crew = Crew()
+        self._crew = AgentPool()
         self._playing: threading.Thread | None = None
 
     def at(self, label: str) -> Ground:
@@ -80,7 +80,7 @@ class Grounds:
     def renew(self) -> None:
         """Other agents: what failed a run may have left these useless."""
         self._crew.close()
-        self._crew = Crew()
+        self._crew = AgentPool()
 
     def close(self) -> None:
         """End agents and lab."""
@@ -106,7 +106,7 @@ class Grounds:
         path = profile_path(self._folder, self._race, spec)
         if not path.exists():
             self._up(spec)
-            wanted = Wanted(
+            wanted = ProfileRequest(
                 (self._race.model_name,), self._race.batch, input_shape=tuple(self._dataset.input_shape),
                 classes=self._dataset.classes, steps_planned=STEPS_PLANNED,
             )  # fmt: skip

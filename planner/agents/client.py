@@ -37,7 +37,7 @@ Event = dict[str, Any]
 class Call:
     """One order under way."""
 
-    def __init__(self, agent: "Agent", number: int, verb: str) -> None:
+    def __init__(self, agent: "AgentClient", number: int, verb: str) -> None:
         self._agent = agent
         self._number = number
         self.verb = verb
@@ -91,7 +91,7 @@ class Call:
         self._agent.order(None, "stop", {"id": self._number})
 
 
-class Agent:
+class AgentClient:
     """An agent on one device. Close it, and it ends there with all its children."""
 
     def __init__(self, device: Device, process: Process, log: Path | None = None) -> None:
@@ -112,7 +112,7 @@ class Agent:
             threading.Thread(target=life, daemon=True).start()
 
     @classmethod
-    def launch(cls, device: Device, remote: Remote, log: Path | None = None) -> "Agent":
+    def launch(cls, device: Device, remote: Remote, log: Path | None = None) -> "AgentClient":
         """Start an agent on a device. Raises RemoteError with the remedy where it does not start."""
         process = remote.spawn(bundle.command(device))
         watchdog = threading.Timer(START_S, process.close)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from planner.agents.client import TICK_S, Agent
+from planner.agents.client import TICK_S, AgentClient
 from planner.errors import DeviceLostError, PlannerError
 from planner.fleet.device import Device
 from planner.remote import connect
@@ -17,20 +17,20 @@ from planner.remote.base import Remote
 AT_ONCE = 8
 
 
-class Crew:
+class AgentPool:
     """One connection and one agent a device. ``errors`` says why a device has none."""
 
     def __init__(self, log: Path | None = None) -> None:
         self._log = log
         self._remotes: dict[str, Remote] = {}
-        self._extra: list[Agent] = []
+        self._extra: list[AgentClient] = []
         self._closed = False
         self._lock = threading.Lock()
         self.devices: dict[str, Device] = {}
-        self.agents: dict[str, Agent] = {}
+        self.agents: dict[str, AgentClient] = {}
         self.errors: dict[str, PlannerError] = {}
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "AgentPool":
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -48,7 +48,7 @@ class Crew:
         except PlannerError as error:
             self.errors[name] = error
 
-    def reopen(self, name: str) -> Agent:
+    def reopen(self, name: str) -> AgentClient:
         """A new connection and agent for a device, in place of what was there. Raises RemoteError."""
         stale = self._remotes.pop(name, None)
         if stale is not None:
@@ -59,11 +59,11 @@ class Crew:
                 remote.close()
                 raise DeviceLostError(f"{name}: closed")
             self._remotes[name] = remote
-        return Agent.launch(self.devices[name], remote, self._log)
+        return AgentClient.launch(self.devices[name], remote, self._log)
 
-    def another(self, name: str) -> Agent:
+    def another(self, name: str) -> AgentClient:
         """One more agent on a device, over the connection that is there: a process of its own."""
-        agent = Agent.launch(self.devices[name], self._remotes[name], self._log)
+        agent = AgentClient.launch(self.devices[name], self._remotes[name], self._log)
         self._extra.append(agent)
         return agent
 

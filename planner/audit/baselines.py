@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats
-from planner.audit.cases import Contest, Estimates, step_alone_s
+from planner.audit.cases import Case, Estimates, step_alone_s
 from planner.predict.predict import predict, run_time
 from planner.profile.file import DeviceProfile
 
 
-class Tuned(NamedTuple):
+class FittedFactors(NamedTuple):
     """alpha of every member of a cluster of several, beta of those that are not on the server's host."""
 
     alpha_time: float = 1.0
@@ -24,7 +24,7 @@ class Tuned(NamedTuple):
     beta_power: float = 1.0
 
 
-def estimate(contest: Contest, tuned: Tuned) -> Estimates:
+def estimate(contest: Case, tuned: FittedFactors) -> Estimates:
     """T_j by Eq. 4 and P_j by Eq. 5 from T_i alpha beta and P_i alpha beta, P_i the busy watts."""
     return Estimates(
         _times(contest, tuned.alpha_time, tuned.beta_time),
@@ -32,7 +32,7 @@ def estimate(contest: Contest, tuned: Tuned) -> Estimates:
     )
 
 
-def fit(contests: Sequence[Contest]) -> Tuned:
+def fit(contests: Sequence[Case]) -> FittedFactors:
     """Least squares on the logarithms of the measured times and watts of an audit's clusters of several."""
     measured = [contest.measured for contest in contests]
 
@@ -43,21 +43,21 @@ def fit(contests: Sequence[Contest]) -> Tuned:
         predicted = [_watts(each, alpha, beta) for each in contests]
         return _residuals(contests, predicted, [m.power_w for m in measured])
 
-    return Tuned(*_least_squares(times), *_least_squares(watts))
+    return FittedFactors(*_least_squares(times), *_least_squares(watts))
 
 
-def _times(contest: Contest, alpha: float, beta: float) -> Floats:
+def _times(contest: Case, alpha: float, beta: float) -> Floats:
     cycle_s = step_alone_s(contest.costs) * _factors(contest, alpha, beta)
     return run_time(contest.steps, np.where(contest.members, 1 / cycle_s, 0.0), contest.costs.build_s)
 
 
-def _watts(contest: Contest, alpha: float, beta: float) -> Floats:
+def _watts(contest: Case, alpha: float, beta: float) -> Floats:
     watts = contest.costs.busy_w * _factors(contest, alpha, beta)
     total: Floats = np.where(contest.members, watts, 0.0).sum(axis=1)
     return total
 
 
-def _factors(contest: Contest, alpha: float, beta: float) -> Floats:
+def _factors(contest: Case, alpha: float, beta: float) -> Floats:
     """(C, N): 1 for a device alone, alpha on the server's host, alpha beta elsewhere."""
     factors = np.full(contest.members.shape, alpha * beta)
     factors[np.arange(len(contest.runs)), contest.candidates.hosts] = alpha
@@ -65,7 +65,7 @@ def _factors(contest: Contest, alpha: float, beta: float) -> Floats:
     return factors
 
 
-def _residuals(contests: Sequence[Contest], predicted: Sequence[Floats], measured: Sequence[Floats]) -> Floats:
+def _residuals(contests: Sequence[Case], predicted: Sequence[Floats], measured: Sequence[Floats]) -> Floats:
     several = np.concatenate([contest.members.sum(axis=1) > 1 for contest in contests])
     apart = np.log(np.concatenate(predicted)) - np.log(np.concatenate(measured))
     found: Floats = apart[several & np.isfinite(apart)]
@@ -83,29 +83,29 @@ def _least_squares(residuals: Callable[[float, float], Floats]) -> tuple[float, 
 
 
 #: Time and power of all configurations, or the one to take whatever the metric.
-Guess = Estimates | int
+Choice = Estimates | int
 
 
-Rule = Callable[[Contest, Tuned], Guess]
+Rule = Callable[[Case, FittedFactors], Choice]
 
 
-def planner(contest: Contest, _: Tuned) -> Estimates:
+def planner(contest: Case, _: FittedFactors) -> Estimates:
     """What ``planner recommend`` predicts."""
     found = predict(contest.costs, contest.candidates, contest.steps)
     return Estimates(found.time_s, found.power_w)
 
 
-def all_devices(contest: Contest, _: Tuned) -> int:
+def all_devices(contest: Case, _: FittedFactors) -> int:
     """The largest cluster, its server on the fastest device; of what was measured the nearest to that."""
     return int(np.argmax(contest.members.sum(axis=1)))  # the first of the largest
 
 
-def fastest_device(contest: Contest, _: Tuned) -> int:
+def fastest_device(contest: Case, _: FittedFactors) -> int:
     """The fastest device alone; of what was measured the nearest to that."""
     return 0
 
 
-def by_flops(contest: Contest, _: Tuned) -> Estimates:
+def by_flops(contest: Case, _: FittedFactors) -> Estimates:
     """In proportion to usable cores times their clock under load, cores alone where a device does not tell its clock.
 
     Processors only: no counter tells what a GPU could do at most, so that one counts as its host.
@@ -116,14 +116,14 @@ def by_flops(contest: Contest, _: Tuned) -> Estimates:
     return _in_proportion(contest, contest.costs.cores * (known if known.size == len(devices) else 1.0))
 
 
-def by_memory(contest: Contest, _: Tuned) -> Estimates:
+def by_memory(contest: Case, _: FittedFactors) -> Estimates:
     """In proportion to main memory."""
     return _in_proportion(contest, np.array([float(d.facts.memory_bytes) for d in _devices(contest) if d.facts]))
 
 
-def without_communication(contest: Contest, _: Tuned) -> Estimates:
+def without_communication(contest: Case, _: FittedFactors) -> Estimates:
     """The sum of the throughputs that were profiled: alpha = beta = 1 (Eq. 2 to 5)."""
-    return estimate(contest, Tuned())
+    return estimate(contest, FittedFactors())
 
 
 #: By name, the planner's own first.
@@ -141,16 +141,16 @@ RULES: dict[str, Rule] = {
 OURS = next(iter(RULES))
 
 
-def _in_proportion(contest: Contest, speed: Floats) -> Estimates:
+def _in_proportion(contest: Case, speed: Floats) -> Estimates:
     """Step times of all devices from that of the one with the highest ``speed``, (N,)."""
     known = contest.costs
     timed = int(np.argmax(speed))
     step_s = step_alone_s(known)[timed] * speed[timed] / speed
     foretold = contest._replace(costs=known._replace(gradient_s=step_s, update_s=np.zeros_like(step_s)))
-    return estimate(foretold, Tuned())
+    return estimate(foretold, FittedFactors())
 
 
-def _devices(contest: Contest) -> list[DeviceProfile]:
+def _devices(contest: Case) -> list[DeviceProfile]:
     return [contest.profile.devices[name] for name in contest.costs.names]
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner.audit.measured import Audit, Measured
+from planner.audit.measured import MeasuredAudit, MeasuredRun
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from planner.predict.clusters import Candidates, ClusterConfig
@@ -29,7 +29,7 @@ class Estimates(NamedTuple):
         return time * np.log(self.time_s) + (power * np.log(self.power_w) if power else 0.0)
 
 
-class Contest(NamedTuple):
+class Case(NamedTuple):
     """Configurations among which one is chosen, smaller clusters first and of those the ones with the faster server.
 
     candidates, runs and measured: (C,), the same configurations, measured is what the runs come to at ``steps`` steps;
@@ -44,7 +44,7 @@ class Contest(NamedTuple):
     profile: Profile
     costs: Costs
     candidates: Candidates
-    runs: tuple[Measured, ...]
+    runs: tuple[MeasuredRun, ...]
     measured: Estimates
 
     @property
@@ -66,7 +66,7 @@ class Contest(NamedTuple):
         return self.candidates.members(len(self.costs.names))
 
 
-def contests(audit: Audit) -> tuple[Contest, ...]:
+def contests(audit: MeasuredAudit) -> tuple[Case, ...]:
     """By model and repetition. Raises AuditError or PlanError where a run has no counterpart in the profile."""
     return tuple(each for model in sorted({run.model for run in audit.measured}) for each in _of_model(audit, model))
 
@@ -76,7 +76,7 @@ def step_alone_s(known: Costs) -> Floats:
     return known.gradient_s + known.update_s
 
 
-def _of_model(audit: Audit, model: str) -> Iterable[Contest]:
+def _of_model(audit: MeasuredAudit, model: str) -> Iterable[Case]:
     known = costs(audit.profile, model, audit.framework, audit.batch)
     runs = [run for run in audit.measured if run.model == model]
     for run in runs:
@@ -85,28 +85,28 @@ def _of_model(audit: Audit, model: str) -> Iterable[Contest]:
         yield _contest(audit, known, [run for run in runs if run.repetition == repetition])
 
 
-def _contest(audit: Audit, known: Costs, runs: list[Measured]) -> Contest:
+def _contest(audit: MeasuredAudit, known: Costs, runs: list[MeasuredRun]) -> Case:
     place = {name: index for index, name in enumerate(known.names)}
     slowness = np.argsort(np.argsort(step_alone_s(known), kind="stable"))
 
-    def mask(run: Measured) -> int:
+    def mask(run: MeasuredRun) -> int:
         return sum(1 << place[name] for name in run.workers)
 
     runs.sort(key=lambda run: (len(run.workers), slowness[place[run.server]], mask(run)))
     candidates = Candidates(np.array([mask(run) for run in runs]), np.array([place[run.server] for run in runs]))
-    return Contest(
+    return Case(
         audit.label, known.model, runs[0].repetition, audit.steps, audit.batch, audit.profile, known,
         candidates, tuple(runs), _measured(runs, audit.steps),
     )  # fmt: skip
 
 
-def _measured(runs: list[Measured], steps: int) -> Estimates:
+def _measured(runs: list[MeasuredRun], steps: int) -> Estimates:
     found = [run.at(steps) for run in runs]
     watts = (np.nan if each.power_w is None else each.power_w for each in found)
     return Estimates(np.array([each.time_s for each in found]), np.fromiter(watts, np.float64))
 
 
-def _check(label: str, known: Costs, run: Measured) -> None:
+def _check(label: str, known: Costs, run: MeasuredRun) -> None:
     what = f"{label}: {run.model} on {'+'.join(run.workers)}"
     for name in run.workers:
         if name not in known.names:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.cases import Contest, Estimates, Key
+from planner.audit.cases import Case, Estimates, Key
 from planner.audit.measured import Steady
 from planner.predict.clusters import Candidates, ClusterConfig
 from planner.predict.predict import Prediction, Predictions, predict
@@ -19,7 +19,7 @@ from planner.provenance import Provenance
 QUANTITIES = ("step", "time", "power", "energy", "edp")
 
 
-class Beside(NamedTuple):
+class Compared(NamedTuple):
     """A quantity measured and predicted, None where unknown, and predicted / measured - 1.
 
     steady_error: with the machine's drift removed, as predicted from the gradient times that this run had.
@@ -34,14 +34,14 @@ class Beside(NamedTuple):
 class Part(NamedTuple):
     """One worker: its cycle T_i^C and its watts, its build time, and its drift since it was profiled."""
 
-    cycle_s: Beside
-    build_s: Beside
-    power_w: Beside
+    cycle_s: Compared
+    build_s: Compared
+    power_w: Compared
     drift: float
     provenance: Provenance
 
 
-class Judged(NamedTuple):
+class Comparison(NamedTuple):
     """One configuration, medians over its repetitions.
 
     figures: by QUANTITIES; bottleneck: where the prediction says that most of the workers' time goes; worst_error:
@@ -52,7 +52,7 @@ class Judged(NamedTuple):
     model: str
     config: ClusterConfig
     repetitions: int
-    figures: dict[str, Beside]
+    figures: dict[str, Compared]
     workers: dict[str, Part]
     bottleneck: str
     worst_error: float
@@ -66,13 +66,13 @@ class Judged(NamedTuple):
 
 
 class _Run(NamedTuple):
-    figures: dict[str, Beside]
+    figures: dict[str, Compared]
     workers: dict[str, Part]
     bottleneck: str
     emulated: bool
 
 
-def judge(contests: Sequence[Contest]) -> tuple[Judged, ...]:
+def judge(contests: Sequence[Case]) -> tuple[Comparison, ...]:
     """All configurations, in the order in which they first occur."""
     runs: dict[Key, list[_Run]] = defaultdict(list)
     for contest in contests:
@@ -81,15 +81,15 @@ def judge(contests: Sequence[Contest]) -> tuple[Judged, ...]:
     return tuple(_judged(key, each) for key, each in runs.items())
 
 
-def undrifted(contest: Contest) -> Estimates:
+def undrifted(contest: Case) -> Estimates:
     """What the planner would have predicted for devices as fast as they were in each of these very runs."""
     found = [_without_drift(contest, index) for index in range(len(contest.runs))]
     return Estimates(np.concatenate([each.time_s for each in found]), np.concatenate([each.power_w for each in found]))
 
 
-def _judged(key: Key, runs: Sequence[_Run]) -> Judged:
+def _judged(key: Key, runs: Sequence[_Run]) -> Comparison:
     workers = {name: _middle_part([run.workers[name] for run in runs]) for name in key[2].workers}
-    return Judged(
+    return Comparison(
         *key,
         repetitions=len(runs),
         figures={quantity: _middle(run.figures[quantity] for run in runs) for quantity in QUANTITIES},
@@ -101,7 +101,7 @@ def _judged(key: Key, runs: Sequence[_Run]) -> Judged:
     )
 
 
-def _runs(contest: Contest) -> Iterator[_Run]:
+def _runs(contest: Case) -> Iterator[_Run]:
     predictions = predict(contest.costs, contest.candidates, contest.steps)
     for index, run in enumerate(contest.runs):
         steady = _without_drift(contest, index)
@@ -113,7 +113,7 @@ def _runs(contest: Contest) -> Iterator[_Run]:
         )
 
 
-def _without_drift(contest: Contest, index: int) -> Predictions:
+def _without_drift(contest: Case, index: int) -> Predictions:
     """One configuration, predicted for devices as fast as they were while it ran.
 
     A worker beside the server spends processor time on what passes through its host as well, which is what is to be
@@ -133,7 +133,7 @@ def _without_drift(contest: Contest, index: int) -> Predictions:
     return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), contest.steps)
 
 
-def _figures(contest: Contest, index: int, predictions: Predictions, steady: Predictions) -> dict[str, Beside]:
+def _figures(contest: Case, index: int, predictions: Predictions, steady: Predictions) -> dict[str, Compared]:
     run = contest.runs[index]
     values = [
         _quantities(1 / run.steps_per_s, run.at(contest.steps)),
@@ -151,7 +151,7 @@ def _quantities(step_s: float, of: Prediction) -> dict[str, float | None]:
     return dict(zip(QUANTITIES, (step_s, of.time_s, of.power_w, of.energy_j, of.edp_js), strict=True))
 
 
-def _part(contest: Contest, index: int, name: str, predictions: Predictions, steady: Predictions) -> Part:
+def _part(contest: Case, index: int, name: str, predictions: Predictions, steady: Predictions) -> Part:
     device = contest.costs.names.index(name)
     measured: Steady = contest.runs[index].workers[name]
     build_s = float(contest.costs.build_s[device])
@@ -165,9 +165,9 @@ def _part(contest: Contest, index: int, name: str, predictions: Predictions, ste
     )
 
 
-def _beside(measured: float | None, predicted: float | None, steady: float | None) -> Beside:
+def _beside(measured: float | None, predicted: float | None, steady: float | None) -> Compared:
     measured, predicted, steady = (_finite(value) for value in (measured, predicted, steady))
-    return Beside(measured, predicted, _error(predicted, measured), _error(steady, measured))
+    return Compared(measured, predicted, _error(predicted, measured), _error(steady, measured))
 
 
 def _finite(value: float | None) -> float | None:
@@ -178,10 +178,10 @@ def _error(predicted: float | None, measured: float | None) -> float | None:
     return predicted / measured - 1 if predicted is not None and measured else None
 
 
-def _middle(values: Iterable[Beside]) -> Beside:
+def _middle(values: Iterable[Compared]) -> Compared:
     """Medians of each, of the runs in which it is known."""
     columns = ([value for value in column if value is not None] for column in zip(*values, strict=True))
-    return Beside(*(median(known) if known else None for known in columns))
+    return Compared(*(median(known) if known else None for known in columns))
 
 
 def _middle_part(parts: Sequence[Part]) -> Part:
@@ -194,6 +194,6 @@ def _middle_part(parts: Sequence[Part]) -> Part:
     )
 
 
-def _rate_apart(cycle: Beside) -> float:
+def _rate_apart(cycle: Compared) -> float:
     measured, predicted = (1 / each if each else 0.0 for each in (cycle.measured, cycle.predicted))
     return abs(measured - predicted)

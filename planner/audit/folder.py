@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from backends import models
-from planner.audit.jobs import Job, jobs_of
-from planner.audit.measured import Audit, Extrapolation, Measured
+from planner.audit.jobs import AuditRun, jobs_of
+from planner.audit.measured import Extrapolation, MeasuredAudit, MeasuredRun
 from planner.audit.settings import Settings
 from planner.audit.steady import extrapolation, steady
 from planner.errors import AuditError, RecordError
@@ -62,13 +62,13 @@ class AuditFolder:
         """Where the run goes that measures the extrapolation's own error."""
         return RunFolder(self.path / "extrapolation")
 
-    def load(self) -> Audit:
+    def load(self) -> MeasuredAudit:
         """All that was measured so far. Raises RecordError where something does not fit."""
         settings, profile = self.settings(), self.profile()
         done = sorted(self.path.glob("runs/*/*/*/result.json"))
         runs = tuple(steady(RunFolder(path.parent), profile, _repetition(path.parent)) for path in done)
         jobs = jobs_of(settings, profile)
-        return Audit(
+        return MeasuredAudit(
             label=settings.label,
             profile=profile,
             framework=settings.framework,
@@ -79,10 +79,10 @@ class AuditFolder:
             missing=tuple((j.model, j.repetition) for j in jobs if not self._of(j).result.exists()),
         )
 
-    def _of(self, job: Job) -> RunFolder:
+    def _of(self, job: AuditRun) -> RunFolder:
         return self.run(job.model, job.config, job.repetition)
 
-    def _long(self, runs: Iterable[Measured]) -> Iterator[Extrapolation]:
+    def _long(self, runs: Iterable[MeasuredRun]) -> Iterator[Extrapolation]:
         """The long run beside the first short one of its configuration, where both were made."""
         if self.long_run.result.exists():
             plan = load(Plan, self.long_run.plan, REMEDY)

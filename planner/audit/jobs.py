@@ -27,7 +27,7 @@ LONG = 3.0
 IMAGES, TEST_IMAGES = 512, 8
 
 
-class Job(NamedTuple):
+class AuditRun(NamedTuple):
     """A run to be made; it ends after ``seconds``, long before the plan's last step."""
 
     model: str
@@ -43,7 +43,7 @@ class Job(NamedTuple):
         return f"{self.model}, {workers}, server {self.config.server}, repetition {self.repetition + 1}"
 
 
-def jobs_of(settings: Settings, profile: Profile) -> Iterator[Job]:
+def jobs_of(settings: Settings, profile: Profile) -> Iterator[AuditRun]:
     """All runs, a repetition after the other, of a model those of all configurations together: what is compared is
     to run in the same minutes. Models and configurations come in a seeded order, so that what drifts favours none."""
     configured: list[list[tuple[Recommendation, int]]] = []
@@ -58,10 +58,12 @@ def jobs_of(settings: Settings, profile: Profile) -> Iterator[Job]:
         by_model = [draw.sample(each, len(each)) for each in draw.sample(configured, len(configured))]
         for ranked, place in itertools.chain.from_iterable(by_model):
             plan = make_plan(ranked, settings.fleet, place)
-            yield Job(ranked.costs.model, ranked.row(place).config, repetition, plan, lasting_s(plan, settings.seconds))
+            yield AuditRun(
+                ranked.costs.model, ranked.row(place).config, repetition, plan, lasting_s(plan, settings.seconds)
+            )
 
 
-def long_job(jobs: list[Job], seconds: float) -> Job:
+def long_job(jobs: list[AuditRun], seconds: float) -> AuditRun:
     """The largest cluster of the first model, for longer than in its short run."""
     first = [job for job in jobs if job.model == jobs[0].model]
     largest = max(first, key=lambda job: len(job.config.workers))

@@ -29,7 +29,7 @@ class Steady(NamedTuple):
         return 1 / self.steps_per_s if self.steps_per_s else math.inf
 
 
-class Measured(NamedTuple):
+class MeasuredRun(NamedTuple):
     """One short run of one configuration.
 
     window_s: length of the steady state that was measured; rate_error, power_error: relative standard errors of the
@@ -86,7 +86,7 @@ class Extrapolation(NamedTuple):
         return self.predicted_s / self.measured_s - 1
 
 
-class Audit(NamedTuple):
+class MeasuredAudit(NamedTuple):
     """One fleet at its link rates. label: its name in tables; steps: S; batch: images a worker takes a step.
 
     missing: (model, repetition) of every run that was not made yet.
@@ -97,6 +97,6 @@ class Audit(NamedTuple):
     framework: str | None
     steps: int
     batch: int
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredRun, ...]
     extrapolations: tuple[Extrapolation, ...]
     missing: tuple[tuple[str, int], ...] = ()

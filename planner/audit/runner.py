@@ -3,9 +3,9 @@
 import shutil
 from collections.abc import Callable
 
-from planner.agents.pool import Crew
+from planner.agents.pool import AgentPool
 from planner.audit.folder import AuditFolder
-from planner.audit.jobs import Job, jobs_of, long_job, noise
+from planner.audit.jobs import AuditRun, jobs_of, long_job, noise
 from planner.audit.steady import read, steady
 from planner.errors import InterruptedRunError, PlannerError, RecordError
 from planner.fleet.device import Fleet
@@ -31,7 +31,7 @@ class Runner:
         self._settings = folder.settings()
         self._profile = folder.profile()
         self._on_run = on_run
-        self._crew = Crew()
+        self._crew = AgentPool()
 
     def run(self) -> dict[str, str]:
         """Make every run; the reasons of those that failed, by run. Raises InterruptedRunError on Ctrl-C."""
@@ -52,12 +52,12 @@ class Runner:
                 except PlannerError as error:
                     failures[name] = str(error)
                     self._crew.close()
-                    self._crew = Crew()
+                    self._crew = AgentPool()
         finally:
             self._crew.close()
         return failures
 
-    def _make(self, job: Job, folder: RunFolder) -> None:
+    def _make(self, job: AuditRun, folder: RunFolder) -> None:
         """One run, in an empty folder: what an earlier one left there before its end is no use."""
         shutil.rmtree(folder.path, ignore_errors=True)
         folder.path.mkdir(parents=True)

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.baselines import OURS, RULES, Guess, Tuned, fit, planner
-from planner.audit.cases import Contest, Estimates, Key, contests
-from planner.audit.comparison import QUANTITIES, Judged, judge, undrifted
-from planner.audit.measured import Audit, Extrapolation
+from planner.audit.baselines import OURS, RULES, Choice, FittedFactors, fit, planner
+from planner.audit.cases import Case, Estimates, Key, contests
+from planner.audit.comparison import QUANTITIES, Comparison, judge, undrifted
+from planner.audit.measured import Extrapolation, MeasuredAudit
 from planner.audit.repeatability import NAME as MEASURED_BEFORE
-from planner.audit.repeatability import Foretold, elsewhere, foretold
+from planner.audit.repeatability import Repeatability, elsewhere, foretold
 from planner.audit.selections import Selection, measurement_errors, select
-from planner.audit.summaries import Spread, Tally, broken_down, tally
+from planner.audit.summaries import Spread, Summary, broken_down, tally
 from planner.errors import AuditError
 from planner.plan import recommend
 from planner.plan.rank import METRICS
@@ -93,7 +93,7 @@ class Rated(NamedTuple):
     errors: dict[str, Spread | None]
 
     @property
-    def tally(self) -> Tally | None:
+    def tally(self) -> Summary | None:
         """All its selections."""
         return tally(self.selections)
 
@@ -114,10 +114,10 @@ class Scoreboard(NamedTuple):
     """
 
     steps: dict[str, int]
-    configurations: tuple[Judged, ...]
+    configurations: tuple[Comparison, ...]
     rules: dict[str, Rated]
-    single: Foretold
-    tuned: dict[str, Tuned]
+    single: Repeatability
+    tuned: dict[str, FittedFactors]
     extrapolations: dict[str, tuple[Extrapolation, ...]]
     overheads: dict[str, tuple[Overhead, ...]]
     missing: dict[str, int]
@@ -155,7 +155,7 @@ class Scoreboard(NamedTuple):
         """How far the extrapolation of short runs is off."""
         return Spread.of(each.error for found in self.extrapolations.values() for each in found)
 
-    def breakdown(self, group: str) -> dict[str, Tally]:
+    def breakdown(self, group: str) -> dict[str, Summary]:
         """Our selections by one of GROUPS."""
         return broken_down(self.ours.selections, attrgetter(group))
 
@@ -164,7 +164,7 @@ class Scoreboard(NamedTuple):
         return list(dict.fromkeys(getattr(each, group) for each in self.configurations))
 
 
-def score(audits: Sequence[Audit]) -> Scoreboard:
+def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
     """Judge everything that was measured. Raises AuditError or PlanError where it does not fit the profiles."""
     _check(audits)
     held = {audit.label: contests(audit) for audit in audits}
@@ -174,7 +174,7 @@ def score(audits: Sequence[Audit]) -> Scoreboard:
     parts = {(audit.label, *each) for audit in audits for each in audit.missing}
     whole = [(contest.audit, contest.model, contest.repetition) not in parts for contest in everything]
     ours, before = [planner(each, tuned[each.audit]) for each in everything], elsewhere(everything)
-    guesses: dict[str, Sequence[Guess]] = {
+    guesses: dict[str, Sequence[Choice]] = {
         name: ours if name == OURS else [rule(each, tuned[each.audit]) for each in everything]
         for name, rule in RULES.items()
     }
@@ -196,8 +196,8 @@ def score(audits: Sequence[Audit]) -> Scoreboard:
 
 
 def _rated(
-    everything: Sequence[Contest],
-    guesses: Sequence[Guess],
+    everything: Sequence[Case],
+    guesses: Sequence[Choice],
     noise: Sequence[Mapping[str, np.ndarray]],
     whole: Sequence[bool],
 ) -> Rated:
@@ -213,7 +213,7 @@ def _rated(
     )
 
 
-def _errors(everything: Sequence[Contest], guesses: Sequence[Guess], metric: str) -> Iterable[float]:
+def _errors(everything: Sequence[Case], guesses: Sequence[Choice], metric: str) -> Iterable[float]:
     """Of every cluster of several, the median over its repetitions."""
     found: dict[Key, list[float]] = defaultdict(list)
     for contest, guess in zip(everything, guesses, strict=True):
@@ -225,12 +225,12 @@ def _errors(everything: Sequence[Contest], guesses: Sequence[Guess], metric: str
     return (median(each) for each in found.values())
 
 
-def _overheads(audit: Audit) -> tuple[Overhead, ...]:
+def _overheads(audit: MeasuredAudit) -> tuple[Overhead, ...]:
     models = sorted({run.model for run in audit.measured})
     return overheads(audit.profile, audit.steps, audit.framework, audit.batch, models)
 
 
-def _check(audits: Sequence[Audit]) -> None:
+def _check(audits: Sequence[MeasuredAudit]) -> None:
     for audit in audits:
         if not audit.measured:
             raise AuditError(f"{audit.label}: nothing was measured yet; run `planner audit` on its fleet first")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.audit.baselines import Guess
-from planner.audit.cases import Contest, Key
+from planner.audit.baselines import Choice
+from planner.audit.cases import Case, Key
 from planner.plan.rank import METRICS
 from planner.predict.clusters import ClusterConfig
 from profilers.stats import Z95
@@ -43,7 +43,7 @@ class Selection(NamedTuple):
     emulated: bool
 
 
-def select(contest: Contest, guess: Guess, metric: str, errors: Floats) -> Selection | None:
+def select(contest: Case, guess: Choice, metric: str, errors: Floats) -> Selection | None:
     """Judge one choice among the configurations whose metric is known.
 
     errors: (C,), as of ``measurement_errors``. None where fewer than two configurations are left to choose among,
@@ -77,7 +77,7 @@ def select(contest: Contest, guess: Guess, metric: str, errors: Floats) -> Selec
     )
 
 
-def measurement_errors(contests: Sequence[Contest]) -> list[dict[str, Floats]]:
+def measurement_errors(contests: Sequence[Case]) -> list[dict[str, Floats]]:
     """By contest and metric, (C,): the standard error of the logarithm of what was measured.
 
     The standard deviation between repetitions, of all configurations of a fleet and model together, where there are
@@ -95,12 +95,12 @@ def measurement_errors(contests: Sequence[Contest]) -> list[dict[str, Floats]]:
     return found
 
 
-def _within(contest: Contest, metric: str) -> Floats:
+def _within(contest: Case, metric: str) -> Floats:
     time, power = METRICS[metric]
     return np.array([math.hypot(time * run.rate_error, power * run.power_error) for run in contest.runs])
 
 
-def _between_repetitions(contests: Sequence[Contest], logs: Sequence[Floats]) -> dict[tuple[str, str], float]:
+def _between_repetitions(contests: Sequence[Case], logs: Sequence[Floats]) -> dict[tuple[str, str], float]:
     """By audit and model. What a whole repetition is off by counts for nothing: it decides no comparison within one.
 
     The variance of what is left of R repetitions of C configurations has (R - 1) (C - 1) degrees of freedom.

@@ -12,8 +12,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from backends.training.step import Spent
-from planner.audit.measured import Extrapolation, Measured, Steady
+from backends.training.step import TimeSpent
+from planner.audit.measured import Extrapolation, MeasuredRun, Steady
 from planner.errors import RecordError
 from planner.json_records import load
 from planner.paths import RunFolder
@@ -30,24 +30,24 @@ LOSSES = frozenset({"lost", "dropped", "replaced", "given_up"})
 REMEDY = "remove the folder and repeat the audit"
 
 
-class Report(NamedTuple):
+class SteadyReport(NamedTuple):
     """What a worker told: seconds since the log began, where its time went so far, what its sensors said since last."""
 
     t_s: float
-    spent: Spent
+    spent: TimeSpent
     window: Mapping[str, Any]
 
 
-class Log(NamedTuple):
+class RunLog(NamedTuple):
     """A run's events: reports and build seconds by worker, until when there was work for all, the server's account."""
 
-    reports: dict[str, list[Report]]
+    reports: dict[str, list[SteadyReport]]
     built_s: dict[str, float]
     end_s: float
     account: dict[str, Any]
 
 
-def steady(folder: RunFolder, profile: Profile, repetition: int) -> Measured:
+def steady(folder: RunFolder, profile: Profile, repetition: int) -> MeasuredRun:
     """The steady state of a run that has ended. Raises RecordError where its folder does not hold one."""
     plan, log = load(Plan, folder.plan, REMEDY), read(folder)
     begin_s, parts = _window(folder, plan, log)
@@ -66,7 +66,7 @@ def steady(folder: RunFolder, profile: Profile, repetition: int) -> Measured:
         power_errors.append((found.watts or 0.0) * (found.error or 0.0))
     total = math.fsum(worker.steps_per_s for worker in workers.values())
     power = math.fsum(worker.watts or 0.0 for worker in workers.values())
-    return Measured(
+    return MeasuredRun(
         model=plan.model,
         server=plan.server,
         workers=workers,
@@ -77,7 +77,7 @@ def steady(folder: RunFolder, profile: Profile, repetition: int) -> Measured:
     )
 
 
-def extrapolation(folder: RunFolder, short: Measured) -> Extrapolation:
+def extrapolation(folder: RunFolder, short: MeasuredRun) -> Extrapolation:
     """What a short run foretells of the time of a longer one of its configuration, beside what that took.
 
     Raises RecordError where the folder does not hold the longer run.
@@ -90,9 +90,9 @@ def extrapolation(folder: RunFolder, short: Measured) -> Extrapolation:
     )
 
 
-def read(folder: RunFolder) -> Log:
+def read(folder: RunFolder) -> RunLog:
     """The events of a run that has ended. Raises RecordError for a log that is cut off or missing."""
-    reports: dict[str, list[Report]] = {}
+    reports: dict[str, list[SteadyReport]] = {}
     built_s: dict[str, float] = {}
     end_s, enough, account = 0.0, False, None
     try:
@@ -100,7 +100,7 @@ def read(folder: RunFolder) -> Log:
             for event in map(json.loads, lines):
                 name, t_s = event["from"], event["t_s"]
                 if "spent" in event and "window" in event:
-                    reports.setdefault(name, []).append(Report(t_s, Spent(**event["spent"]), event["window"]))
+                    reports.setdefault(name, []).append(SteadyReport(t_s, TimeSpent(**event["spent"]), event["window"]))
                 elif "built_s" in event:
                     built_s[name] = event["built_s"]
                 elif "progress" in event:
@@ -117,10 +117,10 @@ def read(folder: RunFolder) -> Log:
         raise RecordError(f"{folder.events}: {error}; {REMEDY}") from error
     if account is None:
         raise RecordError(f"{folder.events}: the run did not end; {REMEDY}")
-    return Log(reports, built_s, end_s, account)
+    return RunLog(reports, built_s, end_s, account)
 
 
-def _window(folder: RunFolder, plan: Plan, log: Log) -> tuple[float, dict[str, list[Report]]]:
+def _window(folder: RunFolder, plan: Plan, log: RunLog) -> tuple[float, dict[str, list[SteadyReport]]]:
     """When the steady state began, and each worker's reports within it."""
     before = {name: [each for each in log.reports.get(name, ()) if each.t_s <= log.end_s] for name in plan.names}
     made = {name: part[-1].spent.steps if part else 0 for name, part in before.items()}
@@ -134,19 +134,19 @@ def _window(folder: RunFolder, plan: Plan, log: Log) -> tuple[float, dict[str, l
     return begin_s, parts
 
 
-def _rate(part: Sequence[Report]) -> float:
+def _rate(part: Sequence[SteadyReport]) -> float:
     """Steps/s between the first and the last report; 0 where no step ended between them."""
     cycle_s = _cycle_s(part[0].spent, part[-1].spent) if part else None
     return 1 / cycle_s if cycle_s else 0.0
 
 
-def _cycle_s(before: Spent, after: Spent) -> float | None:
+def _cycle_s(before: TimeSpent, after: TimeSpent) -> float | None:
     steps = after.steps - before.steps
     seconds = after.busy_s + after.exchange_s - before.busy_s - before.exchange_s
     return seconds / steps if steps else None
 
 
-def _rate_error(part: Sequence[Report]) -> float:
+def _rate_error(part: Sequence[SteadyReport]) -> float:
     """Relative standard error of ``_rate``, from the means between reports; with one mean a whole step is in doubt."""
     pairs = zip(part, part[1:], strict=False)
     cycles_s = [cycle_s for a, b in pairs if (cycle_s := _cycle_s(a.spent, b.spent)) is not None]
@@ -155,7 +155,7 @@ def _rate_error(part: Sequence[Report]) -> float:
     return 1 / (part[-1].spent.steps - part[0].spent.steps) if cycles_s else 0.0
 
 
-def _busy_share(part: Sequence[Report], planned: PlannedWorker) -> float:
+def _busy_share(part: Sequence[SteadyReport], planned: PlannedWorker) -> float:
     """Of a worker's time: computing, and its processors' part of the exchanges."""
     if not _rate(part):
         return 0.0
@@ -164,7 +164,7 @@ def _busy_share(part: Sequence[Report], planned: PlannedWorker) -> float:
     return loaded_s / (after.busy_s + after.exchange_s - before.busy_s - before.exchange_s)
 
 
-def _drift(part: Sequence[Report], profiled: StepProfile | None) -> float:
+def _drift(part: Sequence[SteadyReport], profiled: StepProfile | None) -> float:
     """Processor seconds of a gradient over those when it was profiled; 1 where another accelerator computes."""
     if profiled is None or profiled.accelerator != "cpu" or not _rate(part) or not profiled.cpu_s_per_step:
         return 1.0

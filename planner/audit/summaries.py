@@ -29,7 +29,7 @@ class Hits(NamedTuple):
         return cls(sum(known), len(known)) if known else None
 
 
-class Tally(NamedTuple):
+class Summary(NamedTuple):
     """Selections of one kind. worst: the one with the largest regret; fields as in Selection, None where unknown."""
 
     best: Hits
@@ -62,13 +62,13 @@ class Spread(NamedTuple):
         return cls(len(known), statistics.fmean(sizes), max(sizes), statistics.median(known), known[0], known[-1])
 
 
-def tally(selections: Sequence[Selection]) -> Tally | None:
+def tally(selections: Sequence[Selection]) -> Summary | None:
     """None of no selection."""
     if not selections:
         return None
     regrets = [each.regret for each in selections]
     taus = [each.tau for each in selections if each.tau is not None]
-    return Tally(
+    return Summary(
         best=Hits(sum(each.hit for each in selections), len(selections)),
         best_tied=Hits(sum(each.hit_tied for each in selections), len(selections)),
         first_two=Hits.among(each.first_two for each in selections),
@@ -80,7 +80,7 @@ def tally(selections: Sequence[Selection]) -> Tally | None:
     )
 
 
-def broken_down(selections: Iterable[Selection], by: Callable[[Selection], str]) -> dict[str, Tally]:
+def broken_down(selections: Iterable[Selection], by: Callable[[Selection], str]) -> dict[str, Summary]:
     """A tally of each group, in the order in which the groups first occur."""
     groups: dict[str, list[Selection]] = defaultdict(list)
     for each in selections:

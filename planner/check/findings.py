@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     remedy: str | None = None
 
 
-class Report(NamedTuple):
+class CheckReport(NamedTuple):
     """All findings: devices in the order of the fleet file, checks in that of ``CHECKS``; and sensors by device."""
 
     findings: tuple[Finding, ...]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from planner.agents.addresses import try_addresses
-from planner.agents.client import Agent, Call
+from planner.agents.client import AgentClient, Call
 from planner.check import findings
 from planner.check.findings import Finding
 from planner.errors import AgentError, PlannerError
@@ -24,7 +24,7 @@ class _Door(NamedTuple):
     token: str
 
 
-def reachability(devices: Mapping[str, Device], agents: Mapping[str, Agent]) -> dict[str, Finding]:
+def reachability(devices: Mapping[str, Device], agents: Mapping[str, AgentClient]) -> dict[str, Finding]:
     """Every device listens on its data address and every other one knocks; a finding for each device."""
     addresses, failed = try_addresses(devices, agents)
     doors: dict[str, _Door] = {}
@@ -43,7 +43,7 @@ def reachability(devices: Mapping[str, Device], agents: Mapping[str, Agent]) -> 
     }  # fmt: skip
 
 
-def _open(agent: Agent, address: str) -> _Door:
+def _open(agent: AgentClient, address: str) -> _Door:
     call = agent.start("listen", address=address)
     event = call.event(OPEN_S)
     if event is None:
@@ -53,7 +53,7 @@ def _open(agent: Agent, address: str) -> _Door:
 
 
 def _knock_everywhere(
-    agents: Mapping[str, Agent], doors: Mapping[str, _Door], failed: dict[str, PlannerError]
+    agents: Mapping[str, AgentClient], doors: Mapping[str, _Door], failed: dict[str, PlannerError]
 ) -> dict[tuple[str, str], str | None]:
     """(guest, host) -> why the guest does not reach the host, or None. All at once."""
     calls: dict[tuple[str, str], Call] = {}

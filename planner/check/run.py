@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 
 from backends.frameworks.base import FRAMEWORKS
-from planner.agents.client import Agent
+from planner.agents.client import AgentClient
 from planner.agents.pool import in_parallel
 from planner.check import findings
-from planner.check.findings import FAILED, OK, SKIPPED, Finding, Report
+from planner.check.findings import FAILED, OK, SKIPPED, CheckReport, Finding
 from planner.check.reachability import reachability
 from planner.errors import AgentError, DeviceLostError, PlannerError, suggest
 from planner.fleet.device import Device, Fleet
@@ -17,7 +17,7 @@ from planner.remote import connect
 from planner.remote.base import Remote
 from profilers.records import Facts, SensorFacts
 
-__all__ = ["Finding", "Report", "check"]
+__all__ = ["Finding", "CheckReport", "check"]
 
 #: A device that takes longer to start Python hangs.
 ANSWER_S = 60.0
@@ -31,7 +31,7 @@ def check(
     fleet: Fleet,
     frameworks: Collection[str] = tuple(FRAMEWORKS),
     on_progress: OnProgress = lambda name, what, share: None,
-) -> Report:
+) -> CheckReport:
     """Examine all devices at once; what is wrong with one hides nothing of another.
 
     frameworks: each device needs one of these; none leaves that out. Raises PlannerError for an unknown one, and
@@ -41,23 +41,23 @@ def check(
         if name not in FRAMEWORKS:
             raise PlannerError(f'no framework "{name}"; {suggest(name, FRAMEWORKS)}')
     with ExitStack() as stack:
-        exams = {device.name: Exam(device, frameworks, stack, on_progress) for device in fleet.devices}
+        exams = {device.name: DeviceCheck(device, frameworks, stack, on_progress) for device in fleet.devices}
         in_parallel(exams, lambda name: exams[name].run())
         agents = {name: exam.agent for name, exam in exams.items() if exam.agent is not None}
         for name, finding in reachability({name: exams[name].device for name in agents}, agents).items():
             exams[name].note(finding)
-    return Report(
+    return CheckReport(
         tuple(finding for exam in exams.values() for finding in exam.findings()),
         {name: exam.sensors for name, exam in exams.items()},
     )
 
 
-class Exam:
+class DeviceCheck:
     """The checks of one device, one after the other. ``agent`` is there if it may take part, ``sensors`` if asked."""
 
     def __init__(self, device: Device, frameworks: Collection[str], stack: ExitStack, on_progress: OnProgress) -> None:
         self.device = device
-        self.agent: Agent | None = None
+        self.agent: AgentClient | None = None
         self.sensors: tuple[SensorFacts, ...] = ()
         self._frameworks = frameworks
         self._stack = stack
@@ -101,15 +101,15 @@ class Exam:
             self.note(Finding(self.device.name, passed, OK, detail))
         return remote
 
-    def _start(self, remote: Remote) -> Agent:
+    def _start(self, remote: Remote) -> AgentClient:
         """Start the agent. Raises RemoteError."""
         self._begin("python")
-        agent = Agent.launch(self.device, remote)
+        agent = AgentClient.launch(self.device, remote)
         self._stack.callback(agent.close)
         self.note(Finding(self.device.name, "python", OK, agent.python))
         return agent
 
-    def _ask(self, agent: Agent) -> Facts:
+    def _ask(self, agent: AgentClient) -> Facts:
         """What the agent can tell at once. Raises RemoteError, RecordError."""
         device, names = self.device, list(self._frameworks)
         self._begin("gpu")
@@ -137,7 +137,7 @@ class Exam:
         if "error" in looked_up:
             return looked_up
         try:
-            with closing(Agent.launch(self.device, remote)) as agent:
+            with closing(AgentClient.launch(self.device, remote)) as agent:
                 answer: Mapping[str, str] = agent.call("start_framework", timeout_s=FRAMEWORK_S, name=name)
         except (AgentError, DeviceLostError) as error:  # a library that is missing, or built for another board
             return {"error": findings.what_was_said(self.device.name, error)}
@@ -148,7 +148,7 @@ class Exam:
         self._on_progress(self.device.name, name, findings.CHECKS.index(name) / len(findings.CHECKS))
 
 
-def clock_offset_s(agent: Agent) -> float:
+def clock_offset_s(agent: AgentClient) -> float:
     """The device's clock minus this machine's, taken at half the round trip."""
     before_s = time.time()
     there_s = float(agent.call("clock", timeout_s=ANSWER_S))

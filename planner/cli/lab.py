@@ -87,37 +87,37 @@ def change(device: DeviceName, rate: Rate = None, cpus: Cpus = None, name: Name 
 @app.command(epilog="Example: planner lab stop tx2; planner lab restore tx2")
 def stop(device: DeviceName, name: Name = "lab") -> None:
     """Stop all processes of a device where they are (SIGSTOP)."""
-    from planner.lab.device import Board
+    from planner.lab.device import LabDevice
     from planner.lab.lab import Lab
 
-    Lab(name).do(device, Board.stop)
+    Lab(name).do(device, LabDevice.stop)
 
 
 @app.command(epilog="Example: planner lab kill tx2; planner lab restore tx2")
 def kill(device: DeviceName, name: Name = "lab") -> None:
     """Switch a device off: its link is dead, and all of its processes (SIGKILL)."""
-    from planner.lab.device import Board
+    from planner.lab.device import LabDevice
     from planner.lab.lab import Lab
 
-    Lab(name).do(device, Board.kill)
+    Lab(name).do(device, LabDevice.kill)
 
 
 @app.command(epilog="Example: planner lab cut tx2; planner lab restore tx2")
 def cut(device: DeviceName, name: Name = "lab") -> None:
     """Pull a device's network cable."""
-    from planner.lab.device import Board
+    from planner.lab.device import LabDevice
     from planner.lab.lab import Lab
 
-    Lab(name).do(device, Board.cut)
+    Lab(name).do(device, LabDevice.cut)
 
 
 @app.command(epilog="Example: planner lab restore tx2")
 def restore(device: DeviceName, name: Name = "lab") -> None:
     """Undo stop, kill or cut."""
-    from planner.lab.device import Board
+    from planner.lab.device import LabDevice
     from planner.lab.lab import Lab
 
-    Lab(name).do(device, Board.start, Board.wait)
+    Lab(name).do(device, LabDevice.start, LabDevice.wait)
 
 
 @app.command(epilog="Example: planner lab play examples/lab/dlion-dynamic-a.toml --speed 10")

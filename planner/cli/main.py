@@ -140,7 +140,7 @@ def profile(
     from planner import console
     from planner.fleet.file import load_fleet
     from planner.profile.profiler import Profiler
-    from planner.profile.request import Wanted
+    from planner.profile.request import ProfileRequest
     from planner.views import profile as view
     from profilers.steptime import PROTOCOLS
 
@@ -149,7 +149,7 @@ def profile(
         args.known("--framework", framework, FRAMEWORKS)
     devices = load_fleet(fleet)
     shape, classes = args.shape_of(data)
-    wanted = Wanted(tuple(model or ["cifar10"]), batch_size, protocol, framework, shape, classes, steps)
+    wanted = ProfileRequest(tuple(model or ["cifar10"]), batch_size, protocol, framework, shape, classes, steps)
     with console.progress() as on_progress:
         profiler = Profiler(devices, wanted, out, on_progress, fresh, device or ())
         measured = profiler.run(out.with_suffix(".log"))

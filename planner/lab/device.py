@@ -33,7 +33,7 @@ class Condition(NamedTuple):
     power_w: float | None
 
 
-class Board:
+class LabDevice:
     """What can be done to the device of that name. Each verb may be repeated; all need ``build`` once."""
 
     def __init__(self, where: Names, groups: Cgroups, name: str, host: int, address: str) -> None:

@@ -21,7 +21,7 @@ class Counts(NamedTuple):
     network_bytes: int
 
 
-class Watched:
+class WatchedProcesses:
     """A file of the kernel's that is kept open: reading it again is much cheaper than opening it again."""
 
     def __init__(self, path: str) -> None:
@@ -46,9 +46,9 @@ class Sources:
         """``usage``, ``interface`` and ``memory`` as in CONFIG.json of ``planner.lab.meter``. Raises LabError."""
         self._usage = usage
         self._interface = interface
-        self._cpu = Watched(usage["path"])
-        self._network = Watched(NETWORK)
-        self._memory = (Watched(memory["usage"]), Watched(memory["stat"])) if memory else None
+        self._cpu = WatchedProcesses(usage["path"])
+        self._network = WatchedProcesses(NETWORK)
+        self._memory = (WatchedProcesses(memory["usage"]), WatchedProcesses(memory["stat"])) if memory else None
 
     def counts(self) -> Counts:
         """Raises LabError where the control group or the interface is gone."""

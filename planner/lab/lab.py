@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from planner.errors import LabError
 from planner.lab import cgroups, cpu_pinning, fleetwriter, network, programs, shaping, sshd, state
-from planner.lab.device import Board, Condition
+from planner.lab.device import Condition, LabDevice
 from planner.lab.spec import DeviceSpec, Spec
 from planner.lab.state import LabState, Standing
 from profilers.cores import usable_cores
@@ -60,7 +60,7 @@ class Lab:
                 on_progress(board.name, "starts", None)
                 board.wait()
             self._pin(stands)
-            sshd.write_client(self._where.folder, map(Board.known_host, self._boards(stands)))
+            sshd.write_client(self._where.folder, map(LabDevice.known_host, self._boards(stands)))
             fleet.write_text(fleetwriter.fleet_text(self._where, stands, spec.devices), encoding="utf-8")
         return changed
 
@@ -88,13 +88,13 @@ class Lab:
             )
             self._pin(self._applied(stands, old._replace(device=device)))
 
-    def board(self, name: str) -> Board:
+    def board(self, name: str) -> LabDevice:
         """A device. Raises LabError where there is none of that name."""
         stands = self._stands()
         return self._board(stands, stands.of(name))
 
-    def do(self, name: str, *verbs: Callable[[Board], None]) -> None:
-        """Stop, kill or cut a device, or restore it: verbs are methods of ``Board``."""
+    def do(self, name: str, *verbs: Callable[[LabDevice], None]) -> None:
+        """Stop, kill or cut a device, or restore it: verbs are methods of ``LabDevice``."""
         with state.locked():
             board = self.board(name)
             for verb in verbs:
@@ -165,12 +165,12 @@ class Lab:
             removals.callback(self._groups.remove, switch)
         return found
 
-    def _boards(self, stands: LabState) -> list[Board]:
+    def _boards(self, stands: LabState) -> list[LabDevice]:
         return [self._board(stands, standing) for standing in stands.devices]
 
-    def _board(self, stands: LabState, standing: Standing) -> Board:
+    def _board(self, stands: LabState, standing: Standing) -> LabDevice:
         address = stands.address(standing.host)
-        return Board(self._where, self._groups, standing.device.name, standing.host, address)
+        return LabDevice(self._where, self._groups, standing.device.name, standing.host, address)
 
     def _pin(self, stands: LabState) -> None:
         """Every device to its core, or all of them to any."""

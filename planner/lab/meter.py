@@ -40,7 +40,7 @@ class Config(NamedTuple):
     usage: Mapping[str, Any]
     interface: str
     cpus: float
-    model: power.PowerModel | None
+    model: power.PhysicalPower | None
     seed: int
     memory: Mapping[str, Any] | None
 
@@ -61,7 +61,7 @@ def load_config(path: str) -> Config:
         raise LabError(f"{path}: {error}; `planner lab up` writes it anew") from None
 
 
-class Meter:
+class PowerEmulator:
     """Turns counts into files, one period after the other."""
 
     def __init__(self, config: Config) -> None:
@@ -125,7 +125,7 @@ class Meter:
 
 def run(path: str) -> None:
     """Meter until the file at ``path`` is gone. Raises LabError."""
-    stamp, meter = _stamp(path), Meter(load_config(path))
+    stamp, meter = _stamp(path), PowerEmulator(load_config(path))
     try:
         due_s = time.monotonic()
         while True:

@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 
-class PowerModel(NamedTuple):
+class PhysicalPower(NamedTuple):
     """What a device draws.
 
     idle_w: watts of a device that does nothing; dynamic_w: watts that full use of its processors adds;
@@ -35,21 +35,21 @@ PERIOD_S = 0.1
 MODELS = {
     # No public figure for the paper's PC (Core i7-2600, GTX 1050, read by an HPM-300A at the wall): an idle desktop of
     # its age is assumed to draw 35 W; the board power that NVIDIA states for a GTX 1050 is 75 W.
-    "pc": PowerModel(35.0, 75.0, JOULES_PER_BYTE, 0.5, PERIOD_S),
+    "pc": PhysicalPower(35.0, 75.0, JOULES_PER_BYTE, 0.5, PERIOD_S),
     # VDD_IN 2.53 to 2.70 W idle (test of DataDog's agent); the data sheet says 6 to 15 W: 10 W.
-    "tx1": PowerModel(2.6, 7.4, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    "tx1": PhysicalPower(2.6, 7.4, JOULES_PER_BYTE, 0.02, PERIOD_S),
     # VDD_IN 3.02 W idle (onnxruntime issue 3240); Max-P 15 W.
-    "tx2": PowerModel(3.0, 12.0, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    "tx2": PhysicalPower(3.0, 12.0, JOULES_PER_BYTE, 0.02, PERIOD_S),
     # POM_5V_IN 0.9 to 1.75 W idle (DataDog's agent, a Prometheus collector's test); 10 W mode.
-    "nano": PowerModel(1.6, 8.4, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    "nano": PhysicalPower(1.6, 8.4, JOULES_PER_BYTE, 0.02, PERIOD_S),
     # VDD_IN 5.08 W idle (docstring of a Jetson collector); 15 W mode, of which a burn test reaches 13.8 W.
-    "xavier-nx": PowerModel(5.0, 10.0, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    "xavier-nx": PhysicalPower(5.0, 10.0, JOULES_PER_BYTE, 0.02, PERIOD_S),
     # Sum of the rails 3.11 W idle (DataDog's agent); 30 W mode.
-    "agx-xavier": PowerModel(3.1, 26.9, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    "agx-xavier": PhysicalPower(3.1, 26.9, JOULES_PER_BYTE, 0.02, PERIOD_S),
     # VDD_IN 4.82 W idle (test of beszel); 15 W mode.
-    "orin-nano": PowerModel(4.8, 10.2, JOULES_PER_BYTE, 0.02, PERIOD_S),
+    "orin-nano": PhysicalPower(4.8, 10.2, JOULES_PER_BYTE, 0.02, PERIOD_S),
     # Sum of the rails 7.13 W idle (README of catid); 50 W mode.
-    "agx-orin": PowerModel(7.1, 42.9, JOULES_PER_BYTE, 0.1, PERIOD_S),
+    "agx-orin": PhysicalPower(7.1, 42.9, JOULES_PER_BYTE, 0.1, PERIOD_S),
 }  # fmt: skip
 
 #: Least and greatest value of each key, and its unit.
@@ -62,7 +62,7 @@ LIMITS = {
 }
 
 
-def from_table(kind: str, table: Mapping[str, object]) -> PowerModel:
+def from_table(kind: str, table: Mapping[str, object]) -> PhysicalPower:
     """The model of a kind of device with the keys of a table in the place of its own.
 
     Raises ValueError, naming the key, the value and the remedy, for the first that is wrong.
@@ -72,7 +72,7 @@ def from_table(kind: str, table: Mapping[str, object]) -> PowerModel:
     return MODELS[kind]._replace(**{key: _value(key, value) for key, value in table.items()})
 
 
-def watts(model: PowerModel, utilisation: float, bytes_per_s: float, random: Random) -> float:
+def watts(model: PhysicalPower, utilisation: float, bytes_per_s: float, random: Random) -> float:
     """Watts of one reading, never below 0. utilisation: 0..1, mean since the reading before; bytes_per_s: sent and
     received together; random: the source of the noise."""
     drawn_w = model.idle_w + model.dynamic_w * utilisation + model.joules_per_byte * bytes_per_s

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 
-class Rail(NamedTuple):
+class EmulatedRail(NamedTuple):
     """A supply that a monitor watches.
 
     millivolts: taken as constant; step_ma: what the lowest bit of the chip is worth, 40 uV over the shunt (4 mA at
@@ -30,42 +30,45 @@ class Monitors(NamedTuple):
     """
 
     hwmon: bool
-    chips: Mapping[str, tuple[Rail | None, ...]]
+    chips: Mapping[str, tuple[EmulatedRail | None, ...]]
 
 
 #: Folders and rails as Jetsons have them. Voltages and steps are those whose multiples public tegrastats lines show;
 #: shares are such lines' too, idle and busy, rounded, and with the GPU's part of the load given to the processor.
 MONITORS = {
     # A PC has no such chip: the total of a TX2's carrier board stands in for the meter at its plug.
-    "pc": Monitors(False, {"0-0042/iio:device0": (Rail("VDD_MUX", 12000, 4, 1.0, 1.0),)}),
+    "pc": Monitors(False, {"0-0042/iio:device0": (EmulatedRail("VDD_MUX", 12000, 4, 1.0, 1.0),)}),
     "tx1": Monitors(False, {"1-0040/iio:device0": (
-        Rail("VDD_IN", 4750, 4, 1.0, 1.0), Rail("VDD_GPU", 4750, 4, 0.01, 0.0), Rail("VDD_CPU", 4750, 4, 0.03, 0.6))}),
+        EmulatedRail("VDD_IN", 4750, 4, 1.0, 1.0), EmulatedRail("VDD_GPU", 4750, 4, 0.01, 0.0),
+        EmulatedRail("VDD_CPU", 4750, 4, 0.03, 0.6))}),
     "tx2": Monitors(False, {
         "0-0040/iio:device0": (
-            Rail("VDD_SYS_GPU", 19150, 4, 0.08, 0.0), Rail("VDD_SYS_SOC", 19150, 4, 0.25, 0.1),
-            Rail("VDD_4V0_WIFI", 19150, 2, 0.0, 0.0)),
+            EmulatedRail("VDD_SYS_GPU", 19150, 4, 0.08, 0.0), EmulatedRail("VDD_SYS_SOC", 19150, 4, 0.25, 0.1),
+            EmulatedRail("VDD_4V0_WIFI", 19150, 2, 0.0, 0.0)),
         "0-0041/iio:device1": (
-            Rail("VDD_IN", 19150, 2, 1.0, 1.0), Rail("VDD_SYS_CPU", 19150, 4, 0.05, 0.6),
-            Rail("VDD_SYS_DDR", 19150, 4, 0.18, 0.1))}),
+            EmulatedRail("VDD_IN", 19150, 2, 1.0, 1.0), EmulatedRail("VDD_SYS_CPU", 19150, 4, 0.05, 0.6),
+            EmulatedRail("VDD_SYS_DDR", 19150, 4, 0.18, 0.1))}),
     "nano": Monitors(False, {"6-0040/iio:device0": (
-        Rail("POM_5V_IN", 5080, 8, 1.0, 1.0), Rail("POM_5V_GPU", 5080, 8, 0.02, 0.0),
-        Rail("POM_5V_CPU", 5080, 8, 0.2, 0.6))}),
+        EmulatedRail("POM_5V_IN", 5080, 8, 1.0, 1.0), EmulatedRail("POM_5V_GPU", 5080, 8, 0.02, 0.0),
+        EmulatedRail("POM_5V_CPU", 5080, 8, 0.2, 0.6))}),
     "xavier-nx": Monitors(False, {"7-0040/iio:device0": (
-        Rail("VDD_IN", 5000, 8, 1.0, 1.0), Rail("VDD_CPU_GPU_CV", 5000, 8, 0.14, 0.65),
-        Rail("VDD_SOC", 5000, 8, 0.22, 0.1))}),
+        EmulatedRail("VDD_IN", 5000, 8, 1.0, 1.0), EmulatedRail("VDD_CPU_GPU_CV", 5000, 8, 0.14, 0.65),
+        EmulatedRail("VDD_SOC", 5000, 8, 0.22, 0.1))}),
     "agx-xavier": Monitors(False, {
         "1-0040/iio:device0": (
-            Rail("GPU", 9000, 8, 0.0, 0.0), Rail("CPU", 9000, 8, 0.07, 0.7), Rail("SOC", 9000, 8, 0.28, 0.1)),
+            EmulatedRail("GPU", 9000, 8, 0.0, 0.0), EmulatedRail("CPU", 9000, 8, 0.07, 0.7),
+            EmulatedRail("SOC", 9000, 8, 0.28, 0.1)),
         "1-0041/iio:device1": (
-            Rail("CV", 9000, 8, 0.0, 0.0), Rail("VDDRQ", 9000, 8, 0.05, 0.1), Rail("SYS5V", 5020, 8, 0.6, 0.1))}),
+            EmulatedRail("CV", 9000, 8, 0.0, 0.0), EmulatedRail("VDDRQ", 9000, 8, 0.05, 0.1),
+            EmulatedRail("SYS5V", 5020, 8, 0.6, 0.1))}),
     "orin-nano": Monitors(True, {"1-0040/hwmon/hwmon1": (
-        Rail("VDD_IN", 5025, 8, 1.0, 1.0), Rail("VDD_CPU_GPU_CV", 5025, 8, 0.11, 0.65),
-        Rail("VDD_SOC", 5025, 8, 0.31, 0.1))}),
+        EmulatedRail("VDD_IN", 5025, 8, 1.0, 1.0), EmulatedRail("VDD_CPU_GPU_CV", 5025, 8, 0.11, 0.65),
+        EmulatedRail("VDD_SOC", 5025, 8, 0.31, 0.1))}),
     "agx-orin": Monitors(True, {
         "1-0040/hwmon/hwmon3": (
-            Rail("VDD_GPU_SOC", 20000, 20, 0.34, 0.1), Rail("VDD_CPU_CV", 20000, 20, 0.06, 0.7),
-            Rail("VIN_SYS_5V0", 5040, 20, 0.6, 0.2)),
-        "1-0041/hwmon/hwmon4": (None, Rail("VDDQ_VDD2_1V8AO", 5020, 20, 0.04, 0.1), None)}),
+            EmulatedRail("VDD_GPU_SOC", 20000, 20, 0.34, 0.1), EmulatedRail("VDD_CPU_CV", 20000, 20, 0.06, 0.7),
+            EmulatedRail("VIN_SYS_5V0", 5040, 20, 0.6, 0.2)),
+        "1-0041/hwmon/hwmon4": (None, EmulatedRail("VDDQ_VDD2_1V8AO", 5020, 20, 0.04, 0.1), None)}),
 }  # fmt: skip
 
 
@@ -105,7 +108,7 @@ def readings(kind: str, total_w: float, dynamic_w: float) -> dict[str, str]:
     return texts
 
 
-def quantised_ma(rail: Rail, rail_w: float) -> int:
+def quantised_ma(rail: EmulatedRail, rail_w: float) -> int:
     """The current that the monitor reports: the nearest whole step, never below 0."""
     return rail.step_ma * max(0, round(rail_w * 1e6 / rail.millivolts / rail.step_ma))
 

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from planner.errors import FleetError, suggest
 from planner.fleet.device import parse_rate
 from planner.fleet.toml_errors import Mistake, explain, not_toml, place, report
-from planner.lab.power import PowerModel, from_table
+from planner.lab.power import PhysicalPower, from_table
 from planner.lab.units import parse_duration, parse_size
 
 #: Below it, a device waits 25 ms and more for its next share of a processor (``cgroups.LEAST_US``).
@@ -35,7 +35,7 @@ class DeviceSpec(NamedTuple):
     delay_s: float
     idle_watts: float | None
     max_watts: float | None
-    power: PowerModel | None
+    power: PhysicalPower | None
     sensors: bool
 
 
@@ -86,7 +86,7 @@ def parse_spec(text: str, path: Path) -> Spec:
     names = list(devices) if isinstance(devices, dict) else []
     mistakes = [*_bad_names(names), *_repeated(table.get("links"))]
     try:
-        file = _File.model_validate(table, context=names)
+        file = _SpecFile.model_validate(table, context=names)
     except ValidationError as error:
         mistakes += [(place(details), _say(details)) for details in error.errors()]
     if mistakes:
@@ -132,11 +132,11 @@ _Size = Annotated[float, BeforeValidator(lambda value: _above_zero(parse_size(_t
 _Watts = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Table(BaseModel):
+class _SpecTable(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _Device(_Table):
+class _Device(_SpecTable):
     """One ``[devices.NAME]``. A validator sees the keys declared above its own."""
 
     kind: Annotated[str, Field(min_length=1)] = "pc"
@@ -161,7 +161,7 @@ class _Device(_Table):
         return value
 
 
-class _Link(_Table):
+class _Link(_SpecTable):
     source: Annotated[str, Field(alias="from")]
     target: Annotated[str, Field(alias="to")]
     rate: _Rate
@@ -170,7 +170,7 @@ class _Link(_Table):
     _ends = field_validator("source", "target")(_known)
 
 
-class _Change(_Table):
+class _Change(_SpecTable):
     at: _Duration
     device: str
     rate: _Rate | None = None
@@ -186,7 +186,7 @@ class _Change(_Table):
         return None if value is None else parse_cpus(value)
 
 
-class _File(_Table):
+class _SpecFile(_SpecTable):
     devices: Annotated[dict[str, _Device], Field(min_length=1, max_length=MOST_DEVICES)]
     links: list[_Link] = []
     schedule: list[_Change] = []
@@ -244,5 +244,5 @@ def _say(details: ErrorDetails) -> str:
     if location == ("devices",) and kind in ("missing", "too_short"):
         return 'there are no devices; add [devices.NAME] with cpus = 1.0 and rate = "100mbit"'
     tables: dict[str, type[BaseModel]] = {"devices": _Device, "links": _Link, "schedule": _Change}
-    table = tables.get(location[0], _File) if len(location) > 1 else _File
+    table = tables.get(location[0], _SpecFile) if len(location) > 1 else _SpecFile
     return explain(details, [field.alias or name for name, field in table.model_fields.items()])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from planner.errors import LabError, suggest
-from planner.lab.power import PowerModel
+from planner.lab.power import PhysicalPower
 from planner.lab.spec import DeviceSpec
 
 ROOT = Path("/run/planner-lab")
@@ -182,4 +182,4 @@ def _plain(device: DeviceSpec) -> dict[str, object]:
 
 
 def _device(entry: dict[str, Any]) -> DeviceSpec:
-    return DeviceSpec(**{**entry, "power": PowerModel(**entry["power"]) if entry["power"] else None})
+    return DeviceSpec(**{**entry, "power": PhysicalPower(**entry["power"]) if entry["power"] else None})

@@ -10,7 +10,7 @@ from planner.errors import PlanError
 from planner.plan.file import Plan, PlannedWorker
 from planner.plan.rank import Ranking, exponents, rank
 from planner.predict import strategy as exchange
-from planner.predict.batch_size import TRAINING_SAMPLES, Run
+from planner.predict.batch_size import TRAINING_SAMPLES, RunLength
 from planner.predict.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
 from planner.predict.costs import Costs, costs
 from planner.predict.power import idle_watts
@@ -149,7 +149,7 @@ def recommend(
     _at_least("--base-watts", base_watts, 0)
     for name, rate in (rates or {}).items():
         _at_least(f"--rate {name}", rate, 1)
-    run = Run(steps, training_samples, worth, critical_batch)
+    run = RunLength(steps, training_samples, worth, critical_batch)
     known = costs(profile, model, framework, batch, rates, include, strategy, run)
     if server in known.left_out:
         raise PlanError(f"--server {server}: {known.left_out[server]}; choose another or profile it again")

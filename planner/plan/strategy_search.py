@@ -11,7 +11,7 @@ from typing import Any
 from planner.errors import PlanError
 from planner.plan.recommend import Recommendation, recommend
 from planner.predict import strategy as exchange
-from planner.predict.sample_efficiency import Worths, more_images
+from planner.predict.sample_efficiency import SampleEfficiencies, images_factor
 from planner.profile.file import Profile
 
 AUTO = "auto"
@@ -26,7 +26,7 @@ EQUAL = (
 
 
 def best_of(
-    profile: Profile, weights: Mapping[str, float], strategy: str, worths: Worths, **options: Any
+    profile: Profile, weights: Mapping[str, float], strategy: str, worths: SampleEfficiencies, **options: Any
 ) -> Recommendation:
     """``recommend`` for one strategy, or for the best of EQUAL and of those with a worth. Raises PlanError as that."""
     if strategy != AUTO:
@@ -48,7 +48,7 @@ def best_of(
     return Recommendation(**{**best._asdict(), "notes": (*best.notes, *told)})  # whose length is that of its ranking
 
 
-def candidates(worths: Worths) -> dict[str, float]:
+def candidates(worths: SampleEfficiencies) -> dict[str, float]:
     """What an image is worth at the least, by strategy."""
     equal = dict.fromkeys(EQUAL, 1.0)
     known = {exchange.strategy(text) for text in EQUAL}
@@ -57,7 +57,7 @@ def candidates(worths: Worths) -> dict[str, float]:
     }
 
 
-def _notes(worths: Worths, best: Recommendation) -> list[str]:
+def _notes(worths: SampleEfficiencies, best: Recommendation) -> list[str]:
     """Where the worths come from."""
     source = worths.source
     if source is None:
@@ -70,7 +70,7 @@ def _notes(worths: Worths, best: Recommendation) -> list[str]:
     return [*_of_strategy(worths, best), *_of_workers(worths, best), where + other]
 
 
-def _of_strategy(worths: Worths, best: Recommendation) -> list[str]:
+def _of_strategy(worths: SampleEfficiencies, best: Recommendation) -> list[str]:
     return [
         f"{each.strategy}: an image counts as {each.least:.2f} of a synchronous worker's, the least that it was worth "
         f"in {each.pairs} pairs of runs ({each.worth:.2f} on average, {each.most:.2f} at most)"
@@ -79,10 +79,10 @@ def _of_strategy(worths: Worths, best: Recommendation) -> list[str]:
     ]
 
 
-def _of_workers(worths: Worths, best: Recommendation) -> list[str]:
+def _of_workers(worths: SampleEfficiencies, best: Recommendation) -> list[str]:
     """How many images more than one alone the best cluster's workers need."""
     count, batch = len(best.row(1).config.workers), best.costs.batch
     if worths.critical_batch is None or count == 1:
         return []
-    more = more_images(count, batch, worths.critical_batch)
+    more = images_factor(count, batch, worths.critical_batch)
     return [f"{count} synchronous workers need {more:.2f} times the images of one alone, whose steps --steps are"]

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from planner.agents.client import Event
-from planner.agents.pool import Crew
+from planner.agents.pool import AgentPool
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.profile import learned_power
 from planner.profile.power_readings import (
-    Reading,
+    WindowWatts,
     disagreements,
     flagged,
     unavailable,
@@ -31,15 +31,15 @@ LOADS = ("u_cpu", "u_gpu")
 OnOutput = Callable[[str, str], None]
 
 
-class Measured(NamedTuple):
+class EnergyMeasurement(NamedTuple):
     """One run of a command. idle: the device's watts just before; returncode: negative for the signal that ended it."""
 
     device: str
     command: tuple[str, ...]
     returncode: int
     duration_s: float
-    busy: Reading
-    idle: Reading
+    busy: WindowWatts
+    idle: WindowWatts
     notes: tuple[str, ...]
 
     @property
@@ -62,7 +62,7 @@ class Measured(NamedTuple):
         return uncertainty(self.busy.error)
 
 
-def measure(device: Device, command: Sequence[str], model: PowerModel | None, on_output: OnOutput) -> Measured:
+def measure(device: Device, command: Sequence[str], model: PowerModel | None, on_output: OnOutput) -> EnergyMeasurement:
     """Run a command on a device, and wait for its end. Raises RemoteError where it cannot be run.
 
     model: of the device's watts, used where no sensor of the whole tells.
@@ -72,7 +72,7 @@ def measure(device: Device, command: Sequence[str], model: PowerModel | None, on
         for name, text in event.items():
             on_output(name, text)
 
-    with Crew() as crew:
+    with AgentPool() as crew:
         crew.open([device])
         for error in crew.errors.values():
             raise error
@@ -81,23 +81,23 @@ def measure(device: Device, command: Sequence[str], model: PowerModel | None, on
     idle, busy = (decode(Window, answer[name], f"{device.name}.{name}") for name in ("idle", "busy"))
     if model is not None and whole_reading(busy) is None:
         idle, busy = learned_power.estimated(idle, model), learned_power.estimated(busy, model)
-    return Measured(
+    return EnergyMeasurement(
         device.name, tuple(command), int(answer["returncode"]), busy.duration_s,
         _reading(device, busy), _reading(device, idle), (*flagged(busy), *disagreements(busy)),
     )  # fmt: skip
 
 
-def _reading(device: Device, window: Window) -> Reading:
+def _reading(device: Device, window: Window) -> WindowWatts:
     """As for a prediction: a sensor of the whole or a model, else the fleet file's watts, else sensors of parts."""
     found = window_watts(window)
     if found is None or found.provenance.partial:
         found = _nameplate(device, window) or found
-    found = found or Reading(None, None, unavailable(window))
+    found = found or WindowWatts(None, None, unavailable(window))
     provenance = found.provenance._replace(emulated=found.provenance.emulated or device.emulated)
     return found._replace(provenance=provenance)
 
 
-def _nameplate(device: Device, window: Window) -> Reading | None:
+def _nameplate(device: Device, window: Window) -> WindowWatts | None:
     loads = {name: mean for name in LOADS if (mean := window.counters[name].mean) is not None}
     if device.idle_watts is None or device.max_watts is None or not loads:
         return None
@@ -105,4 +105,4 @@ def _nameplate(device: Device, window: Window) -> Reading | None:
     now = Table.of({name: [loads[name]]})
     plate = Nameplate(device.idle_watts, device.max_watts, {name: 1.0})
     detail = f"at {name} = {plate.busy(now)[0]:.2f}"
-    return Reading(float(plate.predict(now).values[0]), None, Provenance(NAMEPLATE, ("board",), detail=detail))
+    return WindowWatts(float(plate.predict(now).values[0]), None, Provenance(NAMEPLATE, ("board",), detail=detail))

@@ -7,9 +7,9 @@ import numpy as np
 
 from backends.strategies import streams
 from backends.strategies.batching import GROWTH, GlobalBatch
-from backends.training.batch_size import Stream
+from backends.training.batch_size import StreamBatches
 from planner.arrays import Floats
-from planner.predict.sample_efficiency import more_images
+from planner.predict.sample_efficiency import images_factor
 from planner.predict.strategy import strategy
 
 #: Of data that nobody has named, and by which global batches grow: as many as MNIST and Fashion-MNIST have.
@@ -20,7 +20,7 @@ SEED = 0
 SETTLED = GROWTH.warmup_every + GROWTH.speedup_every
 
 
-class Batches(NamedTuple):
+class BatchSizes(NamedTuple):
     """(N + 1,) each, by the number of members: mean images of a member's step in a run; and its steps, as a share of
     those that were asked for."""
 
@@ -28,7 +28,7 @@ class Batches(NamedTuple):
     steps: Floats
 
 
-class Run(NamedTuple):
+class RunLength(NamedTuple):
     """What of a run decides how many images a step has: its ``steps`` in all, the first ones' batches if None.
 
     training_samples: of its data; worth: if given, steps are those of one device alone, and the run makes as many of
@@ -42,10 +42,10 @@ class Run(NamedTuple):
     critical_batch: float | None = None
 
 
-ANY = Run()
+ANY = RunLength()
 
 
-def of_run(text: str, devices: int, usual: int, run: Run) -> Batches:
+def of_run(text: str, devices: int, usual: int, run: RunLength) -> BatchSizes:
     """Batches of runs of up to so many members, ``usual`` images each where nothing else is said.
 
     One device alone exchanges nothing, and makes the steps that were asked for.
@@ -56,13 +56,13 @@ def of_run(text: str, devices: int, usual: int, run: Run) -> Batches:
             rounds = 1.0 if run.steps is None else run.steps / n
             images[n] = mean_batch(text, n, usual, run.training_samples, rounds=rounds)
         else:
-            wanted = run.steps * usual * more_images(n, usual, run.critical_batch) / run.worth
+            wanted = run.steps * usual * images_factor(n, usual, run.critical_batch) / run.worth
             images[n] = mean_batch(text, n, usual, run.training_samples, images=wanted)
             share[n] = wanted / images[n] / run.steps
-    return Batches(images, share)
+    return BatchSizes(images, share)
 
 
-def notes(text: str, run: Run) -> list[str]:
+def notes(text: str, run: RunLength) -> list[str]:
     """What the operator must know of them."""
     batching = strategy(text).batching
     if batching == "dynamic":
@@ -91,10 +91,10 @@ def mean_batch(
 
 def streamed(n: int) -> list[int]:
     """Images that come in a step to each of n members, in the order of their names."""
-    return streams.batches(streams.draw_rates(Stream.DISTRIBUTION, n, SEED))
+    return streams.batches(streams.draw_rates(StreamBatches.DISTRIBUTION, n, SEED))
 
 
-def gradients_s(text: str, usual: int, batches: Batches, gradient_s: Floats, image_s: Floats) -> Floats:
+def gradients_s(text: str, usual: int, batches: BatchSizes, gradient_s: Floats, image_s: Floats) -> Floats:
     """(n,) seconds of a gradient of the members of a run, by rank: of batches as they are, dealt by speed so that all
     end at once (DLion), or as streams bring them. gradient_s: of ``usual`` images; image_s: what one more adds."""
     n, batching = gradient_s.size, strategy(text).batching

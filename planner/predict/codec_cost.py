@@ -6,10 +6,10 @@ do not tell: there to choose is taken to cost nothing, and to take in as much as
 
 from collections.abc import Iterable
 
-from backends.strategies.compressors.registry import keeps
+from backends.strategies.compressors.registry import keeps_residual
 from backends.strategies.presets import Strategy
 from planner.predict.strategy import through_server
-from profilers.records import Coding, StepProfile
+from profilers.records import CodecCost, StepProfile
 from profilers.stats import mean
 
 _WHOLE = "everything"
@@ -36,7 +36,7 @@ def service_s(found: Strategy, step: StepProfile) -> float:
     whole_s = mean(step.service_s.values)
     if not through_server(found) or _kind(found) == _WHOLE or _coding(found, step) is None:
         return whole_s
-    return add_s(found, step) + (0.0 if keeps(found.sender) else whole_s)
+    return add_s(found, step) + (0.0 if keeps_residual(found.sender) else whole_s)
 
 
 def notes(found: Strategy, steps: Iterable[StepProfile]) -> list[str]:
@@ -50,5 +50,5 @@ def _kind(found: Strategy) -> str:
     return found.sender.partition(":")[0]
 
 
-def _coding(found: Strategy, step: StepProfile) -> Coding | None:
+def _coding(found: Strategy, step: StepProfile) -> CodecCost | None:
     return step.senders.get(_kind(found))

@@ -9,7 +9,7 @@ from planner.arrays import Bools, Floats
 from planner.errors import PlanError
 from planner.predict import codec_cost, link_costs
 from planner.predict import strategy as exchange
-from planner.predict.batch_size import ANY, Batches, Run, notes, of_run
+from planner.predict.batch_size import ANY, BatchSizes, RunLength, notes, of_run
 from planner.predict.power import wattage
 from planner.predict.step_time import gradient_at, image_s, pick, pick_framework, timed_steps
 from planner.predict.strategy import DEFAULT
@@ -77,7 +77,7 @@ class Costs(NamedTuple):
     error_busy: Floats
     left_out: dict[str, str]
     notes: tuple[str, ...]
-    batches: Batches
+    batches: BatchSizes
     strategy: str = DEFAULT
 
     @property
@@ -98,7 +98,7 @@ def costs(
     rates: Mapping[str, float] | None = None,
     include: Sequence[str] = (),
     strategy: str = DEFAULT,
-    run: Run = ANY,
+    run: RunLength = ANY,
 ) -> Costs:
     """Costs of ``model`` at ``batch`` (the profiled one) on every device that has all that is needed.
 
@@ -133,7 +133,7 @@ def _assemble(
     batch: int,
     rates: Mapping[str, float],
     strategy: str,
-    batches: Batches,
+    batches: BatchSizes,
 ) -> Costs:
     names = tuple(steps)
     each = list(steps.values())

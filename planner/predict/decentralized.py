@@ -19,7 +19,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.predict import strategy, traffic
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
-from planner.predict.traffic import Loads
+from planner.predict.traffic import Traffic
 
 #: Rounds after which the cycles of those who meet at a link change no more.
 SETTLED = 10
@@ -94,7 +94,7 @@ def _solve_one(costs: Costs, chosen: Ints) -> tuple[Floats, Floats, Floats]:
     return cycle_s, busy_s, sent * costs.up_bytes
 
 
-def _members(costs: Costs, chosen: Ints, load: Loads) -> Members:
+def _members(costs: Costs, chosen: Ints, load: Traffic) -> Members:
     around = np.ix_(chosen, chosen)
     apart = ~np.eye(chosen.size, dtype=bool)
     gradient_s = costs.gradient_s[chosen]
@@ -122,7 +122,7 @@ def _taking_s(one: Members, shares: Floats) -> Floats:
     return np.where(shares > 0, np.maximum(alone_s, together_s), 0.0)
 
 
-def _in_step(one: Members, load: Loads, all_of_them: bool) -> Floats:
+def _in_step(one: Members, load: Traffic, all_of_them: bool) -> Floats:
     """(n,) of members who wait for one another; all_of_them: for everyone's messages, not only the first that come."""
     through_s = one.ready_s[None, :]
     for number, (shares, chained) in enumerate(load.phases):
@@ -163,7 +163,7 @@ def _backlog_s(one: Members, shares: Floats, begun_s: Floats) -> Floats:
     return backlog_s
 
 
-def _handled_s(one: Members, load: Loads) -> Floats:
+def _handled_s(one: Members, load: Traffic) -> Floats:
     """(n,) processor time of a step's messages on average."""
     ways = [phase.shares for phase in load.phases]
     if load.answers:
@@ -180,7 +180,7 @@ def _fits(one: Members, shares: Floats) -> Floats:
     return fits
 
 
-def _at_one_pace(one: Members, load: Loads, handled_s: Floats) -> Floats:
+def _at_one_pace(one: Members, load: Traffic, handled_s: Floats) -> Floats:
     """(n,) of members who compute while they send, each as if all others made as many steps."""
     shares = load.phases[0].shares
     links_s = np.maximum(_taking_s(one, shares).max(axis=2), shares.sum(axis=1) * one.in_s).mean(axis=0)
@@ -188,7 +188,7 @@ def _at_one_pace(one: Members, load: Loads, handled_s: Floats) -> Floats:
     return pace_s
 
 
-def _at_once(one: Members, whole: Loads, fits: Floats) -> tuple[Floats, Floats, Loads]:
+def _at_once(one: Members, whole: Traffic, fits: Floats) -> tuple[Floats, Floats, Traffic]:
     """(n,) each: seconds of a step of members who do not wait, and compute while they send; those at full load.
 
     Who is fast sends several times in a slow one's step: what comes to each in a second is everybody's messages at

@@ -23,7 +23,7 @@ WIDEST = 1000.0
 REMEDY = "make it again with benchmarks/worth.py, or remove it"
 
 
-class Worth(NamedTuple):
+class SampleEfficiency(NamedTuple):
     """One strategy's: the geometric mean over ``pairs`` of runs, in the same place with the same seed, and its bounds.
 
     missed: in how many of them it did not reach the target, which the synchronous workers did.
@@ -51,18 +51,18 @@ class Source(NamedTuple):
     date: str
 
 
-class Worths(NamedTuple):
+class SampleEfficiencies(NamedTuple):
     """worth.json. measured: of strategies that always reached the target; missed: the others; critical_batch: images,
     see ``more_images``, None where nobody was seen to need more; no source, nothing measured."""
 
     schema: int
     source: Source | None
-    measured: tuple[Worth, ...]
-    missed: tuple[Worth, ...]
+    measured: tuple[SampleEfficiency, ...]
+    missed: tuple[SampleEfficiency, ...]
     critical_batch: float | None = None
 
 
-NONE = Worths(SCHEMA, None, (), ())
+NONE = SampleEfficiencies(SCHEMA, None, (), ())
 
 
 class Reached(NamedTuple):
@@ -75,16 +75,16 @@ class Reached(NamedTuple):
     images: float | None
 
 
-def newest(folder: Path) -> Worths:
+def newest(folder: Path) -> SampleEfficiencies:
     """Those of a folder, or the shipped ones. Raises RecordError where the file does not fit."""
     own = folder / WORTH
-    return load(Worths, own if own.exists() else SHIPPED, REMEDY)
+    return load(SampleEfficiencies, own if own.exists() else SHIPPED, REMEDY)
 
 
-def worths(source: Source, runs: Sequence[Reached], equal: Sequence[str]) -> Worths:
+def worths(source: Source, runs: Sequence[Reached], equal: Sequence[str]) -> SampleEfficiencies:
     """What is kept of a race."""
     every = measured(runs, equal)
-    return Worths(
+    return SampleEfficiencies(
         SCHEMA,
         source,
         tuple(each for each in every if not each.missed),
@@ -93,7 +93,7 @@ def worths(source: Source, runs: Sequence[Reached], equal: Sequence[str]) -> Wor
     )
 
 
-def measured(runs: Iterable[Reached], equal: Sequence[str]) -> list[Worth]:
+def measured(runs: Iterable[Reached], equal: Sequence[str]) -> list[SampleEfficiency]:
     """Worths of all strategies but those that are ``equal`` by definition, and of a device alone.
 
     In each place and with each seed the measure is the geometric mean of the images that equal ones needed. Where none
@@ -106,7 +106,7 @@ def measured(runs: Iterable[Reached], equal: Sequence[str]) -> list[Worth]:
     return [_worth(name, each) for name, each in shares.items() if name != ALONE]
 
 
-def more_images(workers: int, batch: int, critical: float | None) -> float:
+def images_factor(workers: int, batch: int, critical: float | None) -> float:
     """The images that so many synchronous workers need over those that one needs by itself, ``batch`` each in a step.
 
     1 + B / B_crit times as many as with the smallest batch, B being the images of a step (McCandlish et al., An
@@ -133,7 +133,7 @@ def critical_batch(runs: Iterable[Reached], equal: Sequence[str], batch: int) ->
 
     def error(log_critical: float) -> float:
         wanted = math.exp(log_critical)
-        return sum((math.log(more_images(workers, batch, wanted)) - ratio) ** 2 for workers, ratio in ratios)
+        return sum((math.log(images_factor(workers, batch, wanted)) - ratio) ** 2 for workers, ratio in ratios)
 
     bounds = math.log(batch / WIDEST), math.log(batch * WIDEST)
     return math.exp(minimize_scalar(error, bounds=bounds, method="bounded").x)
@@ -160,7 +160,7 @@ def _compared(runs: Iterable[Reached], equal: Sequence[str]) -> list[tuple[_Usua
     return found
 
 
-def _worth(strategy: str, shares: Sequence[float | None]) -> Worth:
+def _worth(strategy: str, shares: Sequence[float | None]) -> SampleEfficiency:
     found = [share for share in shares if share is not None] or [0.0]
     mean = statistics.geometric_mean(found) if min(found) else 0.0
-    return Worth(strategy, mean, min(found), max(found), len(shares), shares.count(None))
+    return SampleEfficiency(strategy, mean, min(found), max(found), len(shares), shares.count(None))

@@ -16,7 +16,7 @@ from profilers.records import StepProfile
 DEFAULT = "parameter-server"
 
 
-class Traffic(NamedTuple):
+class TrafficShare(NamedTuple):
     """Bytes of what goes out and of what comes back, as shares of the whole gradient and of all weights."""
 
     up: float
@@ -28,7 +28,7 @@ def strategy(text: str) -> Strategy:
     """The strategy of a name, its options too. Raises PlanError naming what does not fit."""
     try:
         found = presets.strategy(text)
-        registry.keeps(found.sender)
+        registry.keeps_residual(found.sender)
         synchronisation.parse(found.gate)
         topologies.parse(found.topology)
     except ValueError as error:
@@ -37,7 +37,7 @@ def strategy(text: str) -> Strategy:
 
 
 @functools.lru_cache(maxsize=64)
-def gate(text: str) -> synchronisation.Gate:
+def gate(text: str) -> synchronisation.SyncPolicy:
     """When the workers of a strategy go on. Raises PlanError as ``strategy`` does."""
     return synchronisation.parse(strategy(text).gate)
 
@@ -56,20 +56,20 @@ def holds_up(found: Strategy, workers: int) -> bool:
 def fits_links(text: str) -> bool:
     """Whether a strategy sends between peers what each link can take in the time of a step."""
     any_layer = (Variable("any", (1,), 0, 1),)
-    return registry.sender(strategy(text).sender, any_layer).by_link
+    return registry.compressor(strategy(text).sender, any_layer).by_link
 
 
-def traffic(found: Strategy, step: StepProfile, workers: int) -> Traffic:
+def traffic(found: Strategy, step: StepProfile, workers: int) -> TrafficShare:
     """What of a model goes to a parameter server and back in a step of so many workers; or to one peer, and from it.
 
     workers: of the largest cluster, for a smaller one is sent back no more than that.
     """
-    made = registry.sender(found.sender, variables(step))
+    made = registry.compressor(found.sender, variables(step))
     whole = bytes_of(DENSE, made.size, made.size)
     if through_server(found):
-        return Traffic(made.traffic_bytes() / whole, made.answer_bytes(workers) / whole)
+        return TrafficShare(made.traffic_bytes() / whole, made.answer_bytes(workers) / whole)
     share = 1.0 if made.by_link else made.traffic_bytes() / whole
-    return Traffic(share, share)
+    return TrafficShare(share, share)
 
 
 def notes(found: Strategy, step: StepProfile) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 from backends.strategies.topologies import registry
 from backends.strategies.topologies.base import Topology
 from backends.strategies.topologies.graphs import Ring
-from backends.strategies.topologies.registry import Groups
+from backends.strategies.topologies.registry import GroupedTopology
 from planner.arrays import Floats
 
 #: Steps that are looked at: more than an exponential graph of any fleet takes to come round.
@@ -25,7 +25,7 @@ class Phase(NamedTuple):
     chained: int = 0
 
 
-class Loads(NamedTuple):
+class Traffic(NamedTuple):
     """What n members send, by rank, in phases that follow one another.
 
     answers: whether each message is answered by one of its size, which is not among them.
@@ -48,20 +48,20 @@ class Loads(NamedTuple):
         total: Floats = sum((phase.shares.mean(axis=0).sum(axis=axis) for phase in self.phases), np.zeros(1))
         return total
 
-    def scaled(self, part: Floats) -> "Loads":
+    def scaled(self, part: Floats) -> "Traffic":
         """With so much of each message, (n, n)."""
         return self._replace(phases=tuple(phase._replace(shares=phase.shares * part) for phase in self.phases))
 
 
 @functools.lru_cache(maxsize=256)
-def of(topology: str, n: int) -> Loads:
+def of(topology: str, n: int) -> Traffic:
     """The loads of a topology of that name, options included."""
     made = registry.parse(topology)
     if n == 1:
-        return Loads((Phase(np.zeros((1, 1, 1))),))
-    if isinstance(made, Groups):
-        return Loads(_grouped(made, n))
-    return Loads((_phase(made, n),), made.answers)
+        return Traffic((Phase(np.zeros((1, 1, 1))),))
+    if isinstance(made, GroupedTopology):
+        return Traffic(_grouped(made, n))
+    return Traffic((_phase(made, n),), made.answers)
 
 
 def _phase(made: Topology, n: int) -> Phase:
@@ -73,7 +73,7 @@ def _phase(made: Topology, n: int) -> Phase:
     return Phase(shares, 2 * (n - 1) if isinstance(made, Ring) else 0)
 
 
-def _grouped(made: Groups, n: int) -> tuple[Phase, ...]:
+def _grouped(made: GroupedTopology, n: int) -> tuple[Phase, ...]:
     """Gradients to the leaders, what leaders do, weights back."""
     up = np.zeros((1, n, n))
     for rank in range(n):

@@ -52,7 +52,7 @@ class Profile(NamedTuple):
     created_s: float
     devices: dict[str, DeviceProfile]
     links: tuple[records.LinkProfile, ...]
-    fans: tuple[records.FanProfile, ...]
+    fans: tuple[records.IncastProfile, ...]
     took_s: dict[str, float]
     steps_planned: int = DEFAULT_STEPS
     link_errors: dict[str, str] = {}

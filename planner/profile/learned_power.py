@@ -162,7 +162,7 @@ def _held_out(window: tuple[str, ...]) -> Iterator[Ints]:
         yield from evaluate.folds(np.arange(len(window)))
 
 
-class Watts:
+class FleetPowerModels:
     """Models that the fleet file names are read at once. Raises PowerError for one that cannot be used."""
 
     def __init__(self, fleet: Fleet, folder: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from backends.network import framing
 from backends.profiling.throughput import IPERF3, PYTHON
 from planner.agents.certificates import Authority
-from planner.agents.client import Agent, Call, Event
+from planner.agents.client import AgentClient, Call, Event
 from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.profile import link_curves
-from profilers.records import FanProfile, LinkProfile
+from profilers.records import IncastProfile, LinkProfile
 
 #: Seconds of one throughput probe; the network is not what limits the one from a device to itself.
 SECONDS = 1.0
@@ -23,7 +23,7 @@ LIMIT_S = 60.0
 READY_S = 20.0
 
 Flow = tuple[str, str]
-Result = LinkProfile | FanProfile
+Result = LinkProfile | IncastProfile
 _Step = tuple[str, Callable[[], Result | None]]
 
 
@@ -61,7 +61,7 @@ class Outstanding(NamedTuple):
 
 
 def measure_links(
-    agents: Mapping[str, Agent],
+    agents: Mapping[str, AgentClient],
     addresses: Mapping[str, str],
     sizes: Sequence[int],
     on_progress: Callable[[str, float | None], None],
@@ -107,7 +107,7 @@ def measure_links(
 
 
 def visit_again(
-    agents: Mapping[str, Agent],
+    agents: Mapping[str, AgentClient],
     addresses: Mapping[str, str],
     sizes: Sequence[int],
     links: Sequence[LinkProfile],
@@ -149,7 +149,7 @@ def _fan(host: str, direction: str, names: Iterable[str]) -> list[Flow]:
 class _Probe:
     """The probes of one fleet, between agents that are there."""
 
-    def __init__(self, agents: Mapping[str, Agent], addresses: Mapping[str, str], sizes: Sequence[int]) -> None:
+    def __init__(self, agents: Mapping[str, AgentClient], addresses: Mapping[str, str], sizes: Sequence[int]) -> None:
         self._agents = agents
         self._addresses = addresses
         self._sizes = list(sizes)
@@ -191,7 +191,7 @@ class _Probe:
         link = link_curves.first(name, name, PYTHON, rates, self._own[name])
         return link_curves.pooled(link, self.curve(name, name))._replace(visits=1)  # both are of one visit
 
-    def fan(self, host: str, direction: str, flows: Sequence[Flow]) -> FanProfile:
+    def fan(self, host: str, direction: str, flows: Sequence[Flow]) -> IncastProfile:
         """All flows of a host at once, counted while all of them run. Raises RemoteError."""
         if len(flows) < 2:
             raise AgentError(f"{host}: fewer than two of the others can be reached, which is no fan")
@@ -201,7 +201,7 @@ class _Probe:
             edge = len(values) // 5
             peer = source if direction == "in" else target
             rates[peer] = statistics.median(values[edge : len(values) - edge])
-        return FanProfile(host, direction, tool, rates)
+        return IncastProfile(host, direction, tool, rates)
 
     def _tool(self, flows: Iterable[Flow]) -> str:
         return IPERF3 if all(self._has_iperf3(name) for flow in flows for name in flow) else PYTHON
@@ -246,7 +246,7 @@ class _Probe:
 
 
 @contextmanager
-def _serving(agent: Agent, verb: str, **args: Any) -> Iterator[Event]:
+def _serving(agent: AgentClient, verb: str, **args: Any) -> Iterator[Event]:
     """The serving end of a probe, from the moment it listens; asked to stop afterwards."""
     call = agent.start(verb, **args)
     try:

@@ -24,7 +24,7 @@ class Wattage(NamedTuple):
     provenance: Provenance
 
 
-class Reading(NamedTuple):
+class WindowWatts(NamedTuple):
     """Mean watts, None where unknown; their relative standard error, None where unknown; where they come from."""
 
     watts: float | None
@@ -32,12 +32,12 @@ class Reading(NamedTuple):
     provenance: Provenance
 
 
-def window_watts(window: Window) -> Reading | None:
+def window_watts(window: Window) -> WindowWatts | None:
     """What the sensors that cover most say of a window; None where none gave any."""
     return whole_watts(window) or parts_watts(window)
 
 
-def whole_watts(window: Window) -> Reading | None:
+def whole_watts(window: Window) -> WindowWatts | None:
     """What a sensor of the whole device says of a window."""
     return _reading(_from_whole(window, window))
 
@@ -49,7 +49,7 @@ def whole_reading(window: Window | None) -> PowerReading | None:
     return next((reading for covers in WHOLE for reading in sensors if reading.covers == covers), None)
 
 
-def parts_watts(window: Window) -> Reading | None:
+def parts_watts(window: Window) -> WindowWatts | None:
     """What sensors of its parts say of a window."""
     return _reading(_from_parts(window, window))
 
@@ -89,8 +89,8 @@ def uncertainty(error: float | None) -> float | None:
     return Z95 * error if error else None
 
 
-def _reading(found: Wattage | None) -> Reading | None:
-    return None if found is None else Reading(found.busy_w, found.busy_error or None, found.provenance)
+def _reading(found: Wattage | None) -> WindowWatts | None:
+    return None if found is None else WindowWatts(found.busy_w, found.busy_error or None, found.provenance)
 
 
 def _from_whole(idle: Window | None, busy: Window | None) -> Wattage | None:

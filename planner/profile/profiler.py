@@ -8,8 +8,8 @@ from typing import Any
 
 import planner
 from planner.agents.addresses import try_addresses
-from planner.agents.client import Agent
-from planner.agents.pool import Crew, in_parallel
+from planner.agents.client import AgentClient
+from planner.agents.pool import AgentPool, in_parallel
 from planner.check.findings import what_was_said
 from planner.console import OnProgress
 from planner.errors import AgentError, PlanError, PlannerError
@@ -17,14 +17,14 @@ from planner.fleet.device import Device, Fleet
 from planner.json_records import decode, save
 from planner.profile import repeats, reuse
 from planner.profile.file import Profile, load_profile, machines_of, timing_of
-from planner.profile.learned_power import Watts
+from planner.profile.learned_power import FleetPowerModels
 from planner.profile.link_curves import unchecked
 from planner.profile.link_probe import Outstanding, measure_links, visit_again
-from planner.profile.request import Wanted
-from planner.profile.step_timing import Allowance, Timer
+from planner.profile.request import ProfileRequest
+from planner.profile.step_timing import StepTimer, TimeBudget
 from profilers import records
 
-__all__ = ["Profiler", "Wanted"]
+__all__ = ["Profiler", "ProfileRequest"]
 
 IDLE_S = 2.0
 #: About what probing one link takes in both visits: 4 to 6 s in labs of three to six devices.
@@ -44,7 +44,7 @@ class Profiler:
     def __init__(
         self,
         fleet: Fleet,
-        wanted: Wanted,
+        wanted: ProfileRequest,
         path: Path,
         on_progress: OnProgress,
         fresh: bool = False,
@@ -57,14 +57,14 @@ class Profiler:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._stopped = False
-        self._watts = Watts(fleet, path.parent)
+        self._watts = FleetPowerModels(fleet, path.parent)
         self.profile = self._previous(fresh)
         common_s = IDLE_S + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
         machines = machines_of(self.profile.devices).values()
-        self._timer = Timer(
+        self._timer = StepTimer(
             wanted,
             {model: wanted.fingerprint(model) for model in wanted.models},
-            Allowance(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models)),
+            TimeBudget(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models)),
             {name: len(names) for names in machines for name in names},
             on_progress,
         )
@@ -72,7 +72,7 @@ class Profiler:
     def run(self, log: Path | None = None) -> Profile:
         """Profile the fleet. What fails is lost alone, a model, a device or a link: the profile says why."""
         save(self.profile, self._path)  # what cannot be written is better known before than after
-        with Crew(log) as crew:
+        with AgentPool(log) as crew:
             try:
                 self._measure(crew)
             except KeyboardInterrupt:
@@ -81,7 +81,7 @@ class Profiler:
                 raise
         return self.profile
 
-    def _measure(self, crew: Crew) -> None:
+    def _measure(self, crew: AgentPool) -> None:
         crew.open(self._chosen)
         for name, error in crew.errors.items():
             self._note(name, error=str(error))
@@ -93,7 +93,7 @@ class Profiler:
         for name, known in self._watts.told(self.profile.devices).items():
             self._note(name, idle=known.idle, steps=known.steps)
 
-    def _on_machines(self, crew: Crew, work: Callable[[Device, Agent], None]) -> None:
+    def _on_machines(self, crew: AgentPool, work: Callable[[Device, AgentClient], None]) -> None:
         """On all devices that have not failed, at once, but in turn on those that are the same machine: emulated ones
         would disturb each other."""
 
@@ -130,7 +130,7 @@ class Profiler:
 
     # -- one device ----------------------------------------------------------------------------------
 
-    def _device(self, device: Device, agent: Agent) -> None:
+    def _device(self, device: Device, agent: AgentClient) -> None:
         try:
             self._facts(device, agent)
             for model in self._wanted.models:
@@ -144,7 +144,7 @@ class Profiler:
         else:
             self._fail(device.name, "; ".join(f"{model}: {reason}" for model, reason in known.failures.items()))
 
-    def _facts(self, device: Device, agent: Agent) -> None:
+    def _facts(self, device: Device, agent: AgentClient) -> None:
         self._on_progress(device.name, "facts", None)
         facts = decode(records.Facts, agent.call("facts", timeout_s=60.0), f"{device.name}.facts")
         before = self.profile.devices[device.name]
@@ -165,7 +165,7 @@ class Profiler:
             links = tuple(link for link in self.profile.links if name not in (link.source, link.target))
             self.profile = self.profile._replace(links=links, fans=())
 
-    def _model(self, device: Device, agent: Agent, model: str) -> None:
+    def _model(self, device: Device, agent: AgentClient, model: str) -> None:
         """One model. That it fails, for want of memory say, tells nothing of the others, nor of other frameworks."""
         name = device.name
         before = self.profile.devices[name]
@@ -189,7 +189,7 @@ class Profiler:
         assert facts is not None, "they are the first that is asked for"
         return self._wanted.framework_on(facts)
 
-    def _steps(self, device: Device, agent: Agent, model: str, framework: str) -> None:
+    def _steps(self, device: Device, agent: AgentClient, model: str, framework: str) -> None:
         before = self.profile.devices[device.name]
         earlier, others = self._apart(device.name, model, framework)
         fingerprint, wanted = self._timer.fingerprints[model], self._wanted
@@ -201,7 +201,7 @@ class Profiler:
         took = {**before.took_s, timing_of(model, framework): time.monotonic() - began}
         self._note(device.name, steps=(*others, measured), took_s=took)
 
-    def _again(self, device: Device, agent: Agent) -> None:
+    def _again(self, device: Device, agent: AgentClient) -> None:
         """A second visit, now that time has passed: what ran beside the first one shows."""
         for timed in self.profile.devices[device.name].steps:
             same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
@@ -213,7 +213,7 @@ class Profiler:
                     self._on_progress(device.name, f"{timed.model}: timed once only: {reason}", None)
         self._on_progress(device.name, "done", 1.0)
 
-    def _check(self, device: Device, agent: Agent, timed: records.StepProfile) -> None:
+    def _check(self, device: Device, agent: AgentClient, timed: records.StepProfile) -> None:
         known, part = self.profile.devices[device.name], timing_of(timed.model, timed.framework)
         before_s = known.took_s.get(part, 0.0)
         began = time.monotonic() - before_s
@@ -230,7 +230,7 @@ class Profiler:
 
     # -- links ---------------------------------------------------------------------------------------
 
-    def _links(self, crew: Crew) -> None:
+    def _links(self, crew: AgentPool) -> None:
         """What is missing between those that have an address."""
         errors: dict[str, str] = {}
         able = self._able(crew)
@@ -250,7 +250,7 @@ class Profiler:
         self.profile = self.profile._replace(link_errors={what: known[what] for what in missing if what in known})
         save(self.profile, self._path)
 
-    def _links_again(self, crew: Crew) -> None:
+    def _links_again(self, crew: AgentPool) -> None:
         """A second visit, now that the second visits of models are made."""
         able = self._able(crew)
         once = [link for link in self.profile.links if unchecked(link) and {link.source, link.target} <= set(able)]
@@ -264,7 +264,7 @@ class Profiler:
             self._took_for_links(began)
             save(self.profile, self._path)
 
-    def _able(self, crew: Crew) -> dict[str, Agent]:
+    def _able(self, crew: AgentPool) -> dict[str, AgentClient]:
         return {name: agent for name, agent in crew.agents.items() if self.profile.devices[name].error is None}
 
     def _sizes(self) -> list[int]:
@@ -282,7 +282,7 @@ class Profiler:
         fans = {(fan.host, fan.direction) for fan in self.profile.fans}
         return Outstanding.among(names, have, fans)
 
-    def _keep(self, result: records.LinkProfile | records.FanProfile) -> None:
+    def _keep(self, result: records.LinkProfile | records.IncastProfile) -> None:
         now = time.time()
         with self._lock:
             if isinstance(result, records.LinkProfile):

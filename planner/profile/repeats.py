@@ -4,14 +4,14 @@ Steps in a row tell how much they differ from one another, not that something el
 """
 
 from planner.units import seconds
-from profilers.records import Samples, StepProfile, Visit
+from profilers.records import Repeat, Samples, StepProfile
 from profilers.stats import median
 
 #: Two visits whose middle steps differ by more, as a share of the shorter, do not agree.
 APART = 0.1
 
 
-def typical_s(timed: StepProfile | Visit) -> float:
+def typical_s(timed: StepProfile | Repeat) -> float:
     """The middle one of a visit's steps, as a device alone makes them, seconds."""
     return median([sum(phases) for phases in zip(timed.gradient_s.values, timed.update_s.values, strict=True)])
 
@@ -48,13 +48,13 @@ def nearest(visits: tuple[float, ...]) -> tuple[float, float]:
     return min(zip(ordered, ordered[1:], strict=False), key=lambda pair: pair[1] / pair[0])
 
 
-def checked(timed: StepProfile, visit: Visit) -> StepProfile:
+def checked(timed: StepProfile, visit: Repeat) -> StepProfile:
     """After a second visit: with its steps, where both agree."""
     both = timed._replace(visits=(*timed.visits, typical_s(visit)))
     return _pooled(both, visit) if agree(both) else both
 
 
-def settled(timed: StepProfile, second: Visit, third: StepProfile) -> StepProfile:
+def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfile:
     """After a third visit, a whole one, because two are apart: it counts, with the one that agrees with it."""
     made = third._replace(visits=(*timed.visits, typical_s(third)))
     if not agree(made):
@@ -62,11 +62,11 @@ def settled(timed: StepProfile, second: Visit, third: StepProfile) -> StepProfil
     return _pooled(made, _visit(timed) if timed.visits[0] in nearest(made.visits) else second)
 
 
-def _visit(timed: StepProfile) -> Visit:
-    return Visit(timed.gradient_s, timed.copy_s, timed.update_s, timed.cpu_s_per_step)
+def _visit(timed: StepProfile) -> Repeat:
+    return Repeat(timed.gradient_s, timed.copy_s, timed.update_s, timed.cpu_s_per_step)
 
 
-def _pooled(timed: StepProfile, visit: Visit) -> StepProfile:
+def _pooled(timed: StepProfile, visit: Repeat) -> StepProfile:
     """With the steps of another visit, and processor time in proportion to steps."""
     own, more = len(timed.gradient_s.values), len(visit.gradient_s.values)
     return timed._replace(

@@ -9,7 +9,7 @@ from planner.profile.file import DEFAULT_STEPS
 from profilers.records import Facts
 
 
-class Wanted(NamedTuple):
+class ProfileRequest(NamedTuple):
     """What to measure. ``framework``: what to compute with; on each device the first that it has where None.
     ``input_shape`` and ``classes`` are a data set's; the models' own where None."""
 

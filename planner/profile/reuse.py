@@ -5,7 +5,7 @@ from typing import Any
 
 from planner.fleet.device import Device, Fleet
 from planner.profile.file import DeviceProfile, Profile
-from planner.profile.request import Wanted
+from planner.profile.request import ProfileRequest
 from profilers import records, steptime
 
 #: A link is measured again after a day: what a device computes stays, what else its network carries does not.
@@ -44,7 +44,7 @@ def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set
 
 
 def timing_holds(
-    steps: records.StepProfile, fingerprint: str, wanted: Wanted, device: Device, facts: records.Facts | None
+    steps: records.StepProfile, fingerprint: str, wanted: ProfileRequest, device: Device, facts: records.Facts | None
 ) -> bool:
     """Whether a device's earlier timing of a model, which now has this fingerprint, need not be made again.
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends import models
-from planner.agents.client import Agent, Event
+from planner.agents.client import AgentClient, Event
 from planner.console import OnProgress
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.profile import repeats
-from planner.profile.request import Wanted
+from planner.profile.request import ProfileRequest
 from profilers import records, steptime
 
 #: Seconds a device may spend on a model, as a share of the planned training; the rest of a hundredth is for a third
@@ -19,7 +19,7 @@ from profilers import records, steptime
 SHARE = 0.007
 
 
-class Allowance:
+class TimeBudget:
     """The time for each model on each of ``devices`` devices, which are timed at once. Thread-safe.
 
     No cluster makes more steps a second than its devices do together without a network; so a device may be timed
@@ -48,7 +48,7 @@ class Allowance:
         return (needed_s + self._common_s) * rate > self._steps
 
 
-def place_model(agent: Agent, model: str) -> str:
+def place_model(agent: AgentClient, model: str) -> str:
     """A user's model file goes to the device; the name of a known model stays as it is."""
     if not models.is_user_model(model):
         return model
@@ -57,20 +57,20 @@ def place_model(agent: Agent, model: str) -> str:
     return f"{agent.store(f'model-{models.fingerprint(model)}.py', source)}:{function}"
 
 
-class Timer(NamedTuple):
+class StepTimer(NamedTuple):
     """What a step of a model takes a device, for as long as the planned training allows.
 
     fingerprints: of the models; sharing: how many devices take turns on the machine of each, by name.
     """
 
-    wanted: Wanted
+    wanted: ProfileRequest
     fingerprints: dict[str, str]
-    allowance: Allowance
+    allowance: TimeBudget
     sharing: dict[str, int]
     on_progress: OnProgress
 
     def whole(
-        self, device: Device, agent: Agent, model: str, framework: str, spent_s: float = 0.0
+        self, device: Device, agent: AgentClient, model: str, framework: str, spent_s: float = 0.0
     ) -> records.StepProfile:
         """All that a prediction needs; ``spent_s`` went into it before. Raises RemoteError."""
         began = time.monotonic() - spent_s
@@ -87,7 +87,9 @@ class Timer(NamedTuple):
         planned = measured._replace(steps_planned=self.wanted.steps_planned)
         return repeats.begun(planned._replace(model=model, fingerprint=self.fingerprints[model]))
 
-    def checked(self, device: Device, agent: Agent, timed: records.StepProfile, spent_s: float) -> records.StepProfile:
+    def checked(
+        self, device: Device, agent: AgentClient, timed: records.StepProfile, spent_s: float
+    ) -> records.StepProfile:
         """What was timed once, for ``spent_s``, after a second visit, and where that does not agree after a third.
 
         Raises RemoteError.
@@ -95,14 +97,14 @@ class Timer(NamedTuple):
         began = time.monotonic() - spent_s
         call = agent.start("steps_again", **self._of(device, agent, timed.model, timed.framework))
         answer = call.result(600.0, lambda event: self._tell(device.name, timed.model, event))
-        visit = decode(records.Visit, answer, f"{device.name}.steps_again")
+        visit = decode(records.Repeat, answer, f"{device.name}.steps_again")
         made = repeats.checked(timed, visit)
         if repeats.agree(made):
             return made
         spent_s = time.monotonic() - began
         return repeats.settled(made, visit, self.whole(device, agent, timed.model, timed.framework, spent_s))
 
-    def _of(self, device: Device, agent: Agent, model: str, framework: str) -> dict[str, Any]:
+    def _of(self, device: Device, agent: AgentClient, model: str, framework: str) -> dict[str, Any]:
         return {
             "model": place_model(agent, model),
             "framework_name": framework,

@@ -8,16 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from backends.training import checkpoint
-from planner.agents.client import TICK_S, Agent
-from planner.agents.pool import Crew
+from planner.agents.client import TICK_S, AgentClient
+from planner.agents.pool import AgentPool
 from planner.errors import RemoteError
 from planner.paths import RunFolder
-from planner.train.event_log import Journal
+from planner.train.event_log import EventReporter
 
 FETCH_S = 300.0
 
 
-class Courier:
+class CheckpointFetcher:
     """Brings the server's newest checkpoint into the run folder, whole or not at all.
 
     An agent of its own, ``agent``, carries it: the server's goes on telling what happens meanwhile. ``before`` is the
@@ -26,7 +26,13 @@ class Courier:
     """
 
     def __init__(
-        self, crew: Crew, server: str, folder: RunFolder, before: Path | None, journal: Journal, wanted: bool = True
+        self,
+        crew: AgentPool,
+        server: str,
+        folder: RunFolder,
+        before: Path | None,
+        journal: EventReporter,
+        wanted: bool = True,
     ) -> None:
         self._crew = crew
         self._server = server
@@ -34,7 +40,7 @@ class Courier:
         self._before = before
         self._journal = journal
         self._wanted = wanted
-        self.agent: Agent | None = None
+        self.agent: AgentClient | None = None
         self._fetching: threading.Thread | None = None
         self._newest: str | None = None
         self._told = self._brought = 0

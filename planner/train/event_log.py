@@ -9,7 +9,7 @@ from planner.paths import EventLog
 OnEvent = Callable[[str, Event], None]
 
 
-class Journal:
+class EventReporter:
     """Notes events: in the file ``path`` while its disk has room, and with ``on_event``."""
 
     def __init__(self, path: Path, on_event: OnEvent) -> None:

@@ -12,20 +12,20 @@ from backends.network import framing
 from backends.training import checkpoint
 from planner.agents.addresses import data_addresses
 from planner.agents.certificates import Authority
-from planner.agents.client import Agent, Call
-from planner.agents.pool import Crew, in_parallel
+from planner.agents.client import AgentClient, Call
+from planner.agents.pool import AgentPool, in_parallel
 from planner.errors import PlannerError, RunError
 from planner.fleet.device import Fleet
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.predict import strategy
 from planner.train import orders as training
-from planner.train.checkpoint_fetch import Courier
-from planner.train.event_log import Journal, OnEvent
-from planner.train.monitor import Server, Supervisor, remove
+from planner.train.checkpoint_fetch import CheckpointFetcher
+from planner.train.event_log import EventReporter, OnEvent
+from planner.train.monitor import RunMonitor, ServerProcess, remove
 from planner.train.orders import Options
 from planner.train.telemetry import Telemetry
-from planner.train.worker_restart import READY_S, Keeper, Signals, expect
+from planner.train.worker_restart import READY_S, Signals, WorkerSupervisor, expect
 
 #: What hands out turns to peers, in a run's journal.
 CONDUCTOR = "conductor"
@@ -45,7 +45,7 @@ class Launch:
         options: Options,
         folder: RunFolder,
         on_event: OnEvent,
-        crew: Crew | None = None,
+        crew: AgentPool | None = None,
     ) -> None:
         self.plan = plan
         self._devices = {name: fleet.device(name) for name in plan.names}
@@ -53,27 +53,27 @@ class Launch:
         self.options = options
         self.folder = folder
         self._borrowed = crew is not None
-        self._crew = crew or Crew(folder.log)
-        self._journal = Journal(folder.events, on_event)
+        self._crew = crew or AgentPool(folder.log)
+        self._journal = EventReporter(folder.events, on_event)
         self._signals = Signals(go=threading.Event(), over=threading.Event(), events=queue.Queue())
-        self._keepers: dict[str, Keeper] = {}
+        self._keepers: dict[str, WorkerSupervisor] = {}
         self._addresses: dict[str, str] = {}
         self.telemetry = Telemetry(plan.names)
 
     def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
-        """Train to the last step, or for so long, as ``Supervisor.run`` counts it; returns the server's account.
+        """Train to the last step, or for so long, as ``RunMonitor.run`` counts it; returns the server's account.
 
         Raises RunError where the run cannot start or ends early, InterruptedRunError on Ctrl-C; both leave the newest
         checkpoint in the run folder and name it.
         """
         before = resume.parent if resume else None
         wanted = self.options.keep_weights
-        courier = Courier(self._crew, self.plan.server, self.folder, before, self._journal, wanted)
+        courier = CheckpointFetcher(self._crew, self.plan.server, self.folder, before, self._journal, wanted)
         try:
             with self._crew.lent() if self._borrowed else self._crew:
                 self._reach()
                 server = self._start(resume)
-                supervisor = Supervisor(server, self._keepers, courier, self.telemetry, self._journal, self._signals)
+                supervisor = RunMonitor(server, self._keepers, courier, self.telemetry, self._journal, self._signals)
                 return supervisor.run(lasting_s)
         finally:
             self._signals.over.set()
@@ -85,7 +85,7 @@ class Launch:
         if self._crew.errors:
             raise RunError("; ".join(str(error) for error in self._crew.errors.values()))
 
-    def _start(self, resume: Path | None) -> Server:
+    def _start(self, resume: Path | None) -> ServerProcess:
         agent, kept, saved = self._place(resume)
         files = tuple(path for path in (kept, saved) if path is not None)
         try:
@@ -100,7 +100,7 @@ class Launch:
         call.go()
         self._journal.note("planner", {"started": True})
         holds_up = strategy.holds_up(training.strategy(self.plan, self.options), len(parts))
-        return Server(self._called(), self.plan.server, agent, call, files, holds_up)
+        return ServerProcess(self._called(), self.plan.server, agent, call, files, holds_up)
 
     def _called(self) -> str:
         """Whose events those of the server's order are."""
@@ -108,9 +108,9 @@ class Launch:
             return self.plan.server
         return framing.SERVER if training.through_server(self.plan, self.options) else CONDUCTOR
 
-    def _place(self, resume: Path | None) -> tuple[Agent, str | None, str | None]:
+    def _place(self, resume: Path | None) -> tuple[AgentClient, str | None, str | None]:
         """The server's agent, and the paths on its device of the checkpoint to write and of the one to go on from."""
-        placed: list[tuple[Agent, str | None, str | None]] = []
+        placed: list[tuple[AgentClient, str | None, str | None]] = []
 
         def place(name: str) -> None:
             alone = len(self.plan.names) == 1
@@ -145,12 +145,12 @@ class Launch:
         in_parallel(plan.names, bring)
         return parts
 
-    def _start_alone(self, agent: Agent, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
+    def _start_alone(self, agent: AgentClient, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
         call = agent.start("alone", part=parts[self.plan.server], work=work)
         expect(call, "ready")
         return call
 
-    def _start_cluster(self, agent: Agent, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
+    def _start_cluster(self, agent: AgentClient, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
         authority = Authority()
         address = self._addresses[self.plan.server]
         peers = not training.through_server(self.plan, self.options)
@@ -166,7 +166,7 @@ class Launch:
                 "heartbeat_s": self.options.heartbeat_s,
             }
             beside, verb = name == self.plan.server, "join" if peers else "work"
-            keeper = Keeper(name, self._crew, beside, self.telemetry, self._signals, verb)
+            keeper = WorkerSupervisor(name, self._crew, beside, self.telemetry, self._signals, verb)
             self._keepers[name] = keeper
             keeper.start(orders)
         self._wait_for_workers()

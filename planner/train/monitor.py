@@ -9,19 +9,19 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from backends.training.run_spec import STOPPED
-from planner.agents.client import TICK_S, Agent, Call, Event
+from planner.agents.client import TICK_S, AgentClient, Call, Event
 from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
-from planner.train.checkpoint_fetch import Courier
-from planner.train.event_log import Journal
+from planner.train.checkpoint_fetch import CheckpointFetcher
+from planner.train.event_log import EventReporter
 from planner.train.telemetry import Telemetry
-from planner.train.worker_restart import Keeper, Signals
+from planner.train.worker_restart import Signals, WorkerSupervisor
 
 STOP_S = 60.0
 DRAIN_S = 5.0
 REMOVE_S = 10.0
 
 
-class Server(NamedTuple):
+class ServerProcess(NamedTuple):
     """The server at work: what it is called, the device it is on, its agent, its order, and its files' paths there.
 
     holds_up: whether the whole cluster waits for an evaluation.
@@ -29,22 +29,22 @@ class Server(NamedTuple):
 
     called: str
     device: str
-    agent: Agent
+    agent: AgentClient
     call: Call
     files: tuple[str, ...]
     holds_up: bool = False
 
 
-class Supervisor:
+class RunMonitor:
     """Handles what happens in a run. A cluster of one device has no keepers."""
 
     def __init__(
         self,
-        server: Server,
-        keepers: Mapping[str, Keeper],
-        courier: Courier,
+        server: ServerProcess,
+        keepers: Mapping[str, WorkerSupervisor],
+        courier: CheckpointFetcher,
         telemetry: Telemetry,
-        journal: Journal,
+        journal: EventReporter,
         signals: Signals,
     ) -> None:
         self._server = server
@@ -192,7 +192,7 @@ class Supervisor:
         return InterruptedRunError(reason + self._courier.saved())
 
 
-def remove(agent: Agent, files: Iterable[str]) -> None:
+def remove(agent: AgentClient, files: Iterable[str]) -> None:
     """Remove a run's files from a device; one that is gone by now keeps them until its cache is pruned."""
     with suppress(RemoteError):
         for path in files:

@@ -10,11 +10,11 @@ import numpy as np
 
 from backends.data import dataset as data
 from backends.strategies import synchronisation
-from backends.strategies.compressors.registry import keeps
+from backends.strategies.compressors.registry import keeps_residual
 from backends.strategies.presets import Strategy
-from backends.strategies.synchronisation import GATES, Gate
+from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS
-from planner.agents.client import Agent
+from planner.agents.client import AgentClient
 from planner.errors import PlanError, RunError, suggest
 from planner.plan.file import Plan
 from planner.predict import strategy as exchange
@@ -78,7 +78,7 @@ def check(options: Options) -> None:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
 
 
-def momentum(options: Options, workers: int, gate: Gate = GATES["asynchronous"]) -> float:
+def momentum(options: Options, workers: int, gate: SyncPolicy = SYNC_POLICIES["asynchronous"]) -> float:
     """The momentum to ask for: the operator's, or what makes 0.9 together with the workers' own.
 
     Gradients that come late act like momentum: n asynchronous workers add 1 - 1/n of it, so that the explicit part m
@@ -119,14 +119,14 @@ def shards(dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, fl
     }
 
 
-def place(agent: Agent, shard: Shard) -> str:
+def place(agent: AgentClient, shard: Shard) -> str:
     """Bring a file to a device unless it is there already; returns its path there."""
     path = agent.call("stored", timeout_s=60.0, name=shard.name)
     return str(path) if path else agent.store(shard.name, shard.content)
 
 
 def part(
-    agent: Agent,
+    agent: AgentClient,
     plan: Plan,
     options: Options,
     dataset: data.Dataset,
@@ -154,7 +154,7 @@ def part(
         "train": files[0],
         "test": files[1],
         "sender": how.sender,
-        "correction": own if keeps(how.sender) else 0.0,
+        "correction": own if keeps_residual(how.sender) else 0.0,
         "strategy": list(how),
         "optimiser": [options.rate, own, options.weight_decay],
         "shared_seed": options.seed,
@@ -172,7 +172,7 @@ def work(
     own = momentum(options, len(plan.workers), synchronisation.parse(how.gate))
     return {
         "steps": plan.steps,
-        "optimiser": [options.rate, 0.0 if keeps(how.sender) and not alone else own, options.weight_decay],
+        "optimiser": [options.rate, 0.0 if keeps_residual(how.sender) and not alone else own, options.weight_decay],
         "schedule": [options.schedule, plan.steps, options.warmup],
         "checkpoint_path": checkpoint,
         "checkpoint_every": options.checkpoint_every or max(1, plan.steps // 10),

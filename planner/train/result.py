@@ -11,13 +11,13 @@ from planner.plan.file import Plan, PlannedWorker
 from planner.predict import strategy
 from planner.predict.batch_size import notes_scaled
 from planner.predict.predict import Prediction
-from planner.profile.power_readings import Reading, average, disagreements, parts_watts, uncertainty, whole_watts
+from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, uncertainty, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
 from power_models import nameplate
 from profilers.records import MODEL, UNAVAILABLE, Window, encode
 
 
-class Worker(NamedTuple):
+class WorkerResult(NamedTuple):
     """One worker over the run: seconds of its life spent each way, watts and where they come from.
 
     watts: None where unknown; watts_error: their relative standard error, None where unknown; notes: where its sensors
@@ -39,7 +39,7 @@ def workers(
     account: Mapping[str, Any],
     windows: Mapping[str, Sequence[Mapping[str, Any]]],
     spent: Mapping[str, Sequence[Sequence[float]]],
-) -> dict[str, Worker]:
+) -> dict[str, WorkerResult]:
     """Each worker's part. ``windows``: what its sensors said, in turn; ``spent``: (steps, busy, exchange,
     evaluation, processor time of exchanges) of each of its lives.
 
@@ -59,7 +59,7 @@ def workers(
         measured = averaged(name, windows[name])
         found = watts(planned, measured, loaded_s / elapsed_s if elapsed_s else 0.0)
         steps = int(account["workers"].get(name, {}).get("steps", 0))
-        result[name] = Worker(
+        result[name] = WorkerResult(
             steps, busy, exchange, evaluation, found.watts, found.provenance, found.error, disagreements(measured)
         )
     return result
@@ -70,18 +70,20 @@ def averaged(name: str, windows: Sequence[Mapping[str, Any]]) -> Window:
     return average([decode(Window, window, f"{name}.window") for window in windows])
 
 
-def watts(planned: PlannedWorker, measured: Window, busy_share: float) -> Reading:
+def watts(planned: PlannedWorker, measured: Window, busy_share: float) -> WindowWatts:
     """A worker's mean watts, and their source, as ``workers`` says."""
     whole, parts = whole_watts(measured), parts_watts(measured)
     share = _at_busy_share(planned, busy_share)
     order = (whole, parts, share) if planned.power_source.partial else (whole, share, parts)
-    nothing = Reading(None, None, Provenance(UNAVAILABLE, detail=f"{planned.name} has no sensor and no watts planned"))
+    nothing = WindowWatts(
+        None, None, Provenance(UNAVAILABLE, detail=f"{planned.name} has no sensor and no watts planned")
+    )
     found = next((each for each in order if each is not None), nothing)
     emulated = found.provenance.emulated or planned.power_source.emulated
     return found._replace(provenance=found.provenance._replace(emulated=emulated))
 
 
-def _at_busy_share(planned: PlannedWorker, busy_share: float) -> Reading | None:
+def _at_busy_share(planned: PlannedWorker, busy_share: float) -> WindowWatts | None:
     """The plan's watts, where they are known. What was measured then is only estimated now."""
     if planned.idle_w is None or planned.busy_w is None:
         return None
@@ -89,13 +91,13 @@ def _at_busy_share(planned: PlannedWorker, busy_share: float) -> Reading | None:
     mean_w = nameplate.watts(np.asarray(planned.idle_w), np.asarray(planned.busy_w), fraction)
     source = planned.power_source
     kind = MODEL if source.kind in (COUNTER, SENSOR) else source.kind
-    return Reading(float(mean_w), None, source._replace(kind=kind).noting(AT_BUSY_SHARE))
+    return WindowWatts(float(mean_w), None, source._replace(kind=kind).noting(AT_BUSY_SHARE))
 
 
 def result(
     plan: Plan,
     account: Mapping[str, Any],
-    parts: Mapping[str, Worker],
+    parts: Mapping[str, WorkerResult],
     built_s: Mapping[str, float],
     senders: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
@@ -169,20 +171,20 @@ def figures(of: Prediction) -> dict[str, float | None]:
     return {"time_s": of.time_s, "power_w": of.power_w, "energy_j": of.energy_j, "edp_js": of.edp_js}
 
 
-def _total_w(parts: Mapping[str, Worker], besides_w: float) -> float | None:
+def _total_w(parts: Mapping[str, WorkerResult], besides_w: float) -> float | None:
     """Watts of all workers and besides; None where those of one are unknown."""
     known = [part.watts for part in parts.values() if part.watts is not None]
     return math.fsum([*known, besides_w]) if len(known) == len(parts) else None
 
 
-def _error(parts: Mapping[str, Worker], besides_w: float) -> float | None:
+def _error(parts: Mapping[str, WorkerResult], besides_w: float) -> float | None:
     """Relative standard error of ``_total_w``; None where that of one is unknown."""
     total_w = _total_w(parts, besides_w)
     errors_w = [part.watts * part.watts_error for part in parts.values() if part.watts and part.watts_error is not None]
     return math.hypot(*errors_w) / total_w if total_w and len(errors_w) == len(parts) else None
 
 
-def _notes(plan: Plan, parts: Mapping[str, Worker]) -> list[str]:
+def _notes(plan: Plan, parts: Mapping[str, WorkerResult]) -> list[str]:
     told = [f"{name}: {note}" for name, part in parts.items() for note in part.notes]
     if plan.predicted_strategy is not None:
         told.insert(0, f"predicted for {plan.predicted_strategy}, trained with {plan.strategy}")

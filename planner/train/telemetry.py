@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from backends.training.step import Spent
+from backends.training.step import TimeSpent
 from planner.agents.client import Event
 
 
@@ -20,7 +20,7 @@ class Telemetry:
 
     def begin_life(self, name: str) -> None:
         """What this worker tells from now on is of a new life."""
-        self.spent[name].append(list(Spent(0, 0.0, 0.0, 0.0)))
+        self.spent[name].append(list(TimeSpent(0, 0.0, 0.0, 0.0)))
 
     def add(self, name: str, event: Event) -> None:
         """Keep what an event says of its worker's work, if it does."""

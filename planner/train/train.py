@@ -21,7 +21,7 @@ from planner.predict.sample_efficiency import newest
 from planner.predict.strategy import DEFAULT
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.profiler import Profiler
-from planner.profile.request import Wanted
+from planner.profile.request import ProfileRequest
 from planner.train import orders
 from planner.train import result as outcome
 from planner.train.event_log import OnEvent
@@ -120,7 +120,7 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
     batch = request.batch or (before.batch if before else 32)
     framework = request.framework or (before.framework if before and before.framework in FRAMEWORKS else None)
     fleet = load_fleet(request.fleet or Path(before.fleet if before else FLEET))
-    wanted = Wanted(
+    wanted = ProfileRequest(
         (model,), batch, framework=framework,
         input_shape=tuple(dataset.input_shape), classes=dataset.classes, steps_planned=steps,
     )  # fmt: skip
@@ -140,7 +140,7 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
 def _check_fit(plan: Plan, dataset: Any) -> None:
     """A plan holds for the model it was profiled with: another image size is another model."""
     shape, classes = tuple(dataset.input_shape), dataset.classes
-    needed = Wanted((plan.model,), input_shape=shape, classes=classes).fingerprint(plan.model)
+    needed = ProfileRequest((plan.model,), input_shape=shape, classes=classes).fingerprint(plan.model)
     if needed != plan.fingerprint and models.is_user_model(plan.model):
         raise PlanError(f"{plan.model} has changed since it was profiled; profile and recommend again")
     if needed != plan.fingerprint:

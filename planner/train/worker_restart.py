@@ -4,8 +4,8 @@ import queue
 import threading
 from typing import Any, NamedTuple
 
-from planner.agents.client import Agent, Call, Event
-from planner.agents.pool import Crew
+from planner.agents.client import AgentClient, Call, Event
+from planner.agents.pool import AgentPool
 from planner.errors import AgentError, PlannerError, RunError
 from planner.train.telemetry import Telemetry
 
@@ -26,7 +26,7 @@ class Signals(NamedTuple):
     events: queue.Queue[tuple[str, Event]]
 
 
-class Keeper:
+class WorkerSupervisor:
     """Keeps one worker going, in a thread of its own, until the run is over; ``verb``: the part it plays.
 
     ``ready``: it has been ready to begin; ``joined``: the server has it; ``failure``: why it was given up.
@@ -35,7 +35,7 @@ class Keeper:
     def __init__(
         self,
         name: str,
-        crew: Crew,
+        crew: AgentPool,
         beside_server: bool,
         telemetry: Telemetry,
         signals: Signals,
@@ -68,7 +68,7 @@ class Keeper:
     def _keep_working(self, orders: dict[str, Any]) -> None:
         """Until the run is over, what dies is started again, with growing pauses."""
         name, over = self._name, self._signals.over
-        agent: Agent | None = self._agent
+        agent: AgentClient | None = self._agent
         failures = absences = 0
         while not over.is_set():
             try:
@@ -109,11 +109,11 @@ class Keeper:
             return f"{self._name}: {self._dropped_for}"
         return str(error)
 
-    def _come_back(self) -> Agent:
+    def _come_back(self) -> AgentClient:
         # The server's own connection must not be touched by its host's worker.
         return self._crew.another(self._name) if self._beside_server else self._crew.reopen(self._name)
 
-    def _work_once(self, agent: Agent, orders: dict[str, Any]) -> None:
+    def _work_once(self, agent: AgentClient, orders: dict[str, Any]) -> None:
         name, events = self._name, self._signals.events
         self._telemetry.begin_life(name)
         self.joined = False

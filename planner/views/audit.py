@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.audit import scoreboard
-from planner.audit.comparison import Judged
+from planner.audit.comparison import Comparison
 from planner.audit.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
 from planner.audit.selections import Selection
-from planner.audit.summaries import Hits, Spread, Tally
+from planner.audit.summaries import Hits, Spread, Summary
 from planner.predict.clusters import ClusterConfig
 from planner.units import percent, seconds
 from planner.views.tables import EMULATED_NOTE, marked, stack, table
@@ -216,7 +216,7 @@ def _notes(board: Scoreboard) -> list[RenderableType]:
 _TALLY = ("best", "ties", "first 2", "ties", "regret", "median", "worst", "τ")
 
 
-def _tally(of: Tally) -> tuple[str, ...]:
+def _tally(of: Summary) -> tuple[str, ...]:
     hits = (of.best, of.best_tied, of.first_two, of.first_two_tied)
     regrets = (of.mean_regret, of.median_regret, of.worst.regret)
     return (*(percent(each and each.share) for each in hits), *(percent(each) for each in regrets), _tau(of.mean_tau))
@@ -248,7 +248,7 @@ def _config(of: ClusterConfig, stand_ins: set[str]) -> str:
     return names if len(of.workers) == 1 else f"{names} at {of.server}"
 
 
-def _emulated(judged: Iterable[Judged]) -> set[str]:
+def _emulated(judged: Iterable[Comparison]) -> set[str]:
     return {name for each in judged for name, part in each.workers.items() if part.provenance.emulated}
 
 

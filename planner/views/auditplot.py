@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from planner.audit.comparison import Judged
+from planner.audit.comparison import Comparison
 from planner.audit.scoreboard import Scoreboard
 from planner.errors import AuditError
 
@@ -52,7 +52,7 @@ def save(board: Scoreboard, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _times_s(judged: Judged) -> tuple[float, float]:
+def _times_s(judged: Comparison) -> tuple[float, float]:
     time = judged.figures["time"]
     assert time.measured is not None and time.predicted is not None
     return time.measured, time.predicted

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.check.findings import CHECKS, FAILED, OK, SKIPPED, WARNING, Finding, Report
+from planner.check.findings import CHECKS, FAILED, OK, SKIPPED, WARNING, CheckReport, Finding
 
 SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), FAILED: ("✗", "bold red"), SKIPPED: ("–", "dim")}
 HEADINGS = {
@@ -20,7 +20,7 @@ HEADINGS = {
 TELLING = ("python", "framework", "gpu", "disk", "power", "clock")
 
 
-def table(report: Report) -> RenderableType:
+def table(report: CheckReport) -> RenderableType:
     """A row a device, a column a check; below it what was found, and what to do about the rest."""
     rows = Table(box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     rows.add_column("device", no_wrap=True)
@@ -55,7 +55,7 @@ def trouble(finding: Finding) -> Text:
     return Text.assemble((f"{sign} {finding.device}: {finding.check}: ", style), f"{finding.detail}{remedy}")
 
 
-def verdict(report: Report) -> Text:
+def verdict(report: CheckReport) -> Text:
     """How many devices can take part."""
     able = sum(report.able.values())
     style = "green" if able == len(report.able) else "bold red"

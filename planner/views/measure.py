@@ -4,14 +4,14 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from planner.power.measure import Measured
+from planner.power.measure import EnergyMeasurement
 from planner.provenance import Provenance
 from planner.units import joules, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, stack, table
 from profilers.records import UNAVAILABLE, encode
 
 
-def to_json(measured: Measured) -> dict[str, Any]:
+def to_json(measured: EnergyMeasurement) -> dict[str, Any]:
     """{"device", "command", "returncode", "duration_s", "energy_j", "above_idle_j", "uncertainty", "watts", …}.
 
     energy_j, watts: null where nothing tells them; uncertainty: half the 95 % interval of the energy, as a share.
@@ -32,7 +32,7 @@ def to_json(measured: Measured) -> dict[str, Any]:
     }
 
 
-def render(measured: Measured) -> RenderableType:
+def render(measured: EnergyMeasurement) -> RenderableType:
     """A line of figures, then where the watts come from and what is to be known of them."""
     emulated = measured.busy.provenance.emulated or measured.idle.provenance.emulated
     made = table(

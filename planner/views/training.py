@@ -35,11 +35,11 @@ def training() -> Iterator[View]:
     """Shows, on standard error, the profiling that may come first and then the run."""
     console = plain(stderr=True)
     with Live(console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal) as live:
-        shown = Progress(live)
+        shown = TrainingProgress(live)
         yield View(shown.on_profile, shown.on_plan, shown.on_note, shown.on_event)
 
 
-class Progress:
+class TrainingProgress:
     """Lines for what happened, and a table of the workers on a terminal."""
 
     def __init__(self, live: Live) -> None:

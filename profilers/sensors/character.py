@@ -29,7 +29,7 @@ class Character(NamedTuple):
     resolution_w: Optional[float]
 
 
-class Watched(NamedTuple):
+class ObservedReadings(NamedTuple):
     """What a sensor said, at which monotonic times, and why it did not."""
 
     times_s: List[float]
@@ -61,11 +61,11 @@ def character(times_s: Sequence[float], values: Sequence[float], counts_joules: 
     return Character(stats.median(intervals_s), noise_w, None if counts_joules else min(steps_w))
 
 
-def watch(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[Watched]:
+def watch(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedReadings]:
     """Read all sensors in turn, again and again, for that long after the first round, in which some only start; not at
     all where there are none.
     """
-    watched = [Watched([], [], []) for _ in sensors]
+    watched = [ObservedReadings([], [], []) for _ in sensors]
     until_s = math.inf
     while sensors and time.monotonic() < until_s:
         for sensor, seen in zip(sensors, watched):
@@ -97,7 +97,7 @@ def survey(root: Optional[str] = None) -> Tuple[records.SensorFacts, ...]:
     return facts(discover(root))
 
 
-def _facts(sensor: Sensor, seen: Watched) -> records.SensorFacts:
+def _facts(sensor: Sensor, seen: ObservedReadings) -> records.SensorFacts:
     reason = _reason(seen.values, sensor.counts_joules, seen.reasons)
     if reason is not None:
         return records.SensorFacts(sensor.name, records.UNAVAILABLE, sensor.covers, None, None, reason)

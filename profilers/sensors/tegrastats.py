@@ -9,7 +9,7 @@ from profilers.sensors.base import NOTHING, Found, Sensor, proven
 from profilers.tree import Tree, Unavailable
 
 
-class Rails(Sensor):
+class TegrastatsRails(Sensor):
     """The sum of one or more rails of the newest line."""
 
     def __init__(self, program: tegrastats.Tegrastats, total: ina3221.Total) -> None:
@@ -46,4 +46,4 @@ def stated(program: tegrastats.Tegrastats) -> Found:
         program.close()
     if not totals:
         return Found((), (("tegrastats", "it states no rail of this board"),))
-    return proven([Rails(program, total) for total in totals])
+    return proven([TegrastatsRails(program, total) for total in totals])

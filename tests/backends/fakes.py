@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from backends.frameworks.base import Optimiser, Replica, Variable
+from backends.frameworks.base import OptimizerSettings, Replica, Variable
 from backends.network import framing, heartbeat
 from backends.optimizers import lars
 from backends.server import worker
-from backends.server.parameter_server import Server
+from backends.server.parameter_server import ParameterServer
 from backends.strategies import message
 from backends.training import step
 from backends.training.layout import layout_of
-from backends.training.lr_schedule import Schedule
-from backends.training.run_spec import Work
+from backends.training.lr_schedule import RateSchedule
+from backends.training.run_spec import RunSpec
 from tests.backends.hosting import Hosting, Participant
 
 PIXELS, CLASSES = 12, 3
@@ -134,7 +134,7 @@ def union(
     return one.weights
 
 
-def union_with_lars(steps: int, drawn: Iterable[Any], optimiser: Optimiser) -> np.ndarray:
+def union_with_lars(steps: int, drawn: Iterable[Any], optimiser: OptimizerSettings) -> np.ndarray:
     """As ``union``, with LARS."""
     replica, sources = Softmax(), list(drawn)
     velocity = np.zeros_like(replica.weights)
@@ -148,26 +148,26 @@ def union_with_lars(steps: int, drawn: Iterable[Any], optimiser: Optimiser) -> n
 TEST = images(64, 99)
 
 
-def work(folder: Path, steps: int = 20, **changes: Any) -> Work:
+def work(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
     values = {
-        "optimiser": Optimiser(0.1, 0.9, 0.001),
-        "schedule": Schedule("cosine", steps, 2),
+        "optimiser": OptimizerSettings(0.1, 0.9, 0.001),
+        "schedule": RateSchedule("cosine", steps, 2),
         "checkpoint_path": str(folder / "checkpoint.npz"),
         "description": {"model": "softmax"},
         "batch": BATCH,
         **changes,
     }
-    return Work(steps=steps, **values)
+    return RunSpec(steps=steps, **values)
 
 
 class Running(Hosting):
     """A server that runs in a thread."""
 
-    def __init__(self, work: Work) -> None:
-        super().__init__(Server, work)
+    def __init__(self, work: RunSpec) -> None:
+        super().__init__(ParameterServer, work)
 
-    def pulse(self, name: str, on_lost: Callable[[str], None] = lambda _: None) -> heartbeat.Pulse:
-        return heartbeat.Pulse(self.connect(name), self.work.heartbeat_s, on_lost)
+    def pulse(self, name: str, on_lost: Callable[[str], None] = lambda _: None) -> heartbeat.Heartbeat:
+        return heartbeat.Heartbeat(self.connect(name), self.work.heartbeat_s, on_lost)
 
 
 class Member(Participant):
@@ -180,7 +180,7 @@ class Member(Participant):
         super().__init__()
         self.replica = replica or Softmax()
         self.drawn = data or Drawn()
-        self.spent: step.Spent | None = None
+        self.spent: step.TimeSpent | None = None
         self.bytes = 0
         self._running, self._name, self._sender, self._slowdown = running, name, sender, slowdown
         self._connection: framing.Connection | None = None
@@ -201,7 +201,7 @@ class Member(Participant):
         assert self._connection is not None, "it has not begun"
         self._connection.abort()
 
-    def end(self) -> step.Spent:
+    def end(self) -> step.TimeSpent:
         self.await_end()
         assert self.spent is not None
         return self.spent

@@ -6,7 +6,7 @@ from typing import Any
 from backends.network import framing
 from backends.server.host import Host
 from backends.training import checkpoint
-from backends.training.run_spec import Work
+from backends.training.run_spec import RunSpec
 from planner.agents.certificates import Authority
 
 LIMIT_S = 30.0
@@ -15,7 +15,7 @@ LIMIT_S = 30.0
 class Hosting:
     """A server or a conductor in a thread, with its authority, events and account."""
 
-    def __init__(self, kind: type[Host], work: Work) -> None:
+    def __init__(self, kind: type[Host], work: RunSpec) -> None:
         self.work = work
         self.authority = Authority()
         self.events: list[dict[str, Any]] = []

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from backends.data.dataset import Batches
-from backends.frameworks.base import Optimiser, Replica
+from backends.data.dataset import BatchLoader
+from backends.frameworks.base import OptimizerSettings, Replica
 from backends.network import framing
-from backends.network.heartbeat import Pulse
-from backends.network.mailbox import Links
-from backends.peers.coordinator import Conductor
-from backends.peers.exchanges.base import Local, Means
+from backends.network.heartbeat import Heartbeat
+from backends.network.mailbox import Mailbox
+from backends.peers.coordinator import PeerCoordinator
+from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
-from backends.peers.peer import Member
+from backends.peers.peer import Peer
 from backends.strategies import presets, synchronisation
 from backends.strategies.topologies import registry
-from backends.training.lr_schedule import Schedule
+from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, TEST, Softmax, images, work
 from tests.backends.hosting import Hosting, Participant
 
@@ -31,11 +31,12 @@ class Peers(Hosting):
         self.strategy = presets.strategy(strategy)
         self.members = members
         values = {
-            "optimiser": Optimiser(0.1, changes.pop("momentum", 0.0), 0.0), "schedule": Schedule(), "heartbeat_s": 5.0,
+            "optimiser": OptimizerSettings(0.1, changes.pop("momentum", 0.0), 0.0), "schedule": RateSchedule(),
+            "heartbeat_s": 5.0,
             "gate": synchronisation.parse(self.strategy.gate), "strategy": self.strategy, "members": members,
             "training_samples": 1000, **changes,
         }  # fmt: skip
-        super().__init__(Conductor, work(folder, steps, **values))
+        super().__init__(PeerCoordinator, work(folder, steps, **values))
 
     def start(self, seed: int, **changes: Any) -> "Player":
         return Player(self, NAMES[seed], seed, **changes)
@@ -44,9 +45,9 @@ class Peers(Hosting):
         return [self.start(seed, **changes) for seed in range(self.members)]
 
 
-def shard(seed: int) -> Batches:
+def shard(seed: int) -> BatchLoader:
     """What a member trains on: 200 images of its own."""
-    return Batches(*images(200, seed + 1), BATCH, seed)
+    return BatchLoader(*images(200, seed + 1), BATCH, seed)
 
 
 class Player(Participant):
@@ -70,22 +71,22 @@ class Player(Participant):
         identity = peers.authority.identity(name, listens=True)
         listener = framing.listen("127.0.0.1")
         self._at = listener.getsockname()[1]
-        self.links = Links(name, identity, listener, self.replica.weights.size, 5.0, lambda _: None)
+        self.links = Mailbox(name, identity, listener, self.replica.weights.size, 5.0, lambda _: None)
         strategy = peers.strategy
-        means = Means(
+        means = ExchangeParts(
             self.replica, self.links, registry.parse(strategy.topology, 0), synchronisation.parse(strategy.gate),
-            strategy.sender, strategy.merge, Local(self.replica, strategy.optimiser == "lars"), BATCH,
+            strategy.sender, strategy.merge, LocalUpdate(self.replica, strategy.optimiser == "lars"), BATCH,
         )  # fmt: skip
         self.exchange = exchange(means)
         self.links.handle = self.exchange.handle
         self.connection = peers.connect(name)
-        self.pulse = Pulse(peers.connect(name), 1.0, lambda _: None, lambda meta: self.links.call(meta["call"]))
+        self.pulse = Heartbeat(peers.connect(name), 1.0, lambda _: None, lambda meta: self.links.call(meta["call"]))
         self.start()
 
     def take_part(self) -> None:
         optimiser = self._peers.work.optimiser
         try:
-            Member(
+            Peer(
                 self.connection, self.replica, self.batches, TEST, self.exchange, optimiser, self._slowdown
             ).run("127.0.0.1", self._at)  # fmt: skip
         finally:

@@ -5,14 +5,14 @@ from backends.strategies import presets, synchronisation
 from backends.strategies.compressors import registry
 from backends.strategies.message import WHOLE
 from backends.strategies.topologies import registry as topologies
-from backends.training.batch_size import PACINGS
+from backends.training.batch_size import BATCH_POLICIES
 
 
 def test_what_can_be_named_can_be_made() -> None:
-    assert set(presets.SENDERS) == set(registry.SENDERS)
+    assert set(presets.SENDERS) == set(registry.COMPRESSORS)
     assert set(presets.TOPOLOGIES) == set(topologies.TOPOLOGIES)
-    assert set(presets.GATES) == set(synchronisation.GATES)
-    assert set(presets.BATCHINGS) == set(PACINGS)
+    assert set(presets.GATES) == set(synchronisation.SYNC_POLICIES)
+    assert set(presets.BATCHINGS) == set(BATCH_POLICIES)
     assert set(presets.MERGES) == set(MERGES)
 
 

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 from backends import pytorch
-from backends.frameworks.base import Optimiser
+from backends.frameworks.base import OptimizerSettings
 from tests.backends.replicas import batch_for, close
 
 on_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="views of host memory exist on a CPU only")
@@ -101,7 +101,9 @@ def test_gradients_are_those_of_plain_autograd(name, plain):
         assert replica.state.shape == (0,)
 
 
-@pytest.mark.parametrize("optimiser", [Optimiser(0.05, 0.0), Optimiser(0.05, 0.9), Optimiser(0.02, 0.8, 1e-2)])
+@pytest.mark.parametrize(
+    "optimiser", [OptimizerSettings(0.05, 0.0), OptimizerSettings(0.05, 0.9), OptimizerSettings(0.02, 0.8, 1e-2)]
+)
 def test_the_native_update_is_torchs_sgd(optimiser):
     replica, module = pytorch.build("resnet", seed=3), written_out_resnet()
     take(module, replica)

@@ -167,7 +167,7 @@ def test_momentum_comes_back_as_it_was_set(framework):
 def test_a_small_model_learns_real_images(framework, request):
     dataset = data.load(str(request.config.rootpath / "examples" / "fashion-mnist"))
     replica = build(framework, "cipher", dataset.input_shape, dataset.classes, seed=1)
-    batches = data.Batches(dataset.train_images, dataset.train_labels, 32, 1)
+    batches = data.BatchLoader(dataset.train_images, dataset.train_labels, 32, 1)
     test = dataset.test_images[:300], dataset.test_labels[:300]
     _, before = replica.evaluate(*test)
     for _ in range(30):

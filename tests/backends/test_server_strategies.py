@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Optimiser
+from backends.frameworks.base import OptimizerSettings
 from backends.strategies import streams
-from backends.strategies.compressors.registry import SENDERS, keeps, sender
+from backends.strategies.compressors.registry import COMPRESSORS, compressor, keeps_residual
 from backends.strategies.presets import strategy
-from backends.strategies.synchronisation import GATES, parse
-from backends.training.lr_schedule import Schedule
+from backends.strategies.synchronisation import SYNC_POLICIES, parse
+from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, Drawn, Member, Puppet, Running, Softmax, union, union_with_lars, work
 from tests.backends.small import replica
 from tests.installed import EACH, MIXED, using
@@ -23,7 +23,12 @@ MOMENTUM = 0.5
 
 
 def plain(folder, steps, gate="asynchronous", momentum=0.0, **changes):
-    values = {"optimiser": Optimiser(0.1, momentum, 0.0), "schedule": Schedule(), "gate": parse(gate), **changes}
+    values = {
+        "optimiser": OptimizerSettings(0.1, momentum, 0.0),
+        "schedule": RateSchedule(),
+        "gate": parse(gate),
+        **changes,
+    }
     return work(folder, steps, **values)
 
 
@@ -111,17 +116,17 @@ def test_a_backup_worker_is_not_waited_for_and_what_it_brings_counts_later(tmp_p
     running.account()
 
 
-@pytest.mark.parametrize("text", SENDERS)
+@pytest.mark.parametrize("text", COMPRESSORS)
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
     """One worker, so that there is one order of events."""
 
     def train(folder, steps, drawn, resume=None):
         folder.mkdir(exist_ok=True)
-        momentum = 0.0 if keeps(text) else MOMENTUM
+        momentum = 0.0 if keeps_residual(text) else MOMENTUM
         running = Running(plain(folder, steps, momentum=momentum, resume=resume, evaluate_every=100))
         replica = Softmax()
-        correction = MOMENTUM if keeps(text) else 0.0
-        member = Member(running, "nano", replica, drawn, sender=sender(text, replica.variables, correction))
+        correction = MOMENTUM if keeps_residual(text) else 0.0
+        member = Member(running, "nano", replica, drawn, sender=compressor(text, replica.variables, correction))
         member.end()
         assert running.account()["finished"]
         return running.saved()
@@ -129,7 +134,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
     whole = train(tmp_path / "whole", 12, Drawn())
     half = train(tmp_path / "half", 5, Drawn())
     rest = train(tmp_path / "rest", 12, Drawn(skip=5), str(tmp_path / "half" / "checkpoint.npz"))
-    assert bool(half.kept) == (keeps(text) or text == "adaptive")
+    assert bool(half.kept) == (keeps_residual(text) or text == "adaptive")
     np.testing.assert_array_equal(rest.weights, whole.weights)
     for one, other in zip(rest.kept.get("nano", ()), whole.kept.get("nano", ()), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -139,7 +144,7 @@ def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
     running = Running(plain(tmp_path, 60, checkpoint_every=20))
     sparse = "top-k:share=0.1"
     members = [
-        Member(running, name, data=Drawn(seed=seed), sender=sender(sparse, Softmax.variables))
+        Member(running, name, data=Drawn(seed=seed), sender=compressor(sparse, Softmax.variables))
         for seed, name in enumerate(NAMES)
     ]
     for member in members:
@@ -155,7 +160,7 @@ def test_layers_that_stay_cost_nothing_either_way(tmp_path):
     def cost(text):
         running = Running(plain(tmp_path, 40, evaluate_every=100))
         replica = Softmax()
-        Member(running, "nano", replica, sender=sender(text, replica.variables)).end()
+        Member(running, "nano", replica, sender=compressor(text, replica.variables)).end()
         return running.account()["workers"]["nano"]["bytes"]
 
     # One of two layers goes, the one of 3 elements of 39: what is left are heads.
@@ -234,7 +239,7 @@ def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
 
 
 def test_the_server_scales_what_all_have_sent_with_lars(tmp_path):
-    optimiser = Optimiser(2.0, 0.5, 0.01)
+    optimiser = OptimizerSettings(2.0, 0.5, 0.01)
     parts = "gate=synchronous,optimiser=lars"
     running = Running(with_parts(tmp_path, 16, parts, optimiser=optimiser))
     in_step(running, 2)
@@ -249,10 +254,10 @@ def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):
         assert running.account()["finished"]
         return running.saved().weights - Softmax().weights
 
-    np.testing.assert_allclose(change(Schedule(warmup=4)), change(Schedule()) / 4, atol=1e-7)
+    np.testing.assert_allclose(change(RateSchedule(warmup=4)), change(RateSchedule()) / 4, atol=1e-7)
 
 
-@pytest.mark.parametrize("gate", [*GATES, "backup:backups=2,staleness=1"])
+@pytest.mark.parametrize("gate", [*SYNC_POLICIES, "backup:backups=2,staleness=1"])
 def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, gate):
     running = Running(plain(tmp_path, 1500, gate, evaluate_every=10_000))
     first, doomed = (Member(running, name, data=slowly(seed)) for seed, name in enumerate(NAMES[:2]))

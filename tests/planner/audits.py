@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from planner.audit.measured import Audit, Extrapolation, Measured, Steady
+from planner.audit.measured import Extrapolation, MeasuredAudit, MeasuredRun, Steady
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import costs
 from planner.predict.predict import predict
@@ -14,7 +14,7 @@ STEPS = 100_000
 SOURCE = Provenance("sensor", ("wall",))
 
 #: Changes one run of one configuration.
-Shake = Callable[[Measured], Measured]
+Shake = Callable[[MeasuredRun], MeasuredRun]
 
 
 def fleet(*gradients_s: float, **changes: object) -> Profile:
@@ -28,15 +28,15 @@ def fleet(*gradients_s: float, **changes: object) -> Profile:
 
 def run(
     workers: dict[str, float], server: str | None = None, watts: float | None = 50.0, **changes: object
-) -> Measured:
+) -> MeasuredRun:
     """A run at these steps/s, free of noise; the first worker hosts the server."""
     steady = {name: Steady(rate, 0.0, watts, SOURCE) for name, rate in workers.items()}
-    return Measured("net", server or next(iter(workers)), steady, 1, 10.0, 0.0, 0.0)._replace(**changes)
+    return MeasuredRun("net", server or next(iter(workers)), steady, 1, 10.0, 0.0, 0.0)._replace(**changes)
 
 
 def as_predicted(
     profile: Profile, repetitions: int = 1, model: str = "net", shake: Shake = lambda run: run
-) -> list[Measured]:
+) -> list[MeasuredRun]:
     """Every configuration with every server, exactly as the planner predicts it, then shaken."""
     known = costs(profile, model)
     candidates = enumerate_clusters(known.names, known.reachable())
@@ -51,21 +51,21 @@ def as_predicted(
                 )
                 for i in members
             }
-            runs.append(shake(Measured(model, known.names[host], workers, repetition, 10.0, 0.0, 0.0)))
+            runs.append(shake(MeasuredRun(model, known.names[host], workers, repetition, 10.0, 0.0, 0.0)))
     return runs
 
 
 def audit(
     profile: Profile,
-    measured: Iterable[Measured],
+    measured: Iterable[MeasuredRun],
     label: str = "100",
     extrapolations: tuple[Extrapolation, ...] = (),
-) -> Audit:
+) -> MeasuredAudit:
     """100,000 steps at batch size 32."""
-    return Audit(label, profile, "torch", STEPS, 32, tuple(measured), extrapolations)
+    return MeasuredAudit(label, profile, "torch", STEPS, 32, tuple(measured), extrapolations)
 
 
-def faster(run: Measured, factor: float) -> Measured:
+def faster(run: MeasuredRun, factor: float) -> MeasuredRun:
     """The same run with all its steps/s times a factor."""
     workers = {name: each._replace(steps_per_s=factor * each.steps_per_s) for name, each in run.workers.items()}
     return run._replace(workers=workers)

@@ -8,7 +8,7 @@ from profilers.records import (
     SCHEMA,
     CurvePoint,
     Facts,
-    FanProfile,
+    IncastProfile,
     LinkProfile,
     PowerReading,
     Samples,
@@ -98,7 +98,7 @@ def links(names: Iterable[str], rates: Mapping[str, float] | None = None, **chan
 def profile(
     devices: Mapping[str, DeviceProfile],
     rates: Mapping[str, float] | None = None,
-    fans: tuple[FanProfile, ...] = (),
+    fans: tuple[IncastProfile, ...] = (),
     **changes: Any,
 ) -> Profile:
     """A whole profile; ``rates`` are the devices' own links, bytes/s."""

@@ -14,7 +14,7 @@ from planner.plan.recommend import recommend
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from planner.views import models, profile, ranking, training
-from planner.views.training import Progress
+from planner.views.training import TrainingProgress
 from profilers.records import PowerReading, Samples, Window, encode
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE, plan, planned
@@ -239,11 +239,11 @@ def test_left_out_devices_are_named_with_the_reason() -> None:
 # -- train -----------------------------------------------------------------------------------------
 
 
-def progress(source: Provenance = NAMEPLATE) -> Progress:
+def progress(source: Provenance = NAMEPLATE) -> TrainingProgress:
     """The view of a run of ``a`` and ``b``, where ``b``'s watts have this source."""
     from rich.live import Live
 
-    view = Progress(Live(console=render.plain(stderr=True), auto_refresh=False))
+    view = TrainingProgress(Live(console=render.plain(stderr=True), auto_refresh=False))
     view.on_plan(plan(planned("a"), planned("b")._replace(power_source=source)))
     at = {"steps": 40, "loss": 0.5, "staleness": 0.0, "bytes": 10**6, "connected": True}
     gone = {**at, "connected": False, "loss": None}
@@ -256,7 +256,7 @@ def window(*readings: tuple[str, str, float | None], source: str = "sensor") -> 
     return {"window": encode(Window(5.0, {}, power)), "spent": {}}
 
 
-def live(view: Progress, width: int = 160) -> str:
+def live(view: TrainingProgress, width: int = 160) -> str:
     table = view.live.get_renderable()
     return shown(table, width)
 

@@ -7,12 +7,12 @@ import pytest
 from planner import json_records
 from planner.errors import RecordError
 from planner.profile.file import Profile, load_profile
-from profilers.records import CurvePoint, FanProfile, LinkProfile, PowerReading, Samples, encode
+from profilers.records import CurvePoint, IncastProfile, LinkProfile, PowerReading, Samples, encode
 from tests.planner import profiles
 
 
 def whole() -> Profile:
-    fans = (FanProfile("a", "in", "iperf3", {"b": 1.0}),)
+    fans = (IncastProfile("a", "in", "iperf3", {"b": 1.0}),)
     return profiles.profile({"a": profiles.device(), "b": profiles.device()}, fans=fans)
 
 
@@ -44,7 +44,7 @@ def test_an_optional_value_may_be_null_and_a_default_may_be_absent() -> None:
         (CurvePoint, {"message_bytes": 1.5, "seconds": {}}, "step.message_bytes: expected a whole number"),
         (CurvePoint, {"message_bytes": True, "seconds": {}}, "step.message_bytes: expected a whole number"),
         (CurvePoint, {"message_bytes": 1, "seconds": {"unit": 1}}, "step.seconds: missing 'values'"),
-        (FanProfile, {"host": "a", "direction": "in", "tool": "x", "bytes_per_s": {"b": None}},
+        (IncastProfile, {"host": "a", "direction": "in", "tool": "x", "bytes_per_s": {"b": None}},
          "step.bytes_per_s.b: expected a number, found None"),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from power_models import boosted, trees
 from power_models.base import BEYOND, PowerModel, Target, Unsuitable
 from power_models.boosted import Boosted
-from power_models.gaussian import Process
+from power_models.gaussian import FittedProcess
 from power_models.linear import Linear
 from power_models.modelfile import load, save
 from power_models.nonnegative import NonNegative
@@ -125,7 +125,7 @@ def test_a_gaussian_process_predicts_as_scikit_learn() -> None:
     random = np.random.default_rng(0)
     inputs, other = random.standard_normal((30, 2)), random.standard_normal((10, 2))
     outputs = np.sin(inputs[:, 0]) + 0.3 * inputs[:, 1]
-    ours = Process.fit(inputs, outputs, np.array([0, 1]))
+    ours = FittedProcess.fit(inputs, outputs, np.array([0, 1]))
     signal, linear, noise, lengths = ours.hyper
     kernel = (
         ConstantKernel(signal) * RBF(lengths)

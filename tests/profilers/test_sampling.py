@@ -6,7 +6,7 @@ import pytest
 
 from profilers import counters, records
 from profilers.energy import Span
-from profilers.sampling import COST, LONGEST_S, Pace, Sampler, listen, power
+from profilers.sampling import COST, LONGEST_S, Sampler, SamplingPeriod, listen, power
 from profilers.sensors.base import Sensor
 from profilers.sensors.battery import Batteries
 from profilers.series import Series
@@ -190,7 +190,7 @@ def test_a_series_keeps_on_after_a_failure():
 
 
 def test_sampling_slows_down_before_it_costs_too_much():
-    pace = Pace(0.1)
+    pace = SamplingPeriod(0.1)
     assert pace.period_s == 0.1
     pace.note(0.0005)
     assert pace.period_s == 0.1
@@ -198,7 +198,7 @@ def test_sampling_slows_down_before_it_costs_too_much():
     assert pace.period_s == pytest.approx(0.003 / COST)
     pace.note(1.0)
     assert pace.period_s == LONGEST_S
-    assert Pace(10.0).period_s == 10.0
+    assert SamplingPeriod(10.0).period_s == 10.0
 
 
 @pytest.fixture

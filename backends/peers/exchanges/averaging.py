@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from backends.frameworks.base import Optimiser
+from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
 from backends.strategies import aggregation
 from backends.strategies.message import WHOLE, whole
 from backends.strategies.topologies.derangement import segments
 
 
-class Averaging(Exchange):
+class WeightAveraging(Exchange):
     """Update, send every segment to its peer and receive it from another, and average when all are there."""
 
-    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         means, n = self.means, len(self.names)
         weights, links = means.replica.weights, means.links
         means.local.apply(weights, means.replica.gradients, optimiser)

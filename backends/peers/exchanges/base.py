@@ -5,28 +5,28 @@ from typing import Any, Dict, NamedTuple, Sequence
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Optimiser, Replica
-from backends.network.mailbox import Links
+from backends.frameworks.base import Arrays, OptimizerSettings, Replica
+from backends.network.mailbox import Mailbox
 from backends.optimizers import lars, sgd
-from backends.strategies.synchronisation import Gate
+from backends.strategies.synchronisation import SyncPolicy
 from backends.strategies.topologies.base import Topology
 
 
-class Means(NamedTuple):
+class ExchangeParts(NamedTuple):
     """What an exchange works with. ``sender``: what is sent, as text; ``merge``: of presets.MERGES; ``batch``: samples
     of a member's step for which the learning rate was chosen."""
 
     replica: Replica
-    links: Links
+    links: Mailbox
     topology: Topology
-    gate: Gate
+    gate: SyncPolicy
     sender: str
     merge: str
-    local: "Local"
+    local: "LocalUpdate"
     batch: int = 1
 
 
-class Local:
+class LocalUpdate:
     """A member's own update: SGD, or LARS, which takes gradients that are not scaled.
 
     ``velocity``: (parameters,) float32.
@@ -37,7 +37,7 @@ class Local:
         self.with_lars = with_lars
         self.velocity = np.zeros(replica.weights.size, np.float32)
 
-    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimiser: Optimiser) -> None:
+    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimiser: OptimizerSettings) -> None:
         """One step, in place; (parameters,) float32 each. The gradients may be changed."""
         if self.with_lars:
             lars.scale(gradients, weights, self._replica.variables, optimiser)
@@ -50,7 +50,7 @@ class Exchange(abc.ABC):
     ``names`` are the members of an epoch in the order of their ranks.
     """
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: ExchangeParts) -> None:
         self.means = means
         self.names: Sequence[str] = ()
         self.rank = 0
@@ -61,7 +61,7 @@ class Exchange(abc.ABC):
         self.rank = self.names.index(self.means.links.name)
 
     @abc.abstractmethod
-    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         """Update the weights with the gradients at hand, and with what peers send.
 
         batch: samples that the gradients are of; budget_s: what computing them takes, and so a transfer may; its own

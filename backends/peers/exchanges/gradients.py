@@ -5,12 +5,12 @@ from typing import Any, Dict, List
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Optimiser
-from backends.network.mailbox import Parcel
-from backends.peers.exchanges.base import Exchange, Means
+from backends.frameworks.base import Arrays, OptimizerSettings
+from backends.network.mailbox import Envelope
+from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies.aggregation import FACTORS, WITH_MEAN
-from backends.strategies.compressors.base import Sender
-from backends.strategies.compressors.registry import sender
+from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.registry import compressor
 from backends.strategies.message import DENSE, add
 
 GRADIENT = "gradient"
@@ -18,22 +18,22 @@ GRADIENT = "gradient"
 FIRST_BYTES = 1 << 17
 
 
-class Gradients(Exchange):
+class GradientExchange(Exchange):
     """Everyone sends to its peers, waits for as many as the gate says, and applies what has come.
 
     Members who wait take in no message of a later step than their own, so that with all of them there every replica
     makes the same sum. Others take in whatever has come.
     """
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: ExchangeParts) -> None:
         super().__init__(means)
-        self._shared = sender(means.sender, means.replica.variables)
+        self._shared = compressor(means.sender, means.replica.variables)
         self._shared.look(means.replica.weights)
-        self._own: Dict[str, Sender] = {}
+        self._own: Dict[str, Compressor] = {}
         self._batches: Dict[str, int] = {}
         self._merged = np.empty(means.replica.weights.size, np.float32)
 
-    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         links, n = self.means.links, len(self.names)
         waited = self.means.gate.waits_for(n) - 1
         self._send(step, batch, budget_s, bool(waited))
@@ -58,9 +58,9 @@ class Gradients(Exchange):
         for peer, mine in zip(peers, chosen):
             links.send(peer, step, mine, kind=GRADIENT, batch=batch)
 
-    def _for(self, peer: str) -> Sender:
+    def _for(self, peer: str) -> Compressor:
         if peer not in self._own:
-            self._own[peer] = sender(self.means.sender, self.means.replica.variables)
+            self._own[peer] = compressor(self.means.sender, self.means.replica.variables)
             self._own[peer].look(self.means.replica.weights)
         return self._own[peer]
 
@@ -71,7 +71,7 @@ class Gradients(Exchange):
         rate = self.means.links.bytes_per_s(peer)
         return FIRST_BYTES if rate is None else rate * budget_s
 
-    def _merge(self, arrived: List[Parcel], batch: int) -> None:
+    def _merge(self, arrived: List[Envelope], batch: int) -> None:
         """All in the order of steps and names, one's own among them, so that who gets the same has the same."""
         total, own = self._merged, self.means.links.name
         compared = self._compared_with(arrived, batch)
@@ -84,7 +84,7 @@ class Gradients(Exchange):
             if parcel.sender > own:
                 add(parcel.message, total, self._share(int(parcel.meta["batch"]), compared))
 
-    def _compared_with(self, arrived: List[Parcel], batch: int) -> float:
+    def _compared_with(self, arrived: List[Envelope], batch: int) -> float:
         """Samples: one's own, or the mean of all members' last; of who has sent nothing yet, as many as one's own."""
         if self.means.merge not in WITH_MEAN:
             return batch
@@ -95,7 +95,7 @@ class Gradients(Exchange):
     def _share(self, batch: int, compared: float) -> float:
         return FACTORS[self.means.merge](batch, compared, self.means.batch, len(self.names))
 
-    def _senders(self) -> Dict[str, Sender]:
+    def _senders(self) -> Dict[str, Compressor]:
         return dict({"peer " + name: made for name, made in self._own.items()}, peers=self._shared)
 
     def state(self) -> Dict[str, Arrays]:
@@ -111,5 +111,5 @@ class Gradients(Exchange):
         return {name: made.told() for name, made in self._own.items()} if self._shared.by_link else self._shared.told()
 
 
-def _is_gradient(parcel: Parcel) -> bool:
+def _is_gradient(parcel: Envelope) -> bool:
     return bool(parcel.meta.get("kind") == GRADIENT)

@@ -4,13 +4,13 @@ from typing import Any, Callable
 
 import numpy as np
 
-from backends.frameworks.base import Optimiser
-from backends.peers.exchanges.base import Exchange, Means
+from backends.frameworks.base import OptimizerSettings
+from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies.message import DENSE, WHOLE, Message, add, dense, put
-from backends.strategies.topologies.registry import Groups
+from backends.strategies.topologies.registry import GroupedTopology
 
 
-class Grouped(Exchange):
+class HierarchicalExchange(Exchange):
     """``within(means)`` makes what leaders do among themselves.
 
     A leader's gradients are the sum of its group's, times groups / members: their mean where groups are equal, and such
@@ -21,9 +21,9 @@ class Grouped(Exchange):
     an epoch are the weights themselves, from which on all of a group have the same.
     """
 
-    def __init__(self, means: Means, among: Callable[[Means], Exchange]) -> None:
+    def __init__(self, means: ExchangeParts, among: Callable[[ExchangeParts], Exchange]) -> None:
         super().__init__(means)
-        assert isinstance(means.topology, Groups)
+        assert isinstance(means.topology, GroupedTopology)
         self._among = among(means._replace(topology=means.topology.between))
         self._encode = WHOLE[means.sender]
         self._alike = False
@@ -39,7 +39,7 @@ class Grouped(Exchange):
         if self._leader == self.rank:
             self._among.begin(self.peers(leaders))
 
-    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         replica, links = self.means.replica, self.means.links
         if self._leader != self.rank:
             leader = self.names[self._leader]

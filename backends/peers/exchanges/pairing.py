@@ -3,17 +3,17 @@
 import threading
 from typing import Any
 
-from backends.frameworks.base import Optimiser
-from backends.network.mailbox import Parcel
-from backends.peers.exchanges.base import Exchange, Means
+from backends.frameworks.base import OptimizerSettings
+from backends.network.mailbox import Envelope
+from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies import aggregation
 from backends.strategies.message import dense
 
 
-class Pairing(Exchange):
+class PairwiseAveraging(Exchange):
     """x is apart from the replica's weights, which gradients are computed at, so that it may change meanwhile."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: ExchangeParts) -> None:
         super().__init__(means)
         self._x = means.replica.weights.copy()
         self._lock = threading.Lock()
@@ -23,7 +23,7 @@ class Pairing(Exchange):
         with self._lock:
             self._x[:] = self.means.replica.weights
 
-    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         means = self.means
         for peer in self.peers(means.topology.sends_to(self.rank, len(self.names), step)):
             means.links.send(peer, step, dense(self._x), asks=True)  # who asks is asked by nobody: x stays
@@ -33,7 +33,7 @@ class Pairing(Exchange):
             means.local.apply(self._x, means.replica.gradients, optimiser)
             means.replica.weights[:] = self._x
 
-    def handle(self, parcel: Parcel) -> None:
+    def handle(self, parcel: Envelope) -> None:
         """Take the mean of one's own and the asking peer's weights, and send it."""
         theirs = parcel.message.arrays[0]
         with self._lock:

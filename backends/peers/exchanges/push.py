@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from backends.frameworks.base import Optimiser
-from backends.peers.exchanges.base import Exchange, Means
+from backends.frameworks.base import OptimizerSettings
+from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies.message import add, dense
 from backends.strategies.pushsum import PushSum
 
 
-class Push(Exchange):
+class PushSumExchange(Exchange):
     """Gradients are of z, the replica's weights, and applied to x. In a new epoch every x is its z, with weight 1."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: ExchangeParts) -> None:
         super().__init__(means)
         self._mass = PushSum(means.replica.weights)
 
@@ -23,7 +23,7 @@ class Push(Exchange):
         """Begin from the replica's weights."""
         self._mass = PushSum(self.means.replica.weights)
 
-    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         means, n = self.means, len(self.names)
         means.local.apply(self._mass.x, means.replica.gradients, optimiser)
         waits = means.gate.waits_for(n) > 1

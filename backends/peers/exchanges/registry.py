@@ -2,27 +2,28 @@
 
 from typing import Callable, Dict
 
-from backends.peers.exchanges.averaging import Averaging
-from backends.peers.exchanges.base import Exchange, Means
-from backends.peers.exchanges.gradients import Gradients
-from backends.peers.exchanges.grouped import Grouped
-from backends.peers.exchanges.pairing import Pairing
-from backends.peers.exchanges.push import Push
-from backends.peers.exchanges.ring import Ring
+from backends.peers.exchanges.averaging import WeightAveraging
+from backends.peers.exchanges.base import Exchange, ExchangeParts
+from backends.peers.exchanges.gradients import GradientExchange
+from backends.peers.exchanges.grouped import HierarchicalExchange
+from backends.peers.exchanges.pairing import PairwiseAveraging
+from backends.peers.exchanges.push import PushSumExchange
+from backends.peers.exchanges.ring import RingAllReduce
 from backends.strategies.aggregation import FACTORS
 from backends.strategies.topologies.graphs import Ring as RingTopology
-from backends.strategies.topologies.registry import Groups
+from backends.strategies.topologies.registry import GroupedTopology
 
 #: By merge; those of gradients go round where the topology is a ring.
-MERGES: Dict[str, Callable[[Means], Exchange]] = dict(
-    dict.fromkeys(FACTORS, Gradients), **{"average": Averaging, "push-sum": Push, "pairwise": Pairing}
+MERGES: Dict[str, Callable[[ExchangeParts], Exchange]] = dict(
+    dict.fromkeys(FACTORS, GradientExchange),
+    **{"average": WeightAveraging, "push-sum": PushSumExchange, "pairwise": PairwiseAveraging},
 )
 
 
-def exchange(means: Means) -> Exchange:
+def exchange(means: ExchangeParts) -> Exchange:
     """The exchange for these means."""
-    if isinstance(means.topology, Groups):
-        return Grouped(means, exchange)
+    if isinstance(means.topology, GroupedTopology):
+        return HierarchicalExchange(means, exchange)
     if isinstance(means.topology, RingTopology):
-        return Ring(means)
+        return RingAllReduce(means)
     return MERGES[means.merge](means)

@@ -3,17 +3,17 @@
 import itertools
 from typing import Any
 
-from backends.frameworks.base import Optimiser
+from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
 from backends.strategies import allreduce
 from backends.strategies.aggregation import FACTORS
 from backends.strategies.message import WHOLE
 
 
-class Ring(Exchange):
+class RingAllReduce(Exchange):
     """Pieces come and go on while others are on their way; the sum is applied when it is whole."""
 
-    def step(self, step: int, batch: int, optimiser: Optimiser, budget_s: Any = None) -> None:
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         n, gradients = len(self.names), self.means.replica.gradients
         gradients *= FACTORS[self.means.merge](batch, batch, self.means.batch, n)
         if n > 1:

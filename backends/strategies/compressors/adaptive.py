@@ -5,12 +5,12 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.base import Sender
+from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.top_k import TopK
 from backends.strategies.message import DENSE, Message, add, bytes_of
 
 
-class Adaptive(Sender):
+class Adaptive(Compressor):
     """Sends what another sender, ``of``, would if | |g|^2 - |sent|^2 | / |g|^2 <= delta, else all of g.
 
     g is what the other had to send, its rest included, so that what it leaves behind is at right angles to what it
@@ -18,7 +18,7 @@ class Adaptive(Sender):
     top-k. Raises ValueError unless 0 <= delta <= 1, and where it would wrap one of its own kind.
     """
 
-    def __init__(self, variables: Sequence[Variable], of: Optional[Sender] = None, delta: float = 0.3) -> None:
+    def __init__(self, variables: Sequence[Variable], of: Optional[Compressor] = None, delta: float = 0.3) -> None:
         if not 0 <= delta <= 1:
             raise ValueError("adaptive needs a delta from 0 to 1, not %s" % delta)
         if isinstance(of, Adaptive):

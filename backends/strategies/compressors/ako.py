@@ -5,11 +5,11 @@ from typing import Optional, Sequence
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.error_feedback import Residual
+from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.message import DENSE, SPANS, Message, bytes_of
 
 
-class Ako(Residual):
+class Ako(ErrorFeedback):
     """Cuts the vector into blocks of one size, sends one at a time, all in turn, and adds up the others meanwhile.
 
     With a byte budget there are as few blocks as make each of them fit (DLion, section 5.1.4: by network capacity and

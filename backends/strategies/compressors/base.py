@@ -9,7 +9,7 @@ from backends.frameworks.base import Variable
 from backends.strategies.message import DENSE, Message, bytes_of
 
 
-class Sender(abc.ABC):
+class Compressor(abc.ABC):
     """Chooses what of a vector goes to one peer (or to all alike), and keeps the rest for later.
 
     Unless ``lossy``, the sum of all that was given equals the sum of all that was sent plus what is ``kept``.

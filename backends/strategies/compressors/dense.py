@@ -4,11 +4,11 @@ from typing import Optional
 
 import numpy as np
 
-from backends.strategies.compressors.base import Sender
+from backends.strategies.compressors.base import Compressor
 from backends.strategies.message import DENSE, Message, bytes_of, dense
 
 
-class Everything(Sender):
+class Uncompressed(Compressor):
     """Sends what it is given and keeps nothing."""
 
     def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:

@@ -5,12 +5,12 @@ from typing import Iterator, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.base import Sender
+from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.magnitude import BLOCK
 from backends.strategies.message import Message, dense, spans, sparse
 
 
-class Residual(Sender):
+class ErrorFeedback(Compressor):
     """A sender with an accumulator ``rest``, (size,) float32: what was given and not sent (Lee et al., Eq. 1).
 
     ``counters`` names the attributes, int or float, that a checkpoint must hold beside it.

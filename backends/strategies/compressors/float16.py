@@ -4,11 +4,11 @@ from typing import Optional
 
 import numpy as np
 
-from backends.strategies.compressors.base import Sender
+from backends.strategies.compressors.base import Compressor
 from backends.strategies.message import HALF, Message, bytes_of, half
 
 
-class Half(Sender):
+class Float16(Compressor):
     """Sends what it is given as float16 (11 significant bits), and forgets the bits that were rounded away."""
 
     lossy = True

@@ -6,7 +6,7 @@ from typing import Optional, Sequence
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.error_feedback import Residual
+from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import blocks
 from backends.strategies.message import SPARSE, Message, bytes_of
 
@@ -16,7 +16,7 @@ from backends.strategies.message import SPARSE, Message, bytes_of
 SHARE = 0.07
 
 
-class Gaia(Residual):
+class Gaia(ErrorFeedback):
     """Sends the entries with |u| > s |w|, u being what has gathered; any change of a weight that is zero is enough.
 
     u must be scaled as it will be subtracted from the weights w (see base.Optimiser), and w shown by ``look``. s is a

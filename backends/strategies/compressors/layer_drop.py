@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.error_feedback import Residual
+from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import total
 from backends.strategies.message import SPANS, Message, bytes_of
 
@@ -23,7 +23,7 @@ NORMS = ("mean", "l1")
 RETURNING = 0.25
 
 
-class LayerDrop(Residual):
+class LayerDrop(ErrorFeedback):
     """The worker's side, section 4: sends the layers whose gathered representative value is the threshold or more.
 
     The threshold is computed anew every ``every`` steps, by Alg. 1, from the gradients of that step alone, to drop at

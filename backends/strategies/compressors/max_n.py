@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.error_feedback import Residual
+from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import SAMPLE, above, few_exceed, greatest, likely
 from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 
@@ -17,7 +17,7 @@ _ENTRY_BYTES = 8  # an index and a value
 MANY, NEARLY = 600, 0.85
 
 
-class MaxN(Residual):
+class MaxN(ErrorFeedback):
     """Sends the entries with |g| >= (1 - N / 100) max |g|, g being what has gathered of their variable.
 
     With a byte budget N is the greatest from 0.85 to 100 whose message fits: the transmission speed assurance module,

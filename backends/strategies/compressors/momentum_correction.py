@@ -4,18 +4,18 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.strategies.compressors.base import Sender
+from backends.strategies.compressors.base import Compressor
 from backends.strategies.message import Message
 
 
-class Corrected(Sender):
+class MomentumCorrection(Compressor):
     """v <- momentum v + u, and another sender's part of v goes out.
 
     A server whose velocity gets sparse gradients would change every weight in every step, and have to send all of them
     back. It is left with sums; with everything sent the result is the same, for velocities add up.
     """
 
-    def __init__(self, of: Sender, momentum: float) -> None:
+    def __init__(self, of: Compressor, momentum: float) -> None:
         super().__init__(of.variables)
         self.of = of
         self.lossy = of.lossy

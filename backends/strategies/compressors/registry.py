@@ -6,18 +6,18 @@ from typing import Any, Dict, Sequence, Type
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.adaptive import Adaptive
 from backends.strategies.compressors.ako import Ako
-from backends.strategies.compressors.base import Sender
-from backends.strategies.compressors.dense import Everything
-from backends.strategies.compressors.float16 import Half
+from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.dense import Uncompressed
+from backends.strategies.compressors.float16 import Float16
 from backends.strategies.compressors.gaia import Gaia
 from backends.strategies.compressors.layer_drop import LayerDrop
 from backends.strategies.compressors.max_n import MaxN
-from backends.strategies.compressors.momentum_correction import Corrected
+from backends.strategies.compressors.momentum_correction import MomentumCorrection
 from backends.strategies.compressors.top_k import TopK
 
-SENDERS: Dict[str, Type[Sender]] = {
-    "everything": Everything,
-    "float16": Half,
+COMPRESSORS: Dict[str, Type[Compressor]] = {
+    "everything": Uncompressed,
+    "float16": Float16,
     "layer-drop": LayerDrop,
     "max-n": MaxN,
     "ako": Ako,
@@ -30,7 +30,7 @@ _WRAPPED = "top-k"
 _SWITCH = {"yes": True, "no": False}
 
 
-def sender(text: str, variables: Sequence[Variable], momentum: float = 0.0) -> Sender:
+def compressor(text: str, variables: Sequence[Variable], momentum: float = 0.0) -> Compressor:
     """The sender that "NAME" or "NAME:key=value,key=value" stands for; keys are options of its class.
 
     "adaptive" takes the name of the kind it wraps as ``of``, and that kind's options beside its own. momentum: what is
@@ -39,18 +39,18 @@ def sender(text: str, variables: Sequence[Variable], momentum: float = 0.0) -> S
     """
     name, _, listed = text.partition(":")
     made = _built(name, _pairs(listed), variables, [])
-    return Corrected(made, momentum) if momentum else made
+    return MomentumCorrection(made, momentum) if momentum else made
 
 
-def keeps(text: str) -> bool:
+def keeps_residual(text: str) -> bool:
     """Whether a sender of this name leaves something for later. Raises ValueError as ``sender`` does."""
-    return sender(text, (Variable("any", (1,), 0, 1),)).kept() is not None
+    return compressor(text, (Variable("any", (1,), 0, 1),)).kept() is not None
 
 
-def _built(name: str, given: Dict[str, str], variables: Sequence[Variable], outer: Sequence[str]) -> Sender:
-    if name not in SENDERS:
-        raise ValueError("unknown sender %r; known: %s" % (name, ", ".join(SENDERS)))
-    defaults = _defaults(SENDERS[name])
+def _built(name: str, given: Dict[str, str], variables: Sequence[Variable], outer: Sequence[str]) -> Compressor:
+    if name not in COMPRESSORS:
+        raise ValueError("unknown sender %r; known: %s" % (name, ", ".join(COMPRESSORS)))
+    defaults = _defaults(COMPRESSORS[name])
     known = list(outer) + list(defaults)
     own = {key: _value(name, key, given[key], defaults[key]) for key in given if key in defaults and key != "of"}
     others = {key: given[key] for key in given if key not in defaults}
@@ -58,7 +58,7 @@ def _built(name: str, given: Dict[str, str], variables: Sequence[Variable], oute
         own["of"] = _built(given.get("of", _WRAPPED), others, variables, known)
     elif others:
         raise ValueError("%s has no option %s; known: %s" % (name, ", ".join(others), ", ".join(known) or "none"))
-    return SENDERS[name](variables, **own)
+    return COMPRESSORS[name](variables, **own)
 
 
 def _pairs(listed: str) -> Dict[str, str]:
@@ -73,7 +73,7 @@ def _pairs(listed: str) -> Dict[str, str]:
     return given
 
 
-def _defaults(kind: Type[Sender]) -> Dict[str, Any]:
+def _defaults(kind: Type[Compressor]) -> Dict[str, Any]:
     """Options and their defaults, whose types are those of the options: all parameters after ``variables``."""
     parameters = list(inspect.signature(kind).parameters.values())[1:]
     return {parameter.name: parameter.default for parameter in parameters}

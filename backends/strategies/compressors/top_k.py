@@ -8,12 +8,12 @@ from typing import Optional, Sequence
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.error_feedback import Residual
+from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import largest
 from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 
 
-class TopK(Residual):
+class TopK(ErrorFeedback):
     """Sends the ``share`` of all elements that is largest in absolute value; everything from a half on.
 
     Raises ValueError unless 0 < share <= 1.

@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Tuple
 SERVER = -1
 
 
-class Traffic(NamedTuple):
+class MessageLoad(NamedTuple):
     """Messages that one sends in a step, and receives as many, each of about this share of the vector."""
 
     messages: int
@@ -43,7 +43,7 @@ class Topology(abc.ABC):
         """Ranks from which it receives: those who send to it."""
 
     @abc.abstractmethod
-    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
+    def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
         """All that ``rank`` of n, or SERVER, sends in a step."""
 
     def leader(self, rank: int, n: int) -> int:

@@ -5,11 +5,11 @@ from typing import Sequence, Tuple
 
 import numpy as np
 
-from backends.strategies.topologies.base import SERVER, Topology, Traffic
+from backends.strategies.topologies.base import SERVER, MessageLoad, Topology
 from backends.strategies.topologies.derangement import derangement
 
 
-class Server(Topology):
+class Star(Topology):
     """A star around the parameter server."""
 
     def sends_to(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
@@ -17,11 +17,11 @@ class Server(Topology):
 
     receives_from = sends_to
 
-    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
-        return (Traffic(n if rank == SERVER else 1, 1.0),)
+    def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
+        return (MessageLoad(n if rank == SERVER else 1, 1.0),)
 
 
-class All(Topology):
+class AllToAll(Topology):
     """Everyone to everyone (DLion, section 3)."""
 
     def sends_to(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
@@ -29,8 +29,8 @@ class All(Topology):
 
     receives_from = sends_to
 
-    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
-        return (Traffic(n - 1, 1.0),)
+    def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
+        return (MessageLoad(n - 1, 1.0),)
 
 
 class OneToOne(Topology):
@@ -46,8 +46,8 @@ class OneToOne(Topology):
     def receives_from(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         return (self.permutation(n, step, segment).index(rank),) if n > 1 else ()
 
-    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
-        return (Traffic(self.segments if n > 1 else 0, 1.0 / self.segments),)
+    def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
+        return (MessageLoad(self.segments if n > 1 else 0, 1.0 / self.segments),)
 
 
 class Ring(OneToOne):
@@ -56,18 +56,18 @@ class Ring(OneToOne):
     def permutation(self, n: int, step: int, segment: int) -> Sequence[int]:
         return [(rank + 1) % n for rank in range(n)]
 
-    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
-        return (Traffic(2 * (n - 1), 1.0 / n),)
+    def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
+        return (MessageLoad(2 * (n - 1), 1.0 / n),)
 
 
-class Exponential(OneToOne):
+class ExponentialGraph(OneToOne):
     """Everyone to one that is 1, 2, 4, ... ranks further, in turn (SGP, Assran et al.)."""
 
     def permutation(self, n: int, step: int, segment: int) -> Sequence[int]:
         return [(rank + hop(n, step)) % n for rank in range(n)]
 
 
-class Random(OneToOne):
+class RandomGossip(OneToOne):
     """Each segment to one that is drawn anew for every step (Crossover-SGD, Alg. 2)."""
 
     options = {"segments": int}
@@ -82,7 +82,7 @@ class Random(OneToOne):
         return derangement(n, self.seed, step, segment)
 
 
-class Pairs(Topology):
+class RandomPairs(Topology):
     """Even ranks each ask one odd rank, drawn anew, and get an answer (AD-PSGD, Lian et al., 2018).
 
     The graph is bipartite, so that nobody who waits for an answer is asked, and nobody waits for ever. Who is asked by
@@ -97,10 +97,14 @@ class Pairs(Topology):
     def receives_from(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         return tuple(other for other in range(0, n, 2) if rank in self.sends_to(other, n, step))
 
-    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
+    def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
         """On average: an odd rank answers as many as there are even ones to each odd one."""
         asking, asked = (n + 1) // 2, n // 2
-        return (Traffic(1, 1.0 if rank % 2 == 0 or not asked else asking / asked),) if n > 1 else (Traffic(0, 1.0),)
+        return (
+            (MessageLoad(1, 1.0 if rank % 2 == 0 or not asked else asking / asked),)
+            if n > 1
+            else (MessageLoad(0, 1.0),)
+        )
 
     def _asked(self, rank: int, n: int, step: int) -> int:
         drawn = np.random.RandomState([self.seed, step, rank]).randint(n // 2)

@@ -4,11 +4,11 @@ from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 from backends.strategies.option_text import named
 from backends.strategies.topologies import groups
-from backends.strategies.topologies.base import SERVER, Topology, Traffic
-from backends.strategies.topologies.graphs import All, Exponential, Pairs, Random, Ring, Server
+from backends.strategies.topologies.base import SERVER, MessageLoad, Topology
+from backends.strategies.topologies.graphs import AllToAll, ExponentialGraph, RandomGossip, RandomPairs, Ring, Star
 
 
-class Groups(Topology):
+class GroupedTopology(Topology):
     """Gradients to the leader of a group, a topology between the leaders, weights back (Crossover-SGD, 3.3)."""
 
     options = {"count": int, "between": str}
@@ -19,7 +19,7 @@ class Groups(Topology):
             raise ValueError("count=%d: there must be at least 1 group" % count)
         self.count = count
         self.between = parse(between, seed)
-        if isinstance(self.between, Groups):
+        if isinstance(self.between, GroupedTopology):
             raise ValueError("between=%s: there are no groups of groups" % between)
         self.segments = self.between.segments
 
@@ -29,12 +29,12 @@ class Groups(Topology):
     def receives_from(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         return self._among_leaders(self.between.receives_from, rank, n, step, segment)
 
-    def traffic(self, rank: int, n: int) -> Tuple[Traffic, ...]:
+    def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
         leaders = groups.leaders(n, self.count)
         place = _place(rank, leaders)
         if place is None:
-            return (Traffic(1, 1.0),)
-        within = () if rank == SERVER else (Traffic(len(self.followers(rank, n)), 1.0),)
+            return (MessageLoad(1, 1.0),)
+        within = () if rank == SERVER else (MessageLoad(len(self.followers(rank, n)), 1.0),)
         return within + self.between.traffic(place, len(leaders))
 
     def leader(self, rank: int, n: int) -> int:
@@ -60,13 +60,13 @@ def _place(rank: int, leaders: Sequence[int]) -> Optional[int]:
 
 
 TOPOLOGIES: Dict[str, Any] = {
-    "server": Server,
-    "all": All,
+    "server": Star,
+    "all": AllToAll,
     "ring": Ring,
-    "exponential": Exponential,
-    "random": Random,
-    "pairs": Pairs,
-    "groups": Groups,
+    "exponential": ExponentialGraph,
+    "random": RandomGossip,
+    "pairs": RandomPairs,
+    "groups": GroupedTopology,
 }
 
 

@@ -6,10 +6,10 @@ import time
 import pytest
 
 from backends.agent.command import measure
-from backends.agent.main import Job
+from backends.agent.main import AgentTask
 
 
-class Listening(Job):
+class Listening(AgentTask):
     """A job whose events are kept."""
 
     def __init__(self):

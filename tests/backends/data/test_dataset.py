@@ -262,13 +262,13 @@ def test_shards_refuse_weights_that_mean_nothing(weights):
 @given(some.integers(1, 20), some.integers(1, 50), some.integers(0, 5))
 def test_batches_draw_every_image_once_an_epoch_and_resume_anywhere(count, batch, skipped):
     images, labels = np.arange(count, dtype=np.uint8).reshape(-1, 1, 1, 1), np.arange(count)
-    batches = data.Batches(images, labels, batch, 7)
+    batches = data.BatchLoader(images, labels, batch, 7)
     drawn = [next(batches) for _ in range(-(-3 * count // batch))]
     assert all(len(y) == batch and (x.ravel() == y).all() for x, y in drawn)
     stream = np.concatenate([y for _, y in drawn])
     for epoch in range(3):
         assert sorted(stream[epoch * count : (epoch + 1) * count].tolist()) == list(range(count))
-    resumed = data.Batches(images, labels, batch, 7)
+    resumed = data.BatchLoader(images, labels, batch, 7)
     resumed.position = skipped * batch
     for _ in range(skipped, len(drawn)):
         expected = drawn[resumed.position // batch][1]
@@ -277,7 +277,7 @@ def test_batches_draw_every_image_once_an_epoch_and_resume_anywhere(count, batch
 
 def test_batches_need_images():
     with pytest.raises(ValueError, match="batches of 3 from 0 images"):
-        data.Batches(np.empty((0, 1, 1, 1)), np.empty(0), 3, 0)
+        data.BatchLoader(np.empty((0, 1, 1, 1)), np.empty(0), 3, 0)
 
 
 def test_a_shard_survives_the_way_to_a_device():

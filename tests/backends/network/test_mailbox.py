@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from backends.network import framing
-from backends.network.mailbox import Interrupted, Links
+from backends.network.mailbox import Interrupted, Mailbox
 from backends.strategies.message import dense
 from planner.agents.certificates import Authority
 from tests.running import until
@@ -21,7 +21,7 @@ def pair():
     for name in ("a", "b"):
         listener = framing.listen("127.0.0.1")
         addresses[name] = listener.getsockname()
-        made[name] = Links(name, authority.identity(name, listens=True), listener, SIZE, 5.0, lambda _: None)
+        made[name] = Mailbox(name, authority.identity(name, listens=True), listener, SIZE, 5.0, lambda _: None)
     for links in made.values():
         links.begin(1, addresses)
     yield made["a"], made["b"], addresses

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from backends.network.send_queue import Outbox
+from backends.network.send_queue import SendQueue
 from backends.network.throughput_meter import LEAST_BYTES
 from backends.strategies.message import dense
 from tests.running import until
@@ -42,7 +42,7 @@ def gone() -> list[float]:
 
 @pytest.fixture
 def outbox(gone):
-    made = Outbox(Link, lambda count: gone.append(time.perf_counter()))
+    made = SendQueue(Link, lambda count: gone.append(time.perf_counter()))
     yield made
     made.close()
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from backends.network.throughput_meter import LEAST_BYTES, TAIL_BYTES, Pace
+from backends.network.throughput_meter import LEAST_BYTES, TAIL_BYTES, ThroughputMeter
 
 
 def test_what_has_arrived_over_the_time_since_the_link_was_idle() -> None:
-    pace = Pace()
+    pace = ThroughputMeter()
     pace.begin(10.0)
     pace.sent(1_000_000)
     assert not pace.idle(400_000)
@@ -15,7 +15,7 @@ def test_what_has_arrived_over_the_time_since_the_link_was_idle() -> None:
 
 
 def test_messages_that_follow_before_the_link_is_idle_count_together() -> None:
-    pace = Pace()
+    pace = ThroughputMeter()
     for at_s, left in ((0.0, 600_000), (1.0, 1_000_000)):
         pace.begin(at_s)
         pace.sent(1_000_000)
@@ -25,7 +25,7 @@ def test_messages_that_follow_before_the_link_is_idle_count_together() -> None:
 
 
 def test_the_time_in_which_a_link_is_idle_does_not_count() -> None:
-    pace = Pace()
+    pace = ThroughputMeter()
     for at_s in (0.0, 100.0):
         pace.begin(at_s)
         pace.sent(1_000_000)
@@ -35,7 +35,7 @@ def test_the_time_in_which_a_link_is_idle_does_not_count() -> None:
 
 
 def test_a_rate_that_changes_is_followed_slowly() -> None:
-    pace = Pace()
+    pace = ThroughputMeter()
     for at_s, took_s in ((0.0, 1.0), (10.0, 2.0)):
         pace.begin(at_s)
         pace.sent(1_000_000)
@@ -46,7 +46,7 @@ def test_a_rate_that_changes_is_followed_slowly() -> None:
 
 @pytest.mark.parametrize(("count", "left"), [(LEAST_BYTES, 0), (LEAST_BYTES + TAIL_BYTES, TAIL_BYTES)])
 def test_too_little_tells_nothing(count: int, left: int) -> None:
-    pace = Pace()
+    pace = ThroughputMeter()
     pace.begin(0.0)
     pace.sent(count)
     pace.idle(left)

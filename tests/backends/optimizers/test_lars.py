@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Optimiser, Variable
+from backends.frameworks.base import OptimizerSettings, Variable
 from backends.optimizers.lars import apply, scale, trust
 
 MATRIX, BIAS = Variable("w", (1, 2), 0, 2), Variable("b", (2,), 2, 2)
@@ -16,7 +16,7 @@ def flat(*values):
 def test_a_step_worked_out_by_hand():
     # |w| = 5, |g| = 1: trust = 0.0025 * 5 / (1 + 0.2 * 5) = 0.00625, and 8 * 0.00625 = 0.05.
     weights, velocity, gradients = flat(3, 4, 1, 1), flat(0.1, 0, 0, -1), flat(0.6, 0.8, 1, 2)
-    apply(weights, velocity, gradients, (MATRIX, BIAS), Optimiser(rate=8.0, momentum=0.5, weight_decay=0.2))
+    apply(weights, velocity, gradients, (MATRIX, BIAS), OptimizerSettings(rate=8.0, momentum=0.5, weight_decay=0.2))
     np.testing.assert_allclose(gradients, [0.06, 0.08, 9.6, 17.6], rtol=1e-5)
     np.testing.assert_allclose(velocity, [0.11, 0.08, 9.6, 17.1], rtol=1e-5)
     np.testing.assert_allclose(weights, [2.89, 3.92, -8.6, -16.1], rtol=1e-5)
@@ -25,20 +25,20 @@ def test_a_step_worked_out_by_hand():
 @pytest.mark.parametrize("size", [0.001, 1.0, 1000.0])
 def test_how_far_a_variable_moves_does_not_depend_on_how_large_its_gradient_is(size):
     gradients = flat(6, 8) * np.float32(size)
-    scale(gradients, flat(3, 4), (MATRIX,), Optimiser(rate=2.0), coefficient=0.1)
+    scale(gradients, flat(3, 4), (MATRIX,), OptimizerSettings(rate=2.0), coefficient=0.1)
     np.testing.assert_allclose(gradients, [0.6, 0.8], rtol=1e-5)  # 2 * 0.1 * |w| = 1 long
 
 
 def test_variables_of_one_dimension_are_not_scaled():
     gradients = flat(0, 0, 6, 8)
-    scale(gradients, flat(0, 0, 3, 4), (BIAS,), Optimiser(rate=2.0))
+    scale(gradients, flat(0, 0, 3, 4), (BIAS,), OptimizerSettings(rate=2.0))
     np.testing.assert_array_equal(gradients, [0, 0, 12, 16])
 
 
 def test_each_variable_has_a_trust_of_its_own():
     gradients = flat(1, 0, 1, 0)
     variables = (MATRIX, Variable("v", (2, 1), 2, 2))
-    scale(gradients, flat(0, 1, 0, 10), variables, Optimiser(rate=1.0), coefficient=0.5)
+    scale(gradients, flat(0, 1, 0, 10), variables, OptimizerSettings(rate=1.0), coefficient=0.5)
     np.testing.assert_allclose(gradients, [0.5, 0, 5, 0], rtol=1e-6)
 
 

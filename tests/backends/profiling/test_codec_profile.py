@@ -2,12 +2,12 @@
 
 from backends.frameworks.base import Variable
 from backends.profiling import codec_profile
-from backends.strategies.compressors.registry import SENDERS
+from backends.strategies.compressors.registry import COMPRESSORS
 
 
 def test_every_kind_of_sender_is_timed() -> None:
     found = codec_profile.costs((Variable("w", (60, 50), 0, 3000), Variable("b", (50,), 3000, 50)))
-    assert list(found) == list(SENDERS)
+    assert list(found) == list(COMPRESSORS)
     for each in found.values():
         assert codec_profile.FEWEST <= len(each.send_s.values) == len(each.add_s.values) <= codec_profile.MOST
         assert min(each.send_s.values) > 0 and min(each.add_s.values) > 0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.profiling.interference import Neighbour, Rounds, Turn, excess_s, taken_s
+from backends.profiling.interference import ComputedBlocks, InterferenceProbe, TransferTurn, excess_s, taken_s
 from profilers.cores import usable_cores
 
 
@@ -21,11 +21,11 @@ def rounds(*parts):
         for begin_s, end_s, every_s in parts
         for number in range(round((end_s - begin_s) / every_s))
     ]
-    return Rounds(ended_s, ended_s)
+    return ComputedBlocks(ended_s, ended_s)
 
 
 def turn(begin_s=1.0, end_s=2.0, cpu_s=0.0):
-    return Turn(begin_s, end_s, cpu_s)
+    return TransferTurn(begin_s, end_s, cpu_s)
 
 
 def test_rounds_that_take_twice_as_long_within_lost_half_the_time():
@@ -40,7 +40,7 @@ def test_faster_rounds_within_than_around_lost_less_than_nothing():
 
 def test_a_machine_that_becomes_slower_all_the_while_has_lost_nothing_by_a_turn():
     ended_s = list(itertools.accumulate(1e-3 + 2e-7 * number for number in range(2500)))
-    each = Rounds(ended_s, ended_s)
+    each = ComputedBlocks(ended_s, ended_s)
     assert excess_s(each, each.ended_s, turn()) == pytest.approx(0.0, abs=0.01)
 
 
@@ -77,7 +77,7 @@ class Finished:
         ).ended_s
         wall += rounds((TURNS[-1].end_s, TURNS[-1].end_s + 0.5, 0.001)).ended_s
         within = [any(each.begin_s < at <= each.end_s for each in TURNS if each.begin_s in self._slow) for at in wall]
-        return [Rounds(wall, list(itertools.accumulate(0.00125 if dear else 0.001 for dear in within)))]
+        return [ComputedBlocks(wall, list(itertools.accumulate(0.00125 if dear else 0.001 for dear in within)))]
 
 
 TURNS = [turn(begin_s, begin_s + 0.5, 0.1) for begin_s in (1.0, 2.0, 3.0, 4.0, 5.0)]
@@ -106,7 +106,7 @@ def test_nothing_is_given_by_a_transfer():
 
 
 def test_it_computes_on_every_processor_until_it_is_told_to_stop():
-    with contextlib.closing(Neighbour()) as neighbour:
+    with contextlib.closing(InterferenceProbe()) as neighbour:
         began_s = time.monotonic()
         time.sleep(0.3)
         found = neighbour.stop()
@@ -118,7 +118,7 @@ def test_it_computes_on_every_processor_until_it_is_told_to_stop():
 
 
 def test_it_ends_when_it_is_closed():
-    neighbour = Neighbour()
+    neighbour = InterferenceProbe()
     pids = [process.pid for process in neighbour._processes]
     neighbour.close()
     neighbour.close()

@@ -4,18 +4,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.server.aggregation import Gradient, Rounds
+from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.strategies.message import dense
-from backends.strategies.synchronisation import GATES, parse
-from backends.training.member_stats import Peer
+from backends.strategies.synchronisation import SYNC_POLICIES, parse
+from backends.training.member_stats import MemberStats
 
 
 def gradient(worker, batch=8):
-    return Gradient(worker, Peer(), dense(np.zeros(1, np.float32)), 0, 1.0, batch, 0.1)
+    return WorkerGradient(worker, MemberStats(), dense(np.zeros(1, np.float32)), 0, 1.0, batch, 0.1)
 
 
 def rounds(text, *workers):
-    made = Rounds(parse(text))
+    made = Aggregator(parse(text))
     for worker in workers:
         made.join(worker)
     return made
@@ -66,7 +66,7 @@ def test_one_that_joins_begins_beside_the_slowest() -> None:
     assert made.may_begin("a") and made.may_begin("b")
 
 
-@given(gate=some.sampled_from(sorted(GATES)), order=some.lists(some.sampled_from("abc"), max_size=60))
+@given(gate=some.sampled_from(sorted(SYNC_POLICIES)), order=some.lists(some.sampled_from("abc"), max_size=60))
 def test_somebody_may_always_begin_and_nothing_is_lost(gate: str, order: list[str]) -> None:
     made, brought, applied = rounds(gate, *"abc"), 0, 0
     for worker in order:

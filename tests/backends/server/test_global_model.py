@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Optimiser, Variable
-from backends.server.global_model import Central
+from backends.frameworks.base import OptimizerSettings, Variable
+from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense, sparse
 from backends.training.layout import Layout
 
@@ -12,12 +12,12 @@ from backends.training.layout import Layout
 @pytest.fixture
 def central():
     layout = Layout((Variable("w", (3,), 0, 3),), (Variable("mean", (1,), 0, 1),))
-    return Central(layout, np.ones(3, np.float32), np.zeros(3, np.float32), np.full(1, 7, np.float32))
+    return GlobalModel(layout, np.ones(3, np.float32), np.zeros(3, np.float32), np.full(1, 7, np.float32))
 
 
 def test_an_update_is_momentum(central):
-    central.update([dense(np.full(3, 0.5, np.float32))], [1.0], Optimiser(momentum=0.5))
-    central.update([dense(np.full(3, 0.5, np.float32))], [1.0], Optimiser(momentum=0.5))
+    central.update([dense(np.full(3, 0.5, np.float32))], [1.0], OptimizerSettings(momentum=0.5))
+    central.update([dense(np.full(3, 0.5, np.float32))], [1.0], OptimizerSettings(momentum=0.5))
     np.testing.assert_allclose(central.weights, 1 - 0.5 - 0.75)
     assert central.service_s > 0
 
@@ -25,7 +25,9 @@ def test_an_update_is_momentum(central):
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_several_gradients_count_as_their_mean(central, momentum):
     given = [np.array([1, 2, 3], np.float32), np.array([3, 2, 1], np.float32)]
-    central.update([dense(given[0]), sparse(given[1], np.array([0, 2]))], [0.5, 0.5], Optimiser(momentum=momentum))
+    central.update(
+        [dense(given[0]), sparse(given[1], np.array([0, 2]))], [0.5, 0.5], OptimizerSettings(momentum=momentum)
+    )
     np.testing.assert_allclose(central.weights, 1 - np.array([2, 1, 2]))
 
 
@@ -37,7 +39,7 @@ def test_gradients_that_are_not_finite_are_not_accepted(central):
 
 def test_a_worker_pulls_what_has_changed_since_it_last_did(central):
     assert central.pull("a").kind == "dense"
-    central.update([sparse(np.ones(3, np.float32), np.array([1]))], [1.0], Optimiser(momentum=0.0))
+    central.update([sparse(np.ones(3, np.float32), np.array([1]))], [1.0], OptimizerSettings(momentum=0.0))
     assert central.pull("a").kind == "dense"  # its only layer
     assert central.pull("a").arrays[1].size == 0
     central.welcome("a")
@@ -57,23 +59,25 @@ def test_state_is_the_mean_of_what_workers_report(central):
 
 def test_each_gradient_counts_as_much_as_its_share(central):
     given = [np.array([4, 0, 0], np.float32), np.array([0, 4, 0], np.float32)]
-    central.update([dense(each) for each in given], [0.75, 0.25], Optimiser(momentum=0.0))
+    central.update([dense(each) for each in given], [0.75, 0.25], OptimizerSettings(momentum=0.0))
     np.testing.assert_allclose(central.weights, [-2, 0, 1])
 
 
 def test_lars_scales_the_sum_of_what_came_and_not_each_part():
     # |w| = 5 and |g| = 1: trust = 0.0025 * 5 / 1, and a rate of 8 makes that 0.1.
     layout = Layout((Variable("w", (1, 2), 0, 2),), ())
-    made = Central(layout, np.array([3, 4], np.float32), np.zeros(2, np.float32), np.empty(0, np.float32))
+    made = GlobalModel(layout, np.array([3, 4], np.float32), np.zeros(2, np.float32), np.empty(0, np.float32))
     parts = [np.array([1.2, 0], np.float32), np.array([0, 1.6], np.float32)]
-    made.update([dense(each) for each in parts], [0.5, 0.5], Optimiser(8.0, 0.0, 0.0), with_lars=True)
+    made.update([dense(each) for each in parts], [0.5, 0.5], OptimizerSettings(8.0, 0.0, 0.0), with_lars=True)
     np.testing.assert_allclose(made.weights, [2.94, 3.92], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("decay", "kind"), [(0.0, "spans"), (0.1, "dense")])
 def test_with_lars_a_worker_pulls_all_where_weights_decay(decay, kind):
     layout = Layout((Variable("w", (1, 2), 0, 2), Variable("v", (1, 2), 2, 2)), ())
-    made = Central(layout, np.ones(4, np.float32), np.zeros(4, np.float32), np.empty(0, np.float32))
+    made = GlobalModel(layout, np.ones(4, np.float32), np.zeros(4, np.float32), np.empty(0, np.float32))
     made.pull("a")
-    made.update([sparse(np.ones(4, np.float32), np.array([1]))], [1.0], Optimiser(1.0, 0.0, decay), with_lars=True)
+    made.update(
+        [sparse(np.ones(4, np.float32), np.array([1]))], [1.0], OptimizerSettings(1.0, 0.0, decay), with_lars=True
+    )
     assert made.pull("a").kind == kind

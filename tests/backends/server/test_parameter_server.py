@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Optimiser
+from backends.frameworks.base import OptimizerSettings
 from backends.network import framing
 from backends.server import parameter_server, worker
 from backends.strategies.synchronisation import parse
 from backends.training.layout import layout_of
-from backends.training.lr_schedule import Schedule
+from backends.training.lr_schedule import RateSchedule
 from planner.agents.certificates import Authority
 from tests.backends.fakes import TEST, Diverging, Drawn, Member, Puppet, Running, Softmax, union, work
 
@@ -56,14 +56,14 @@ def taken(puppet):
 
 
 def test_one_worker_through_the_server_is_plain_sgd(tmp_path):
-    running = Running(work(tmp_path, 12, optimiser=Optimiser(0.01, 0.0, 0.0), schedule=Schedule()))
+    running = Running(work(tmp_path, 12, optimiser=OptimizerSettings(0.01, 0.0, 0.0), schedule=RateSchedule()))
     Member(running, "nano").end()
     assert_whole(running, 12)
     np.testing.assert_allclose(running.saved().weights, plain_sgd(12), rtol=1e-5, atol=1e-6)
 
 
 def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
-    running = Running(work(tmp_path, 4, optimiser=Optimiser(0.2, 0.9, 0.01), schedule=Schedule("step", 4)))
+    running = Running(work(tmp_path, 4, optimiser=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)))
     puppet = Puppet(running, "nano")
     told = []
     for _ in range(4):
@@ -75,7 +75,7 @@ def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
 
 
 def test_several_workers_share_the_steps_and_the_model_learns(tmp_path):
-    running = Running(work(tmp_path, 120, schedule=Schedule(), checkpoint_every=25, evaluate_every=40))
+    running = Running(work(tmp_path, 120, schedule=RateSchedule(), checkpoint_every=25, evaluate_every=40))
     members = [Member(running, name, data=Drawn(seed=seed)) for seed, name in enumerate(("nano", "tx2", "pc"))]
     steps = sum(member.end().steps for member in members)
     account = assert_whole(running, 120)
@@ -159,7 +159,7 @@ def test_a_worker_that_dies_leaves_its_step_to_another(tmp_path, taken):
 
 
 def test_a_worker_that_dies_in_the_middle_of_a_gradient_changes_nothing(tmp_path):
-    running = Running(work(tmp_path, 4, optimiser=Optimiser(0.01, 0.0, 0.0), schedule=Schedule()))
+    running = Running(work(tmp_path, 4, optimiser=OptimizerSettings(0.01, 0.0, 0.0), schedule=RateSchedule()))
     doomed = Puppet(running, "nano")
     doomed.take()
     whole = doomed.replica.gradients.nbytes + doomed.replica.state.nbytes
@@ -248,7 +248,7 @@ def test_one_that_waits_for_others_and_falls_silent_is_dropped_at_once(tmp_path)
 @pytest.mark.parametrize("taken", [False, True], ids=["waiting", "holding"])
 def test_one_that_returns_takes_the_place_of_its_old_connection(tmp_path, taken):
     """The old one never noticed that it is dead. What it held is done by somebody, once."""
-    running = Running(work(tmp_path, 8, schedule=Schedule()))
+    running = Running(work(tmp_path, 8, schedule=RateSchedule()))
     old = Puppet(running, "nano")
     if taken:
         old.take()
@@ -418,7 +418,7 @@ def test_a_resumed_run_comes_to_the_same_as_one_without_a_break(tmp_path, kind):
     def run(folder, steps, skip=0, **changes):
         """Also gives the first part the schedule of the whole."""
         folder.mkdir()
-        running = Running(work(folder, steps, schedule=Schedule(kind, 20, 2), evaluate_every=6, **changes))
+        running = Running(work(folder, steps, schedule=RateSchedule(kind, 20, 2), evaluate_every=6, **changes))
         Member(running, "nano", Softmax(seed=skip), Drawn(skip)).end()
         return assert_whole(running, steps, before=skip), running.saved()
 
@@ -477,7 +477,7 @@ def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp
 
 @pytest.mark.parametrize(("gate", "waits"), [("asynchronous", False), ("bounded", False), ("synchronous", True)])
 def test_a_run_that_diverges_names_what_would_help(tmp_path, gate, waits):
-    running = Running(work(tmp_path, 50, optimiser=Optimiser(0.03, 0.7, 0.0), gate=parse(gate), members=3))
+    running = Running(work(tmp_path, 50, optimiser=OptimizerSettings(0.03, 0.7, 0.0), gate=parse(gate), members=3))
     Member(running, "nano", Diverging(loss=np.nan)).end()
     reason = running.account()["reason"]
     assert "; lower the learning rate of 0.03" in reason

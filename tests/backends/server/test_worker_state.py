@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backends.network.framing import WireError
-from backends.server.worker_state import Keeping, described, room
+from backends.server.worker_state import WorkerStates, described, room
 
 ONE = (np.arange(3, dtype=np.float32), np.array([2.0]))
 
@@ -23,14 +23,14 @@ def test_what_is_not_numbers_or_too_many_is_refused(told: object) -> None:
 
 
 def test_where_nobody_keeps_anything_there_is_nothing_to_wait_for() -> None:
-    keeping = Keeping({})
+    keeping = WorkerStates({})
     assert keeping.join("a", []) == ()
     assert not keeping.ask()
     assert keeping.may_begin("a") and not keeping.complete()
 
 
 def test_who_has_brought_it_waits_for_the_others() -> None:
-    keeping = Keeping({})
+    keeping = WorkerStates({})
     for name in "ab":
         keeping.join(name, described(ONE))
     assert keeping.ask()
@@ -45,7 +45,7 @@ def test_who_has_brought_it_waits_for_the_others() -> None:
 
 
 def test_who_leaves_is_not_waited_for() -> None:
-    keeping = Keeping({})
+    keeping = WorkerStates({})
     for name in "ab":
         keeping.join(name, described(ONE))
     keeping.ask()
@@ -55,7 +55,7 @@ def test_who_leaves_is_not_waited_for() -> None:
 
 
 def test_a_resumed_worker_gets_what_it_kept_but_not_in_its_next_life() -> None:
-    keeping = Keeping({"a": ONE, "b": ONE})
+    keeping = WorkerStates({"a": ONE, "b": ONE})
     assert keeping.join("a", described(ONE)) == ONE
     assert keeping.join("a", described(ONE)) == ()
     assert keeping.join("b", described(ONE[:1])) == ()  # of another strategy

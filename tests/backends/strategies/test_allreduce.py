@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from backends.frameworks.base import Variable
 from backends.strategies.allreduce import PIECE, Piece, Round, absorb, arrivals, bounds, departures, in_memory, schedule
-from backends.strategies.compressors.registry import sender
+from backends.strategies.compressors.registry import compressor
 from backends.strategies.message import WHOLE, dense
 from backends.strategies.topologies.registry import parse
 
@@ -96,5 +96,5 @@ def test_its_messages_have_the_bytes_that_sender_and_topology_predict(name, n):
     size = 3 * PIECE
     sent = in_memory([np.ones(size, np.float32) for _ in range(n)], encode=WHOLE[name])
     (traffic,) = parse("ring").traffic(0, n)
-    message = sender(name, [Variable("w", (size,), 0, size)]).traffic_bytes()
+    message = compressor(name, [Variable("w", (size,), 0, size)]).traffic_bytes()
     assert sent == pytest.approx(n * traffic.messages * traffic.share * message, rel=0.003)

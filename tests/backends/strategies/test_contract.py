@@ -7,7 +7,7 @@ import pytest
 
 from backends.frameworks.base import Variable
 from backends.network.framing import as_bytes
-from backends.strategies.compressors.registry import SENDERS, sender
+from backends.strategies.compressors.registry import COMPRESSORS, compressor
 from backends.strategies.message import buffers, whole
 
 VARIABLES = (
@@ -23,7 +23,7 @@ SCALES = np.repeat(np.array([100, 10, 1], np.float32), [3000, 500, 40])
 WEIGHTS = 381 * SCALES
 
 TEXTS = [
-    *SENDERS,
+    *COMPRESSORS,
     "max-n:n=50",
     "ako:blocks=7",
     "gaia:falling=yes",
@@ -48,7 +48,7 @@ FACTORS = {
 
 
 def made(text):
-    new = sender(text, VARIABLES)
+    new = compressor(text, VARIABLES)
     new.look(WEIGHTS)
     return new
 
@@ -150,7 +150,7 @@ def test_what_it_tells_is_plain(text):
     assert json.loads(json.dumps(new.told())) == new.told()
 
 
-@pytest.mark.parametrize("name", SENDERS)
+@pytest.mark.parametrize("name", COMPRESSORS)
 def test_what_it_costs_was_known_before(name):
     new = made(name)
     predicted = new.traffic_bytes()
@@ -161,7 +161,7 @@ def test_what_it_costs_was_known_before(name):
 
 
 def test_every_kind_says_how_well_it_predicts():
-    assert set(FACTORS) == set(SENDERS)
+    assert set(FACTORS) == set(COMPRESSORS)
 
 
 def test_what_follows_a_budget_costs_no_more():

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from backends.optimizers.sgd import BLOCK
-from backends.strategies.knowledge_transfer import BEST_TO_WORST, Losses, best, due, merge, takers, worst
+from backends.strategies.knowledge_transfer import BEST_TO_WORST, LossWindow, best, due, merge, takers, worst
 
 MEANS = {"a": 0.5, "b": 0.2, "c": 0.9}
 
 
 def lost(*losses, window=3):
-    kept = Losses(window)
+    kept = LossWindow(window)
     for loss in losses:
         kept.add(loss)
     return kept
@@ -24,12 +24,12 @@ def test_the_mean_is_of_the_last_losses_only(losses, mean):
 
 
 def test_who_has_no_loss_yet_is_not_the_best():
-    assert best({"a": Losses().mean(), "b": 100.0}) == "b"
+    assert best({"a": LossWindow().mean(), "b": 100.0}) == "b"
 
 
 @pytest.mark.parametrize("losses", [(), (1,), (1, 2, 3), (1, 2, 3, 4)])
 def test_restored_losses_go_on_as_the_saved_ones(losses):
-    saved, restored = lost(*losses), Losses(3)
+    saved, restored = lost(*losses), LossWindow(3)
     restored.restore(saved.state())
     assert restored.mean() == saved.mean()
     saved.add(7)
@@ -39,7 +39,7 @@ def test_restored_losses_go_on_as_the_saved_ones(losses):
 
 def test_the_losses_of_another_window_are_refused():
     with pytest.raises(ValueError, match="not the state of the last 3 losses"):
-        Losses(3).restore(Losses(4).state())
+        LossWindow(3).restore(LossWindow(4).state())
 
 
 def test_it_is_due_after_every_period():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.strategies.synchronisation import GATES, Gate, parse
+from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy, parse
 
 KINDS = ("synchronous", "asynchronous", "bounded:staleness=0", "bounded:staleness=3", "backup", "backup:backups=2")
 
@@ -50,7 +50,7 @@ def test_bounded_staleness_lets_one_be_so_many_steps_ahead():
 
 def test_backup_workers_are_not_waited_for_but_not_left_behind_either():
     gate = parse("backup")
-    assert gate == Gate(staleness=5, backups=1)
+    assert gate == SyncPolicy(staleness=5, backups=1)
     assert [gate.enough(arrived, 4) for arrived in (2, 3)] == [False, True]
     assert gate.may_begin(5, [0, 5])
     assert not gate.may_begin(6, [0, 6])
@@ -121,9 +121,9 @@ def test_the_slowest_may_always_begin(gate, done):
 
 
 def test_every_kind_can_be_named_without_options():
-    assert {name: parse(name) for name in GATES} == GATES
-    assert parse("asynchronous") == Gate(math.inf, math.inf)
-    assert parse("backup:staleness=7,backups=2") == Gate(7, 2)
+    assert {name: parse(name) for name in SYNC_POLICIES} == SYNC_POLICIES
+    assert parse("asynchronous") == SyncPolicy(math.inf, math.inf)
+    assert parse("backup:staleness=7,backups=2") == SyncPolicy(7, 2)
 
 
 @pytest.mark.parametrize(

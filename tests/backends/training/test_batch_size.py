@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from backends.strategies.presets import BATCHINGS
-from backends.training.batch_size import PACINGS, Dynamic
+from backends.training.batch_size import BATCH_POLICIES, DynamicBatches
 
 
-def run(pacing: Dynamic, sample_s: dict[str, float], iterations: int) -> None:
+def run(pacing: DynamicBatches, sample_s: dict[str, float], iterations: int) -> None:
     for _ in range(iterations):
         for name, cost in sample_s.items():
             batch = pacing.batch(name)
@@ -15,12 +15,12 @@ def run(pacing: Dynamic, sample_s: dict[str, float], iterations: int) -> None:
 
 
 def test_every_kind_of_batching_is_there() -> None:
-    assert set(PACINGS) == set(BATCHINGS)
+    assert set(BATCH_POLICIES) == set(BATCHINGS)
 
 
-@pytest.mark.parametrize("kind", PACINGS)
+@pytest.mark.parametrize("kind", BATCH_POLICIES)
 def test_each_says_how_many_samples_a_member_takes_and_is_restored(kind: str) -> None:
-    made, again = (PACINGS[kind](32, 2, 100_000, 1) for _ in range(2))
+    made, again = (BATCH_POLICIES[kind](32, 2, 100_000, 1) for _ in range(2))
     for pacing in (made, again):
         pacing.begin(("a", "b"))
     for _ in range(5):
@@ -35,14 +35,14 @@ def test_each_says_how_many_samples_a_member_takes_and_is_restored(kind: str) ->
 
 
 def test_who_is_three_times_as_fast_gets_three_times_as_many_samples() -> None:
-    pacing = Dynamic(32, 2, 100_000, 0)
+    pacing = DynamicBatches(32, 2, 100_000, 0)
     pacing.begin(("a", "b"))
     run(pacing, {"a": 0.001, "b": 0.003}, 10)
     assert (pacing.batch("a"), pacing.batch("b")) == (48, 16)
 
 
 def test_a_device_that_slows_gets_fewer() -> None:
-    pacing = Dynamic(32, 2, 100, 0)  # too few samples for the global batch to grow
+    pacing = DynamicBatches(32, 2, 100, 0)  # too few samples for the global batch to grow
     pacing.begin(("a", "b"))
     run(pacing, {"a": 0.001, "b": 0.001}, 40)
     assert pacing.batch("a") == pacing.batch("b") == 32
@@ -51,14 +51,14 @@ def test_a_device_that_slows_gets_fewer() -> None:
 
 
 def test_the_global_batch_grows_with_the_iterations_of_all() -> None:
-    pacing = Dynamic(32, 2, 100_000, 0)
+    pacing = DynamicBatches(32, 2, 100_000, 0)
     pacing.begin(("a", "b"))
     run(pacing, {"a": 0.001, "b": 0.001}, 60)
     assert pacing.batch("a") + pacing.batch("b") == 64 + 2 * 32
 
 
 def test_one_that_leaves_leaves_its_share_to_the_others() -> None:
-    pacing = Dynamic(32, 2, 100, 0)
+    pacing = DynamicBatches(32, 2, 100, 0)
     pacing.begin(("a", "b"))
     run(pacing, {"a": 0.001, "b": 0.001}, 5)
     pacing.begin(("a",))

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Optimiser
+from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges import gradients
 from backends.strategies import streams
 from backends.strategies.presets import PRESETS, TOPOLOGIES
@@ -72,7 +72,7 @@ def test_by_samples_batches_of_different_sizes_are_one_process_with_all_of_them(
 
 
 def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):
-    optimiser = Optimiser(2.0, 0.5, 0.01)
+    optimiser = OptimizerSettings(2.0, 0.5, 0.01)
     peers = Peers(tmp_path, "allreduce:optimiser=lars", 16, 2, optimiser=optimiser)
     together = union_with_lars(8, map(shard, range(2)), optimiser)
     for player in peers.all():

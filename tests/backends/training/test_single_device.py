@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Optimiser
+from backends.frameworks.base import OptimizerSettings
 from backends.strategies import streams
 from backends.strategies.presets import strategy
 from backends.training import checkpoint, single_device, step
-from backends.training.lr_schedule import Schedule
+from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, TEST, Diverging, Drawn, Member, Running, Softmax, union_with_lars, work
 from tests.backends.small import NORMALISED, replica
 from tests.installed import MIXED
@@ -44,7 +44,7 @@ def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path):
 
 
 def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path):
-    plan = {"schedule": Schedule("step", 20), "evaluate_every": 5}
+    plan = {"schedule": RateSchedule("step", 20), "evaluate_every": 5}
     _, _, _, whole = train(work(tmp_path, 20, **plan))
     _, _, _, half = train(work(tmp_path, 9, **plan))
     account, spent, _, rest = train(
@@ -138,7 +138,7 @@ def test_rates_follow_the_schedule(tmp_path):
             rates.append((rate, weight_decay))
             return super().gradient(images, labels, rate, weight_decay)
 
-    train(work(tmp_path, 4, optimiser=Optimiser(0.2, 0.9, 0.01), schedule=Schedule("step", 4)), Listening())
+    train(work(tmp_path, 4, optimiser=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)), Listening())
     np.testing.assert_allclose(rates, [(0.2, 0.01), (0.2, 0.01), (0.02, 0.01), (0.002, 0.01)])
 
 
@@ -146,7 +146,11 @@ def test_rates_follow_the_schedule(tmp_path):
 
 
 def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
-    plan = {"optimiser": Optimiser(2.0, 0.5, 0.01), "schedule": Schedule(), "strategy": strategy("sgp:optimiser=lars")}
+    plan = {
+        "optimiser": OptimizerSettings(2.0, 0.5, 0.01),
+        "schedule": RateSchedule(),
+        "strategy": strategy("sgp:optimiser=lars"),
+    }
     _, _, _, half = train(work(tmp_path, 4, **plan))
     _, _, _, rest = train(work(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
     np.testing.assert_allclose(rest.weights, union_with_lars(10, [Drawn()], plan["optimiser"]), rtol=1e-4, atol=1e-6)
@@ -173,6 +177,6 @@ def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
             rates.append((len(labels), rate))
             return super().gradient(images, labels, rate, weight_decay)
 
-    train(work(tmp_path, 2, strategy=strategy("scadles"), schedule=Schedule(), seed=3), Listening())
+    train(work(tmp_path, 2, strategy=strategy("scadles"), schedule=RateSchedule(), seed=3), Listening())
     (size,) = streams.batches(streams.draw_rates("S1", 1, 3))
     assert rates == [(size, pytest.approx(0.1 * size / BATCH))] * 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.training.step_queue import EVALUATE, FINISH, STEP, Ticket, Tickets
+from backends.training.step_queue import EVALUATE, FINISH, STEP, StepQueue, WorkItem
 
 
 def alone(tickets):
@@ -19,16 +19,16 @@ def alone(tickets):
 
 
 def test_a_single_worker_makes_every_step_then_evaluates():
-    assert alone(Tickets(3)) == [(STEP, 0), (STEP, 1), (STEP, 2), (EVALUATE, 3)]
+    assert alone(StepQueue(3)) == [(STEP, 0), (STEP, 1), (STEP, 2), (EVALUATE, 3)]
 
 
 def test_it_evaluates_whenever_a_multiple_has_been_passed_and_at_the_end_once():
-    told = alone(Tickets(6, evaluate_every=2))
+    told = alone(StepQueue(6, evaluate_every=2))
     assert [step for kind, step in told if kind == EVALUATE] == [2, 4, 6]
 
 
 def test_no_steps_are_no_work():
-    tickets = Tickets(0)
+    tickets = StepQueue(0)
     assert tickets.finished
     assert tickets.take("a").kind == FINISH
 
@@ -38,46 +38,46 @@ def test_no_steps_are_no_work():
     [(5, 4, [6, 8]), (4, 2, [4, 6, 8]), (4, 4, [6, 8]), (5, 0, [5, 6, 8]), (8, 6, [8]), (8, 8, [])],
 )
 def test_a_resumed_run_evaluates_what_had_not_been_evaluated(done, evaluated, evaluations):
-    told = alone(Tickets(8, done, 2, evaluated))
+    told = alone(StepQueue(8, done, 2, evaluated))
     assert [step for kind, step in told if kind == STEP] == list(range(done, 8))
     assert [step for kind, step in told if kind == EVALUATE] == evaluations
 
 
 def test_a_run_that_has_made_more_steps_than_asked_is_refused():
     with pytest.raises(ValueError, match="9 steps are done already, more than the run's 8"):
-        Tickets(8, 9)
+        StepQueue(8, 9)
 
 
 def test_one_evaluates_while_others_go_on():
-    tickets = Tickets(10, evaluate_every=1)
+    tickets = StepQueue(10, evaluate_every=1)
     tickets.take("a")
     tickets.complete("a")
     assert [tickets.take(name).kind for name in "abc"] == [EVALUATE, STEP, STEP]
 
 
 def test_an_abandoned_last_evaluation_goes_to_another():
-    tickets = Tickets(1)
+    tickets = StepQueue(1)
     tickets.take("a")
     tickets.complete("a")
-    assert tickets.take("a") == Ticket(EVALUATE, 1)
+    assert tickets.take("a") == WorkItem(EVALUATE, 1)
     tickets.abandon("a")
-    assert tickets.take("b") == Ticket(EVALUATE, 1)
+    assert tickets.take("b") == WorkItem(EVALUATE, 1)
 
 
 def test_who_waits_gets_what_another_abandons():
-    tickets = Tickets(1)
+    tickets = StepQueue(1)
     tickets.take("a")
     got = []
     waiting = threading.Thread(target=lambda: got.append(tickets.take("b")))
     waiting.start()
     tickets.abandon("a")
     waiting.join(5)
-    assert got == [Ticket(STEP, 0)]
+    assert got == [WorkItem(STEP, 0)]
 
 
 @pytest.mark.parametrize("release", ["stop", "wake"])
 def test_who_waits_is_told_to_finish_when_the_run_stops_or_it_is_gone(release):
-    tickets = Tickets(1)
+    tickets = StepQueue(1)
     tickets.take("a")
     got, gone = [], threading.Event()
     waiting = threading.Thread(target=lambda: got.append(tickets.take("b", gone.is_set)))
@@ -89,7 +89,7 @@ def test_who_waits_is_told_to_finish_when_the_run_stops_or_it_is_gone(release):
 
 
 def test_after_a_stop_what_is_in_hand_still_counts():
-    tickets = Tickets(5)
+    tickets = StepQueue(5)
     tickets.take("a")
     tickets.stop()
     assert tickets.complete("a") == 1
@@ -104,14 +104,14 @@ def test_after_a_stop_what_is_in_hand_still_counts():
 )
 def test_any_interleaving_ends_with_exactly_the_asked_for_steps(total, every, moves):
     """A move: a worker without a ticket takes one if it need not wait; one with a ticket completes or abandons it."""
-    tickets = Tickets(total, evaluate_every=every)
+    tickets = StepQueue(total, evaluate_every=every)
     held, made, evaluated = {}, 0, []
 
     def move(worker, completes):
         nonlocal made
         if worker not in held:
             # Where it would have to wait, ``gone`` sends it home with FINISH instead.
-            ticket = Ticket(FINISH, 0) if tickets._next() is None else tickets.take(worker)
+            ticket = WorkItem(FINISH, 0) if tickets._next() is None else tickets.take(worker)
             if ticket.kind != FINISH:
                 held[worker] = ticket
         elif completes:

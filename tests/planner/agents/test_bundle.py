@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from planner.agents import bundle
-from planner.agents.client import Agent
+from planner.agents.client import AgentClient
 from planner.errors import RemoteError
 from planner.fleet.device import Device
 from planner.remote.local import LocalRemote
 
 
 @contextmanager
-def agent_on(device: Device) -> Iterator[Agent]:
+def agent_on(device: Device) -> Iterator[AgentClient]:
     remote = LocalRemote(device.name)
     try:
-        yield Agent.launch(device, remote)
+        yield AgentClient.launch(device, remote)
     finally:
         remote.close()
 

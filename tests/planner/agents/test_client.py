@@ -12,7 +12,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from planner.agents.client import CHUNK_BYTES, UNREACHED, Agent
+from planner.agents.client import CHUNK_BYTES, UNREACHED, AgentClient
 from planner.errors import AgentError, DeviceLostError
 from planner.fleet.device import Device
 from planner.remote.base import Remote
@@ -54,7 +54,7 @@ def gone(pid: int) -> None:
 
 
 def test_results_events_and_files_come_back(device: Device, remote: Remote) -> None:
-    agent = Agent.launch(device, remote)
+    agent = AgentClient.launch(device, remote)
     content = os.urandom(300_000) + b"\n"
     path = agent.store("some.bin", content)
     slow = agent.start("idle", seconds=0.3)
@@ -67,7 +67,7 @@ def test_a_failure_over_there_is_one_line_and_its_traceback_is_in_the_log(
     device: Device, remote: Remote, tmp_path: Path
 ) -> None:
     log = tmp_path / "remote.log"
-    agent = Agent.launch(device, remote, log)
+    agent = AgentClient.launch(device, remote, log)
     with pytest.raises(AgentError) as raised:
         agent.fetch("/no/such/file")
     assert "tx2" in str(raised.value) and "/no/such/file" in str(raised.value) and str(log) in str(raised.value)
@@ -83,7 +83,7 @@ def test_a_mistake_in_a_users_model_is_named_with_its_line(device: Device, tmp_p
     remote = LocalRemote("tx2")
     try:
         with pytest.raises(AgentError, match=r"NameError.*undefined.*model\.py:5"):
-            Agent.launch(device, remote).call("steps", **with_torch)
+            AgentClient.launch(device, remote).call("steps", **with_torch)
     finally:
         remote.close()
 
@@ -92,7 +92,7 @@ def test_a_mistake_in_a_users_model_is_named_with_its_line(device: Device, tmp_p
 def test_a_killed_agent_is_noticed_by_whoever_waits_and_whoever_comes(
     device: Device, remote: Remote, ending: signal.Signals
 ) -> None:
-    agent = Agent.launch(device, remote)
+    agent = AgentClient.launch(device, remote)
     waiting = agent.start("idle", seconds=60)
     os.kill(agent.pid, ending)
     with pytest.raises(DeviceLostError, match="tx2"):
@@ -105,12 +105,12 @@ def test_a_killed_agent_is_noticed_by_whoever_waits_and_whoever_comes(
 
 def test_no_answer_in_time_is_an_error(device: Device, remote: Remote) -> None:
     with pytest.raises(DeviceLostError, match=r"`idle` within 0\.1 s"):
-        Agent.launch(device, remote).call("idle", timeout_s=0.1, seconds=60)
+        AgentClient.launch(device, remote).call("idle", timeout_s=0.1, seconds=60)
 
 
 @pytest.mark.parametrize("how", ["agent", "remote"])
 def test_closing_ends_it_even_while_it_works(device: Device, remote: Remote, how: str) -> None:
-    agent = Agent.launch(device, remote)
+    agent = AgentClient.launch(device, remote)
     waiting = agent.start("idle", seconds=60)
     close: Callable[[], None] = agent.close if how == "agent" else remote.close
     close()
@@ -124,7 +124,7 @@ def test_a_cut_connection_is_noticed_and_the_agent_ends(
     device: Device, client_key: paramiko.PKey, target_of: MakeTarget
 ) -> None:
     with ssh_server(client_key) as server:
-        agent = Agent.launch(device, SshRemote("tx2", target_of(server)))
+        agent = AgentClient.launch(device, SshRemote("tx2", target_of(server)))
         waiting = agent.start("idle", seconds=60)
         server.hang_up()
         with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
@@ -134,7 +134,7 @@ def test_a_cut_connection_is_noticed_and_the_agent_ends(
 
 def test_a_stopped_agent_is_ended_on_this_machine(device: Device) -> None:
     remote = LocalRemote("tx2")
-    agent = Agent.launch(device, remote)
+    agent = AgentClient.launch(device, remote)
     os.kill(agent.pid, signal.SIGSTOP)
     agent.close()
     gone(agent.pid)
@@ -150,7 +150,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_an_agent_that_stops_while_a_file_is_sent_is_lost(device: Device, remote: Remote) -> None:
-    agent = Agent.launch(device, remote)
+    agent = AgentClient.launch(device, remote)
     os.kill(agent.pid, signal.SIGSTOP)
     try:
         with pytest.raises(DeviceLostError, match="tx2: nothing was heard from it for 1 s"):
@@ -163,7 +163,7 @@ def test_an_agent_that_stops_while_a_file_is_sent_is_lost(device: Device, remote
 @pytest.mark.usefixtures("impatient")
 def test_a_file_that_goes_on_moving_may_take_its_time(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     remote = LocalRemote("tx2")
-    agent = Agent.launch(device, remote)
+    agent = AgentClient.launch(device, remote)
     write = LocalProcess.write
 
     def slowly(process: LocalProcess, data: bytes) -> None:
@@ -181,21 +181,21 @@ def test_what_python_prints_as_it_starts_is_passed_over(device: Device, tmp_path
     (tmp_path / "sitecustomize.py").write_text(noise)
     remote = LocalRemote("tx2")
     noisy = replace(device, environment={**device.environment, "PYTHONPATH": str(tmp_path)})
-    assert Agent.launch(noisy, remote).call("clock") > 0
+    assert AgentClient.launch(noisy, remote).call("clock") > 0
     remote.close()
 
 
 def test_a_full_disk_here_hides_no_failure_over_there(device: Device) -> None:
     remote = LocalRemote("tx2")
     with pytest.raises(AgentError, match="tx2: fetch: .*/no/such/file") as raised:
-        Agent.launch(device, remote, Path("/dev/full")).fetch("/no/such/file")
+        AgentClient.launch(device, remote, Path("/dev/full")).fetch("/no/such/file")
     assert "/dev/full" not in str(raised.value)
     remote.close()
 
 
 def test_a_failure_of_the_data_plane_names_the_device_and_what_to_do(device: Device) -> None:
     remote = LocalRemote("tx2")
-    agent = Agent.launch(device, remote)
+    agent = AgentClient.launch(device, remote)
     for message, expected in (
         ("parameter server did not answer in time", "tx2: parameter server did not answer in time"),
         ("cannot reach 10.0.0.1:5: timed out", f"tx2: cannot reach 10.0.0.1:5: timed out; {UNREACHED}"),

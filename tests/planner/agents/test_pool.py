@@ -5,19 +5,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from planner.agents.pool import Crew
+from planner.agents.pool import AgentPool
 from planner.fleet.device import Device
 
 A, B = (Device(name=name, python=sys.executable) for name in "ab")
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
-    with Crew() as made:
+def crew() -> Iterator[AgentPool]:
+    with AgentPool() as made:
         yield made
 
 
-def test_who_is_there_already_stays_when_others_are_reached(crew: Crew) -> None:
+def test_who_is_there_already_stays_when_others_are_reached(crew: AgentPool) -> None:
     crew.open([A])
     first = crew.agents["a"]
     crew.open([B])
@@ -26,7 +26,7 @@ def test_who_is_there_already_stays_when_others_are_reached(crew: Crew) -> None:
     assert crew.errors == {}
 
 
-def test_a_crew_that_was_lent_comes_back_with_the_agents_it_had(crew: Crew) -> None:
+def test_a_crew_that_was_lent_comes_back_with_the_agents_it_had(crew: AgentPool) -> None:
     crew.open([A])
     before = crew.another("a")
     with crew.lent():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from planner.audit.measured import Extrapolation, Measured
+from planner.audit.measured import Extrapolation, MeasuredRun
 from planner.audit.scoreboard import Scoreboard, score
 from planner.errors import AuditError
 from planner.provenance import Provenance
@@ -22,7 +22,7 @@ def board(source: Provenance = EMULATED, watts: bool = True) -> Scoreboard:
     shaken = random.Random(1)
     fleet = audits.fleet(0.1, 0.17, 0.3)
 
-    def shake(run: Measured) -> Measured:
+    def shake(run: MeasuredRun) -> MeasuredRun:
         changes = {"provenance": source, **({} if watts else {"watts": None})}
         workers = {name: each._replace(**changes) for name, each in run.workers.items()}
         return audits.faster(run._replace(workers=workers), shaken.gauss(1, 0.15))

@@ -1,25 +1,25 @@
 import numpy as np
 import pytest
 
-from planner.audit.baselines import OURS, RULES, Tuned, estimate, fit
-from planner.audit.cases import Contest, Estimates, contests
-from planner.audit.measured import Measured, Steady
+from planner.audit.baselines import OURS, RULES, FittedFactors, estimate, fit
+from planner.audit.cases import Case, Estimates, contests
+from planner.audit.measured import MeasuredRun, Steady
 from planner.profile.file import Profile
 from profilers.records import Reading
 from tests.planner import audits, profiles
 
 
-def contest(fleet: Profile, runs: list[Measured] | None = None) -> Contest:
+def contest(fleet: Profile, runs: list[MeasuredRun] | None = None) -> Case:
     return contests(audits.audit(fleet, runs or audits.as_predicted(fleet)))[0]
 
 
-def estimates(rule: str, of: Contest) -> Estimates:
-    found = RULES[rule](of, Tuned())
+def estimates(rule: str, of: Case) -> Estimates:
+    found = RULES[rule](of, FittedFactors())
     assert isinstance(found, Estimates)
     return found
 
 
-def named(of: Contest, workers: str, server: str) -> int:
+def named(of: Case, workers: str, server: str) -> int:
     return next(i for i, each in enumerate(of.configs) if each[:2] == (server, tuple(workers)))
 
 
@@ -43,8 +43,8 @@ def test_ours_is_what_was_predicted() -> None:
 
 def test_all_devices_and_the_fastest_are_fixed_choices() -> None:
     of = contest(audits.fleet(0.3, 0.1, 0.2))
-    assert of.configs[RULES["all devices"](of, Tuned())][:2] == ("b", ("a", "b", "c"))
-    assert of.configs[RULES["fastest device"](of, Tuned())][:2] == ("b", ("b",))
+    assert of.configs[RULES["all devices"](of, FittedFactors())][:2] == ("b", ("a", "b", "c"))
+    assert of.configs[RULES["fastest device"](of, FittedFactors())][:2] == ("b", ("b",))
 
 
 def test_the_sum_of_rates_knows_no_network() -> None:
@@ -78,7 +78,7 @@ def test_by_memory() -> None:
 
 def test_alpha_and_beta_by_hand() -> None:
     of = contest(audits.fleet(0.09, 0.19))
-    found = estimate(of, Tuned(1.1, 2.0, 0.9, 0.5))
+    found = estimate(of, FittedFactors(1.1, 2.0, 0.9, 0.5))
     assert found.time_s[named(of, "a", "a")] == pytest.approx(100_000 * 0.1)
     assert found.time_s[named(of, "ab", "a")] == pytest.approx(100_000 / (1 / 0.11 + 1 / 0.44))
     assert found.time_s[named(of, "ab", "b")] == pytest.approx(100_000 / (1 / 0.22 + 1 / 0.22))
@@ -86,9 +86,9 @@ def test_alpha_and_beta_by_hand() -> None:
 
 
 def test_a_fit_finds_the_alpha_and_beta_that_made_the_measurements() -> None:
-    fleet, true = audits.fleet(0.1, 0.2, 0.4), Tuned(1.2, 1.7, 0.8, 0.6)
+    fleet, true = audits.fleet(0.1, 0.2, 0.4), FittedFactors(1.2, 1.7, 0.8, 0.6)
 
-    def obey(run: Measured) -> Measured:
+    def obey(run: MeasuredRun) -> MeasuredRun:
         workers = {}
         for name in run.workers:
             several, remote = len(run.workers) > 1, name != run.server
@@ -104,7 +104,7 @@ def test_a_fit_finds_the_alpha_and_beta_that_made_the_measurements() -> None:
 
 
 def test_a_fit_to_devices_alone_changes_nothing() -> None:
-    assert fit([contest(audits.fleet(0.1), [audits.run({"a": 3.0})])]) == Tuned()
+    assert fit([contest(audits.fleet(0.1), [audits.run({"a": 3.0})])]) == FittedFactors()
 
 
 def test_unknown_watts_stay_unknown() -> None:

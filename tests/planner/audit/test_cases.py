@@ -1,7 +1,7 @@
 import pytest
 
 from planner.audit.cases import contests
-from planner.audit.measured import Measured
+from planner.audit.measured import MeasuredRun
 from planner.errors import AuditError, PlanError
 from tests.planner import audits
 
@@ -25,7 +25,7 @@ def test_a_contest_is_one_model_in_one_repetition_smaller_and_faster_first() -> 
         (audits.run({"a": 0.0}), "no step was made"),
     ],
 )
-def test_a_run_without_counterpart_in_the_profile_is_named(run: Measured, message: str) -> None:
+def test_a_run_without_counterpart_in_the_profile_is_named(run: MeasuredRun, message: str) -> None:
     with pytest.raises(AuditError) as raised:
         contests(audits.audit(audits.fleet(0.1, 0.2), [run]))
     assert message in str(raised.value)

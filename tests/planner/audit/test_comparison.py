@@ -3,8 +3,8 @@ import math
 import pytest
 
 from planner.audit.cases import contests
-from planner.audit.comparison import QUANTITIES, Beside, Judged, judge
-from planner.audit.measured import Measured
+from planner.audit.comparison import QUANTITIES, Compared, Comparison, judge
+from planner.audit.measured import MeasuredRun
 from planner.predict.costs import costs
 from planner.profile.file import Profile
 from planner.provenance import Provenance
@@ -13,7 +13,7 @@ from tests.planner import audits, profiles
 EMULATED = Provenance("sensor", ("module",), True)
 
 
-def judged(fleet: Profile, runs: list[Measured]) -> dict[tuple[str, str], Judged]:
+def judged(fleet: Profile, runs: list[MeasuredRun]) -> dict[tuple[str, str], Comparison]:
     found = judge(contests(audits.audit(fleet, runs)))
     return {("".join(each.config.workers), each.config.server): each for each in found}
 
@@ -84,7 +84,7 @@ def steady_errors(alone: float, beside: float) -> dict[tuple[str, str], float]:
     return {key: each.workers[key[1]].cycle_s.steady_error or 0.0 for key, each in found.items()}
 
 
-def drifted(run: Measured, drift: float) -> Measured:
+def drifted(run: MeasuredRun, drift: float) -> MeasuredRun:
     """With that drift of the worker on the server's host."""
     host = run.workers[run.server]._replace(drift=drift)
     return run._replace(workers={**run.workers, run.server: host})
@@ -118,7 +118,7 @@ def test_what_is_unknown_has_no_error() -> None:
     assert found.figures["power"].predicted is not None
     assert found.off == "b" or math.isfinite(found.worst_error)
     unknown = profiles.profile({"a": profiles.device(idle_w=None, max_w=None)})
-    assert judged(unknown, [audits.run({"a": 5.0})])["a", "a"].figures["edp"] == Beside(
+    assert judged(unknown, [audits.run({"a": 5.0})])["a", "a"].figures["edp"] == Compared(
         pytest.approx(50 * 20_000**2), None, None, None
     )
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from planner.audit.cases import contests
-from planner.audit.measured import Measured
+from planner.audit.measured import MeasuredRun
 from planner.audit.repeatability import NAME, elsewhere
 from planner.audit.scoreboard import Scoreboard, score
 from tests.planner import audits
@@ -10,16 +10,16 @@ from tests.planner import audits
 FLEET = audits.fleet(0.1, 0.17)
 
 
-def repeated(*speeds: float) -> list[Measured]:
+def repeated(*speeds: float) -> list[MeasuredRun]:
     """A run of every configuration in each repetition, that many times as fast as predicted."""
 
-    def at_speed(run: Measured) -> Measured:
+    def at_speed(run: MeasuredRun) -> MeasuredRun:
         return audits.faster(run, speeds[run.repetition - 1])
 
     return audits.as_predicted(FLEET, len(speeds), shake=at_speed)
 
 
-def scored(runs: list[Measured]) -> Scoreboard:
+def scored(runs: list[MeasuredRun]) -> Scoreboard:
     return score([audits.audit(FLEET, runs)])
 
 
@@ -45,7 +45,7 @@ def test_a_configuration_that_no_other_repetition_has_is_unknown() -> None:
 
 
 def test_whoever_has_measured_all_chooses_as_well_as_a_repetition_resembles_another() -> None:
-    def unlike(run: Measured) -> Measured:
+    def unlike(run: MeasuredRun) -> MeasuredRun:
         return audits.faster(run, 10.0) if run.repetition == 2 and len(run.workers) == 1 else run
 
     alike = scored(repeated(1.0, 1.0)).rules[NAME]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.audit.baselines import OURS, RULES
-from planner.audit.measured import Extrapolation, Measured
+from planner.audit.measured import Extrapolation, MeasuredRun
 from planner.audit.scoreboard import UNDRIFTED, Scoreboard, score
 from planner.audit.summaries import Hits, Spread, tally
 from planner.errors import AuditError
@@ -26,7 +26,7 @@ def noisy(seed: int, factor: float = 1.0) -> Scoreboard:
     shaken = random.Random(seed)
     fleet = audits.fleet(0.1, 0.17, 0.3)
 
-    def shake(run: Measured) -> Measured:
+    def shake(run: MeasuredRun) -> MeasuredRun:
         return audits.faster(run, factor * shaken.gauss(1, 0.05))._replace(rate_error=0.02, power_error=0.01)
 
     return score([audits.audit(fleet, audits.as_predicted(fleet, 2, shake=shake))])
@@ -57,7 +57,7 @@ def test_measuring_everything_faster_changes_no_hit(seed: int, factor: float) ->
 def test_a_device_that_is_slower_than_when_it_was_profiled_is_not_chosen_by_who_knows_of_its_drift() -> None:
     fleet = audits.fleet(0.09, 0.11)
 
-    def drift(run: Measured) -> Measured:
+    def drift(run: MeasuredRun) -> MeasuredRun:
         slowed = run.workers["a"]._replace(steps_per_s=1 / 0.19, drift=2.0)
         return run._replace(workers={"a": slowed})
 
@@ -94,7 +94,7 @@ def test_every_model_repetition_and_metric_of_every_audit_is_a_selection() -> No
 def test_errors_of_devices_alone_are_apart_from_those_of_clusters() -> None:
     fleet = audits.fleet(0.1, 0.2)
 
-    def slower_together(run: Measured) -> Measured:
+    def slower_together(run: MeasuredRun) -> MeasuredRun:
         return audits.faster(run, 0.9 if len(run.workers) > 1 else 1.0)
 
     board = score([audits.audit(fleet, audits.as_predicted(fleet, shake=slower_together))])

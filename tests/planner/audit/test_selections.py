@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from planner.audit.cases import Contest, Estimates, contests
-from planner.audit.measured import Measured
+from planner.audit.cases import Case, Estimates, contests
+from planner.audit.measured import MeasuredRun
 from planner.audit.selections import Selection, measurement_errors, select
 from profilers.stats import Z95
 from tests.planner import audits
@@ -12,7 +12,7 @@ from tests.planner import audits
 ALONE = {"a": 10.0, "b": 9.8, "c": 5.0}
 
 
-def contest(rates: dict[str, float] = ALONE, **changes: object) -> Contest:
+def contest(rates: dict[str, float] = ALONE, **changes: object) -> Case:
     """Three devices alone, of which a is predicted fastest, then b, then c."""
     runs = [audits.run({name: rate}, **changes) for name, rate in rates.items()]
     return contests(audits.audit(audits.fleet(0.1, 0.2, 0.3), runs))[0]
@@ -22,7 +22,7 @@ def guess(*times_s: float, watts: float = 50.0) -> Estimates:
     return Estimates(np.array(times_s), np.full(len(times_s), watts))
 
 
-def choose(of: Contest, by: Estimates | int, metric: str = "time", error: float = 0.0) -> Selection:
+def choose(of: Case, by: Estimates | int, metric: str = "time", error: float = 0.0) -> Selection:
     found = select(of, by, metric, np.full(len(of.runs), error))
     assert found is not None
     return found
@@ -85,7 +85,7 @@ def test_errors_are_those_within_a_run_or_those_between_repetitions() -> None:
     assert within["energy"] == pytest.approx([0.05] * 3)
     assert within["edp"] == pytest.approx([math.hypot(0.06, 0.04)] * 3)
 
-    def repeat(run: Measured) -> Measured:
+    def repeat(run: MeasuredRun) -> MeasuredRun:
         """The second time all are slower alike, and of two devices alone the one that is a by exp(0.1) besides."""
         shaken = 0.3 + 0.1 * (run.server == "a")
         return run if run.repetition == 1 else audits.faster(run, math.exp(-shaken))

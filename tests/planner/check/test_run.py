@@ -18,7 +18,7 @@ from rich.console import Console
 
 from planner.agents import client
 from planner.check import findings
-from planner.check.findings import CHECKS, Finding, Report
+from planner.check.findings import CHECKS, CheckReport, Finding
 from planner.check.run import check
 from planner.errors import LoginError, PlannerError, RemoteError
 from planner.fleet.device import Device, Fleet
@@ -50,7 +50,7 @@ def bare_python(folder: Path, with_numpy: bool) -> str:
 
 
 @pytest.fixture(scope="module")
-def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
+def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CheckReport]:
     """The report on the whole fleet, in one go."""
     if which("ssh") is None:
         pytest.skip("OpenSSH's ssh not installed")
@@ -100,17 +100,17 @@ def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory)
         )
 
 
-def found(report: Report, device: str) -> dict[str, Finding]:
+def found(report: CheckReport, device: str) -> dict[str, Finding]:
     return {finding.check: finding for finding in report.findings if finding.device == device}
 
 
-def on_screen(report: Report, width: int = 300) -> list[str]:
+def on_screen(report: CheckReport, width: int = 300) -> list[str]:
     console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
     console.print(table(report))
     return console.export_text().splitlines()
 
 
-def assert_only_failed(report: Report, device: str, check: str) -> Finding:
+def assert_only_failed(report: CheckReport, device: str, check: str) -> Finding:
     """Of this device that check failed, all before it are ok, and it cannot take part."""
     of_device = found(report, device)
     assert [name for name in CHECKS if of_device[name].status == "failed"] == [check]
@@ -119,13 +119,13 @@ def assert_only_failed(report: Report, device: str, check: str) -> Finding:
     return of_device[check]
 
 
-def test_every_device_has_one_finding_of_each_check_in_order(checked: Report) -> None:
+def test_every_device_has_one_finding_of_each_check_in_order(checked: CheckReport) -> None:
     for device in checked.able:
         assert tuple(f.check for f in checked.findings if f.device == device) == CHECKS
 
 
 @pytest.mark.parametrize("device", ["remote", "here"])
-def test_a_sound_device_can_take_part_whatever_is_wrong_with_others(checked: Report, device: str) -> None:
+def test_a_sound_device_can_take_part_whatever_is_wrong_with_others(checked: CheckReport, device: str) -> None:
     of_device = found(checked, device)
     assert checked.able[device]
     assert {finding.status for finding in of_device.values()} <= {"ok", "warning"}
@@ -134,34 +134,34 @@ def test_a_sound_device_can_take_part_whatever_is_wrong_with_others(checked: Rep
     assert abs(float(of_device["clock"].detail.removesuffix(" s"))) < 1
 
 
-def test_exactly_the_sound_devices_can_take_part(checked: Report) -> None:
+def test_exactly_the_sound_devices_can_take_part(checked: CheckReport) -> None:
     assert [name for name, able in checked.able.items() if able] == ["remote", "here"]
 
 
-def test_nothing_listens(checked: Report) -> None:
+def test_nothing_listens(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "off", "reachable")
     assert finding.detail.startswith("nothing listens at 127.0.0.1:") and "sshd" in str(finding.remedy)
     assert {finding.status for finding in found(checked, "off").values()} == {"failed", "skipped"}
 
 
-def test_unknown_host_key_leads_to_planner_trust(checked: Report) -> None:
+def test_unknown_host_key_leads_to_planner_trust(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "stranger", "host key")
     assert "SHA256:" in finding.detail and finding.remedy == "planner trust stranger"
     assert {found(checked, "stranger")[name].status for name in ("login", *LATER)} == {"skipped"}
 
 
-def test_changed_host_key_names_the_old_one_and_how_to_remove_it(checked: Report) -> None:
+def test_changed_host_key_names_the_old_one_and_how_to_remove_it(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "changed", "host key")
     assert "has changed" in finding.detail and "ssh-keygen -R" in str(finding.remedy)
 
 
-def test_refused_login_leads_to_ssh_copy_id(checked: Report) -> None:
+def test_refused_login_leads_to_ssh_copy_id(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "refused", "login")
     assert "refuses the login" in finding.detail and "ssh-copy-id -p" in str(finding.remedy)
     assert {found(checked, "refused")[name].status for name in LATER} == {"skipped"}
 
 
-def test_connection_lost_on_the_way_keeps_what_was_found_before(checked: Report) -> None:
+def test_connection_lost_on_the_way_keeps_what_was_found_before(checked: CheckReport) -> None:
     of_device = found(checked, "cut")
     assert of_device["login"].status == of_device["python"].status == "ok"
     assert [finding.check for finding in of_device.values() if finding.status == "failed"] == ["gpu"]
@@ -169,58 +169,58 @@ def test_connection_lost_on_the_way_keeps_what_was_found_before(checked: Report)
     assert of_device["framework"].status == "skipped"
 
 
-def test_missing_python(checked: Report) -> None:
+def test_missing_python(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "missing", "python")
     assert "No such file" in finding.detail and "`python`" in str(finding.remedy)
 
 
-def test_python_that_is_too_old(checked: Report) -> None:
+def test_python_that_is_too_old(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "old", "python")
     assert "is Python 2.7" in finding.detail and "3.6 or newer" in str(finding.remedy)
 
 
-def test_python_without_numpy(checked: Report) -> None:
+def test_python_without_numpy(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "bare", "python")
     assert "No module named 'numpy'" in finding.detail
     assert str(finding.remedy).endswith("/bare/bin/python -m pip install numpy")
 
 
-def test_missing_framework(checked: Report) -> None:
+def test_missing_framework(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "plain", "framework")
     assert finding.detail == "torch is not installed for this Python"
     assert str(finding.remedy).endswith("/plain/bin/python -m pip install torch")
 
 
-def test_framework_that_does_not_start(checked: Report) -> None:
+def test_framework_that_does_not_start(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "broken", "framework")
     assert "libcudart.so.10.2: cannot open it" in finding.detail
 
 
-def test_absent_iperf3_is_no_obstacle(checked: Report) -> None:
+def test_absent_iperf3_is_no_obstacle(checked: CheckReport) -> None:
     finding = found(checked, "plain")["iperf3"]
     assert finding.status == "warning" and "apt install iperf3" in str(finding.remedy)
 
 
-def test_declared_watts_stand_in_for_a_sensor(checked: Report) -> None:
+def test_declared_watts_stand_in_for_a_sensor(checked: CheckReport) -> None:
     assert found(checked, "here")["power"].status == "ok"
 
 
-def test_data_address_that_is_none_of_the_device(checked: Report) -> None:
+def test_data_address_that_is_none_of_the_device(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "nowhere", "data plane")
     assert finding.detail.startswith("cannot listen on 192.0.2.1") and "data_address" in str(finding.remedy)
 
 
-def test_data_interface_without_an_address(checked: Report) -> None:
+def test_data_interface_without_an_address(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "unplugged", "data plane")
     assert '"none0" has no IPv4 address' in finding.detail
 
 
-def test_every_other_device_that_is_up_reached_a_sound_one(checked: Report) -> None:
+def test_every_other_device_that_is_up_reached_a_sound_one(checked: CheckReport) -> None:
     reached_from = found(checked, "here")["data plane"].detail.removeprefix("reached from ").split(", ")
     assert set(reached_from) == {"remote", "nowhere", "unplugged", "plain", "broken"}
 
 
-def test_as_json(checked: Report) -> None:
+def test_as_json(checked: CheckReport) -> None:
     data = checked.to_json()
     assert data["able"] == checked.able
     assert data["findings"][0] == checked.findings[0]._asdict()
@@ -230,7 +230,7 @@ def test_as_json(checked: Report) -> None:
     assert told and set(told[0]) == {"name", "source", "covers", "period_s", "noise_w", "reason"}
 
 
-def test_on_screen_each_failure_is_one_line_with_its_remedy(checked: Report) -> None:
+def test_on_screen_each_failure_is_one_line_with_its_remedy(checked: CheckReport) -> None:
     lines = on_screen(checked)
     for finding in checked.findings:
         if finding.status in ("failed", "warning"):
@@ -239,13 +239,13 @@ def test_on_screen_each_failure_is_one_line_with_its_remedy(checked: Report) -> 
     assert lines[-1] == "2 of 14 devices can take part"
 
 
-def test_the_table_fits_a_narrow_terminal(checked: Report) -> None:
+def test_the_table_fits_a_narrow_terminal(checked: CheckReport) -> None:
     table_rows = [line for line in on_screen(checked, width=80) if line.split()[:1] == ["unplugged"]]
     assert [row.split()[1:4] for row in table_rows] == [["✓", "✓", "✓"]]
     assert "…" not in "".join(on_screen(checked, width=80))
 
 
-def test_a_row_reads_without_colour(checked: Report) -> None:
+def test_a_row_reads_without_colour(checked: CheckReport) -> None:
     (row,) = [line for line in on_screen(checked) if line.split()[:1] == ["refused"]]
     assert row.split()[1:] == ["✓", "✓", "✗", *["–"] * len(LATER)]
 

@@ -14,7 +14,7 @@ import pytest
 
 from planner.errors import LabError
 from planner.lab.cgroups import mounted
-from planner.lab.meter import Meter, load_config
+from planner.lab.meter import PowerEmulator, load_config
 from profilers.sampling import Sampler
 from profilers.sensors import discover
 
@@ -67,7 +67,7 @@ def milliwatts(folder: Path) -> int:
 
 def test_a_device_that_does_nothing_idles(tmp_path: Path) -> None:
     use(tmp_path, 100.0)  # before the meter came
-    meter = Meter(load_config(str(describe(tmp_path))))
+    meter = PowerEmulator(load_config(str(describe(tmp_path))))
     time.sleep(0.02)
     meter.tick()
     assert milliwatts(tmp_path) == pytest.approx(4000, abs=20)
@@ -76,7 +76,7 @@ def test_a_device_that_does_nothing_idles(tmp_path: Path) -> None:
 def test_watts_follow_the_share_of_the_quota_that_is_used(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
     before_s = time.monotonic()
-    meter = Meter(load_config(str(describe(tmp_path))))
+    meter = PowerEmulator(load_config(str(describe(tmp_path))))
     made_s = time.monotonic()
     time.sleep(0.1)
     use(tmp_path, 0.025)
@@ -88,7 +88,7 @@ def test_watts_follow_the_share_of_the_quota_that_is_used(tmp_path: Path) -> Non
 
 def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
-    meter = Meter(load_config(str(describe(tmp_path))))
+    meter = PowerEmulator(load_config(str(describe(tmp_path))))
     ticks = []
     for cpu_s in (0.07, 0.07):  # in 0.1 s half a core is 0.05 s
         time.sleep(0.1)
@@ -103,7 +103,7 @@ def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path) 
 
 def test_watts_never_exceed_those_of_full_use(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
-    meter = Meter(load_config(str(describe(tmp_path, cpus=0.3))))
+    meter = PowerEmulator(load_config(str(describe(tmp_path, cpus=0.3))))
     meter.config = load_config(str(describe(tmp_path, cpus=0.075)))  # the old quota was used a moment ago
     shares = []
     for cpu_s in (0.3 * 0.05, 0.3 * 0.05, 0.3 * 0.05):
@@ -118,7 +118,7 @@ def test_watts_never_exceed_those_of_full_use(tmp_path: Path) -> None:
 
 def test_a_device_without_sensors_has_its_own_load_and_memory(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
-    meter = Meter(load_config(str(describe(tmp_path, kind="toaster", power=None))))
+    meter = PowerEmulator(load_config(str(describe(tmp_path, kind="toaster", power=None))))
     meter.tick()
     assert discover(str(tmp_path / "tree")).sensors == ()
     assert "cpu0 " in (tmp_path / "tree/proc/stat").read_text()
@@ -131,7 +131,7 @@ def test_limited_memory_is_the_control_group_s(tmp_path: Path) -> None:
     (tmp_path / "held").write_text(str(1 << 20))
     (tmp_path / "stat").write_text("anon 5\n")
     memory = {"usage": str(tmp_path / "held"), "stat": str(tmp_path / "stat"), "limit_bytes": 4 << 20}
-    meter = Meter(load_config(str(describe(tmp_path, memory=memory))))
+    meter = PowerEmulator(load_config(str(describe(tmp_path, memory=memory))))
     assert "MemAvailable: 3072 kB" in (tmp_path / "tree/proc/meminfo").read_text()
     meter.tick()
     assert "MemAvailable: 3072 kB" in (tmp_path / "tree/proc/meminfo").read_text()

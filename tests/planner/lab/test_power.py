@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.lab.power import LIMITS, MODELS, PowerModel, from_table, watts
+from planner.lab.power import LIMITS, MODELS, PhysicalPower, from_table, watts
 from planner.lab.power_monitors import MONITORS
 
-QUIET = PowerModel(idle_w=3.0, dynamic_w=12.0, joules_per_byte=4e-9, noise_w=0.0, period_s=0.1)
+QUIET = PhysicalPower(idle_w=3.0, dynamic_w=12.0, joules_per_byte=4e-9, noise_w=0.0, period_s=0.1)
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_a_mistake_is_named_with_its_value_and_its_remedy(kind: str, table: dict
 
 
 def test_the_keys_that_are_checked_are_those_of_the_model() -> None:
-    assert tuple(LIMITS) == PowerModel._fields
+    assert tuple(LIMITS) == PhysicalPower._fields

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.lab.power_monitors import MONITORS, Rail, labels, quantised_ma, readings
+from planner.lab.power_monitors import MONITORS, EmulatedRail, labels, quantised_ma, readings
 from profilers.sensors import discover, ina3221
 from profilers.tree import Tree
 
@@ -70,6 +70,6 @@ def test_readings_look_like_those_of_a_real_tx2() -> None:
 
 @given(st.floats(-1, 400), st.sampled_from([2, 4, 8, 20]), st.integers(4750, 20000))
 def test_a_monitor_rounds_to_its_nearest_step(rail_w: float, step_ma: int, millivolts: int) -> None:
-    milliamperes = quantised_ma(Rail("VDD", millivolts, step_ma, 1.0, 1.0), rail_w)
+    milliamperes = quantised_ma(EmulatedRail("VDD", millivolts, step_ma, 1.0, 1.0), rail_w)
     assert milliamperes % step_ma == 0 and milliamperes >= 0
     assert milliamperes * millivolts / 1e6 == pytest.approx(max(0.0, rail_w), abs=step_ma * millivolts / 2e6 + 1e-9)

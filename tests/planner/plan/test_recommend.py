@@ -84,7 +84,7 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
         besides_w = options.get("base_watts", 0.0) + (20.0 if "count_idle" in options else 0.0)
         assert plan.besides_w == pytest.approx(besides_w)
         account = {"elapsed_s": plan.prediction.time_s, "evaluations": []}
-        parts = {w.name: result.Worker(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
+        parts = {w.name: result.WorkerResult(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
         assert result.result(plan, account, parts, {}, {})["error"]["power_w"] == pytest.approx(0.0)
 
 

@@ -6,15 +6,17 @@ from backends.strategies import presets, synchronisation
 from planner.errors import PlanError
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.strategy_search import EQUAL, best_of, candidates
-from planner.predict.sample_efficiency import NONE, Source, Worth, Worths
+from planner.predict.sample_efficiency import NONE, SampleEfficiencies, SampleEfficiency, Source
 from tests.planner import profiles
 
 TIME = {"time": 1.0}
 SOURCE = Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a", "homo-a"), (6,), "2026-11-21")
 
 
-def known(**least: float) -> Worths:
-    each = (Worth(name.replace("_", "-"), 1.2 * worth, worth, 1.5 * worth, 6, 0) for name, worth in least.items())
+def known(**least: float) -> SampleEfficiencies:
+    each = (
+        SampleEfficiency(name.replace("_", "-"), 1.2 * worth, worth, 1.5 * worth, 6, 0) for name, worth in least.items()
+    )
     return NONE._replace(source=SOURCE, measured=tuple(each))
 
 

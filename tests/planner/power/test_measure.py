@@ -9,8 +9,8 @@ from rich.console import Console
 
 from planner.errors import AgentError
 from planner.fleet.device import Device
-from planner.power.measure import Measured, measure
-from planner.profile.power_readings import Reading
+from planner.power.measure import EnergyMeasurement, measure
+from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
 from planner.views.measure import render
 from planner.views.tables import EMULATED_NOTE
@@ -79,17 +79,19 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_joules_above_idle_need_the_same_source_and_parts_of_the_device() -> None:
     whole, part = Provenance("sensor", ("board",)), Provenance("sensor", ("cpu",))
-    found = Measured("a", ("x",), 0, 10.0, Reading(30.0, 0.01, whole), Reading(10.0, None, whole), ())
+    found = EnergyMeasurement("a", ("x",), 0, 10.0, WindowWatts(30.0, 0.01, whole), WindowWatts(10.0, None, whole), ())
     assert (found.energy_j, found.above_idle_j) == (300.0, 200.0)
     assert found.uncertainty == pytest.approx(0.0196, rel=0.01)
-    assert found._replace(idle=Reading(10.0, None, part)).above_idle_j is None
+    assert found._replace(idle=WindowWatts(10.0, None, part)).above_idle_j is None
     written = Provenance("nameplate", ("board",))
-    assert found._replace(idle=Reading(10.0, None, written)).above_idle_j is None
+    assert found._replace(idle=WindowWatts(10.0, None, written)).above_idle_j is None
 
 
 def test_why_idle_watts_are_unknown_is_shown_and_either_s_emulation() -> None:
-    busy = Reading(30.0, 0.01, Provenance("sensor", ("board",)))
-    found = Measured("a", ("x",), 0, 10.0, busy, Reading(None, None, Provenance("unavailable", detail="asleep")), ())
+    busy = WindowWatts(30.0, 0.01, Provenance("sensor", ("board",)))
+    found = EnergyMeasurement(
+        "a", ("x",), 0, 10.0, busy, WindowWatts(None, None, Provenance("unavailable", detail="asleep")), ()
+    )
     text = shown(found)
     assert "watts: integrated sensor of the board" in text
     assert "idle watts: unavailable: asleep" in text
@@ -99,7 +101,7 @@ def test_why_idle_watts_are_unknown_is_shown_and_either_s_emulation() -> None:
     assert EMULATED_NOTE in shown(found._replace(busy=emulated))
 
 
-def shown(found: Measured) -> str:
+def shown(found: EnergyMeasurement) -> str:
     console = Console(file=io.StringIO(), width=160, markup=False, emoji=False, highlight=False)
     console.print(render(found))
     assert isinstance(console.file, io.StringIO)

@@ -3,13 +3,13 @@
 import pytest
 
 from planner.predict.costs import costs
-from profilers.records import Coding
+from profilers.records import CodecCost
 from tests.planner import profiles
 
 SENDERS = {
-    "everything": Coding(profiles.seconds(0.0), profiles.seconds(0.001)),
-    "float16": Coding(profiles.seconds(0.02), profiles.seconds(0.01)),
-    "top-k": Coding(profiles.seconds(0.03), profiles.seconds(0.0005)),
+    "everything": CodecCost(profiles.seconds(0.0), profiles.seconds(0.001)),
+    "float16": CodecCost(profiles.seconds(0.02), profiles.seconds(0.01)),
+    "top-k": CodecCost(profiles.seconds(0.03), profiles.seconds(0.0005)),
 }
 
 

@@ -7,7 +7,7 @@ from planner.errors import PlanError
 from planner.predict.costs import costs
 from planner.predict.link_costs import PAYLOAD
 from planner.predict.step_time import gradient_at
-from profilers.records import FanProfile
+from profilers.records import IncastProfile
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 
@@ -88,7 +88,7 @@ def test_of_a_what_if_far_slower_than_anything_measured_it_is_said_what_is_not_k
     [(50 * MBIT, 100 * MBIT), (99 * MBIT, math.inf)],
 )
 def test_a_fan_in_shows_what_a_host_s_link_takes(together: float, expected: float) -> None:
-    fans = (FanProfile("a", "in", "iperf3", {"b": together, "c": together}),)
+    fans = (IncastProfile("a", "in", "iperf3", {"b": together, "c": together}),)
     found = costs(profiles.profile(THREE, fans=fans))
     assert found.in_bytes_per_s[0] == pytest.approx(expected)
     assert found.out_bytes_per_s[0] == pytest.approx(100 * MBIT)
@@ -96,14 +96,14 @@ def test_a_fan_in_shows_what_a_host_s_link_takes(together: float, expected: floa
 
 def test_a_host_s_link_holds_what_all_peers_of_a_fan_got_also_those_that_are_left_out() -> None:
     devices = {**THREE, "d": profiles.device()._replace(steps=(), error="cannot be reached")}
-    fans = (FanProfile("a", "in", "iperf3", dict.fromkeys("bcd", 33 * MBIT)),)
+    fans = (IncastProfile("a", "in", "iperf3", dict.fromkeys("bcd", 33 * MBIT)),)
     found = costs(profiles.profile(devices, fans=fans))
     assert found.names == ("a", "b", "c")
     assert found.in_bytes_per_s[0] == pytest.approx(99 * MBIT)
 
 
-@pytest.mark.parametrize("fans", [(), (FanProfile("a", "in", "iperf3", dict.fromkeys("bc", 50 * MBIT)),)])
-def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(fans: tuple[FanProfile, ...]) -> None:
+@pytest.mark.parametrize("fans", [(), (IncastProfile("a", "in", "iperf3", dict.fromkeys("bc", 50 * MBIT)),)])
+def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(fans: tuple[IncastProfile, ...]) -> None:
     found = costs(profiles.profile(THREE, fans=fans), rates={"b": 10 * MBIT, "c": 10 * MBIT})
     assert found.in_bytes_per_s[0] == pytest.approx(100 * MBIT)
     assert found.up_s[1, 0] == pytest.approx(1_000_000 / (10 * MBIT * PAYLOAD))

@@ -11,7 +11,7 @@ from planner.predict import strategy as exchange
 from planner.predict.clusters import Candidates, conducted
 from planner.predict.costs import Costs, costs
 from planner.predict.predict import predict
-from profilers.records import Coding
+from profilers.records import CodecCost
 from tests.planner import profiles
 
 PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
@@ -145,7 +145,7 @@ def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
     def known(strategy: str, **changes: object) -> np.ndarray:
         return cycle_s(four(strategy, **changes))
 
-    coding = Coding(profiles.seconds(0.03), profiles.seconds(0.01))
+    coding = CodecCost(profiles.seconds(0.03), profiles.seconds(0.01))
     for strategy, messages in (("baseline:sender=top-k", 1), ("dlion:batching=fixed,sender=max-n", 3)):
         kind = exchange.strategy(strategy).sender
         more_s = messages * 0.03 + 3 * (0.01 - ADD_S)  # each link has a Max N of its own

@@ -15,11 +15,11 @@ from planner.predict.sample_efficiency import (
     ALONE,
     NONE,
     Reached,
+    SampleEfficiency,
     Source,
-    Worth,
     critical_batch,
+    images_factor,
     measured,
-    more_images,
     newest,
     worths,
 )
@@ -32,14 +32,16 @@ def runs(place: str, seed: int, **images: float | None) -> list[Reached]:
     return [Reached(place, seed, name, 1 if name == ALONE else 6, number) for name, number in images.items()]
 
 
-def same(found: Sequence[Worth], *wanted: Worth) -> bool:
+def same(found: Sequence[SampleEfficiency], *wanted: SampleEfficiency) -> bool:
     return [each[0] for each in found] == [each[0] for each in wanted] and all(
         one[1:] == pytest.approx(other[1:]) for one, other in zip(found, wanted, strict=True)
     )
 
 
 def test_twice_the_images_are_worth_half() -> None:
-    assert same(measured(runs("net", 0, baseline=1000.0, hop=2000.0), EQUAL), Worth("hop", 0.5, 0.5, 0.5, 1, 0))
+    assert same(
+        measured(runs("net", 0, baseline=1000.0, hop=2000.0), EQUAL), SampleEfficiency("hop", 0.5, 0.5, 0.5, 1, 0)
+    )
 
 
 def test_runs_are_compared_in_the_same_place_with_the_same_seed() -> None:
@@ -59,13 +61,13 @@ def test_who_misses_the_target_once_is_told_apart() -> None:
     several += runs("net", 1, baseline=1000.0, ako=4000.0, sgp=2000.0)
     kept = worths(SOURCE, several, EQUAL)
     assert [each.strategy for each in kept.measured] == ["sgp"]
-    assert same(kept.missed, Worth("ako", 0.25, 0.25, 0.25, 2, 1))
+    assert same(kept.missed, SampleEfficiency("ako", 0.25, 0.25, 0.25, 2, 1))
 
 
 def test_where_synchronous_workers_miss_it_nothing_is_known() -> None:
     assert measured(runs("net", 0, baseline=None, hop=2000.0), EQUAL) == []
     assert measured(runs("net", 0, hop=2000.0), EQUAL) == []
-    assert measured(runs("net", 0, baseline=1000.0, hop=None), EQUAL) == [Worth("hop", 0.0, 0.0, 0.0, 1, 1)]
+    assert measured(runs("net", 0, baseline=1000.0, hop=None), EQUAL) == [SampleEfficiency("hop", 0.0, 0.0, 0.0, 1, 1)]
 
 
 def test_a_device_alone_is_no_strategy_and_tells_of_larger_batches() -> None:
@@ -76,10 +78,10 @@ def test_a_device_alone_is_no_strategy_and_tells_of_larger_batches() -> None:
 
 @given(st.integers(2, 64), st.integers(1, 512), st.floats(1.0, 1e4))
 def test_more_workers_need_more_images_but_fewer_steps(workers: int, batch: int, critical: float) -> None:
-    before, more = more_images(workers - 1, batch, critical), more_images(workers, batch, critical)
+    before, more = images_factor(workers - 1, batch, critical), images_factor(workers, batch, critical)
     assert 1.0 <= before <= more <= workers
     assert more / workers <= before / (workers - 1) + 1e-9
-    assert more_images(1, batch, critical) == pytest.approx(1.0)
+    assert images_factor(1, batch, critical) == pytest.approx(1.0)
 
 
 @given(st.floats(1.0, 1e4), st.lists(st.integers(2, 32), min_size=1, max_size=4, unique=True))
@@ -88,23 +90,23 @@ def test_the_critical_batch_is_found_from_what_any_number_of_workers_needed(crit
         run
         for count in counts
         for run in (
-            Reached(f"with {count}", 0, "baseline", count, 1000.0 * more_images(count, 32, critical)),
+            Reached(f"with {count}", 0, "baseline", count, 1000.0 * images_factor(count, 32, critical)),
             Reached(f"with {count}", 0, ALONE, 1, 1000.0),
         )
     ]
     found = critical_batch(several, EQUAL, 32)
-    assert all(more_images(n, 32, found) == pytest.approx(more_images(n, 32, critical), rel=0.01) for n in counts)
+    assert all(images_factor(n, 32, found) == pytest.approx(images_factor(n, 32, critical), rel=0.01) for n in counts)
 
 
 @pytest.mark.parametrize("alone", [1000.0, 1500.0, None])
 def test_where_one_alone_needs_no_fewer_nothing_is_known_of_batches(alone: float | None) -> None:
     assert critical_batch(runs("net", 0, baseline=1000.0, alone=alone), EQUAL, 32) is None
-    assert more_images(6, 32, None) == 1.0
+    assert images_factor(6, 32, None) == 1.0
 
 
 def test_the_working_folder_s_file_comes_before_the_shipped_one(tmp_path: Path) -> None:
-    assert newest(tmp_path) == load(sample_efficiency.Worths, sample_efficiency.SHIPPED)
-    own = NONE._replace(source=SOURCE, measured=(Worth("hop", 0.5, 0.4, 0.6, 3, 0),))
+    assert newest(tmp_path) == load(sample_efficiency.SampleEfficiencies, sample_efficiency.SHIPPED)
+    own = NONE._replace(source=SOURCE, measured=(SampleEfficiency("hop", 0.5, 0.4, 0.6, 3, 0),))
     save(own, tmp_path / "worth.json")
     assert newest(tmp_path) == own
 
@@ -116,6 +118,6 @@ def test_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_shipped_names_where_it_was_measured_or_holds_nothing() -> None:
-    shipped = load(sample_efficiency.Worths, sample_efficiency.SHIPPED)
+    shipped = load(sample_efficiency.SampleEfficiencies, sample_efficiency.SHIPPED)
     assert shipped.source is not None or shipped == NONE
     assert all(each.pairs > 0 and each.least <= each.worth <= each.most for each in shipped.measured)

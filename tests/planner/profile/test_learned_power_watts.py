@@ -7,7 +7,7 @@ import pytest
 
 from planner.errors import PowerError
 from planner.fleet.device import Device, Fleet
-from planner.profile.learned_power import Watts
+from planner.profile.learned_power import FleetPowerModels
 from power_models import modelfile
 from power_models.base import PowerModel, Target
 from power_models.linear import Linear
@@ -21,7 +21,7 @@ def fleet(tmp_path: Path, **models: Path | None) -> Fleet:
 
 
 def test_what_one_device_teaches_tells_the_watts_of_its_twin_and_is_saved(tmp_path: Path) -> None:
-    watts = Watts(fleet(tmp_path, a=None, twin=None), tmp_path)
+    watts = FleetPowerModels(fleet(tmp_path, a=None, twin=None), tmp_path)
     found = watts.told({"a": with_sensor(), "twin": without_sensor()})
     assert list(found) == ["twin"]
     (said,) = found["twin"].steps[0].window.power
@@ -31,20 +31,20 @@ def test_what_one_device_teaches_tells_the_watts_of_its_twin_and_is_saved(tmp_pa
 
 
 def test_the_model_that_the_fleet_file_names_comes_first(tmp_path: Path) -> None:
-    Watts(fleet(tmp_path, a=None), tmp_path).told({"a": with_sensor()})
+    FleetPowerModels(fleet(tmp_path, a=None), tmp_path).told({"a": with_sensor()})
     learned = tmp_path / "power-a.json"
-    named = Watts(fleet(tmp_path, b=learned), tmp_path)
+    named = FleetPowerModels(fleet(tmp_path, b=learned), tmp_path)
     assert list(named.told({"b": without_sensor()})) == ["b"]
 
 
 def test_a_device_with_a_sensor_goes_by_that(tmp_path: Path) -> None:
-    Watts(fleet(tmp_path, a=None), tmp_path).told({"a": with_sensor()})
-    named = Watts(fleet(tmp_path, a=tmp_path / "power-a.json"), tmp_path)
+    FleetPowerModels(fleet(tmp_path, a=None), tmp_path).told({"a": with_sensor()})
+    named = FleetPowerModels(fleet(tmp_path, a=tmp_path / "power-a.json"), tmp_path)
     assert named.told({"a": with_sensor()}) == {}
 
 
 def test_without_any_model_nothing_changes(tmp_path: Path) -> None:
-    assert Watts(fleet(tmp_path, a=None), tmp_path).told({"a": without_sensor()}) == {}
+    assert FleetPowerModels(fleet(tmp_path, a=None), tmp_path).told({"a": without_sensor()}) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -52,7 +52,7 @@ def test_a_model_that_cannot_be_read_is_named_before_anything_is_measured(tmp_pa
     broken = tmp_path / "broken.json"
     broken.write_text("{")
     with pytest.raises(PowerError, match="broken.json: no power model, or cut off"):
-        Watts(fleet(tmp_path, a=broken), tmp_path)
+        FleetPowerModels(fleet(tmp_path, a=broken), tmp_path)
 
 
 def test_a_model_of_something_else_than_watts_is_refused(tmp_path: Path) -> None:
@@ -60,4 +60,4 @@ def test_a_model_of_something_else_than_watts_is_refused(tmp_path: Path) -> None
     path = tmp_path / "model.json"
     modelfile.save(PowerModel.fit(Linear, loads, Target("rail_mW", np.array([1000.0, 2000.0, 3000.0]))), path)
     with pytest.raises(PowerError, match="a model of rail_mW, not of watts"):
-        Watts(fleet(tmp_path, a=path), tmp_path)
+        FleetPowerModels(fleet(tmp_path, a=path), tmp_path)

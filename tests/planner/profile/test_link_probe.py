@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from backends.profiling import throughput
-from planner.agents.client import Agent
+from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.profile import link_probe
 from planner.profile.link_probe import Outstanding, Result, measure_links, visit_again
 from planner.remote.local import LocalRemote
-from profilers.records import FanProfile, LinkProfile, encode
+from profilers.records import IncastProfile, LinkProfile, encode
 
 OnProgress = Callable[[str, float | None], None]
 
@@ -33,7 +33,7 @@ class Fleet:
     """Agents on this machine, and what a measurement of their links said."""
 
     def __init__(self) -> None:
-        self.agents: dict[str, Agent] = {}
+        self.agents: dict[str, AgentClient] = {}
         self.progress: list[tuple[str, float | None]] = []
         self.results: list[Result] = []
         self.errors: dict[str, str] = {}
@@ -43,7 +43,7 @@ class Fleet:
         environment = {} if iperf3 else {"PATH": "/nonexistent"}
         device = Device(name=name, python=sys.executable, environment=environment)
         self._remotes.append(LocalRemote(name))
-        self.agents[name] = Agent.launch(device, self._remotes[-1])
+        self.agents[name] = AgentClient.launch(device, self._remotes[-1])
 
     def measure(self, only: Outstanding | None = None, on_progress: OnProgress | None = None, **at: str) -> None:
         """Each device at loopback, but for those named with an address."""
@@ -61,8 +61,8 @@ class Fleet:
         return {(one.source, one.target): one for one in self.results if isinstance(one, LinkProfile)}
 
     @property
-    def fans(self) -> dict[tuple[str, str], FanProfile]:
-        return {(one.host, one.direction): one for one in self.results if isinstance(one, FanProfile)}
+    def fans(self) -> dict[tuple[str, str], IncastProfile]:
+        return {(one.host, one.direction): one for one in self.results if isinstance(one, IncastProfile)}
 
     def _note(self, what: str, share: float | None) -> None:
         self.progress.append((what, share))

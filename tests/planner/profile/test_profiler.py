@@ -13,7 +13,7 @@ from planner.agents import addresses
 from planner.errors import FleetError
 from planner.fleet.file import load_fleet
 from planner.profile import profiler as profile
-from planner.profile.request import Wanted
+from planner.profile.request import ProfileRequest
 from tests.running import FASHION, Command, agents, fleet_file, gone, run, signal_all, tiny_model, until
 
 pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
@@ -88,7 +88,7 @@ def test_who_has_no_address_any_more_keeps_the_links_it_had(pair: Path, monkeypa
 
     monkeypatch.setattr(profile, "try_addresses", forgotten)
     told: list[str] = []
-    wanted = Wanted((f"{pair}/tiny.py:tiny",), batch=2, steps_planned=10)
+    wanted = ProfileRequest((f"{pair}/tiny.py:tiny",), batch=2, steps_planned=10)
     profiler = profile.Profiler(
         load_fleet(pair / "fleet.toml"), wanted, pair / "profile.json", lambda who, what, share: told.append(what)
     )

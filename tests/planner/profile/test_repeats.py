@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from planner.profile import repeats
-from profilers.records import Samples, StepProfile, Visit
+from profilers.records import Repeat, Samples, StepProfile
 from tests.planner import profiles
 
 
@@ -15,8 +15,8 @@ def steps(step_s: float, count: int = 30, cpu_s: float = 1.0) -> StepProfile:
     return repeats.begun(timed)
 
 
-def visit(step_s: float, count: int = 10, cpu_s: float = 1.0) -> Visit:
-    return Visit(cpu_s_per_step=cpu_s, **phases(step_s, count))
+def visit(step_s: float, count: int = 10, cpu_s: float = 1.0) -> Repeat:
+    return Repeat(cpu_s_per_step=cpu_s, **phases(step_s, count))
 
 
 def phases(step_s: float, count: int) -> dict[str, Samples]:
@@ -36,7 +36,7 @@ def typical(timed: StepProfile) -> list[float]:
 def test_a_visit_is_known_by_the_middle_one_of_its_steps_alone() -> None:
     assert repeats.typical_s(visit(2.0)) == pytest.approx(2.0)
     slow = Samples("s", (1.0, 1.0, 40.0))
-    assert repeats.typical_s(Visit(slow, slow, slow, 0.0)) == 2.0
+    assert repeats.typical_s(Repeat(slow, slow, slow, 0.0)) == 2.0
 
 
 def test_only_a_first_visit_of_the_adaptive_protocol_is_to_be_checked() -> None:

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from planner.errors import PlanError
-from planner.profile.request import Wanted
+from planner.profile.request import ProfileRequest
 from tests.planner import profiles
 
 HERE, ABSENT = {"version": "2.0"}, {"error": "it is not installed for this Python"}
 
 
 def on(framework: str | None = None, **frameworks: dict[str, Any]) -> str:
-    return Wanted(("net",), framework=framework).framework_on(profiles.facts()._replace(frameworks=frameworks))
+    return ProfileRequest(("net",), framework=framework).framework_on(profiles.facts()._replace(frameworks=frameworks))
 
 
 def test_a_device_computes_with_what_is_asked_for_or_with_what_it_has() -> None:

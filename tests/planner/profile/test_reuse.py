@@ -7,9 +7,9 @@ import pytest
 
 from planner.fleet.device import Device, Fleet
 from planner.profile.file import Profile
-from planner.profile.request import Wanted
+from planner.profile.request import ProfileRequest
 from planner.profile.reuse import LINK_AGE_S, carry_over, declared, timing_holds
-from profilers.records import SCHEMA, FanProfile, StepProfile
+from profilers.records import SCHEMA, IncastProfile, StepProfile
 from tests.planner import profiles
 
 NOW = 1e9
@@ -27,7 +27,7 @@ def measured(age_s: float = 60.0) -> Profile:
     failed = profiles.device()._replace(error="it failed")
     devices = {device.name: failed._replace(device=declared(device)) for device in fleet().devices}
     links = tuple(profiles.link(a, b)._replace(measured_s=NOW - age_s) for a in "abc" for b in "abc")
-    fans = tuple(FanProfile(name, "in", "iperf3", {peer: 1e6 for peer in "abc" if peer != name}) for name in "abc")
+    fans = tuple(IncastProfile(name, "in", "iperf3", {peer: 1e6 for peer in "abc" if peer != name}) for name in "abc")
     fans = tuple(fan._replace(measured_s=NOW - age_s) for fan in fans)
     return START._replace(devices=devices, links=links, fans=fans, took_s={"links": 9.0})
 
@@ -103,10 +103,10 @@ def test_what_the_fleet_file_declares_now_is_what_counts() -> None:
 
 # -- timings ---------------------------------------------------------------------------------------
 
-WANTED = Wanted(("net",), steps_planned=1000)
+WANTED = ProfileRequest(("net",), steps_planned=1000)
 
 
-def holds(steps: StepProfile, fingerprint: str = "abc", wanted: Wanted = WANTED, slowdown: float = 1.0) -> bool:
+def holds(steps: StepProfile, fingerprint: str = "abc", wanted: ProfileRequest = WANTED, slowdown: float = 1.0) -> bool:
     return timing_holds(steps, fingerprint, wanted, Device(name="a", slowdown=slowdown), profiles.facts())
 
 

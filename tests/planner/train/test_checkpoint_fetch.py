@@ -7,8 +7,8 @@ import pytest
 
 from planner.errors import DeviceLostError
 from planner.paths import RunFolder
-from planner.train.checkpoint_fetch import Courier
-from planner.train.event_log import Journal
+from planner.train.checkpoint_fetch import CheckpointFetcher
+from planner.train.event_log import EventReporter
 
 
 class Carrier:
@@ -42,9 +42,9 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path / "run")
 
 
-def courier(folder: RunFolder, tmp_path: Path, *carriers: Carrier) -> Courier:
+def courier(folder: RunFolder, tmp_path: Path, *carriers: Carrier) -> CheckpointFetcher:
     crew: Any = Device(*carriers)
-    return Courier(crew, "tx2", folder, None, Journal(tmp_path / "events", lambda *_: None))
+    return CheckpointFetcher(crew, "tx2", folder, None, EventReporter(tmp_path / "events", lambda *_: None))
 
 
 def test_a_full_disk_here_costs_no_agent(folder: RunFolder, tmp_path: Path) -> None:

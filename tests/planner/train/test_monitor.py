@@ -16,9 +16,9 @@ from backends.training.layout import Layout
 from planner.agents.client import Event
 from planner.errors import AgentError, InterruptedRunError, RunError
 from planner.paths import RunFolder
-from planner.train.checkpoint_fetch import Courier
-from planner.train.event_log import Journal
-from planner.train.monitor import Server, Supervisor
+from planner.train.checkpoint_fetch import CheckpointFetcher
+from planner.train.event_log import EventReporter
+from planner.train.monitor import RunMonitor, ServerProcess
 from planner.train.telemetry import Telemetry
 from planner.train.worker_restart import Signals
 
@@ -103,12 +103,12 @@ class Run:
         )
         self.folder = RunFolder(folder)
         self.agent: Any = Agent()
-        self.journal = Journal(self.folder.events, lambda *_: None)
-        self.courier = Courier(self.agent, "tx2", self.folder, None, self.journal)
+        self.journal = EventReporter(self.folder.events, lambda *_: None)
+        self.courier = CheckpointFetcher(self.agent, "tx2", self.folder, None, self.journal)
         signals = Signals(threading.Event(), threading.Event(), events or queue.Queue())
         order: Any = call
-        server = Server("tx2", "tx2", self.agent, order, (str(self.there), "resume.npz"), holds_up)
-        self.supervisor = Supervisor(server, {}, self.courier, Telemetry(["tx2"]), self.journal, signals)
+        server = ServerProcess("tx2", "tx2", self.agent, order, (str(self.there), "resume.npz"), holds_up)
+        self.supervisor = RunMonitor(server, {}, self.courier, Telemetry(["tx2"]), self.journal, signals)
 
     @property
     def tidied(self) -> bool:

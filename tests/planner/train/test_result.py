@@ -9,7 +9,7 @@ from planner.errors import RecordError
 from planner.plan.file import PlannedWorker
 from planner.provenance import Provenance
 from planner.train import result
-from planner.train.result import Worker
+from planner.train.result import WorkerResult
 from profilers.records import PowerReading, Window, encode
 from tests.planner.plans import NAMEPLATE, plan, planned
 
@@ -31,14 +31,16 @@ def account(elapsed_s: float = 100.0, evaluations: Any = (), **steps: int) -> di
     }
 
 
-def one(worker: PlannedWorker, windows: Any = (), spent: Any = (), elapsed_s: float = 100.0) -> Worker:
+def one(worker: PlannedWorker, windows: Any = (), spent: Any = (), elapsed_s: float = 100.0) -> WorkerResult:
     name = worker.name
     parts = result.workers(plan(worker), account(elapsed_s, a=60), {name: windows}, {name: spent})
     return parts[name]
 
 
-def worker(steps: int, watts: float | None = 40.0, source: Provenance = SENSOR, error: float | None = None) -> Worker:
-    return Worker(steps, 0.0, 0.0, 0.0, watts, source, error)
+def worker(
+    steps: int, watts: float | None = 40.0, source: Provenance = SENSOR, error: float | None = None
+) -> WorkerResult:
+    return WorkerResult(steps, 0.0, 0.0, 0.0, watts, source, error)
 
 
 def evaluated(step: int, seconds: float, by: str) -> dict[str, Any]:

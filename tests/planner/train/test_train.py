@@ -11,7 +11,7 @@ from backends.training import checkpoint
 from backends.training.layout import Layout
 from planner.errors import PlanError
 from planner.paths import RunFolder
-from planner.predict.sample_efficiency import NONE, Source, Worth
+from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.train.orders import Options
 from planner.train.train import Request, View, _check_checkpoint, _plan
 from tests.planner import profiles
@@ -19,7 +19,7 @@ from tests.planner.plans import plan, planned
 
 WORTHS = NONE._replace(
     source=Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a",), (6,), "2026-11-21"),
-    measured=(Worth("sgp", 1.0, 0.9, 1.1, 3, 0),),
+    measured=(SampleEfficiency("sgp", 1.0, 0.9, 1.1, 3, 0),),
 )
 
 

@@ -16,7 +16,7 @@ import pytest
 from planner.agents.client import Event
 from planner.errors import DeviceLostError, PlannerError
 from planner.train.telemetry import Telemetry
-from planner.train.worker_restart import ATTEMPTS, Keeper, Signals
+from planner.train.worker_restart import ATTEMPTS, Signals, WorkerSupervisor
 from tests.planner.pairs import (
     STEPS,
     has_checkpoint,
@@ -105,7 +105,7 @@ def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_
     monkeypatch.setattr("planner.train.worker_restart.LONGEST_PAUSE_S", 0.01)
     signals = Signals(threading.Event(), threading.Event(), queue.Queue())
     crew: Any = TurnedAway(DeviceLostError(said))
-    keeper = Keeper("tx2", crew, False, Telemetry(["tx2"]), signals)
+    keeper = WorkerSupervisor("tx2", crew, False, Telemetry(["tx2"]), signals)
     keeper.dropped("its model is not the run's")
     signals.go.set()
     keeper.start({})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from profilers import records
 from profilers.sensors import character
 from profilers.sensors.base import Found, Sensor
-from profilers.sensors.character import Character, Watched
+from profilers.sensors.character import Character, ObservedReadings
 from profilers.tree import Unavailable
 
 UNKNOWN = Character(None, None, None)
@@ -95,7 +95,7 @@ def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
     first, second = character.watch([fast, failing], 0.05)
     assert len(first.times_s) == len(first.values) > 2 and first.values[:3] == [1.0, 2.0, 2.0]
     assert 0.0 < first.times_s[-1] - first.times_s[0] < 0.5
-    assert second == Watched([], [], ["bus error"] * len(first.values))
+    assert second == ObservedReadings([], [], ["bus error"] * len(first.values))
     assert fast.closed and failing.closed
 
 

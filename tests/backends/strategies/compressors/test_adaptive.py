@@ -5,7 +5,7 @@ import pytest
 
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.adaptive import Adaptive
-from backends.strategies.compressors.float16 import Half
+from backends.strategies.compressors.float16 import Float16
 from backends.strategies.compressors.gaia import Gaia
 from backends.strategies.compressors.top_k import TopK
 from backends.strategies.message import DENSE, HALF, SPARSE, bytes_of
@@ -64,7 +64,7 @@ def test_without_a_choice_it_wraps_top_k():
 
 
 def test_one_that_keeps_no_rest_is_always_good_enough():
-    sender = Adaptive(VARIABLES, of=Half(VARIABLES), delta=0.0)
+    sender = Adaptive(VARIABLES, of=Float16(VARIABLES), delta=0.0)
     assert sender.send(EVEN).kind == HALF
     assert sender.lossy
     assert not top2().lossy

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.dense import Everything
+from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE
 
 VARIABLES = (Variable("kernel", (2, 3), 0, 6), Variable("bias", (2,), 6, 2))
@@ -12,13 +12,13 @@ VARIABLES = (Variable("kernel", (2, 3), 0, 6), Variable("bias", (2,), 6, 2))
 
 def test_it_sends_the_gradient_uncopied():
     values = np.arange(8, dtype=np.float32)
-    message = Everything(VARIABLES).send(values)
+    message = Uncompressed(VARIABLES).send(values)
     assert message.kind == DENSE
     assert message.arrays[0] is values
 
 
 def test_it_keeps_nothing_and_goes_on_from_nothing():
-    sender = Everything(VARIABLES)
+    sender = Uncompressed(VARIABLES)
     sender.send(np.ones(8, np.float32))
     assert sender.kept() is None
     assert sender.state() == ()
@@ -29,5 +29,5 @@ def test_it_keeps_nothing_and_goes_on_from_nothing():
 
 def test_it_costs_four_bytes_an_element_whatever_the_link_can_take():
     head = '{"kind": "dense", "size": 8, "counts": [8]}'
-    assert Everything(VARIABLES).traffic_bytes() == len(head) + 32
-    assert Everything(VARIABLES).traffic_bytes(10.0) == len(head) + 32
+    assert Uncompressed(VARIABLES).traffic_bytes() == len(head) + 32
+    assert Uncompressed(VARIABLES).traffic_bytes(10.0) == len(head) + 32

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.float16 import Half
+from backends.strategies.compressors.float16 import Float16
 from backends.strategies.message import whole
 
 SIZE = 1000
@@ -11,7 +11,7 @@ VARIABLES = (Variable("kernel", (SIZE,), 0, SIZE),)
 
 
 def test_it_is_declared_lossy_and_keeps_nothing():
-    sender = Half(VARIABLES)
+    sender = Float16(VARIABLES)
     sender.send(np.ones(SIZE, np.float32))
     assert sender.lossy
     assert sender.kept() is None
@@ -20,9 +20,9 @@ def test_it_is_declared_lossy_and_keeps_nothing():
 def test_it_is_right_to_eleven_bits():
     values = np.random.default_rng(0).normal(size=SIZE).astype(np.float32)
     # Below 2^-14 float16 has steps of 2^-24.
-    np.testing.assert_allclose(whole(Half(VARIABLES).send(values)), values, rtol=2**-11, atol=2**-25)
+    np.testing.assert_allclose(whole(Float16(VARIABLES).send(values)), values, rtol=2**-11, atol=2**-25)
 
 
 def test_it_costs_two_bytes_an_element():
     head = '{"kind": "half", "size": 1000, "counts": [1000]}'
-    assert Half(VARIABLES).traffic_bytes() == len(head) + 2000
+    assert Float16(VARIABLES).traffic_bytes() == len(head) + 2000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import Variable
-from backends.server.delta_pull import Changed
+from backends.server.delta_pull import DeltaPull
 from backends.strategies.compressors.layer_drop import LayerDrop, threshold
 from backends.strategies.message import DENSE, SPANS, dense, half, put, spans, sparse, whole
 
@@ -122,7 +122,7 @@ def test_a_server_is_expected_to_send_back_what_any_of_its_workers_sends():
 
 
 def test_a_worker_pulls_everything_first_and_then_what_has_changed():
-    changed = Changed(VARIABLES)
+    changed = DeltaPull(VARIABLES)
     weights = floats(0, 1, 2, 3, 4, 5)
     assert changed.pull("nano", weights).kind == DENSE
     assert changed.pull("nano", weights).head["counts"] == [0, 0]
@@ -132,7 +132,7 @@ def test_a_worker_pulls_everything_first_and_then_what_has_changed():
 
 
 def test_each_worker_has_its_own_news():
-    changed = Changed(VARIABLES)
+    changed = DeltaPull(VARIABLES)
     weights = floats(0, 1, 2, 3, 4, 5)
     changed.pull("nano", weights)
     changed.note(spans(weights, [(0, 2)]))
@@ -155,7 +155,7 @@ def test_each_worker_has_its_own_news():
     ],
 )
 def test_a_layer_has_changed_where_anything_of_it_was_sent(message, layers):
-    changed = Changed(VARIABLES)
+    changed = DeltaPull(VARIABLES)
     changed.pull("nano", GRADIENT)
     changed.note(message)
     news = changed.pull("nano", GRADIENT)
@@ -166,7 +166,7 @@ def test_a_layer_has_changed_where_anything_of_it_was_sent(message, layers):
 
 
 def test_what_has_not_changed_stays_as_the_worker_has_it():
-    changed = Changed(VARIABLES)
+    changed = DeltaPull(VARIABLES)
     weights = floats(0, 1, 2, 3, 4, 5)
     replica = np.zeros(6, np.float32)
     put(changed.pull("nano", weights), replica)
@@ -178,7 +178,7 @@ def test_what_has_not_changed_stays_as_the_worker_has_it():
 
 
 def test_a_worker_that_comes_back_gets_everything():
-    changed = Changed(VARIABLES)
+    changed = DeltaPull(VARIABLES)
     changed.pull("nano", GRADIENT)
     changed.forget("nano")
     changed.forget("who was never there")

@@ -8,9 +8,9 @@ import pytest
 
 import backends.strategies
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.base import Sender
-from backends.strategies.compressors.momentum_correction import Corrected
-from backends.strategies.compressors.registry import SENDERS, sender
+from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.momentum_correction import MomentumCorrection
+from backends.strategies.compressors.registry import COMPRESSORS, compressor
 from backends.strategies.presets import PARTS
 
 VARIABLES = (Variable("kernel", (10, 5), 0, 50), Variable("bias", (5,), 50, 5))
@@ -21,40 +21,40 @@ def kinds_there_are():
     for module in pkgutil.iter_modules(backends.strategies.__path__, "backends.strategies."):
         for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             # A kind says what it costs itself; Residual leaves that to others.
-            if issubclass(kind, Sender) and not inspect.isabstract(kind) and kind is not Corrected:
+            if issubclass(kind, Compressor) and not inspect.isabstract(kind) and kind is not MomentumCorrection:
                 yield kind
 
 
 def test_every_kind_is_registered():
-    assert set(kinds_there_are()) == set(SENDERS.values())
+    assert set(kinds_there_are()) == set(COMPRESSORS.values())
 
 
 def test_presets_know_the_same_names():
-    assert list(PARTS["sender"]) == list(SENDERS)
+    assert list(PARTS["sender"]) == list(COMPRESSORS)
 
 
-@pytest.mark.parametrize("name", SENDERS)
+@pytest.mark.parametrize("name", COMPRESSORS)
 def test_a_name_alone_is_enough(name):
-    made = sender(name, VARIABLES)
-    assert type(made) is SENDERS[name]
+    made = compressor(name, VARIABLES)
+    assert type(made) is COMPRESSORS[name]
     assert made.size == 55
 
 
 def test_options_take_the_place_of_defaults():
-    assert sender("top-k:share=0.2", VARIABLES).count == 11
-    made = sender("layer-drop:ratio=0.5,every=10,norm=l1", VARIABLES)
+    assert compressor("top-k:share=0.2", VARIABLES).count == 11
+    made = compressor("layer-drop:ratio=0.5,every=10,norm=l1", VARIABLES)
     assert (made.ratio, made.every, made.norm) == (0.5, 10, "l1")
-    assert sender("gaia:falling=yes", VARIABLES).falling is True
-    assert sender("gaia:falling=no,s=0.02", VARIABLES).s == 0.02
-    assert sender("ako:blocks=8", VARIABLES).blocks == 8
-    assert sender("max-n:n=5", VARIABLES).n == 5.0
+    assert compressor("gaia:falling=yes", VARIABLES).falling is True
+    assert compressor("gaia:falling=no,s=0.02", VARIABLES).s == 0.02
+    assert compressor("ako:blocks=8", VARIABLES).blocks == 8
+    assert compressor("max-n:n=5", VARIABLES).n == 5.0
 
 
 def test_a_wrapper_takes_its_own_options_and_those_of_what_it_wraps():
-    made = sender("adaptive:delta=0.1,of=max-n,n=5", VARIABLES)
+    made = compressor("adaptive:delta=0.1,of=max-n,n=5", VARIABLES)
     assert made.delta == 0.1
     assert made.of.n == 5.0
-    assert sender("adaptive:share=0.2", VARIABLES).of.count == 11
+    assert compressor("adaptive:share=0.2", VARIABLES).of.count == 11
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_a_wrapper_takes_its_own_options_and_those_of_what_it_wraps():
 )
 def test_a_text_that_is_wrong_says_what_is(text, told):
     with pytest.raises(ValueError, match=told):
-        sender(text, VARIABLES)
+        compressor(text, VARIABLES)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from backends.strategies import allreduce
-from backends.strategies.topologies.base import SERVER, Traffic
+from backends.strategies.topologies.base import SERVER, MessageLoad
 from backends.strategies.topologies.registry import TOPOLOGIES, parse
 
 SPECS = (
@@ -62,7 +62,7 @@ def test_traffic_is_what_is_sent_and_as_much_is_received(spec, n, step):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 12])
 def test_a_rings_traffic_is_its_schedule(n):
-    assert parse("ring").traffic(0, n) == (Traffic(len(allreduce.schedule(0, n)), 1 / n),)
+    assert parse("ring").traffic(0, n) == (MessageLoad(len(allreduce.schedule(0, n)), 1 / n),)
 
 
 @pytest.mark.parametrize("n", range(2, 9))
@@ -87,34 +87,34 @@ def test_the_server_is_the_middle_of_a_star():
     star = parse("server")
     assert star.sends_to(2, 3, 0) == star.receives_from(2, 3, 0) == (SERVER,)
     assert star.receives_from(SERVER, 3, 0) == (0, 1, 2)
-    assert star.traffic(1, 3) == (Traffic(1, 1.0),)
-    assert star.traffic(SERVER, 3) == (Traffic(3, 1.0),)
+    assert star.traffic(1, 3) == (MessageLoad(1, 1.0),)
+    assert star.traffic(SERVER, 3) == (MessageLoad(3, 1.0),)
 
 
 def test_all_send_to_all():
     everyone = parse("all")
     assert everyone.sends_to(1, 4, 0) == everyone.receives_from(1, 4, 0) == (0, 2, 3)
-    assert everyone.traffic(1, 4) == (Traffic(3, 1.0),)
+    assert everyone.traffic(1, 4) == (MessageLoad(3, 1.0),)
 
 
 def test_the_last_of_a_ring_sends_to_the_first():
     ring = parse("ring")
     assert ring.sends_to(3, 4, 0) == (0,)
     assert ring.receives_from(0, 4, 0) == (3,)
-    assert ring.traffic(0, 4) == (Traffic(6, 0.25),)
+    assert ring.traffic(0, 4) == (MessageLoad(6, 0.25),)
 
 
 def test_exponential_hops_grow_from_step_to_step():
     graph = parse("exponential")
     assert [graph.sends_to(6, 8, step) for step in range(4)] == [(7,), (0,), (2,), (7,)]
     assert [graph.receives_from(0, 8, step) for step in range(3)] == [(7,), (6,), (4,)]
-    assert graph.traffic(0, 8) == (Traffic(1, 1.0),)
+    assert graph.traffic(0, 8) == (MessageLoad(1, 1.0),)
 
 
 def test_random_segments_go_different_ways_by_seed_step_and_segment():
     graph = parse("random:segments=8", seed=1)
     assert graph.segments == 8
-    assert graph.traffic(0, 6) == (Traffic(8, 0.125),)
+    assert graph.traffic(0, 6) == (MessageLoad(8, 0.125),)
     assert len({graph.sends_to(0, 6, 0, segment) for segment in range(8)}) > 1
     assert len({graph.sends_to(0, 6, step) for step in range(20)}) > 1
     assert len({parse("random", seed).sends_to(0, 6, 0) for seed in range(20)}) > 1
@@ -126,21 +126,21 @@ def test_of_groups_the_leaders_alone_exchange():
     assert [groups.leader(rank, 5) for rank in range(5)] == [0, 0, 2, 2, 2]
     assert [groups.followers(rank, 5) for rank in range(5)] == [(1,), (), (3, 4), (), ()]
     assert [groups.sends_to(rank, 5, 0) for rank in range(5)] == [(2,), (), (0,), (), ()]
-    assert groups.traffic(1, 5) == (Traffic(1, 1.0),)
-    assert groups.traffic(2, 5) == (Traffic(2, 1.0), Traffic(1, 1.0))
+    assert groups.traffic(1, 5) == (MessageLoad(1, 1.0),)
+    assert groups.traffic(2, 5) == (MessageLoad(2, 1.0), MessageLoad(1, 1.0))
 
 
 def test_a_server_between_leaders_hears_from_them_alone():
     groups = parse("groups:count=2,between=server")
     assert groups.receives_from(SERVER, 5, 0) == (0, 2)
     assert groups.sends_to(2, 5, 0) == (SERVER,)
-    assert groups.traffic(SERVER, 5) == (Traffic(2, 1.0),)
+    assert groups.traffic(SERVER, 5) == (MessageLoad(2, 1.0),)
 
 
 def test_segments_of_groups_are_those_of_the_leaders_gossip():
     groups = parse("groups:count=3,between=random:segments=5", seed=3)
     assert groups.segments == 5
-    assert groups.traffic(0, 6) == (Traffic(1, 1.0), Traffic(5, 0.2))
+    assert groups.traffic(0, 6) == (MessageLoad(1, 1.0), MessageLoad(5, 0.2))
     among = parse("random:segments=5", seed=3)
     assert groups.sends_to(2, 6, 4, 1) == tuple(2 * place for place in among.sends_to(1, 3, 4, 1))
 
