@@ -6,7 +6,7 @@ from pathlib import Path
 
 from backends import models
 from planner.audit.jobs import AuditRun, jobs_of
-from planner.audit.measured import Extrapolation, MeasuredAudit, MeasuredRun
+from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun
 from planner.audit.settings import Settings
 from planner.audit.steady import extrapolation, steady
 from planner.errors import AuditError, RecordError

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from backends.training.step import TimeSpent
-from planner.audit.measured import Extrapolation, MeasuredRun, Steady
+from planner.audit.scoring.measured import Extrapolation, MeasuredRun, Steady
 from planner.errors import RecordError
 from planner.json_records import load
 from planner.paths import RunFolder

@@ -65,7 +65,7 @@ def audit(
     """
     from planner import console
     from planner.audit.folder import AuditFolder
-    from planner.audit.scoreboard import score
+    from planner.audit.scoring.scoreboard import score
     from planner.audit.settings import SERVERS, settings
     from planner.views import audit as view
     from planner.views import auditplot

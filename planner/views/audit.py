@@ -8,11 +8,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.audit import scoreboard
-from planner.audit.comparison import Comparison
-from planner.audit.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
-from planner.audit.selections import Selection
-from planner.audit.summaries import Hits, Spread, Summary
+from planner.audit.scoring import scoreboard
+from planner.audit.scoring.comparison import Comparison
+from planner.audit.scoring.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
+from planner.audit.scoring.selections import Selection
+from planner.audit.scoring.summaries import Hits, Spread, Summary
 from planner.predict.clusters import ClusterConfig
 from planner.units import percent, seconds
 from planner.views.tables import EMULATED_NOTE, marked, stack, table

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from planner.audit.comparison import Comparison
-from planner.audit.scoreboard import Scoreboard
+from planner.audit.scoring.comparison import Comparison
+from planner.audit.scoring.scoreboard import Scoreboard
 from planner.errors import AuditError
 
 FORMATS = (".png", ".svg", ".pdf")

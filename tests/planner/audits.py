@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from planner.audit.measured import Extrapolation, MeasuredAudit, MeasuredRun, Steady
+from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun, Steady
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import costs
 from planner.predict.predict import predict

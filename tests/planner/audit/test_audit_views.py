@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from planner.audit.measured import Extrapolation, MeasuredRun
-from planner.audit.scoreboard import Scoreboard, score
+from planner.audit.scoring.measured import Extrapolation, MeasuredRun
+from planner.audit.scoring.scoreboard import Scoreboard, score
 from planner.errors import AuditError
 from planner.provenance import Provenance
 from planner.views import audit as view

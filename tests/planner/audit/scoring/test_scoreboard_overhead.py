@@ -1,6 +1,6 @@
 import pytest
 
-from planner.audit.scoreboard import overheads
+from planner.audit.scoring.scoreboard import overheads
 from tests.planner import profiles
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.cases import Case, Estimates, Key
-from planner.audit.summaries import Spread
+from planner.audit.scoring.cases import Case, Estimates, Key
+from planner.audit.scoring.summaries import Spread
 
 NAME = "measured before"
 

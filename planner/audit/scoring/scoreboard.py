@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.baselines import OURS, RULES, Choice, FittedFactors, fit, planner
-from planner.audit.cases import Case, Estimates, Key, contests
-from planner.audit.comparison import QUANTITIES, Comparison, judge, undrifted
-from planner.audit.measured import Extrapolation, MeasuredAudit
-from planner.audit.repeatability import NAME as MEASURED_BEFORE
-from planner.audit.repeatability import Repeatability, elsewhere, foretold
-from planner.audit.selections import Selection, measurement_errors, select
-from planner.audit.summaries import Spread, Summary, broken_down, tally
+from planner.audit.scoring.baselines import OURS, RULES, Choice, FittedFactors, fit, planner
+from planner.audit.scoring.cases import Case, Estimates, Key, contests
+from planner.audit.scoring.comparison import QUANTITIES, Comparison, judge, undrifted
+from planner.audit.scoring.measured import Extrapolation, MeasuredAudit
+from planner.audit.scoring.repeatability import NAME as MEASURED_BEFORE
+from planner.audit.scoring.repeatability import Repeatability, elsewhere, foretold
+from planner.audit.scoring.selections import Selection, measurement_errors, select
+from planner.audit.scoring.summaries import Spread, Summary, broken_down, tally
 from planner.errors import AuditError
 from planner.plan import recommend
 from planner.plan.rank import METRICS

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from planner.audit.cases import contests
-from planner.audit.measured import MeasuredRun
-from planner.audit.repeatability import NAME, elsewhere
-from planner.audit.scoreboard import Scoreboard, score
+from planner.audit.scoring.cases import contests
+from planner.audit.scoring.measured import MeasuredRun
+from planner.audit.scoring.repeatability import NAME, elsewhere
+from planner.audit.scoring.scoreboard import Scoreboard, score
 from tests.planner import audits
 
 FLEET = audits.fleet(0.1, 0.17)

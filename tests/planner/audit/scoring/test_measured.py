@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from planner.audit.measured import Extrapolation, Steady
+from planner.audit.scoring.measured import Extrapolation, Steady
 from tests.planner import audits
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.audit.baselines import Choice
-from planner.audit.cases import Case, Key
+from planner.audit.scoring.baselines import Choice
+from planner.audit.scoring.cases import Case, Key
 from planner.plan.rank import METRICS
 from planner.predict.clusters import ClusterConfig
 from profilers.stats import Z95

@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from planner.audit.cases import Case, Estimates, contests
-from planner.audit.measured import MeasuredRun
-from planner.audit.selections import Selection, measurement_errors, select
+from planner.audit.scoring.cases import Case, Estimates, contests
+from planner.audit.scoring.measured import MeasuredRun
+from planner.audit.scoring.selections import Selection, measurement_errors, select
 from profilers.stats import Z95
 from tests.planner import audits
 

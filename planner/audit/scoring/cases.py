@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner.audit.measured import MeasuredAudit, MeasuredRun
+from planner.audit.scoring.measured import MeasuredAudit, MeasuredRun
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from planner.predict.clusters import Candidates, ClusterConfig

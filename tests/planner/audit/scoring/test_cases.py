@@ -1,7 +1,7 @@
 import pytest
 
-from planner.audit.cases import contests
-from planner.audit.measured import MeasuredRun
+from planner.audit.scoring.cases import contests
+from planner.audit.scoring.measured import MeasuredRun
 from planner.errors import AuditError, PlanError
 from tests.planner import audits
 

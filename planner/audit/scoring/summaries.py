@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Self
 
-from planner.audit.selections import Selection
+from planner.audit.scoring.selections import Selection
 
 
 class Hits(NamedTuple):

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from planner.audit.cases import contests
-from planner.audit.comparison import QUANTITIES, Compared, Comparison, judge
-from planner.audit.measured import MeasuredRun
+from planner.audit.scoring.cases import contests
+from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, judge
+from planner.audit.scoring.measured import MeasuredRun
 from planner.predict.costs import costs
 from planner.profile.file import Profile
 from planner.provenance import Provenance

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.audit.baselines import OURS, RULES
-from planner.audit.measured import Extrapolation, MeasuredRun
-from planner.audit.scoreboard import UNDRIFTED, Scoreboard, score
-from planner.audit.summaries import Hits, Spread, tally
+from planner.audit.scoring.baselines import OURS, RULES
+from planner.audit.scoring.measured import Extrapolation, MeasuredRun
+from planner.audit.scoring.scoreboard import UNDRIFTED, Scoreboard, score
+from planner.audit.scoring.summaries import Hits, Spread, tally
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from tests.planner import audits

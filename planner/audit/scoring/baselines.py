@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats
-from planner.audit.cases import Case, Estimates, step_alone_s
+from planner.audit.scoring.cases import Case, Estimates, step_alone_s
 from planner.predict.predict import predict, run_time
 from planner.profile.file import DeviceProfile
 

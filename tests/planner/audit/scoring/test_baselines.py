@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from planner.audit.baselines import OURS, RULES, FittedFactors, estimate, fit
-from planner.audit.cases import Case, Estimates, contests
-from planner.audit.measured import MeasuredRun, Steady
+from planner.audit.scoring.baselines import OURS, RULES, FittedFactors, estimate, fit
+from planner.audit.scoring.cases import Case, Estimates, contests
+from planner.audit.scoring.measured import MeasuredRun, Steady
 from planner.profile.file import Profile
 from profilers.records import Reading
 from tests.planner import audits, profiles

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.cases import Case, Estimates, Key
-from planner.audit.measured import Steady
+from planner.audit.scoring.cases import Case, Estimates, Key
+from planner.audit.scoring.measured import Steady
 from planner.predict.clusters import Candidates, ClusterConfig
 from planner.predict.predict import Prediction, Predictions, predict
 from planner.predict.step_cycle import BOTTLENECKS
