@@ -24,6 +24,7 @@ from reporting import parser, show
 
 from planner.errors import PlannerError
 from planner.lab.spec import load_spec
+from planner.plan.request import RecommendRequest
 from planner.plan.strategy_search import EQUAL, candidates
 from planner.predict.sample_efficiency import ALONE, NONE, Reached, critical_batch, measured
 from planner.profile.file import load_profile
@@ -116,10 +117,11 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> str:
     critical = critical_batch(reached, EQUAL, race.batch)
     seconds = {}
     for name in filter(known.__contains__, environment.strategies):
-        ranked, at = ranked_for(
-            name, profile, steps=STEPS, rates=other_rates(profiled, spec), training_samples=place.samples,
-            worth=known[name], critical_batch=critical,
+        request = RecommendRequest(
+            {"time": 1.0}, steps=STEPS, rates=other_rates(profiled, spec), training_samples=place.samples,
+            sample_efficiency=known[name], critical_batch=critical,
         )  # fmt: skip
+        ranked, at = ranked_for(name, profile, request)
         seconds[name] = ranked.row(at).prediction.time_s
     return min(seconds, key=seconds.__getitem__, default="none")
 

@@ -20,6 +20,7 @@ from planner.fleet.file import load_fleet
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
+from planner.plan.request import RecommendRequest
 from planner.predict import strategy
 from planner.profile.file import Profile, load_profile
 from planner.train import orders
@@ -64,11 +65,11 @@ def _plan(name: str, profile: Profile, dataset: data.Dataset, options: argparse.
     """For about as many steps as there is time for: batches may grow with them."""
     steps = 1000
     for _ in range(2):
-        ranked = recommend(
-            profile, {"time": 1.0}, steps=steps, include=list(profile.devices), strategy=name,
+        request = RecommendRequest(
+            {"time": 1.0}, steps=steps, include=list(profile.devices), strategy=name,
             training_samples=len(dataset.train_labels),
         )  # fmt: skip
-        plan = make_plan(ranked, options.fleet)
+        plan = make_plan(recommend(profile, request), options.fleet)
         steps = max(1, round(steps * options.seconds / plan.prediction.time_s))
     return plan
 

@@ -23,7 +23,8 @@ from planner.agents.bundle import agent_archive
 from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.json_records import save
-from planner.plan import recommend
+from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 from planner.remote import connect
 from profilers.records import Samples
@@ -119,7 +120,7 @@ def _await_port(port: int) -> None:
 def _recommendations(rounds: int) -> list[dict[str, object]]:
     """In one process, and as the whole command that reads a file and prints a table."""
     made = _made_up()
-    inside = [_timed(partial(recommend.recommend, made, {"edp": 1.0})) for _ in range(rounds)]
+    inside = [_timed(partial(recommend, made, RecommendRequest({"edp": 1.0}))) for _ in range(rounds)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "profile.json"
         save(made, path)

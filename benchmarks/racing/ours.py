@@ -9,6 +9,7 @@ from typing import Any
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import Recommendation, make_plan, recommend
+from planner.plan.request import RecommendRequest
 from planner.predict import strategy as exchange
 from planner.predict.sample_efficiency import ALONE
 from planner.profile.file import Profile
@@ -36,16 +37,16 @@ def plan_for(strategy: str, ground: Ground) -> Plan:
 
 def _predicted(strategy: str, ground: Ground, steps: int) -> Plan:
     samples = len(ground.dataset.train_labels)
-    ranked, place = ranked_for(strategy, ground.profile, steps=steps, rates=ground.rates, training_samples=samples)
+    request = RecommendRequest({"time": 1.0}, steps=steps, rates=ground.rates, training_samples=samples)
+    ranked, place = ranked_for(strategy, ground.profile, request)
     return make_plan(ranked, str(ground.fleet.path), place)
 
 
-def ranked_for(strategy: str, profile: Profile, **options: Any) -> tuple[Recommendation, int]:
-    """A ranking by time, and the place in it of all devices, or of the best of them alone. options: of ``recommend``.
-    Raises PlanError."""
+def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tuple[Recommendation, int]:
+    """A ranking by time, and the place in it of all devices, or of the best of them alone. Raises PlanError."""
     if strategy != ALONE:
-        return recommend(profile, {"time": 1.0}, include=list(profile.devices), strategy=strategy, **options), 1
-    ranked = recommend(profile, {"time": 1.0}, **options)
+        return recommend(profile, request._replace(include=tuple(profile.devices), strategy=strategy)), 1
+    ranked = recommend(profile, request)
     return ranked, next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)
 
 

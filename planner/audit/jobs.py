@@ -14,6 +14,7 @@ from planner.errors import AuditError
 from planner.plan.file import Plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import Recommendation, make_plan, recommend
+from planner.plan.request import RecommendRequest
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile
 
@@ -72,7 +73,8 @@ def long_job(jobs: list[AuditRun], seconds: float) -> AuditRun:
 
 def recommended(settings: Settings, profile: Profile, model: str) -> Recommendation:
     """All configurations of a model. Raises PlanError where the profile does not hold it."""
-    return recommend(profile, one_metric("time"), model, settings.framework, settings.steps, settings.batch)
+    request = RecommendRequest(one_metric("time"), model, settings.framework, settings.steps, settings.batch)
+    return recommend(profile, request)
 
 
 def places(ranked: Recommendation, servers: str) -> list[int]:

@@ -186,6 +186,7 @@ def recommend(
     from planner.json_records import save
     from planner.plan import recommend as plan
     from planner.plan.rank import METRICS, one_metric, parse_weights
+    from planner.plan.request import RecommendRequest
     from planner.plan.strategy_search import best_of
     from planner.predict.sample_efficiency import newest
     from planner.profile.file import load_profile
@@ -197,8 +198,7 @@ def recommend(
         raise PlanError(f"--metric {metric} and --weights {weights}: choose one of them")
     if metric is not None:
         args.known("--metric", metric, METRICS)
-    ranked = best_of(
-        load_profile(profile_path or paths.newest_profile(Path())),
+    request = RecommendRequest(
         one_metric(metric or "edp") if weights is None else parse_weights(weights),
         model=model,
         framework=framework,
@@ -211,8 +211,8 @@ def recommend(
         base_watts=base_watts,
         rates=args.rates(rate or []),
         strategy=strategy,
-        worths=newest(Path()),
     )
+    ranked = best_of(load_profile(profile_path or paths.newest_profile(Path())), request, newest(Path()))
     save(plan.make_plan(ranked, str(fleet), choose), out)
     if csv:
         typer.echo(plan.to_csv(ranked), nl=False)

@@ -1,7 +1,7 @@
 """From a profile to ranked clusters, and from one of them to plan.json. Pure and offline."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,14 +9,14 @@ import numpy as np
 from planner.errors import PlanError
 from planner.plan.file import Plan, PlannedWorker
 from planner.plan.rank import Ranking, exponents, rank
+from planner.plan.request import RecommendRequest
 from planner.predict import strategy as exchange
-from planner.predict.batch_size import TRAINING_SAMPLES, RunLength
+from planner.predict.batch_size import RunLength
 from planner.predict.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
 from planner.predict.costs import Costs, costs
 from planner.predict.power import idle_watts
 from planner.predict.predict import Factors, Prediction, Predictions, factors, predict
 from planner.predict.step_cycle import BOTTLENECKS
-from planner.predict.strategy import DEFAULT
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from profilers.records import SCHEMA, encode
@@ -117,62 +117,46 @@ class Recommendation(NamedTuple):
         return math.expm1(spread) if spread and not math.isnan(self.predictions.power_w[index]) else None
 
 
-def recommend(
-    profile: Profile,
-    weights: Mapping[str, float],
-    model: str | None = None,
-    framework: str | None = None,
-    steps: int | None = None,
-    batch: int | None = None,
-    server: str | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    count_idle: bool = False,
-    base_watts: float = 0.0,
-    rates: Mapping[str, float] | None = None,
-    strategy: str = DEFAULT,
-    training_samples: int = TRAINING_SAMPLES,
-    worth: float | None = None,
-    critical_batch: float | None = None,
-) -> Recommendation:
+def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     """Predict and rank every admissible cluster of a profiled fleet.
 
-    weights: by metric, {"edp": 1.0} for one metric alone; framework: on all devices, None for what is fastest on each;
-    steps: what the profile was made for, or 100,000; batch: images a worker takes a step; rates: what-if line rates of
-    networks by device, bytes/s; count_idle, base_watts: watts on the bill beside the members' (Eq. 5 counts these
-    alone); strategy: how workers exchange what they learn; training_samples, worth, critical_batch: see batches.Run.
     Raises PlanError naming what stands in the way.
     """
-    steps = profile.steps_planned if steps is None else steps
-    _at_least("--steps", steps, 1)
-    _at_least("--batch-size", 1 if batch is None else batch, 1)
-    _at_least("--base-watts", base_watts, 0)
-    for name, rate in (rates or {}).items():
-        _at_least(f"--rate {name}", rate, 1)
-    run = RunLength(steps, training_samples, worth, critical_batch)
-    known = costs(profile, model, framework, batch, rates, include, strategy, run)
-    if server in known.left_out:
-        raise PlanError(f"--server {server}: {known.left_out[server]}; choose another or profile it again")
-    excluded = [name for name in exclude if name not in known.left_out]
-    candidates = enumerate_clusters(known.names, known.reachable(), include, excluded, server)
-    if not exchange.through_server(exchange.strategy(strategy)):
-        candidates = conducted(candidates, known.reachable())
-    if exponents(weights)[1]:
+    request.check()
+    steps = profile.steps_planned if request.steps is None else request.steps
+    run = RunLength(steps, request.training_samples, request.sample_efficiency, request.critical_batch)
+    known = costs(
+        profile, request.model, request.framework, request.batch, request.rates, request.include, request.strategy, run
+    )
+    candidates = _candidates(known, request)
+    if exponents(request.weights)[1]:
         _check_watts(known, candidates)
-    extra_w = base_watts + (_idle_of_left_out(profile, known) if count_idle else 0.0)
-    predictions = predict(known, candidates, steps, count_idle, extra_w)
-    ranking = rank(predictions, weights)
+    extra_w = request.base_watts + (_idle_of_left_out(profile, known) if request.count_idle else 0.0)
+    predictions = predict(known, candidates, steps, request.count_idle, extra_w)
+    ranking = rank(predictions, request.weights)
     return Recommendation(
-        metric=metric_name(weights),
+        metric=metric_name(request.weights),
         steps=steps,
         costs=known,
         predictions=predictions,
         ranking=ranking,
-        notes=(*known.notes, *_energy_note(weights, extra_w + count_idle)),
+        notes=(*known.notes, *_energy_note(request.weights, extra_w + request.count_idle)),
         left_out=known.left_out,
         profiling_s=profile.profiling_s(known.model),
         overhead=profile.profiling_s(known.model) / float(predictions.time_s[ranking.order[0]]),
     )
+
+
+def _candidates(known: Costs, request: RecommendRequest) -> Candidates:
+    """The clusters that the request admits among the devices whose costs are known."""
+    if request.server in known.left_out:
+        reason = known.left_out[request.server]
+        raise PlanError(f"--server {request.server}: {reason}; choose another or profile it again")
+    excluded = [name for name in request.exclude if name not in known.left_out]
+    found = enumerate_clusters(known.names, known.reachable(), request.include, excluded, request.server)
+    if exchange.through_server(exchange.strategy(request.strategy)):
+        return found
+    return conducted(found, known.reachable())
 
 
 def metric_name(weights: Mapping[str, float]) -> str:
@@ -287,11 +271,6 @@ def _idle_of_left_out(profile: Profile, known: Costs) -> float:
             "file and profile again"
         )
     return math.fsum(others.values())
-
-
-def _at_least(option: str, value: float, least: float) -> None:
-    if not least <= value < math.inf:
-        raise PlanError(f"{option}: {value:g} is out of range; give a number of at least {least:g}")
 
 
 def _known(value: float) -> float | None:

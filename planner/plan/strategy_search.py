@@ -5,11 +5,9 @@ strategy is predicted for as many of its steps as teach as much as those that we
 wherever it was seen: the least that its images were worth counts, for from place to place they differ several times.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from planner.errors import PlanError
 from planner.plan.recommend import Recommendation, recommend
+from planner.plan.request import RecommendRequest
 from planner.predict import strategy as exchange
 from planner.predict.sample_efficiency import SampleEfficiencies, images_factor
 from planner.profile.file import Profile
@@ -25,18 +23,15 @@ EQUAL = (
 )
 
 
-def best_of(
-    profile: Profile, weights: Mapping[str, float], strategy: str, worths: SampleEfficiencies, **options: Any
-) -> Recommendation:
+def best_of(profile: Profile, request: RecommendRequest, worths: SampleEfficiencies) -> Recommendation:
     """``recommend`` for one strategy, or for the best of EQUAL and of those with a worth. Raises PlanError as that."""
-    if strategy != AUTO:
-        return recommend(profile, weights, strategy=strategy, **options)
+    if request.strategy != AUTO:
+        return recommend(profile, request)
     found, failed = [], None
     for text, worth in candidates(worths).items():
+        asked = request._replace(strategy=text, sample_efficiency=worth, critical_batch=worths.critical_batch)
         try:
-            found.append(
-                recommend(profile, weights, strategy=text, worth=worth, critical_batch=worths.critical_batch, **options)
-            )
+            found.append(recommend(profile, asked))
         except PlanError as error:  # such as peers that do not all reach one another
             failed = error
     if not found:

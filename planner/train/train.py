@@ -15,6 +15,7 @@ from planner.paths import FLEET, PLAN, PROFILE, RunFolder
 from planner.plan.file import Plan, load_plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
+from planner.plan.request import RecommendRequest
 from planner.plan.strategy_search import AUTO, best_of
 from planner.predict.batch_size import notes_scaled
 from planner.predict.sample_efficiency import newest
@@ -125,11 +126,11 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
         input_shape=tuple(dataset.input_shape), classes=dataset.classes, steps_planned=steps,
     )  # fmt: skip
     profile = Profiler(fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
-    weights = one_metric(request.metric or "edp")
-    ranked = best_of(
-        profile, weights, options.strategy or DEFAULT, newest(Path()), model=model, framework=framework, steps=steps,
-        batch=batch, training_samples=len(dataset.train_labels),
+    asked = RecommendRequest(
+        one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
+        strategy=options.strategy or DEFAULT, training_samples=len(dataset.train_labels),
     )  # fmt: skip
+    ranked = best_of(profile, asked, newest(Path()))
     for note in ranked.notes if options.strategy == AUTO else ():
         view.on_note(note)
     plan = make_plan(ranked, str(fleet.path))

@@ -17,8 +17,9 @@ from planner.audit.scoring.repeatability import Repeatability, elsewhere, foreto
 from planner.audit.scoring.selections import Selection, measurement_errors, select
 from planner.audit.scoring.summaries import Spread, Summary, broken_down, tally
 from planner.errors import AuditError
-from planner.plan import recommend
 from planner.plan.rank import METRICS
+from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile
 
 SOURCE = "Gu et al.: 3 devices, 5 models, 1000/100/10 Mbit/s, 4 metrics, 4 repetitions, 7 configurations"
@@ -69,7 +70,7 @@ def overheads(
 
     def of(model: str) -> Overhead:
         own_s = profile.longest_s(lambda device: device.timing_s(model))
-        best = recommend.recommend(profile, {"time": 1.0}, model, framework, steps, batch).row(1)
+        best = recommend(profile, RecommendRequest({"time": 1.0}, model, framework, steps, batch)).row(1)
         return Overhead(model, own_s + common_s / len(every), best.prediction.time_s, len(best.config.workers))
 
     return tuple(of(model) for model in models or every)

@@ -9,6 +9,7 @@ from planner import json_records
 from planner.errors import PlanError, RecordError
 from planner.plan.file import Plan, load_plan
 from planner.plan.recommend import make_plan, metric_name, recommend, to_csv, to_json
+from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile, timing_of
 from planner.provenance import Provenance
 from planner.train import result
@@ -28,7 +29,7 @@ def fleet(**changes: object) -> Profile:
 
 
 def test_every_cluster_is_ranked_best_first() -> None:
-    found = to_json(recommend(fleet(), TIME))
+    found = to_json(recommend(fleet(), RecommendRequest(TIME)))
     assert list(found) == ["metric", "model", "strategy", "frameworks", "ranking", "notes", "left_out"]
     assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
     best = found["ranking"][0]
@@ -42,7 +43,7 @@ def test_every_cluster_is_ranked_best_first() -> None:
 
 
 def test_the_table_holds_a_line_a_cluster() -> None:
-    rows = list(csv.DictReader(io.StringIO(to_csv(recommend(fleet(), TIME)))))
+    rows = list(csv.DictReader(io.StringIO(to_csv(recommend(fleet(), RecommendRequest(TIME))))))
     assert len(rows) == 12
     assert rows[0]["workers"] == "a b c"
     assert float(rows[0]["low"]) <= float(rows[0]["time_s"]) <= float(rows[0]["high"])
@@ -50,7 +51,7 @@ def test_the_table_holds_a_line_a_cluster() -> None:
 
 def test_wherever_watts_are_written_stands_where_they_come_from() -> None:
     slowed = profiles.device(profiles.step(0.6, slowdown=4.0))
-    found = recommend(profiles.profile({"a": profiles.device(profiles.step(0.5)), "b": slowed}), EDP)
+    found = recommend(profiles.profile({"a": profiles.device(profiles.step(0.5)), "b": slowed}), RecommendRequest(EDP))
     emulated = NAMEPLATE._replace(emulated=True, detail="fleet file, slowdown 4")
     sources = {"a": NAMEPLATE, "b": emulated}
     for row in to_json(found)["ranking"]:
@@ -62,13 +63,13 @@ def test_wherever_watts_are_written_stands_where_they_come_from() -> None:
 
 def test_what_is_to_be_known_of_a_ranking_is_in_its_json() -> None:
     devices = {**fleet().devices, "dead": profiles.device()._replace(steps=(), error="lost")}
-    found = to_json(recommend(profiles.profile(devices), TIME, batch=64))
+    found = to_json(recommend(profiles.profile(devices), RecommendRequest(TIME, batch=64)))
     assert found["notes"] == ["extrapolated: batch size 64 lies outside what was timed on a, b, c"]
     assert found["left_out"] == {"dead": "lost"}
 
 
 def test_a_plan_survives_its_file(tmp_path: Path) -> None:
-    plan = make_plan(recommend(fleet(), EDP, steps=500), "fleet.toml")
+    plan = make_plan(recommend(fleet(), RecommendRequest(EDP, steps=500)), "fleet.toml")
     json_records.save(plan, tmp_path / "plan.json")
     assert load_plan(tmp_path / "plan.json") == plan
     assert sum(worker.steps for worker in plan.workers) == pytest.approx(500)
@@ -79,7 +80,7 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
 
 def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_error() -> None:
     for options in ({}, {"base_watts": 50.0}, {"base_watts": 50.0, "count_idle": True}):
-        found = recommend(fleet(), EDP, include=["a"], exclude=["c"], steps=500, **options)
+        found = recommend(fleet(), RecommendRequest(EDP, include=["a"], exclude=["c"], steps=500, **options))
         plan = make_plan(found, "fleet.toml", 1 + [len(found.workers(place)) for place in (1, 2, 3)].index(1))
         besides_w = options.get("base_watts", 0.0) + (20.0 if "count_idle" in options else 0.0)
         assert plan.besides_w == pytest.approx(besides_w)
@@ -90,7 +91,7 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
 
 def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:
     unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
-    plan = make_plan(recommend(unknown, TIME), "fleet.toml")
+    plan = make_plan(recommend(unknown, RecommendRequest(TIME)), "fleet.toml")
     json_records.save(plan, tmp_path / "plan.json")
     loaded: Plan = load_plan(tmp_path / "plan.json")
     assert loaded.prediction.power_w is None
@@ -104,47 +105,47 @@ def test_a_broken_plan_names_the_command_that_mends_it(tmp_path: Path) -> None:
 
 
 def test_another_place_can_be_chosen() -> None:
-    found = recommend(fleet(), TIME)
+    found = recommend(fleet(), RecommendRequest(TIME))
     assert make_plan(found, "fleet.toml", 12).workers[0].name == "c"
     with pytest.raises(PlanError, match="--choose 13: the ranking has places 1 to 12"):
         make_plan(found, "fleet.toml", 13)
 
 
 def test_members_only_energy_never_rewards_sharing_and_the_bill_may() -> None:
-    members = recommend(fleet(), {"energy": 1.0})
+    members = recommend(fleet(), RecommendRequest({"energy": 1.0}))
     assert members.row(1).config.workers == ("a",)
     assert "cannot save energy" in members.notes[0]
-    billed = recommend(fleet(), {"energy": 1.0}, base_watts=1000.0)
+    billed = recommend(fleet(), RecommendRequest({"energy": 1.0}, base_watts=1000.0))
     assert len(billed.row(1).config.workers) > 1
     assert billed.notes == ()
-    assert recommend(fleet(), EDP).notes == ()
+    assert recommend(fleet(), RecommendRequest(EDP)).notes == ()
 
 
 def test_idle_devices_are_counted_when_asked_also_those_left_out() -> None:
     devices = {**fleet().devices, "dead": profiles.device()._replace(steps=(), error="lost")}
     everyone = profiles.profile(devices)
     plain, billed = (
-        recommend(everyone, TIME, include=["a"]),
-        recommend(everyone, TIME, include=["a"], count_idle=True),
+        recommend(everyone, RecommendRequest(TIME, include=["a"])),
+        recommend(everyone, RecommendRequest(TIME, include=["a"], count_idle=True)),
     )
     assert billed.row(1).prediction.power_w == pytest.approx(plain.row(1).prediction.power_w + 10.0)
     assert billed.left_out == {"dead": "lost"}
     unknown = profiles.profile({**devices, "dead": profiles.device(idle_w=None)._replace(steps=(), error="lost")})
     with pytest.raises(PlanError, match="--count-idle: no idle watts are known of dead"):
-        recommend(unknown, TIME, count_idle=True)
+        recommend(unknown, RecommendRequest(TIME, count_idle=True))
 
 
 def test_unknown_watts_stop_only_the_metrics_that_need_them() -> None:
     devices = {**fleet().devices, "b": profiles.device(profiles.step(0.6), idle_w=None)}
     some = profiles.profile(devices)
-    assert len(recommend(some, TIME)) == 12
+    assert len(recommend(some, RecommendRequest(TIME))) == 12
     with pytest.raises(PlanError, match="no watts are known of b; give idle_watts and max_watts"):
-        recommend(some, EDP)
-    assert len(recommend(some, EDP, exclude=["b"])) == 4
+        recommend(some, RecommendRequest(EDP))
+    assert len(recommend(some, RecommendRequest(EDP, exclude=["b"]))) == 4
 
 
 def test_profiling_is_compared_with_the_run_it_planned() -> None:
-    found = recommend(fleet(), TIME, steps=1000)
+    found = recommend(fleet(), RecommendRequest(TIME, steps=1000))
     assert found.profiling_s == 25.0
     assert found.overhead == pytest.approx(25.0 / found.row(1).prediction.time_s)
 
@@ -154,7 +155,7 @@ def test_what_profiling_other_models_took_is_not_counted() -> None:
     for name, device in both.devices.items():
         other = device.steps[0]._replace(model="other")
         both.devices[name] = device._replace(steps=(*device.steps, other), took_s={**device.took_s, "other": 100.0})
-    assert recommend(both, TIME, model=both.devices["a"].steps[0].model).profiling_s == 25.0
+    assert recommend(both, RecommendRequest(TIME, model=both.devices["a"].steps[0].model)).profiling_s == 25.0
     assert both.profiling_s() == 125.0
 
 
@@ -167,9 +168,9 @@ def test_what_profiling_a_model_in_several_frameworks_took_is_counted() -> None:
 
 
 def test_steps_come_from_the_option_the_profile_or_the_default() -> None:
-    assert recommend(fleet(), TIME, steps=7).steps == 7
-    assert recommend(fleet(steps_planned=500), TIME).steps == 500
-    assert recommend(fleet(), TIME).steps == 100_000
+    assert recommend(fleet(), RecommendRequest(TIME, steps=7)).steps == 7
+    assert recommend(fleet(steps_planned=500), RecommendRequest(TIME)).steps == 500
+    assert recommend(fleet(), RecommendRequest(TIME)).steps == 100_000
 
 
 @pytest.mark.parametrize(
@@ -185,14 +186,14 @@ def test_steps_come_from_the_option_the_profile_or_the_default() -> None:
 )
 def test_options_out_of_range_are_named(options: dict, message: str) -> None:
     with pytest.raises(PlanError, match=message):
-        recommend(fleet(), TIME, **options)
+        recommend(fleet(), RecommendRequest(TIME, **options))
 
 
 def test_a_server_that_was_left_out_is_refused_and_excluding_it_again_is_not() -> None:
     devices = {**fleet().devices, "dead": profiles.device()._replace(steps=(), error="lost")}
     with pytest.raises(PlanError, match="--server dead: lost"):
-        recommend(profiles.profile(devices), TIME, server="dead")
-    assert len(recommend(profiles.profile(devices), TIME, exclude=["dead"])) == 12
+        recommend(profiles.profile(devices), RecommendRequest(TIME, server="dead"))
+    assert len(recommend(profiles.profile(devices), RecommendRequest(TIME, exclude=["dead"]))) == 12
 
 
 def test_the_metric_is_named_as_it_was_asked_for() -> None:
@@ -202,15 +203,17 @@ def test_the_metric_is_named_as_it_was_asked_for() -> None:
 
 def test_twelve_devices_are_ranked() -> None:
     devices = {f"d{i}": profiles.device(profiles.step(0.1 + 0.01 * i)) for i in range(12)}
-    found = recommend(profiles.profile(devices), EDP)
+    found = recommend(profiles.profile(devices), RecommendRequest(EDP))
     assert len(found) == 12 * 2**11
 
 
 def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
     gradients_s = {"a": 0.5, "x": 0.3, "b": 0.6, "y": 1.0, "c": 2.0}
     devices = {name: profiles.device(profiles.step(each, spread=0.02)) for name, each in gradients_s.items()}
-    found = recommend(profiles.profile(devices, rates={"x": 10 * profiles.MBIT}), EDP, exclude=["x", "y"])
-    never = recommend(fleet(), EDP)
+    found = recommend(
+        profiles.profile(devices, rates={"x": 10 * profiles.MBIT}), RecommendRequest(EDP, exclude=["x", "y"])
+    )
+    never = recommend(fleet(), RecommendRequest(EDP))
     assert len(found) == len(never) == 12
     for place in range(1, 13):
         assert found.row(place).config == never.row(place).config
@@ -225,7 +228,9 @@ def test_excluding_a_device_is_as_if_it_had_never_been_profiled() -> None:
 
 
 def test_excluded_devices_idle_on_the_bill() -> None:
-    plain, billed = (recommend(fleet(), TIME, exclude=["b"], count_idle=count) for count in (False, True))
+    plain, billed = (
+        recommend(fleet(), RecommendRequest(TIME, exclude=["b"], count_idle=count)) for count in (False, True)
+    )
     a_and_c, billed_too = plain.row(1), billed.row(1)
     assert a_and_c.config == billed_too.config
     assert billed_too.prediction.power_w == pytest.approx(a_and_c.prediction.power_w + 10.0)
@@ -234,14 +239,14 @@ def test_excluded_devices_idle_on_the_bill() -> None:
 def test_the_devices_that_are_too_many_are_those_that_may_be_members() -> None:
     """Of 40 profiled devices: subsets of them all would fit no memory."""
     everyone = profiles.profile({f"d{i}": profiles.device(profiles.step(0.1 + 0.01 * i)) for i in range(40)})
-    found = recommend(everyone, EDP, exclude=[f"d{i}" for i in range(30)])
+    found = recommend(everyone, RecommendRequest(EDP, exclude=[f"d{i}" for i in range(30)]))
     assert len(found) == 10 * 2**9
     with pytest.raises(PlanError, match="15 devices are too many .*at most 14.*--exclude"):
-        recommend(everyone, EDP, exclude=[f"d{i}" for i in range(25)])
+        recommend(everyone, RecommendRequest(EDP, exclude=[f"d{i}" for i in range(25)]))
 
 
 def test_the_energy_of_every_cluster_has_an_uncertainty_whatever_the_metric() -> None:
-    by_energy, by_time = (recommend(fleet(), {metric: 1.0}) for metric in ("energy", "time"))
+    by_energy, by_time = (recommend(fleet(), RecommendRequest({metric: 1.0})) for metric in ("energy", "time"))
     rows = {row.config: row for row in map(by_time.row, range(1, 13))}
     for row in map(by_energy.row, range(1, 13)):
         low, high = row.interval
@@ -252,13 +257,13 @@ def test_the_energy_of_every_cluster_has_an_uncertainty_whatever_the_metric() ->
 
 def test_no_watts_have_no_uncertainty() -> None:
     unknown = profiles.profile({name: profiles.device(profiles.step(0.5, spread=0.1), idle_w=None) for name in "ab"})
-    assert recommend(unknown, TIME).row(1).energy_uncertainty is None
+    assert recommend(unknown, RecommendRequest(TIME)).row(1).energy_uncertainty is None
 
 
 def test_sensors_that_contradict_each_other_are_noted() -> None:
     readings = tuple(PowerReading(covers, "sensor", covers, w, 0.1, 9) for covers, w in (("wall", 20.0), ("gpu", 30.0)))
     device = profiles.device(profiles.step(0.5, window=Window(1.0, {}, readings)))
-    notes = to_json(recommend(profiles.profile({"a": device}), TIME))["notes"]
+    notes = to_json(recommend(profiles.profile({"a": device}), RecommendRequest(TIME)))["notes"]
     assert notes == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]
 
 
@@ -268,18 +273,20 @@ def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_f
         "b": (profiles.step(0.9, framework="tensorflow"),),
     }
     mixed = profiles.profile({name: profiles.device()._replace(steps=timed) for name, timed in steps.items()})
-    found = recommend(mixed, TIME)
+    found = recommend(mixed, RecommendRequest(TIME))
     assert to_json(found)["frameworks"] == {"a": "torch", "b": "tensorflow"}
     plan = make_plan(found, "fleet.toml")
     assert (plan.framework, plan.frameworks) == ("tensorflow+torch", {"a": "torch", "b": "tensorflow"})
-    alone = recommend(mixed, TIME, framework="torch")
+    alone = recommend(mixed, RecommendRequest(TIME, framework="torch"))
     assert (make_plan(alone, "fleet.toml").framework, len(alone)) == ("torch", 1)
     assert alone.left_out == {"b": "net was not timed completely on it with torch"}
-    assert set(to_json(recommend(mixed, TIME, framework="tensorflow"))["frameworks"].values()) == {"tensorflow"}
+    assert set(to_json(recommend(mixed, RecommendRequest(TIME, framework="tensorflow")))["frameworks"].values()) == {
+        "tensorflow"
+    }
 
 
 def test_a_plan_of_an_older_planner_is_read(tmp_path: Path) -> None:
-    plan = make_plan(recommend(fleet(), EDP), "fleet.toml")
+    plan = make_plan(recommend(fleet(), RecommendRequest(EDP)), "fleet.toml")
     json_records.save(plan, tmp_path / "plan.json")
     written = json.loads((tmp_path / "plan.json").read_text())
     for worker in written["workers"]:

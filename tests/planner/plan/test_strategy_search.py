@@ -5,6 +5,7 @@ import pytest
 from backends.strategies import presets, synchronisation
 from planner.errors import PlanError
 from planner.plan.recommend import make_plan, recommend
+from planner.plan.request import RecommendRequest
 from planner.plan.strategy_search import EQUAL, best_of, candidates
 from planner.predict.sample_efficiency import NONE, SampleEfficiencies, SampleEfficiency, Source
 from tests.planner import profiles
@@ -32,8 +33,11 @@ def test_all_of_the_equal_ones_wait_for_all_and_leave_nothing_out(text: str) -> 
 
 
 def test_without_measured_worths_the_quickest_equal_one_is_taken_and_said() -> None:
-    found = best_of(fleet(), TIME, "auto", NONE, steps=1000)
-    times = {text: recommend(fleet(), TIME, steps=1000, strategy=text).row(1).prediction.time_s for text in EQUAL}
+    found = best_of(fleet(), RecommendRequest(TIME, strategy="auto", steps=1000), NONE)
+    times = {
+        text: recommend(fleet(), RecommendRequest(TIME, steps=1000, strategy=text)).row(1).prediction.time_s
+        for text in EQUAL
+    }
     assert found.costs.strategy == min(times, key=times.__getitem__) == "allreduce"
     assert found.row(1).prediction.time_s == pytest.approx(times["allreduce"])
     assert found.notes[-1].startswith("--strategy auto: allreduce, the best of parameter-server:gate=synchronous, ")
@@ -41,10 +45,14 @@ def test_without_measured_worths_the_quickest_equal_one_is_taken_and_said() -> N
 
 def test_a_quicker_step_wins_if_it_is_worth_enough() -> None:
     def chosen(worth: float) -> str:
-        return best_of(fleet(0.1), TIME, "auto", known(crossover=worth), steps=1000).costs.strategy
+        return best_of(
+            fleet(0.1), RecommendRequest(TIME, strategy="auto", steps=1000), known(crossover=worth)
+        ).costs.strategy
 
     allreduce, crossover = (
-        recommend(fleet(0.1), TIME, steps=1000, strategy=text, include=tuple("abcd")).row(1).prediction.time_s
+        recommend(fleet(0.1), RecommendRequest(TIME, steps=1000, strategy=text, include=tuple("abcd")))
+        .row(1)
+        .prediction.time_s
         for text in ("allreduce", "crossover")
     )
     assert crossover < allreduce
@@ -53,7 +61,7 @@ def test_a_quicker_step_wins_if_it_is_worth_enough() -> None:
 
 
 def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from() -> None:
-    found = best_of(fleet(0.1), TIME, "auto", known(sgp=0.9), steps=900)
+    found = best_of(fleet(0.1), RecommendRequest(TIME, strategy="auto", steps=900), known(sgp=0.9))
     plan = make_plan(found, "fleet.toml")
     assert (plan.strategy, plan.steps) == ("sgp", 1000)
     assert plan.prediction.time_s == pytest.approx(1000 / 4 * plan.workers[0].cycle_s)
@@ -69,7 +77,7 @@ def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from()
 
 
 def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None:
-    found = best_of(fleet(0.001), TIME, "auto", known(crossover=0.5), steps=1000)
+    found = best_of(fleet(0.001), RecommendRequest(TIME, strategy="auto", steps=1000), known(crossover=0.5))
     assert len(make_plan(found, "fleet.toml").workers) == 1
     assert make_plan(found, "fleet.toml").steps == 1000
 
@@ -77,7 +85,9 @@ def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None
 def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> None:
     """Four of them need as many images as a critical batch of one of theirs says: (32 + 4 * 32) / (32 + 32) = 2.5."""
     worths = NONE._replace(source=SOURCE, critical_batch=32.0)
-    found = best_of(fleet(), TIME, "auto", worths, steps=1000, include=tuple("abcd"), batch=32)
+    found = best_of(
+        fleet(), RecommendRequest(TIME, strategy="auto", steps=1000, include=tuple("abcd"), batch=32), worths
+    )
     assert make_plan(found, "fleet.toml").steps == 2500
     assert "4 synchronous workers need 2.50 times the images of one alone, whose steps --steps are" in found.notes
 
@@ -85,15 +95,21 @@ def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> No
 def test_one_device_wins_where_larger_batches_teach_next_to_nothing() -> None:
     def members(critical: float | None) -> int:
         worths = NONE._replace(source=SOURCE, critical_batch=critical)
-        return len(best_of(fleet(), TIME, "auto", worths, steps=1000).row(1).config.workers)
+        return len(best_of(fleet(), RecommendRequest(TIME, strategy="auto", steps=1000), worths).row(1).config.workers)
 
     assert (members(None), members(0.1)) == (4, 1)
 
 
 def test_energy_counts_the_steps_that_are_needed_too() -> None:
     watts = {"energy": 1.0}
-    assert best_of(fleet(0.1), watts, "auto", known(crossover=2.0), steps=1000).costs.strategy == "crossover"
-    assert best_of(fleet(0.1), watts, "auto", known(crossover=0.01), steps=1000).costs.strategy != "crossover"
+    assert (
+        best_of(fleet(0.1), RecommendRequest(watts, strategy="auto", steps=1000), known(crossover=2.0)).costs.strategy
+        == "crossover"
+    )
+    assert (
+        best_of(fleet(0.1), RecommendRequest(watts, strategy="auto", steps=1000), known(crossover=0.01)).costs.strategy
+        != "crossover"
+    )
 
 
 def test_strategies_that_are_equal_by_definition_are_worth_one_whatever_was_measured() -> None:
@@ -101,11 +117,11 @@ def test_strategies_that_are_equal_by_definition_are_worth_one_whatever_was_meas
 
 
 def test_a_strategy_that_is_named_is_taken_and_its_steps_are_those_that_were_asked_for() -> None:
-    found = best_of(fleet(names="ab"), TIME, "gaia", known(gaia=0.5), steps=1000)
+    found = best_of(fleet(names="ab"), RecommendRequest(TIME, strategy="gaia", steps=1000), known(gaia=0.5))
     assert found.costs.strategy == "gaia"
     assert make_plan(found, "fleet.toml").steps == 1000
 
 
 def test_where_nothing_can_be_ranked_the_reason_is_told() -> None:
     with pytest.raises(PlanError, match="no such device"):
-        best_of(fleet(names="a"), TIME, "auto", NONE, include=("b",))
+        best_of(fleet(names="a"), RecommendRequest(TIME, strategy="auto", include=("b",)), NONE)

@@ -6,6 +6,7 @@ import pytest
 from backends.strategies.presets import PRESETS
 from planner.errors import PlanError
 from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
 from planner.predict import decentralized, step_cycle, traffic
 from planner.predict import strategy as exchange
 from planner.predict.clusters import Candidates, conducted
@@ -171,7 +172,7 @@ def test_every_preset_is_ranked_with_what_it_sends(name: str) -> None:
     sent = load.sent + load.received * load.answers
     assert told.network_bytes[0] <= 1000 * sent.max() * found.up_bytes * 1.001
     devices = {device: profiles.device() for device in "ab"}
-    ranked = recommend(profiles.profile(devices), {"time": 1.0}, strategy=name)
+    ranked = recommend(profiles.profile(devices), RecommendRequest({"time": 1.0}, strategy=name))
     assert sorted(ranked.row(place).config.workers for place in (1, 2, 3)) == [("a",), ("a", "b"), ("b",)]
     assert len(ranked) == 3  # whoever conducts
 

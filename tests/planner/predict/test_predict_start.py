@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from planner.plan.recommend import make_plan, recommend
+from planner.plan.request import RecommendRequest
 from planner.predict import predict
 from planner.predict.clusters import Candidates
 from planner.predict.costs import costs
@@ -45,7 +46,9 @@ def test_one_alone_only_builds() -> None:
 
 def test_a_plan_tells_it_and_holds_for_other_numbers_of_steps() -> None:
     devices = {name: profiles.device(profiles.step(build_s=3.0)) for name in "ab"}
-    ranked = recommend(profiles.profile(devices), {"time": 1.0}, steps=1000, strategy="baseline", include=("a", "b"))
+    ranked = recommend(
+        profiles.profile(devices), RecommendRequest({"time": 1.0}, steps=1000, strategy="baseline", include=("a", "b"))
+    )
     plan = make_plan(ranked, "fleet.toml")
     assert [worker.build_s for worker in plan.workers] == [3.0, 3.0]
     cycle_s = 0.1 + 0.08 + 0.002 + 0.002

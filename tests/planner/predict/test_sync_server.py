@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from planner.plan.recommend import make_plan, recommend
+from planner.plan.request import RecommendRequest
 from planner.predict import step_cycle, sync_server
 from planner.predict.clusters import Candidates
 from planner.predict.costs import costs
@@ -97,7 +98,7 @@ def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:
     sent, back = found.up_bytes / 1_000_000, found.down_bytes / 1_000_000
     assert sent < 0.6
     assert back == pytest.approx(1 - (1 - sent) ** 2, rel=0.01)  # what either of the two has changed
-    ranked = recommend(profiles.profile(devices), {"time": 1.0}, strategy="layer-drop")
+    ranked = recommend(profiles.profile(devices), RecommendRequest({"time": 1.0}, strategy="layer-drop"))
     assert make_plan(ranked, "fleet.toml").strategy == "layer-drop"
     together = Candidates(np.array([3]), np.array([0]))
     dense = costs(profiles.profile(devices), strategy="parameter-server:gate=synchronous")

@@ -1,0 +1,59 @@
+"""A request says what is asked of ``recommend``: what to train, on what, and what counts."""
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from planner.errors import PlanError
+from planner.predict.batch_size import TRAINING_SAMPLES
+from planner.predict.strategy import DEFAULT
+
+
+class RecommendRequest(NamedTuple):
+    """What to predict and how to rank it; what is None or empty is left to the profile.
+
+    weights: of the metrics by name, {"edp": 1.0} for one metric alone.
+    model: may be left out where the profile holds only one.
+    framework: on all devices; None for the fastest on each.
+    steps: of the whole run; None for what the profile was made for.
+    batch: images a worker takes a step; None for the profiled ones.
+    server: the only admissible host of the parameter server.
+    include, exclude: devices that every cluster has, or none.
+    count_idle: add the idle watts of devices left out (Eq. 5 counts members alone).
+    base_watts: watts added to every cluster.
+    rates: what-if line rates of devices' networks, bytes/s.
+    strategy: how workers exchange what they learn.
+    training_samples: images of the data set, by which global batches grow.
+    sample_efficiency: of the strategy; if given, ``steps`` are those of one device alone.
+    critical_batch: images, see ``sample_efficiency.images_factor``.
+    """
+
+    weights: Mapping[str, float]
+    model: str | None = None
+    framework: str | None = None
+    steps: int | None = None
+    batch: int | None = None
+    server: str | None = None
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    count_idle: bool = False
+    base_watts: float = 0.0
+    rates: Mapping[str, float] = MappingProxyType({})
+    strategy: str = DEFAULT
+    training_samples: int = TRAINING_SAMPLES
+    sample_efficiency: float | None = None
+    critical_batch: float | None = None
+
+    def check(self) -> None:
+        """Raises PlanError naming the first number that is out of range."""
+        _at_least("--steps", 1 if self.steps is None else self.steps, 1)
+        _at_least("--batch-size", 1 if self.batch is None else self.batch, 1)
+        _at_least("--base-watts", self.base_watts, 0)
+        for name, rate in self.rates.items():
+            _at_least(f"--rate {name}", rate, 1)
+
+
+def _at_least(option: str, value: float, least: float) -> None:
+    if not least <= value < math.inf:
+        raise PlanError(f"{option}: {value:g} is out of range; give a number of at least {least:g}")
