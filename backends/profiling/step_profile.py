@@ -9,7 +9,7 @@ from backends import models
 from backends.data import dataset
 from backends.frameworks.base import OptimizerSettings, Replica, framework, usable_threads
 from backends.profiling import codec_profile
-from backends.server import global_model, worker
+from backends.server import global_model
 from backends.strategies import message
 from backends.training import step
 from backends.training.layout import Layout
@@ -141,7 +141,7 @@ class _Loop:
     pauses there more often than while it computes, and training, too, has something to do there.
     """
 
-    def __init__(self, replica: Replica, batches: worker.Batches, slowdown: float) -> None:
+    def __init__(self, replica: Replica, batches: dataset.BatchLoader, slowdown: float) -> None:
         self._replica = replica
         self._batches = batches
         self._slowdown = slowdown
