@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-#: Columns where standard output is a file or a pipe, which wrap nothing.
-FILE_WIDTH = 160
+#: Columns where standard output is a file or a pipe: nothing is wrapped or left out.
+UNLIMITED_WIDTH = 1_000_000
 
 OnProgress = Callable[[str, str, float | None], None]
 
@@ -20,7 +20,7 @@ def show(what: RenderableType | dict[str, Any]) -> None:
     if isinstance(what, dict):
         print(json.dumps(what, indent=1, allow_nan=False), flush=True)
     else:
-        plain(width=None if sys.stdout.isatty() else FILE_WIDTH).print(what)
+        plain(width=None if sys.stdout.isatty() else UNLIMITED_WIDTH).print(what)
 
 
 def plain(stderr: bool = False, width: int | None = None) -> Console:

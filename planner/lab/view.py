@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-
 from planner import units
 from planner.lab.lab import Seen
 from planner.views import tables
 
 
-def table(seen: Sequence[Seen]) -> Table:
+def table(seen: Sequence[Seen]) -> tables.Table:
     """A row a device."""
     columns = ("device", "kind", "address", "rate", "cpus", "memory", "state", "sshd", "emulated power")
     made = tables.table("lab", columns, left=("device", "kind", "state", "sshd"))

@@ -1,11 +1,10 @@
-"""A scoreboard as tables within 120 columns, its summary within 80, and everything it holds as JSON."""
+"""A scoreboard is shown as tables, and everything it holds as JSON."""
 
 import math
 from collections.abc import Iterable
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from planner.audit.scoring import scoreboard
@@ -15,7 +14,7 @@ from planner.audit.scoring.selections import Selection
 from planner.audit.scoring.summaries import Hits, Spread, Summary
 from planner.predict.clusters import ClusterConfig
 from planner.units import percent, seconds
-from planner.views.tables import EMULATED_NOTE, marked, stack, table
+from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
 
 TIES_NOTE = "ties: the best one, or one that the measurements cannot tell from it (95 %)"
 DRIFT_NOTE = (
@@ -119,24 +118,29 @@ def _summary(board: Scoreboard) -> Table:
 
 
 def _errors(board: Scoreboard) -> Table:
-    columns = ("errors", "number", "mean", "worst", "median (range)")
-    drifted = ("no drift", "worst", "median (range)")
-    made = table("predicted / measured - 1 of all configurations", (*columns, *drifted), left=("errors",))
+    columns = ("error of", "number", "mean", "worst", "median (range)")
+    drifted = tuple(f"no drift: {column}" for column in columns[2:])
+    title = "errors of all configurations (predicted / measured - 1)"
+    made = table(title, (*columns, *drifted), left=("error of",), optional=drifted[::-1])
     for who, alone in (("alone", True), ("clusters", False)):
         for quantity, errors in board.errors(alone).items():
             if errors.raw:
                 marks = "*" * (board.emulated and quantity in WATTS)
-                cells = (cell for spread in errors if spread for cell in _spread(spread))
+                cells = [cell for spread in errors for cell in _spread(spread)]
                 made.add_row(f"{who}: {quantity}{marks}", str(errors.raw.number), *cells)
         worst = board.worst_run(alone)
-        made.add_row(f"{who}: time of one run", "", "", percent(worst if worst is None else abs(worst)))
+        made.add_row(f"{who}: time of one run", "", "", percent(worst if worst is None else abs(worst)), *[""] * 4)
     return made
 
 
 def _errors_by_group(board: Scoreboard) -> Table:
-    watts = f"power{'*' * board.emulated}, clusters"
-    columns = ("", "step, alone", "no drift", "time, clusters", "no drift", watts, "no drift", "paper: step")
-    made = table("mean and worst errors by model and audit", columns, left=("",))
+    mark = "*" * board.emulated
+    drifted = ("step, no drift", "time, no drift", f"power{mark}, no drift")
+    columns = (
+        "", "step, alone", drifted[0], "time, clusters", drifted[1], f"power{mark}, clusters", drifted[2], "paper: step"
+    )  # fmt: skip
+    title = "mean and worst errors by model and audit"
+    made = table(title, columns, left=("",), optional=("paper: step", *drifted[::-1]))
     for group in ERROR_GROUPS:
         for name in board.names(group):
             alone, clusters = (board.errors(who, **{group: name}) for who in (True, False))
@@ -150,7 +154,7 @@ def _errors_by_group(board: Scoreboard) -> Table:
 def _rules(board: Scoreboard) -> Table:
     columns = ("rule", "of", *_TALLY, "time", f"power{'*' * board.emulated}")
     title = "selections by each rule, and its mean and worst error of time and power over clusters"
-    made = table(title, columns, left=("rule",))
+    made = table(title, columns, left=("rule",), optional=LEAST_OF_SUMMARY)
     for name, rule in board.rules.items():
         if rule.tally is not None:
             errors = (_error(rule.errors[metric]) for metric in ("time", "power"))
@@ -159,7 +163,8 @@ def _rules(board: Scoreboard) -> Table:
 
 
 def _breakdown(board: Scoreboard) -> Table:
-    made = table("our selections by model, audit and metric", ("", "of", *_TALLY, "paper: best"), left=("",))
+    columns = ("", "of", *_TALLY, "paper: best")
+    made = table("our selections by model, audit and metric", columns, ("",), ("paper: best", *LEAST_OF_SUMMARY))
     for group in GROUPS:
         for name, found in board.breakdown(group).items():
             told = scoreboard.BEST.get(name) if group == "model" else None
@@ -171,9 +176,9 @@ def _configurations(board: Scoreboard, top: int) -> Table:
     worst = sorted(board.configurations, key=lambda each: -abs(each.figures["time"].error or 0.0))
     shown = worst[: top or None]
     columns = ("configuration", "time", "predicted", "error", "no drift", f"power{'*' * board.emulated}",
-               "farthest off", "cycle", "predicted", "goes to")  # fmt: skip
+               "farthest off", "its step", "step predicted", "bottleneck")  # fmt: skip
     title = f"worst {len(shown)} of {len(worst)} configurations by the error of their time"
-    made = table(title, columns, left=("configuration", "farthest off", "goes to"))
+    made = table(title, columns, left=("configuration", "farthest off", "bottleneck"), optional=columns[:3:-1])
     for each in shown:
         time, cycle = each.figures["time"], each.workers[each.off].cycle_s
         made.add_row(
@@ -189,7 +194,7 @@ def _missed(board: Scoreboard, missed: list[Selection], top: int) -> Table:
     shown = missed[: top or None]
     columns = ("audit", "model", "metric", "repetition", "chosen", "best", "regret", "tie")
     left = ("audit", "model", "metric", "chosen", "best")
-    made = table(f"worst {len(shown)} of {len(missed)} misses", columns, left)
+    made = table(f"worst {len(shown)} of {len(missed)} misses", columns, left, optional=("tie", "repetition"))
     for each in shown:
         stand_ins = _stand_ins(board, each)
         made.add_row(
@@ -213,7 +218,9 @@ def _notes(board: Scoreboard) -> list[RenderableType]:
     return [Text(note) for note in found]
 
 
-_TALLY = ("best", "ties", "first 2", "ties", "regret", "median", "worst", "τ")
+_TALLY = ("best", "or tied", "top 2", "top 2 tied", "regret", "median", "worst", "τ")
+#: Columns of a summary that a narrow screen leaves out first.
+LEAST_OF_SUMMARY = ("top 2 tied", "or tied", "median", "top 2")
 
 
 def _tally(of: Summary) -> tuple[str, ...]:
@@ -230,7 +237,9 @@ def _error(of: Spread | None) -> str:
     return "-" if of is None else f"{100 * of.mean_abs:.1f}, {percent(of.worst_abs)}"
 
 
-def _spread(of: Spread) -> tuple[str, str, str]:
+def _spread(of: Spread | None) -> tuple[str, str, str]:
+    if of is None:
+        return "-", "-", "-"
     middle = f"{percent(of.median)} ({100 * of.least:.1f} to {100 * of.greatest:.1f})"
     return percent(of.mean_abs), percent(of.worst_abs), middle
 

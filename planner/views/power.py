@@ -20,7 +20,7 @@ def fit(found: "Fit") -> RenderableType:
     chosen = found.model.name
     held = f"by {', '.join(found.groups)}" if found.groups else "row by row"
     title = f"{found.model.target}, {found.model.rows} rows, {found.folds} folds {held}"
-    columns = ("model", "MAPE %", "±", f"RMSE {found.model.unit}".strip(), "±", "in 90 %")
+    columns = ("model", "MAPE %", "± MAPE", f"RMSE {found.model.unit}".strip(), "± RMSE", "in 90 %")
     made = table(title, columns, left=("model",))
     for each in found.scores:
         name = f"{each.name} (chosen)" if each.name == chosen else each.name

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from planner.predict.power import wattage
@@ -14,7 +13,7 @@ from planner.profile import repeats
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged, uncertainty
 from planner.units import bytes_text, percent, seconds, watts
-from planner.views.tables import stack, table
+from planner.views.tables import Table, stack, table
 from profilers import stats
 from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
 
@@ -82,8 +81,9 @@ def _failures(profile: Profile) -> Iterator[str]:
 
 
 def _steps(profile: Profile) -> Table:
-    columns = ("device", "model", "with", "batch", "step", "± 95 %", "build", "server update", "size", "steady")
-    made = table("steps", columns, left=("device", "model", "with"))
+    columns = ("device", "model", "framework", "batch", "step", "± 95 %", "build", "server update", "size", "warmed up")
+    left, optional = columns[:3], ("size", "build", "framework", "warmed up", "server update")
+    made = table("time of a training step", columns, left, optional)
     for name, device in profile.devices.items():
         for timed in device.steps:
             totals = _step_totals_s(timed)
@@ -97,8 +97,9 @@ def _steps(profile: Profile) -> Table:
 
 
 def _power(profile: Profile) -> Table:
-    columns = ("device", "model", "with", "idle", "± 95 %", "training", "± 95 %", "from")
-    made = table("watts", columns, left=("device", "model", "with", "from"))
+    columns = ("device", "model", "framework", "idle", "± idle", "training", "± training", "watts from")
+    left, optional = (*columns[:3], columns[-1]), ("framework", "± idle", "± training")
+    made = table("watts (± is half of the 95 % interval)", columns, left, optional)
     for name, device in profile.devices.items():
         for timed in device.steps:
             found = wattage(device, timed)

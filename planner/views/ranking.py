@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from planner.plan.recommend import Recommendation, Row
@@ -11,7 +10,7 @@ from planner.predict.costs import Costs
 from planner.predict.strategy import DEFAULT
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views.tables import EMULATED_NOTE, marked, stack, table
+from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
 
 NAMEPLATE_NOTE = "± of energy holds what was measured; what a nameplate is off by nobody knows"
 TIE_NOTE = "= ties with the best: the measurements cannot tell them apart; profile again for more samples"
@@ -57,6 +56,7 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
         f"best {len(rows)} of {len(found)} by {found.metric}",
         ("", "server", "workers", "time", "power", "energy", "± 95 %", "EDP", "± score", "sent", "bottleneck"),
         left=("server", "workers", "bottleneck"),
+        optional=("± score", "sent", "± 95 %"),
     )
     ties = _ties(found)
     for place, row in enumerate(rows, 1):
@@ -75,7 +75,7 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
 def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> Table:
     columns = ("worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from")
     title = f"{'the best' if place == 1 else f'number {place}'}, worker by worker"
-    made = table(title, columns, left=("worker", "watts from"))
+    made = table(title, columns, ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
     for worker in found.workers(place):
         made.add_row(
             marked([worker.name], stand_ins), seconds(worker.cycle_s),

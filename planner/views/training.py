@@ -7,7 +7,6 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from planner.console import plain
@@ -19,7 +18,7 @@ from planner.profile.power_readings import uncertainty, window_watts
 from planner.provenance import Provenance
 from planner.train.train import View
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views.tables import EMULATED_NOTE, marked, stack, table
+from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
 from profilers.records import Window
 
 #: What is worth a line of its own, besides evaluations.

@@ -58,7 +58,7 @@ def row(text: str, start: str) -> str:
 @WIDTHS
 def test_a_profile_shows_steps_watts_and_links(width: int) -> None:
     text = shown(profile.render(fleet(), PATH), width)
-    assert text.index("steps") < text.index("watts") < text.index("links")
+    assert text.index("training step") < text.index("watts") < text.index("links")
     assert "wrote profile.json" in text
 
 

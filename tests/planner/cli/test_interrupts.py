@@ -9,7 +9,7 @@ import pytest
 CHILD = """
 import signal, sys, time
 {prepare}
-from planner import interrupts
+from planner.cli import interrupts
 interrupts.once()
 caught = 0
 for pause_s in {pauses}:
