@@ -1,5 +1,7 @@
-# make demo: install, then profile, recommend and train here.    make test: install, then every check.
-# make old-python: what the tests of old boards need.
+# make demo: install, then profile, recommend and train here.
+# make test: install, then run every check.
+# make test-under-load: run every check three times beside four busy loops.
+# make old-python: install what the tests of old boards need.
 
 # A pyenv shim may exist without running, so each candidate is asked for its own path.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
@@ -10,7 +12,7 @@ STAMP := .venv/.installed
 OLD := .venv36/bin
 OLD_STAMP := .venv36/.installed
 
-.PHONY: demo test venv old-python lint clean
+.PHONY: demo test test-under-load venv old-python lint clean
 .DELETE_ON_ERROR:
 
 demo: venv
@@ -21,8 +23,15 @@ test: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadgroup -rs
 
+# A test that a busy machine can fail fails here first.
+test-under-load: venv
+	@loops=""; trap 'kill $$loops' EXIT; \
+	for _ in 1 2 3 4; do while :; do :; done & loops="$$loops $$!"; done; \
+	for round in 1 2 3; do echo "round $$round of 3"; $(MAKE) --no-print-directory test || exit 1; done
+
 lint: venv
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 
 venv: $(STAMP)
