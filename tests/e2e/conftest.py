@@ -1,4 +1,4 @@
-"""Three devices behind real SSH servers on this machine, and a home directory in which nothing is the user's."""
+"""Two devices behind real SSH servers on this machine, and a home directory in which nothing is the user's."""
 
 import getpass
 import os
@@ -16,7 +16,7 @@ from planner.errors import LabError
 from planner.lab import cgroups, programs
 from tests.running import MARK, until
 
-SLOWDOWNS = {"desktop": 1.5, "tx2": 2, "tx1": 3}
+SLOWDOWNS = {"desktop": 1.5, "tx1": 3}
 PROGRAMS = ("sshd", "ssh", "ssh-keygen", "iperf3")
 
 SSHD = """\

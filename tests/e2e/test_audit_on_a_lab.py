@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(600)]
 SPEC = """\
 [devices.pc]
 kind = "pc"
-cpus = 0.6
+cpus = 0.9
 rate = "100mbit"
 
 [devices.tx2]
 kind = "tx2"
-cpus = 0.3
+cpus = 0.6
 rate = "100mbit"
 """
 
@@ -34,6 +34,9 @@ def lab(lab_machine: None, tmp_path: Path) -> Iterator[str]:
     name = f"audit{os.getpid()}"
     yield name
     run(tmp_path, "lab", "down", "--name", name)
+
+
+PROFILED = ("--model", "resnet", "--batch-size", "4", "--steps", "5000", "--framework", "torch")
 
 
 def test_both_rates_are_one_grid(tmp_path: Path, lab: str) -> None:
@@ -48,7 +51,7 @@ def test_both_rates_are_one_grid(tmp_path: Path, lab: str) -> None:
     for rate in ("100mbit", "10mbit"):
         for device in ("pc", "tx2"):
             planner("lab", "set", device, "--rate", rate, "--name", lab)
-        planner("profile", "--model", "resnet", "--batch-size", "4", "--steps", "5000", "--out", f"profile-{rate}.json")
+        planner("profile", *PROFILED, "--out", f"profile-{rate}.json")
         planner("audit", "--profile", f"profile-{rate}.json", "--seconds", "5", "--out", rate)
     shutil.rmtree(tmp_path / "10mbit/runs/resnet/pc")  # as if it had been stopped before: only this is run again
     planner("audit", "--profile", "profile-10mbit.json", "--seconds", "5", "--out", "10mbit")

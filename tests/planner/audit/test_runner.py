@@ -17,7 +17,8 @@ def test_an_audit_that_was_stopped_goes_on_and_is_judged_again_offline(tmp_path:
             for name, slowdown, watts in (("tx2", 2, 15), ("tx1", 3, 10))
         )
     )
-    made = run(tmp_path, "profile", "--model", "cipher", "--batch-size", "4", "--steps", "2000", "--json")
+    profiled = ("--model", "cipher", "--batch-size", "4", "--steps", "2000", "--framework", "torch")
+    made = run(tmp_path, "profile", *profiled, "--json")
     assert made.popen.returncode == 0, made.errors
     command = ("audit", "--seconds", "5", "--json", "--plot", "plot.png")
     first = run(tmp_path, *command, timeout_s=150)
