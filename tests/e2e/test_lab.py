@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(120)]
 
 #: What tcp carries of a shaped rate.
 PAYLOAD = 0.957
+#: Measurements of a rate before it counts as too low.
+TRIES = 20
 
 SPEC = """\
 [devices.a]
@@ -79,25 +81,38 @@ class Bench:
         devices: dict[str, Any] = json.loads(self.lab("status", "--json").output)["devices"]
         return devices
 
-    def over_ssh(self, name: str, *command: str) -> str | None:
+    def over_ssh(self, name: str, *command: str, connect_s: int = 60) -> str | None:
         """What a command prints on a device; None where the device does not answer."""
         device = load_fleet(self.folder / "fleet.toml").device(name)
-        login = ["ssh", "-F", str(device.ssh_config), "-i", str(device.key), "-oBatchMode=yes", "-oConnectTimeout=1"]
+        login = ["ssh", "-F", str(device.ssh_config), "-i", str(device.key), "-oBatchMode=yes"]
+        login.append(f"-oConnectTimeout={connect_s}")
         try:
             done = subprocess.run(
-                [*login, f"root@{device.host}", *command], check=False, capture_output=True, text=True, timeout=15
+                [*login, f"root@{device.host}", *command],
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=4 * connect_s,
             )
         except subprocess.TimeoutExpired:
             return None
         return done.stdout if done.returncode == 0 else None
 
-    def rate_mbit(self, source: str, target: str) -> float:
-        """The best of three tries: whatever else runs on this machine takes from a rate, and never adds to it."""
+    def carries(self, source: str, target: str, rate_mbit: float) -> None:
+        """The link carries this rate, and no more.
+
+        Whatever else runs on this machine takes from a rate and never adds to it, so that a slow try is made again.
+        """
         address = load_fleet(self.folder / "fleet.toml").device(target).host
-        tries = [self.over_ssh(source, "iperf3", "-J", "-t", "1", "-O", "0.3", "-c", str(address)) for _ in range(3)]
-        said = [each for each in tries if each is not None]
-        assert len(said) == len(tries)
-        return max(float(json.loads(each)["end"]["sum_received"]["bits_per_second"]) for each in said) / 1e6
+        carried = rate_mbit * PAYLOAD
+        for _ in range(TRIES):
+            said = self.over_ssh(source, "iperf3", "-J", "-t", "1", "-O", "0.3", "-c", str(address))
+            assert said is not None
+            measured = float(json.loads(said)["end"]["sum_received"]["bits_per_second"]) / 1e6
+            assert measured < 1.05 * carried
+            if measured > 0.95 * carried:
+                return
+        raise AssertionError(f"{source} to {target}: {measured:.3g} Mbit/s in the last of {TRIES} tries")
 
     def sshd_numbers(self) -> list[str]:
         return [(self.where.of(name) / "sshd.pid").read_text() for name in "abc"]
@@ -140,7 +155,7 @@ def test_every_device_is_up_and_can_take_part(bench: Bench) -> None:
     status = bench.status()
     assert {name: (seen["state"], seen["sshd"]) for name, seen in status.items()} == dict.fromkeys("abc", ("up", True))
     assert [status[name]["power_source"] for name in "abc"] == ["emulated", "emulated", None]
-    checked = json.loads(run(bench.folder, "check", "--json").output)
+    checked = json.loads(run(bench.folder, "check", "--framework", "torch", "--json").output)
     assert checked["able"] == dict.fromkeys("abc", True)
 
 
@@ -170,10 +185,10 @@ def test_a_device_sees_its_own_network_and_quota(bench: Bench) -> None:
 
 def test_links_carry_what_was_set_in_both_directions(bench: Bench) -> None:
     bench.lab("set", "b", "--rate", "5mbit")
-    assert bench.rate_mbit("b", "a") == pytest.approx(PAYLOAD * 5, rel=0.05)
-    assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 5, rel=0.05)
+    bench.carries("b", "a", 5)
+    bench.carries("a", "b", 5)
     bench.lab("up", "spec.toml")
-    assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 20, rel=0.05)
+    bench.carries("a", "b", 20)
 
 
 def test_a_rate_that_falls_under_load_leaves_the_link_alive(bench: Bench) -> None:
@@ -191,17 +206,17 @@ def test_a_rate_that_falls_under_load_leaves_the_link_alive(bench: Bench) -> Non
 
 
 def test_a_link_between_two_has_its_own_rate_one_way(bench: Bench) -> None:
-    assert bench.rate_mbit("a", "c") == pytest.approx(PAYLOAD * 10, rel=0.05)
-    assert bench.rate_mbit("c", "a") == pytest.approx(PAYLOAD * 20, rel=0.05)
+    bench.carries("a", "c", 10)
+    bench.carries("c", "a", 20)
 
 
 def test_a_processor_gives_what_was_set(bench: Bench) -> None:
     bench.lab("set", "a", "--cpus", "0.2")
     code = "import time; start, began = time.monotonic(), time.process_time()"
-    busy = f"{code}\\nwhile time.monotonic() < start + 2: pass\\nprint(time.process_time() - began)"
+    busy = f"{code}\\nwhile time.process_time() < began + 0.4: pass\\nprint(time.monotonic() - start)"
     said = bench.over_ssh("a", sys.executable, "-c", f"$'{busy}'")
     assert said is not None
-    assert 0.33 < float(said) < 0.42  # 0.4 of 2 s; a little less, and less still where the machine is busy
+    assert float(said) > 1.7  # 2 s less one period; more where the machine is busy
     bench.lab("up", "spec.toml")
 
 
@@ -212,7 +227,7 @@ def test_what_is_broken_is_seen_and_can_be_restored(bench: Bench, verb: str, sta
     seen = bench.status()["b"]
     assert (seen["state"], seen["sshd"]) == (state, verb != "kill")
     assert (seen["power_w"] is None) == (verb == "kill")
-    assert bench.over_ssh("b", "true") is None
+    assert bench.over_ssh("b", "true", connect_s=1) is None
     assert bench.over_ssh("a", "true") == ""
     bench.lab("restore", "b")
     assert bench.over_ssh("b", "true") == ""
@@ -234,7 +249,7 @@ def test_an_interrupted_up_is_carried_on(bench: Bench) -> None:
     network.ip("-n", space, "link", "add", network.PORT, "type", "veth", "peer", "name", port, "netns", switch)
     bench.lab("up", "spec.toml")
     assert bench.over_ssh("b", "true") == ""
-    assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 20, rel=0.05)
+    bench.carries("a", "b", 20)
 
 
 def test_an_interrupted_change_is_made_good(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +263,7 @@ def test_an_interrupted_change_is_made_good(bench: Bench, monkeypatch: pytest.Mo
         with pytest.raises(KeyboardInterrupt):
             Lab(bench.name).set("b", 0.25e6, None)
     bench.lab("up", "spec.toml")
-    assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 20, rel=0.05)
+    bench.carries("a", "b", 20)
 
 
 def test_memory_is_limited_and_freed_while_a_device_is_up(bench: Bench) -> None:
@@ -295,7 +310,7 @@ def test_another_spec_changes_what_differs(bench: Bench) -> None:
     status = bench.status()
     assert {name: seen["kind"] for name, seen in status.items()} == {"a": "pc", "b": "nano"}
     assert [device.name for device in load_fleet(bench.folder / "fleet.toml").devices] == ["a", "b"]
-    assert bench.rate_mbit("a", "b") == pytest.approx(PAYLOAD * 20, rel=0.05)
+    bench.carries("a", "b", 20)
     bench.lab("up", "spec.toml")
     assert bench.sshd_numbers()[:2] == before[:2]
 

@@ -65,7 +65,18 @@ def test_from_two_strangers_to_a_trained_model(ssh_fleet: Path) -> None:
 
 
 def profile(folder: Path) -> dict[str, Any]:
-    arguments = ("--model", "cipher", "--data", str(FASHION), "--batch-size", "4", "--steps", str(STEPS), "--framework", "torch")
+    arguments = (
+        "--model",
+        "cipher",
+        "--data",
+        str(FASHION),
+        "--batch-size",
+        "4",
+        "--steps",
+        str(STEPS),
+        "--framework",
+        "torch",
+    )
     answer: dict[str, Any] = json.loads(planner(folder, "profile", *arguments, "--json").output)
     return answer
 
