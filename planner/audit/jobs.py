@@ -87,7 +87,7 @@ def places(ranked: Recommendation, servers: str) -> list[int]:
 
 def fastest(ranked: Recommendation, config: ClusterConfig) -> str:
     """The member with the highest throughput, whose CPU hosts the server (Gu et al., section III)."""
-    gradient_s = dict(zip(ranked.costs.names, ranked.costs.gradient_s.tolist(), strict=True))
+    gradient_s = dict(zip(ranked.costs.names, ranked.costs.devices.gradient_s.tolist(), strict=True))
     return min(config.workers, key=lambda name: gradient_s[name])
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.errors import PlanError
-from planner.predict.predict import LINK, Predictions
+from planner.predict.predict import Predictions
+from planner.predict.prediction_error import ErrorParts
 from profilers.stats import Z95
 
 #: Exponents of time and power.
@@ -78,8 +79,8 @@ def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
     masks, hosts = predictions.candidates
     size = predictions.candidates.members(predictions.cycle_s.shape[1]).sum(axis=1)
     order = np.lexsort((hosts, masks, size, np.round(log_score, 12)))
-    errors = time * predictions.time_errors + power * predictions.power_errors
-    spread = Z95 * np.sqrt((errors**2).sum(axis=(1, 2)))
+    errors = predictions.time_errors.scaled(time).plus(predictions.power_errors.scaled(power))
+    spread = Z95 * np.sqrt(errors.variance())
     best = order[0]
     apart = Z95 * np.sqrt(_variance_apart(errors, hosts, best))
     return Ranking(
@@ -91,15 +92,13 @@ def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
     )
 
 
-def _variance_apart(errors: Floats, hosts: Ints, best: np.int64) -> Floats:
+def _variance_apart(errors: ErrorParts, hosts: Ints, best: np.int64) -> Floats:
     """(C,) variance of each candidate's log score against the best's.
 
-    What both owe to one measured mean cancels; links do so only with the same host, others are other links.
+    An error of a mean that both rest on cancels. Links cancel only with the same host: others are
+    other links.
     """
-    apart = errors - errors[best]
-    links = np.where(
-        (hosts == hosts[best])[:, None], apart[:, LINK] ** 2, errors[:, LINK] ** 2 + errors[best, LINK] ** 2
-    )
-    apart[:, LINK] = 0.0
-    variance: Floats = (apart**2).sum(axis=(1, 2)) + links.sum(axis=1)
-    return variance
+    apart = ErrorParts(*(part - part[best] for part in errors))
+    other_host = (hosts != hosts[best])[:, None]
+    link = np.where(other_host, np.hypot(errors.link, errors.link[best]), apart.link)
+    return apart._replace(link=link).variance()

@@ -13,7 +13,7 @@ from planner.plan.request import RecommendRequest
 from planner.predict import strategy as exchange
 from planner.predict.batch_size import RunLength
 from planner.predict.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
-from planner.predict.costs import Costs, costs
+from planner.predict.costs import Costs, costs_of
 from planner.predict.power import idle_watts
 from planner.predict.predict import Factors, Prediction, Predictions, factors, predict
 from planner.predict.step_cycle import BOTTLENECKS
@@ -93,9 +93,9 @@ class Recommendation(NamedTuple):
             steps=float(self.predictions.steps[index, device]),
             cycle_s=float(self.predictions.cycle_s[index, device]),
             build_s=float(self.predictions.start_s[index, device]),
-            cores=float(self.costs.cores[device]),
-            idle_w=_known(self.costs.idle_w[device]),
-            busy_w=_known(self.costs.busy_w[device]),
+            cores=float(self.costs.devices.cores[device]),
+            idle_w=_known(self.costs.devices.idle_w[device]),
+            busy_w=_known(self.costs.devices.busy_w[device]),
             power_w=_known(self.predictions.device_w[index, device]),
             power_source=self.costs.power_sources[device],
             alpha_time=float(found.alpha_time[device]),
@@ -112,8 +112,8 @@ class Recommendation(NamedTuple):
 
     def _energy_uncertainty(self, index: int) -> float | None:
         """As ``rank`` has it for the metric: of E = P T, the errors of time and power."""
-        errors = self.predictions.time_errors[index] + self.predictions.power_errors[index]
-        spread = Z95 * math.sqrt(float((errors**2).sum()))
+        errors = self.predictions.time_errors.at(index).plus(self.predictions.power_errors.at(index))
+        spread = Z95 * math.sqrt(float(errors.variance()[0]))
         return math.expm1(spread) if spread and not math.isnan(self.predictions.power_w[index]) else None
 
 
@@ -125,7 +125,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     request.check()
     steps = profile.steps_planned if request.steps is None else request.steps
     run = RunLength(steps, request.training_samples, request.sample_efficiency, request.critical_batch)
-    known = costs(
+    known = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, request.strategy, run
     )
     candidates = _candidates(known, request)
@@ -153,10 +153,10 @@ def _candidates(known: Costs, request: RecommendRequest) -> Candidates:
         reason = known.left_out[request.server]
         raise PlanError(f"--server {request.server}: {reason}; choose another or profile it again")
     excluded = [name for name in request.exclude if name not in known.left_out]
-    found = enumerate_clusters(known.names, known.reachable(), request.include, excluded, request.server)
+    found = enumerate_clusters(known.names, known.pairs.reachable, request.include, excluded, request.server)
     if exchange.through_server(exchange.strategy(request.strategy)):
         return found
-    return conducted(found, known.reachable())
+    return conducted(found, known.pairs.reachable)
 
 
 def metric_name(weights: Mapping[str, float]) -> str:
@@ -252,7 +252,7 @@ def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[s
 
 def _check_watts(known: Costs, candidates: Candidates) -> None:
     used = candidates.members(len(known.names)).any(axis=0)
-    unknown = [known.names[i] for i in np.flatnonzero(used & np.isnan(known.busy_w))]
+    unknown = [known.names[i] for i in np.flatnonzero(used & np.isnan(known.devices.busy_w))]
     if unknown:
         raise PlanError(
             f"no watts are known of {', '.join(unknown)}; give idle_watts and max_watts in the fleet file "
@@ -262,7 +262,7 @@ def _check_watts(known: Costs, candidates: Candidates) -> None:
 
 def _idle_of_left_out(profile: Profile, known: Costs) -> float:
     """Idle watts of the devices that are no candidates. PlanError where any device's are unknown."""
-    idle = dict(zip(known.names, known.idle_w.tolist(), strict=True))
+    idle = dict(zip(known.names, known.devices.idle_w.tolist(), strict=True))
     others = {name: idle_watts(device) for name, device in profile.devices.items() if name not in idle}
     unknown = [name for name, watts in {**idle, **others}.items() if math.isnan(watts)]
     if unknown:

@@ -32,9 +32,13 @@ class Candidates(NamedTuple):
     hosts: Ints
 
     def members(self, devices: int) -> Bools:
-        """(C, devices): who is a member."""
+        """(C, devices): which devices are members."""
         found: Bools = (self.masks[:, None] >> np.arange(devices)) & 1 == 1
         return found
+
+    def at(self, rows: Ints | Bools) -> "Candidates":
+        """Some of the candidates."""
+        return Candidates(self.masks[rows], self.hosts[rows])
 
 
 def enumerate_clusters(

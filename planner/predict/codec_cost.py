@@ -15,7 +15,7 @@ from profilers.stats import mean
 _WHOLE = "everything"
 
 
-def send_s(found: Strategy, step: StepProfile) -> float:
+def encode_s(found: Strategy, step: StepProfile) -> float:
     """Seconds of choosing what one message holds."""
     known = _coding(found, step)
     return mean(known.send_s.values) if known else 0.0

@@ -97,21 +97,21 @@ def _solve_one(costs: Costs, chosen: Ints) -> tuple[Floats, Floats, Floats]:
 def _members(costs: Costs, chosen: Ints, load: Traffic) -> Members:
     around = np.ix_(chosen, chosen)
     apart = ~np.eye(chosen.size, dtype=bool)
-    gradient_s = costs.gradient_s[chosen]
+    gradient_s = costs.devices.gradient_s[chosen]
     messages = chosen.size - 1 if strategy.fits_links(costs.strategy) else 1  # each link has a sender of its own
     return Members(
-        ready_s=gradient_s + (costs.copy_s + messages * costs.send_s)[chosen],
+        ready_s=gradient_s + (costs.devices.copy_s + messages * costs.devices.encode_s)[chosen],
         gradient_s=gradient_s,
-        service_s=costs.service_s[chosen],
-        add_s=costs.add_s[chosen],
-        after_s=costs.service_s[chosen] + load.received * costs.add_s[chosen],
-        computes=costs.step_cpu_s[chosen] > 0,
-        out_s=costs.up_bytes / costs.out_bytes_per_s[chosen],
-        in_s=costs.up_bytes / costs.in_bytes_per_s[chosen],
-        alone_s=np.where(apart, costs.up_s[around], 0.0),
-        latency_s=np.where(apart, costs.latency_s[around], 0.0),
-        send_s=costs.send_taken_s[around] / costs.cores[chosen, None],
-        receive_s=costs.receive_taken_s[around] / costs.cores[None, chosen],
+        service_s=costs.devices.service_s[chosen],
+        add_s=costs.devices.add_s[chosen],
+        after_s=costs.devices.service_s[chosen] + load.received * costs.devices.add_s[chosen],
+        computes=costs.devices.step_cpu_s[chosen] > 0,
+        out_s=costs.up_bytes / costs.devices.out_bytes_per_s[chosen],
+        in_s=costs.up_bytes / costs.devices.in_bytes_per_s[chosen],
+        alone_s=np.where(apart, costs.pairs.up_s[around], 0.0),
+        latency_s=np.where(apart, costs.pairs.latency_s[around], 0.0),
+        send_s=costs.pairs.send_stolen_cpu_s[around] / costs.devices.cores[chosen, None],
+        receive_s=costs.pairs.receive_stolen_cpu_s[around] / costs.devices.cores[None, chosen],
     )
 
 
@@ -233,7 +233,7 @@ def _asking(one: Members, asks: Floats) -> Floats:
 
 def _turn_s(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
     """(C, N) what the word to the conductor and back takes; that of the farthest where all wait for one another."""
-    both_ways_s = np.where(members, (costs.latency_s + costs.latency_s.T)[candidates.hosts], 0.0)
+    both_ways_s = np.where(members, (costs.pairs.latency_s + costs.pairs.latency_s.T)[candidates.hosts], 0.0)
     if not np.isfinite(strategy.gate(costs.strategy).staleness):
         return both_ways_s
     farthest: Floats = both_ways_s.max(axis=1, keepdims=True)

@@ -2,15 +2,68 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
 from planner.predict.transfer_time import processor_s, rate_bytes_per_s, relative_error, transfer_s
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records import LinkProfile
 
 Links = Mapping[tuple[str, str], LinkProfile]
+
+
+class Exchange(NamedTuple):
+    """One exchange of a worker with a host; fields as in ``PairCosts``."""
+
+    up_s: float
+    down_s: float
+    worker_cpu_s: float
+    host_cpu_s: float
+    host_stolen_cpu_s: float
+    send_stolen_cpu_s: float
+    receive_stolen_cpu_s: float
+    error: float
+
+    def co_located(self) -> "Exchange":
+        """The same for a worker on the host itself: all processor seconds are the host's."""
+        cpu_s = self.worker_cpu_s + self.host_cpu_s
+        return self._replace(worker_cpu_s=0.0, host_cpu_s=cpu_s, host_stolen_cpu_s=cpu_s)
+
+
+UNMEASURED = Exchange(math.inf, math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+class PairCosts(NamedTuple):
+    """Uncontended costs of an exchange, (N, N) [worker, host] each; the diagonal is a co-located worker.
+
+    up_s, down_s: seconds to the host and back, infinite where the link was not measured.
+    worker_cpu_s, host_cpu_s: processor seconds at each end; all the host's on the diagonal.
+    host_stolen_cpu_s: processor seconds that a computation on the host lacks during an exchange.
+    send_stolen_cpu_s, receive_stolen_cpu_s: those that computations on the worker and on the host
+        lack while a message goes up.
+    error: relative standard error of up_s + down_s.
+    weights_s: seconds of a message of all weights, one way, [from, to].
+    latency_s: seconds of an empty message, one way, [from, to].
+    """
+
+    up_s: Floats
+    down_s: Floats
+    worker_cpu_s: Floats
+    host_cpu_s: Floats
+    host_stolen_cpu_s: Floats
+    send_stolen_cpu_s: Floats
+    receive_stolen_cpu_s: Floats
+    error: Floats
+    weights_s: Floats
+    latency_s: Floats
+
+    @property
+    def reachable(self) -> Bools:
+        """(N, N): worker i has measured links with host k both ways."""
+        return np.isfinite(self.up_s + self.down_s)
+
 
 #: Payload share of Ethernet's line rate at 1500-byte packets: what is left of a rate the operator names.
 PAYLOAD = 0.941
@@ -34,54 +87,74 @@ def cap_bytes_per_s(device: DeviceProfile, what_if: float | None) -> float:
     return math.inf if declared is None else float(declared) * PAYLOAD
 
 
-def exchanges(names: Sequence[str], links: Links, caps: Mapping[str, float], up_bytes: int, down_bytes: int) -> Floats:
-    """(8, N, N) [worker, host]: up_s, down_s, worker_cpu_s, host_cpu_s, relative error of up and down, host_taken_s;
-    and of what goes up alone, send_taken_s of the worker and receive_taken_s of the host.
+def of_pairs(
+    profile: Profile,
+    names: Sequence[str],
+    caps: Mapping[str, float],
+    up_bytes: int,
+    down_bytes: int,
+    weights_bytes: int,
+) -> PairCosts:
+    """Costs of all pairs of the named devices.
 
-    links: as ``measured``; caps: bytes/s by device. Infinite seconds where a link was not measured; on the
-    diagonal all processor seconds are the host's.
+    caps: bytes/s by device; up_bytes, down_bytes: of an exchange; weights_bytes: of all weights.
     """
-    found = np.full((8, len(names), len(names)), np.inf)
-    found[2:] = 0.0
-    for i, worker in enumerate(names):
-        for k, host in enumerate(names):
-            up, down = links.get((worker, host)), links.get((host, worker))
-            if up is not None and down is not None:
-                cap = math.inf if i == k else min(caps[worker], caps[host])
-                found[:, i, k] = _exchange(up, down, cap, up_bytes, down_bytes)
-        found[2:4, i, i] = 0.0, found[2:4, i, i].sum()
-        found[5, i, i] = found[3, i, i]
-    return found
+    links = measured(profile)
+    exchanges = [[_exchange(links, worker, host, caps, up_bytes, down_bytes) for host in names] for worker in names]
+
+    def part(name: str) -> Floats:
+        return np.array([[getattr(each, name) for each in row] for row in exchanges])
+
+    return PairCosts(
+        **{name: part(name) for name in Exchange._fields},
+        weights_s=_message_s(links, names, caps, weights_bytes),
+        latency_s=_message_s(links, names, caps, 0),
+    )
 
 
-def _exchange(up: LinkProfile, down: LinkProfile, cap: float, up_bytes: int, down_bytes: int) -> tuple[float, ...]:
+def _exchange(
+    links: Links, worker: str, host: str, caps: Mapping[str, float], up_bytes: int, down_bytes: int
+) -> Exchange:
+    up, down = links.get((worker, host)), links.get((host, worker))
+    if up is None or down is None:
+        return UNMEASURED
+    cap = _cap(worker, host, caps)
     up_s, down_s = transfer_s(up, up_bytes, cap), transfer_s(down, down_bytes, cap)
     up_cpu, down_cpu = processor_s(up, up_bytes), processor_s(down, down_bytes)
-    error = math.hypot(relative_error(up, up_bytes) * up_s, relative_error(down, down_bytes) * down_s)
-    received_s = _taken(up_cpu.receive_s, up.receive_taken_s, up_bytes)
-    taken_s = received_s + _taken(down_cpu.send_s, down.send_taken_s, down_bytes)
-    worker_cpu_s, host_cpu_s = up_cpu.send_s + down_cpu.receive_s, up_cpu.receive_s + down_cpu.send_s
-    return (
-        up_s, down_s, worker_cpu_s, host_cpu_s, error / (up_s + down_s), taken_s,
-        _taken(up_cpu.send_s, up.send_taken_s, up_bytes), received_s,
-    )  # fmt: skip
+    error_s = math.hypot(relative_error(up, up_bytes) * up_s, relative_error(down, down_bytes) * down_s)
+    received_s = _stolen_cpu_s(up_cpu.receive_s, up.receive_taken_s, up_bytes)
+    returned_s = _stolen_cpu_s(down_cpu.send_s, down.send_taken_s, down_bytes)
+    found = Exchange(
+        up_s=up_s,
+        down_s=down_s,
+        worker_cpu_s=up_cpu.send_s + down_cpu.receive_s,
+        host_cpu_s=up_cpu.receive_s + down_cpu.send_s,
+        host_stolen_cpu_s=received_s + returned_s,
+        send_stolen_cpu_s=_stolen_cpu_s(up_cpu.send_s, up.send_taken_s, up_bytes),
+        receive_stolen_cpu_s=received_s,
+        error=error_s / (up_s + down_s),
+    )
+    return found.co_located() if worker == host else found
 
 
-def between(names: Sequence[str], links: Links, caps: Mapping[str, float], message_bytes: int) -> Floats:
+def _message_s(links: Links, names: Sequence[str], caps: Mapping[str, float], message_bytes: int) -> Floats:
     """(N, N) [from, to]: seconds of a message, infinite where a link was not measured."""
-    found = np.full((len(names), len(names)), np.inf)
-    for i, source in enumerate(names):
-        for k, target in enumerate(names):
-            link = links.get((source, target))
-            if link is not None:
-                cap = math.inf if i == k else min(caps[source], caps[target])
-                found[i, k] = transfer_s(link, message_bytes, cap)
-    return found
+
+    def seconds(source: str, target: str) -> float:
+        link = links.get((source, target))
+        return math.inf if link is None else transfer_s(link, message_bytes, _cap(source, target, caps))
+
+    return np.array([[seconds(source, target) for target in names] for source in names])
 
 
-def _taken(cpu_s: float, taken_s_per_byte: float | None, message_bytes: int) -> float:
-    """Processor seconds that a message costs a computing host: at least those of the transfer's own thread."""
-    return max(cpu_s, (taken_s_per_byte or 0.0) * message_bytes)
+def _cap(one: str, other: str, caps: Mapping[str, float]) -> float:
+    """Bytes/s that the slower network of two devices is held to; a loopback is not held."""
+    return math.inf if one == other else min(caps[one], caps[other])
+
+
+def _stolen_cpu_s(cpu_s: float, stolen_s_per_byte: float | None, message_bytes: int) -> float:
+    """Processor seconds that a message takes from a computation: no less than its own thread uses."""
+    return max(cpu_s, (stolen_s_per_byte or 0.0) * message_bytes)
 
 
 def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_per_s: float) -> float:

@@ -8,13 +8,8 @@ from planner.arrays import Bools, Floats
 from planner.predict import step_cycle, strategy
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
+from planner.predict.prediction_error import ErrorParts, power_errors, time_errors
 from power_models import nameplate
-
-#: The measured means a prediction rests on, one of each a device.
-MEANS = ("gradient", "copy", "update", "service", "link", "idle watts", "busy watts")
-
-
-GRADIENT, COPY, UPDATE, SERVICE, LINK, IDLE, BUSY = range(len(MEANS))
 
 
 class Prediction(NamedTuple):
@@ -67,8 +62,8 @@ class Predictions(NamedTuple):
     device_w: Floats
     steps: Floats
     shares: Floats
-    time_errors: Floats
-    power_errors: Floats
+    time_errors: ErrorParts
+    power_errors: ErrorParts
 
     def one(self, index: int) -> Prediction:
         """The prediction of one candidate."""
@@ -92,7 +87,7 @@ def predict(
     done = rate * np.maximum(0.0, time_s[:, None] - start_s)
     device_w = device_watts(costs, candidates, state)
     resting = count_idle & ~members
-    besides_w = extra_w + np.where(resting, costs.idle_w, 0.0).sum(axis=1)
+    besides_w = extra_w + np.where(resting, costs.devices.idle_w, 0.0).sum(axis=1)
     power_w = device_w.sum(axis=1) + besides_w
     return Predictions(
         candidates=candidates,
@@ -105,8 +100,8 @@ def predict(
         device_w=device_w,
         steps=done,
         shares=state.shares,
-        time_errors=_time_errors(costs, candidates, state.cycle_s, done, time_s),
-        power_errors=_power_errors(costs, candidates, state, resting, power_w),
+        time_errors=time_errors(costs, candidates, state.cycle_s, done, time_s),
+        power_errors=power_errors(costs, candidates, state, resting, power_w),
     )
 
 
@@ -131,7 +126,7 @@ def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
 def device_watts(costs: Costs, candidates: Candidates, state: step_cycle.Cycles) -> Floats:
     """P_i^C, (C, N): idle watts and the busy share of what load adds; 0 for no member, NaN unknown."""
     members = candidates.members(len(costs.names))
-    return np.where(members, nameplate.watts(costs.idle_w, costs.busy_w, state.busy), 0.0)
+    return np.where(members, nameplate.watts(costs.devices.idle_w, costs.devices.busy_w, state.busy), 0.0)
 
 
 def factors(costs: Costs, mask: int, host: int) -> Factors:
@@ -146,67 +141,17 @@ def factors(costs: Costs, mask: int, host: int) -> Factors:
         return np.divide(upper, lower, out=np.full(members.shape, np.nan), where=members & (lower > 0))
 
     return Factors(
-        alpha_time=ratio(ideal.cycle_s[0], costs.gradient_s + costs.update_s),
+        alpha_time=ratio(ideal.cycle_s[0], costs.devices.gradient_s + costs.devices.update_s),
         beta_time=ratio(real.cycle_s[0], ideal.cycle_s[0]),
-        alpha_power=ratio(ideal_w, costs.busy_w),
+        alpha_power=ratio(ideal_w, costs.devices.busy_w),
         beta_power=ratio(real_w, ideal_w),
     )
-
-
-def _time_errors(costs: Costs, candidates: Candidates, cycle_s: Floats, done: Floats, time_s: Floats) -> Floats:
-    """(C, 7, N). First order: d log T = sum_i w_i d log T_i^C, w_i = S_i / (T sum of active rates)."""
-    active = np.where(done > 0, 1 / cycle_s, 0.0).sum(axis=1)
-    return _through_cycles(costs, candidates, done / (active * time_s)[:, None] / cycle_s)
-
-
-def _power_errors(
-    costs: Costs, candidates: Candidates, state: step_cycle.Cycles, resting: Bools, power_w: Floats
-) -> Floats:
-    """(C, 7, N); 0 where the power is unknown. resting: (C, N), who idles on the bill.
-
-    First order of P = sum_i idle_i + (busy_i - idle_i) u_i, where the busy share u_i is what cycles.loads says a cycle
-    brings, over T_i^C: a mean changes both, and where a device is busy all the time neither counts.
-    """
-    rows, hosts = np.arange(power_w.size), candidates.hosts
-    members = candidates.members(len(costs.names))
-    rate = 1 / state.cycle_s
-    span_w = np.where(members & (state.busy < 1), costs.busy_w - costs.idle_w, 0.0) / power_w[:, None]
-    own_s, served_s = step_cycle.loads(costs)
-    loaded_w = rate * (span_w * own_s[hosts] + span_w[rows, hosts][:, None] * served_s[hosts])
-    errors = _through_cycles(costs, candidates, -loaded_w / state.cycle_s)
-    errors[:, GRADIENT] += rate * span_w * costs.gradient_s * costs.error_gradient
-    errors[:, COPY] += rate * span_w * costs.copy_s * costs.error_copy
-    updates_s = (step_cycle.update_cpu_s(costs) * costs.error_service)[hosts]
-    errors[rows, SERVICE, hosts] += span_w[rows, hosts] * rate.sum(axis=1) * updates_s
-    idle_w = np.where(members | resting, (1 - state.busy) * costs.idle_w, 0.0)
-    errors[:, IDLE] = idle_w * costs.error_idle / power_w[:, None]
-    errors[:, BUSY] = np.where(members, state.busy * costs.busy_w, 0.0) * costs.error_busy / power_w[:, None]
-    return np.nan_to_num(errors, copy=False)
-
-
-def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> Floats:
-    """(C, 7, N): what an error of each mean changes through the cycles T_i^C it is a part of.
-
-    weight: (C, N), relative change of a result by T_i^C, 1/s. First order, d T_i^C = m d log m of a mean m in it;
-    what it changes in the queues is left out.
-    """
-    rows, hosts = np.arange(candidates.hosts.size), candidates.hosts
-    alone = candidates.members(len(costs.names)).sum(axis=1) == 1
-    together = np.where(alone[:, None], 0.0, weight)
-    errors = np.zeros((rows.size, len(MEANS), len(costs.names)))
-    exchange_s = np.where(costs.reachable(), costs.up_s + costs.down_s, 0.0)
-    errors[:, GRADIENT] = weight * costs.gradient_s * costs.error_gradient
-    errors[:, COPY] = together * costs.copy_s * costs.error_copy
-    errors[:, UPDATE] = (weight - together) * costs.update_s * costs.error_update
-    errors[rows, SERVICE, hosts] = together.sum(axis=1) * (costs.service_s * costs.error_service)[hosts]
-    errors[:, LINK] = together * (exchange_s * costs.error_link).T[hosts]
-    return errors
 
 
 def seconds(costs: Costs, candidates: Candidates) -> Floats:
     """(C, N) seconds until a member's first step begins, 0 for no member."""
     members = candidates.members(len(costs.names))
-    build_s = np.where(members, costs.build_s, 0.0)
+    build_s = np.where(members, costs.devices.build_s, 0.0)
     alone = (members.sum(axis=1) == 1)[:, None]
     if strategy.through_server(strategy.strategy(costs.strategy)):
         return np.where(alone, build_s, np.where(members, _served(costs, candidates, members), 0.0))
@@ -218,8 +163,8 @@ def _served(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
     """The worker beside the server gives it its weights, for which the others wait (for ``server.PATIENCE_S`` at most,
     which differences in building seldom come near); and the first that a worker gets from there are all of them,
     whatever it gets later."""
-    begun_s = (costs.build_s + np.diagonal(costs.weights_s))[candidates.hosts, None]
-    later_s = costs.down_s.T[candidates.hosts]
-    more_s = np.maximum(0.0, costs.weights_s[candidates.hosts] - np.where(members, later_s, 0.0))
-    served_s: Floats = np.maximum(costs.build_s, begun_s) + more_s
+    begun_s = (costs.devices.build_s + np.diagonal(costs.pairs.weights_s))[candidates.hosts, None]
+    later_s = costs.pairs.down_s.T[candidates.hosts]
+    more_s = np.maximum(0.0, costs.pairs.weights_s[candidates.hosts] - np.where(members, later_s, 0.0))
+    served_s: Floats = np.maximum(costs.devices.build_s, begun_s) + more_s
     return served_s

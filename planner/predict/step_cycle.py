@@ -41,20 +41,22 @@ def solve(costs: Costs, candidates: Candidates) -> Cycles:
     members = candidates.members(len(costs.names))
     rows = [np.flatnonzero(candidates.masks == mask) for mask in np.unique(candidates.masks)]
     parts = [
-        _solve(_dealt(costs, members[at[0]]), Candidates(candidates.masks[at], candidates.hosts[at])) for at in rows
+        _solve(_with_batches_of(costs, members[at[0]]), Candidates(candidates.masks[at], candidates.hosts[at]))
+        for at in rows
     ]
     order = np.argsort(np.concatenate(rows))
     return Cycles(*(np.concatenate(each)[order] for each in zip(*parts, strict=True)))
 
 
-def _dealt(costs: Costs, members: Bools) -> Costs:
-    """With gradients of the batches that ``members``, (N,), have in a run of theirs."""
-    chosen = sorted(np.flatnonzero(members), key=lambda i: costs.names[i])  # in the order of ranks
-    gradient_s = costs.gradient_s.copy()
-    gradient_s[chosen] = gradients_s(
-        costs.strategy, costs.batch, costs.batches, costs.gradient_s[chosen], costs.image_s[chosen]
+def _with_batches_of(costs: Costs, members: Bools) -> Costs:
+    """The costs with gradients of the batches that ``members``, (N,), have in a run of theirs."""
+    devices = costs.devices
+    ranked = sorted(np.flatnonzero(members), key=lambda i: costs.names[i])
+    gradient_s = devices.gradient_s.copy()
+    gradient_s[ranked] = gradients_s(
+        costs.strategy, costs.batch, costs.batches, devices.gradient_s[ranked], devices.image_s[ranked]
     )
-    return costs._replace(gradient_s=gradient_s, step_cpu_s=costs.step_cpu_s * gradient_s / costs.gradient_s)
+    return costs.with_gradients(gradient_s)
 
 
 def _solve(costs: Costs, candidates: Candidates) -> Cycles:
@@ -62,7 +64,7 @@ def _solve(costs: Costs, candidates: Candidates) -> Cycles:
     alone = members.sum(axis=1) == 1
     with_server = strategy.through_server(strategy.strategy(costs.strategy))
     cycle_s, busy, shares, sent_bytes = (_served if with_server else _among_peers)(costs, candidates)
-    cycle_s[alone] = np.where(members[alone], costs.gradient_s + costs.update_s, np.inf)
+    cycle_s[alone] = np.where(members[alone], costs.devices.gradient_s + costs.devices.update_s, np.inf)
     shares[alone] = np.eye(4)[COMPUTE]
     busy[alone] = members[alone]
     sent_bytes[alone] = 0.0
@@ -113,49 +115,50 @@ def _gated(costs: Costs, candidates: Candidates, cycle_s: Floats, shares: Floats
 
 def without_network(costs: Costs) -> Costs:
     """The devices with infinitely fast links: of an exchange only the busier end's processor time stays."""
-    exchange_s = np.minimum(costs.up_s + costs.down_s, np.maximum(costs.worker_cpu_s, costs.host_cpu_s))
-    np.fill_diagonal(exchange_s, np.diagonal(costs.up_s + costs.down_s))
-    unlimited = np.full(len(costs.names), np.inf)
+    pairs, unlimited = costs.pairs, np.full(len(costs.names), np.inf)
+    exchange_s = np.minimum(pairs.up_s + pairs.down_s, np.maximum(pairs.worker_cpu_s, pairs.host_cpu_s))
+    np.fill_diagonal(exchange_s, np.diagonal(pairs.up_s + pairs.down_s))
     return costs._replace(
-        up_s=exchange_s,
-        down_s=np.zeros_like(exchange_s),
-        host_taken_s=costs.host_cpu_s,
-        in_bytes_per_s=unlimited,
-        out_bytes_per_s=unlimited,
-        weights_s=np.zeros_like(exchange_s),
-        latency_s=np.zeros_like(exchange_s),
+        devices=costs.devices._replace(in_bytes_per_s=unlimited, out_bytes_per_s=unlimited),
+        pairs=pairs._replace(
+            up_s=exchange_s,
+            down_s=np.zeros_like(exchange_s),
+            host_stolen_cpu_s=pairs.host_cpu_s,
+            weights_s=np.zeros_like(exchange_s),
+            latency_s=np.zeros_like(exchange_s),
+        ),
     )
 
 
 def loads(costs: Costs) -> tuple[Floats, Floats]:
     """(N, N) [host, worker]: seconds at full load that a cycle brings the worker, computing and its part of the
     exchange, and that it brings the host, its part and the update."""
-    exchange_s = (costs.worker_cpu_s / costs.cores[:, None]).T
-    served_s = (costs.host_taken_s / costs.cores).T + update_cpu_s(costs)[:, None]
-    return costs.ready_s + exchange_s, served_s
+    exchange_s = (costs.pairs.worker_cpu_s / costs.devices.cores[:, None]).T
+    served_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T + update_cpu_s(costs)[:, None]
+    return costs.devices.ready_s + exchange_s, served_s
 
 
 def update_cpu_s(costs: Costs) -> Floats:
     """(N,) part of an update that loads the host's processors as a whole: one thread of its cores."""
-    return costs.service_s / np.maximum(1.0, costs.cores)
+    return costs.devices.service_s / np.maximum(1.0, costs.devices.cores)
 
 
 def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     """Uncontended cycles (host, worker), demands (host, worker, station) and what the queueing model calls taken."""
     remote = ~np.eye(len(costs.names), dtype=bool)
     held_s = update_cpu_s(costs)
-    handled_s = costs.host_taken_s / costs.cores
-    exchange_s = costs.up_s.T + costs.down_s.T
+    handled_s = costs.pairs.host_stolen_cpu_s / costs.devices.cores
+    exchange_s = costs.pairs.up_s.T + costs.pairs.down_s.T
     np.fill_diagonal(exchange_s, _local_exchange_s(costs, np.diagonal(exchange_s), np.diagonal(handled_s)))
-    uncontended_s = costs.ready_s + exchange_s + costs.service_s[:, None]
+    uncontended_s = costs.devices.ready_s + exchange_s + costs.devices.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(async_server.STATIONS)))
-    sent_s, received_s = costs.up_bytes / costs.in_bytes_per_s, costs.down_bytes / costs.out_bytes_per_s
-    demand_s[..., async_server.LINK_IN] = np.minimum(sent_s[:, None], costs.up_s.T) * remote
-    demand_s[..., async_server.LINK_OUT] = np.minimum(received_s[:, None], costs.down_s.T) * remote
+    sent_s, received_s = costs.up_bytes / costs.devices.in_bytes_per_s, costs.down_bytes / costs.devices.out_bytes_per_s
+    demand_s[..., async_server.LINK_IN] = np.minimum(sent_s[:, None], costs.pairs.up_s.T) * remote
+    demand_s[..., async_server.LINK_OUT] = np.minimum(received_s[:, None], costs.pairs.down_s.T) * remote
     waiting = _waiting(costs)
     demand_s[..., async_server.PROCESSOR] = (handled_s * waiting).T + held_s[:, None]
     demand_s[..., async_server.PROCESSOR] += np.diag(_local_compute_s(costs))
-    demand_s[..., async_server.LOCK] = (costs.service_s - held_s)[:, None]
+    demand_s[..., async_server.LOCK] = (costs.devices.service_s - held_s)[:, None]
     demand_s[~np.isfinite(uncontended_s)] = 0.0
     return uncontended_s, demand_s, (handled_s * (1 - waiting)).T
 
@@ -168,10 +171,10 @@ def _waiting(costs: Costs) -> Floats:
     beside a computation on c cores it is due c / (c + 1) of one. Between the two the excess waits. A co-located
     worker does not compute during its exchange.
     """
-    due = np.maximum(1.0, costs.cores) / (np.maximum(1.0, costs.cores) + 1)
-    one_core_s = costs.host_taken_s / np.minimum(1.0, costs.cores)
+    due = np.maximum(1.0, costs.devices.cores) / (np.maximum(1.0, costs.devices.cores) + 1)
+    one_core_s = costs.pairs.host_stolen_cpu_s / np.minimum(1.0, costs.devices.cores)
     excess = np.divide(
-        costs.up_s + costs.down_s, one_core_s, out=np.full_like(one_core_s, np.inf), where=one_core_s > 0
+        costs.pairs.up_s + costs.pairs.down_s, one_core_s, out=np.full_like(one_core_s, np.inf), where=one_core_s > 0
     )
     waiting: Floats = np.clip((1 / due - excess) / (1 / due - 1), 0.0, 1.0)
     np.fill_diagonal(waiting, 1.0)
@@ -181,7 +184,7 @@ def _waiting(costs: Costs) -> Floats:
 def _local_exchange_s(costs: Costs, exchange_s: Floats, handled_s: Floats) -> Floats:
     """(N,) an exchange of a co-located worker. On one core or less it takes what it costs its processor, cycle after
     cycle: a few messages by themselves can be over before a quota bites, or come when it is used up."""
-    return np.where(costs.cores > 1, np.maximum(exchange_s, handled_s), handled_s)
+    return np.where(costs.devices.cores > 1, np.maximum(exchange_s, handled_s), handled_s)
 
 
 def _steady(demand_s: Floats, delay_s: Floats, taken_s: Floats, members: Bools, hosts: Ints) -> tuple[Floats, Floats]:
@@ -199,7 +202,7 @@ def _steady(demand_s: Floats, delay_s: Floats, taken_s: Floats, members: Bools, 
 
 def _local_compute_s(costs: Costs) -> Floats:
     """(N,) part of a gradient that loads the processors of a host it shares with the server."""
-    return np.minimum(costs.gradient_s, costs.step_cpu_s / costs.cores)
+    return np.minimum(costs.devices.gradient_s, costs.devices.step_cpu_s / costs.devices.cores)
 
 
 def _shares(costs: Costs, hosts: Ints, rate: Floats, demand_s: Floats, queue: Floats) -> Floats:
@@ -207,11 +210,11 @@ def _shares(costs: Costs, hosts: Ints, rate: Floats, demand_s: Floats, queue: Fl
     at_host = np.arange(hosts.size), hosts
     shares = np.empty((hosts.size, len(BOTTLENECKS)))
     links_s = demand_s[..., async_server.LINK_IN] + demand_s[..., async_server.LINK_OUT]
-    one_core_s = (costs.host_cpu_s * np.maximum(0.0, 1 - 1 / costs.cores)).T
+    one_core_s = (costs.pairs.host_cpu_s * np.maximum(0.0, 1 - 1 / costs.devices.cores)).T
     local_s = _local_compute_s(costs)[hosts] * rate[at_host]
     in_links = queue[:, async_server.LINK_IN] + queue[:, async_server.LINK_OUT]
     on_server = queue[:, async_server.PROCESSOR] + queue[:, async_server.LOCK]
-    shares[:, COMPUTE] = rate @ costs.ready_s
+    shares[:, COMPUTE] = rate @ costs.devices.ready_s
     shares[:, SERVER_LINK] = in_links - (rate * links_s[hosts]).sum(axis=1)
     shares[:, SERVER_CPU] = on_server - local_s + (rate * one_core_s[hosts]).sum(axis=1)
     workers = (rate > 0).sum(axis=1)

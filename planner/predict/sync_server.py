@@ -17,15 +17,15 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     members, hosts = candidates.members(len(costs.names)), candidates.hosts
     remote = members.copy()
     remote[np.arange(hosts.size), hosts] = False
-    ready_s = costs.ready_s
-    carried_s = (costs.up_bytes / costs.in_bytes_per_s)[hosts, None] * remote
-    handled_s = (costs.host_taken_s / costs.cores).T[hosts] * members
-    up_s, down_s = costs.up_s.T[hosts], costs.down_s.T[hosts]
+    ready_s = costs.devices.ready_s
+    carried_s = (costs.up_bytes / costs.devices.in_bytes_per_s)[hosts, None] * remote
+    handled_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T[hosts] * members
+    up_s, down_s = costs.pairs.up_s.T[hosts], costs.pairs.down_s.T[hosts]
     own_s = _most(ready_s + up_s, members)
     up_part = costs.up_bytes / (costs.up_bytes + costs.down_bytes)  # of the processor time, too
     shared_s = np.maximum(_backlog(ready_s, carried_s, members), _backlog(ready_s, handled_s * up_part, members))
-    applied_s = members.sum(axis=1) * costs.service_s[hosts]
-    sent_s = (costs.down_bytes / costs.out_bytes_per_s)[hosts] * remote.sum(axis=1)
+    applied_s = members.sum(axis=1) * costs.devices.service_s[hosts]
+    sent_s = (costs.down_bytes / costs.devices.out_bytes_per_s)[hosts] * remote.sum(axis=1)
     returned_s = np.maximum(sent_s, (handled_s * (1 - up_part)).sum(axis=1))
     returned_s = np.maximum(returned_s, _most(down_s, members))
     return np.maximum(own_s, shared_s) + applied_s + returned_s, _most(np.broadcast_to(ready_s, members.shape), members)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun, Steady
 from planner.predict.clusters import enumerate_clusters
-from planner.predict.costs import costs
+from planner.predict.costs import costs_of
 from planner.predict.predict import predict
 from planner.profile.file import Profile
 from planner.provenance import Provenance
@@ -38,8 +38,8 @@ def as_predicted(
     profile: Profile, repetitions: int = 1, model: str = "net", shake: Shake = lambda run: run
 ) -> list[MeasuredRun]:
     """Every configuration with every server, exactly as the planner predicts it, then shaken."""
-    known = costs(profile, model)
-    candidates = enumerate_clusters(known.names, known.reachable())
+    known = costs_of(profile, model)
+    candidates = enumerate_clusters(known.names, known.pairs.reachable)
     found = predict(known, candidates, STEPS)
     runs = []
     for repetition in range(1, repetitions + 1):
@@ -47,7 +47,10 @@ def as_predicted(
             members = [i for i in range(len(known.names)) if mask >> i & 1]
             workers = {
                 known.names[i]: Steady(
-                    1 / float(found.cycle_s[index, i]), float(known.build_s[i]), float(found.device_w[index, i]), SOURCE
+                    1 / float(found.cycle_s[index, i]),
+                    float(known.devices.build_s[i]),
+                    float(found.device_w[index, i]),
+                    SOURCE,
                 )
                 for i in members
             }

@@ -48,11 +48,11 @@ def fit(contests: Sequence[Case]) -> FittedFactors:
 
 def _times(contest: Case, alpha: float, beta: float) -> Floats:
     cycle_s = step_alone_s(contest.costs) * _factors(contest, alpha, beta)
-    return run_time(contest.steps, np.where(contest.members, 1 / cycle_s, 0.0), contest.costs.build_s)
+    return run_time(contest.steps, np.where(contest.members, 1 / cycle_s, 0.0), contest.costs.devices.build_s)
 
 
 def _watts(contest: Case, alpha: float, beta: float) -> Floats:
-    watts = contest.costs.busy_w * _factors(contest, alpha, beta)
+    watts = contest.costs.devices.busy_w * _factors(contest, alpha, beta)
     total: Floats = np.where(contest.members, watts, 0.0).sum(axis=1)
     return total
 
@@ -113,7 +113,7 @@ def by_flops(contest: Case, _: FittedFactors) -> Estimates:
     devices = _devices(contest)
     clocks_hz = [_clock_hz(device, contest.model) for device in devices]
     known = np.array([hz for hz in clocks_hz if hz is not None])
-    return _in_proportion(contest, contest.costs.cores * (known if known.size == len(devices) else 1.0))
+    return _in_proportion(contest, contest.costs.devices.cores * (known if known.size == len(devices) else 1.0))
 
 
 def by_memory(contest: Case, _: FittedFactors) -> Estimates:
@@ -146,7 +146,8 @@ def _in_proportion(contest: Case, speed: Floats) -> Estimates:
     known = contest.costs
     timed = int(np.argmax(speed))
     step_s = step_alone_s(known)[timed] * speed[timed] / speed
-    foretold = contest._replace(costs=known._replace(gradient_s=step_s, update_s=np.zeros_like(step_s)))
+    devices = known.devices._replace(gradient_s=step_s, update_s=np.zeros_like(step_s))
+    foretold = contest._replace(costs=known._replace(devices=devices))
     return estimate(foretold, FittedFactors())
 
 

@@ -10,7 +10,7 @@ from planner.audit.scoring.measured import MeasuredAudit, MeasuredRun
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from planner.predict.clusters import Candidates, ClusterConfig
-from planner.predict.costs import Costs, costs
+from planner.predict.costs import Costs, costs_of
 from planner.profile.file import Profile
 
 #: One configuration of one model in one audit, whatever the repetition.
@@ -73,11 +73,11 @@ def contests(audit: MeasuredAudit) -> tuple[Case, ...]:
 
 def step_alone_s(known: Costs) -> Floats:
     """T_i, (N,) seconds of a step of each device alone."""
-    return known.gradient_s + known.update_s
+    return known.devices.gradient_s + known.devices.update_s
 
 
 def _of_model(audit: MeasuredAudit, model: str) -> Iterable[Case]:
-    known = costs(audit.profile, model, audit.framework, audit.batch)
+    known = costs_of(audit.profile, model, audit.framework, audit.batch)
     runs = [run for run in audit.measured if run.model == model]
     for run in runs:
         _check(audit.label, known, run)
@@ -117,6 +117,6 @@ def _check(label: str, known: Costs, run: MeasuredRun) -> None:
     if not run.steps_per_s:
         raise AuditError(f"{what}: no step was made while it was measured; measure it for longer")
     host = known.names.index(run.server)
-    apart = [n for n in run.workers if n != run.server and not known.reachable()[known.names.index(n), host]]
+    apart = [n for n in run.workers if n != run.server and not known.pairs.reachable[known.names.index(n), host]]
     if apart:
         raise AuditError(f"{what}: the link {apart[0]}-{run.server} was not measured; profile it or leave this run out")

@@ -128,7 +128,7 @@ def _without_drift(contest: Case, index: int) -> Predictions:
         run = alone.get((name,))
         unshared = 1.0 if run is None else run.workers[name].drift
         drift[known.names.index(name)] = min(seen, unshared) if name == config.server else seen
-    drifted = known._replace(gradient_s=known.gradient_s * drift, step_cpu_s=known.step_cpu_s * drift)
+    drifted = known.with_gradients(known.devices.gradient_s * drift)
     masks, hosts = contest.candidates
     return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), contest.steps)
 
@@ -154,7 +154,7 @@ def _quantities(step_s: float, of: Prediction) -> dict[str, float | None]:
 def _part(contest: Case, index: int, name: str, predictions: Predictions, steady: Predictions) -> Part:
     device = contest.costs.names.index(name)
     measured: Steady = contest.runs[index].workers[name]
-    build_s = float(contest.costs.build_s[device])
+    build_s = float(contest.costs.devices.build_s[device])
     watts = (float(predictions.device_w[index, device]), float(steady.device_w[0, device]))
     return Part(
         _beside(measured.cycle_s, float(predictions.cycle_s[index, device]), float(steady.cycle_s[0, device])),

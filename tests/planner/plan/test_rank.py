@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from planner.errors import PlanError
 from planner.plan.rank import exponents, parse_weights, rank
 from planner.predict.clusters import Candidates, enumerate_clusters
-from planner.predict.costs import Costs, costs
+from planner.predict.costs import Costs, costs_of
 from planner.predict.predict import Predictions, predict
 from tests.planner import profiles
 
@@ -16,8 +16,8 @@ def predictions(spread: float, *gradients_s: float) -> tuple[Predictions, Costs]
         name: profiles.device(profiles.step(each, spread=spread))
         for name, each in zip("abcd", gradients_s, strict=False)
     }
-    known = costs(profiles.profile(made))
-    return predict(known, enumerate_clusters(known.names, known.reachable()), 1000), known
+    known = costs_of(profiles.profile(made))
+    return predict(known, enumerate_clusters(known.names, known.pairs.reachable), 1000), known
 
 
 def alone(found: Predictions) -> np.ndarray:
@@ -84,21 +84,15 @@ def test_without_spread_intervals_are_points_and_only_equals_tie() -> None:
 def test_the_interval_of_a_device_alone_is_that_of_its_mean_step() -> None:
     found, known = predictions(0.1, 0.1)
     ranking = rank(found, {"time": 1.0})
-    share = 0.1 / 0.11 * known.error_gradient[0]
+    share = 0.1 / 0.11 * known.devices.errors.gradient[0]
     assert np.log(ranking.high / ranking.score) == pytest.approx([1.96 * share], rel=1e-3)
 
 
 def test_near_devices_tie_and_distant_ones_do_not() -> None:
-    found, _ = predictions(0.3, 0.1, 0.1005, 0.2)
+    found, known = predictions(0.3, 0.1, 0.1005, 0.2)
     ranking = rank(found, {"power": 1.0})
     assert ranking.tied[alone(found)].all()  # 50 W each, no matter how fast
-    only_alone = found._replace(
-        **{
-            field: getattr(found, field)[alone(found)]
-            for field in ("time_s", "power_w", "device_w", "time_errors", "power_errors")
-        },
-        candidates=type(found.candidates)(found.candidates.masks[alone(found)], found.candidates.hosts[alone(found)]),
-    )
+    only_alone = predict(known, found.candidates.at(alone(found)), 1000)
     assert rank(only_alone, {"time": 1.0}).tied.tolist() == [True, True, False]
 
 

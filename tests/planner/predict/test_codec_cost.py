@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.predict.costs import costs
+from planner.predict.costs import costs_of
 from profilers.records import CodecCost
 from tests.planner import profiles
 
@@ -14,7 +14,7 @@ SENDERS = {
 
 
 def known(strategy: str, **changes: object):
-    return costs(profiles.profile({"a": profiles.device(profiles.step(**changes))}), strategy=strategy)
+    return costs_of(profiles.profile({"a": profiles.device(profiles.step(**changes))}), strategy=strategy)
 
 
 @pytest.mark.parametrize(
@@ -27,18 +27,18 @@ def known(strategy: str, **changes: object):
 )
 def test_a_server_is_sent_what_workers_choose(strategy: str, send_s: float, service_s: float) -> None:
     found = known(strategy, senders=SENDERS)
-    assert (found.send_s[0], found.service_s[0]) == pytest.approx((send_s, service_s))
-    assert found.ready_s[0] == pytest.approx(0.1 + send_s)
+    assert (found.devices.encode_s[0], found.devices.service_s[0]) == pytest.approx((send_s, service_s))
+    assert found.devices.ready_s[0] == pytest.approx(0.1 + send_s)
     assert not any("processors" in note for note in found.notes)
 
 
 def test_peers_update_by_themselves_and_add_up_what_comes() -> None:
     found = known("baseline:sender=float16", senders=SENDERS)
-    assert (found.service_s[0], found.add_s[0]) == pytest.approx((0.002, 0.01))
+    assert (found.devices.service_s[0], found.devices.add_s[0]) == pytest.approx((0.002, 0.01))
 
 
 def test_an_older_profile_does_not_tell_which_is_said() -> None:
     found = known("baseline:sender=top-k")
-    assert (found.send_s[0], found.add_s[0]) == pytest.approx((0.0, 0.002))
+    assert (found.devices.encode_s[0], found.devices.add_s[0]) == pytest.approx((0.0, 0.002))
     assert "the profile does not tell what top-k costs the processors; profile again with --fresh" in found.notes
     assert not any("processors" in note for note in known("baseline").notes)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from planner.errors import PlanError
-from planner.predict.costs import costs
+from planner.predict.costs import costs_of
 from planner.predict.link_costs import PAYLOAD
 from planner.predict.step_time import gradient_at
 from profilers.records import IncastProfile
@@ -16,37 +16,37 @@ THREE = {**TWO, "c": profiles.device()}
 
 
 def test_what_was_measured_is_taken_as_it_is() -> None:
-    found = costs(profiles.profile(TWO))
+    found = costs_of(profiles.profile(TWO))
     assert found.names == ("a", "b")
     assert (found.model, found.frameworks, found.batch) == ("net", ("torch", "torch"), 32)
-    assert found.gradient_s == pytest.approx([0.1, 0.2])
-    assert found.update_s == pytest.approx([0.01, 0.01])
-    assert found.up_s == pytest.approx(np.array([[0.001, 0.08], [0.08, 0.001]]))
+    assert found.devices.gradient_s == pytest.approx([0.1, 0.2])
+    assert found.devices.update_s == pytest.approx([0.01, 0.01])
+    assert found.pairs.up_s == pytest.approx(np.array([[0.001, 0.08], [0.08, 0.001]]))
     assert found.notes == ()
 
 
 def test_state_travels_with_the_gradients_and_not_with_the_weights() -> None:
-    found = costs(profiles.profile({name: profiles.device(profiles.step(state_bytes=500_000)) for name in "ab"}))
+    found = costs_of(profiles.profile({name: profiles.device(profiles.step(state_bytes=500_000)) for name in "ab"}))
     assert (found.up_bytes, found.down_bytes) == (1_500_000, 1_000_000)
-    assert found.up_s[0, 1] == pytest.approx(0.12)
-    assert found.down_s[0, 1] == pytest.approx(0.08)
+    assert found.pairs.up_s[0, 1] == pytest.approx(0.12)
+    assert found.pairs.down_s[0, 1] == pytest.approx(0.08)
 
 
 def test_processor_seconds_of_a_co_located_exchange_are_all_the_host_s() -> None:
     names = {"a": profiles.device(), "b": profiles.device()}
     links = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)
-    found = costs(profiles.profile(names, links=links))
-    assert found.worker_cpu_s == pytest.approx(np.array([[0.0, 0.003], [0.003, 0.0]]))
-    assert found.host_cpu_s == pytest.approx(np.array([[0.006, 0.003], [0.003, 0.006]]))
+    found = costs_of(profiles.profile(names, links=links))
+    assert found.pairs.worker_cpu_s == pytest.approx(np.array([[0.0, 0.003], [0.003, 0.0]]))
+    assert found.pairs.host_cpu_s == pytest.approx(np.array([[0.006, 0.003], [0.003, 0.006]]))
 
 
 def test_what_a_computation_lacks_is_at_least_what_the_transfer_itself_used() -> None:
     names = {"a": profiles.device(), "b": profiles.device()}
     taken = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9, send_taken_s=5e-10, receive_taken_s=7e-9)
-    found = costs(profiles.profile(names, links=taken))
-    assert found.host_taken_s == pytest.approx(np.array([[0.006, 0.008], [0.008, 0.006]]))
+    found = costs_of(profiles.profile(names, links=taken))
+    assert found.pairs.host_stolen_cpu_s == pytest.approx(np.array([[0.006, 0.008], [0.008, 0.006]]))
     untold = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)
-    assert costs(profiles.profile(names, links=untold)).host_taken_s[0, 1] == pytest.approx(0.003)
+    assert costs_of(profiles.profile(names, links=untold)).pairs.host_stolen_cpu_s[0, 1] == pytest.approx(0.003)
 
 
 def test_only_a_gradient_on_the_processor_competes_with_the_server() -> None:
@@ -54,33 +54,33 @@ def test_only_a_gradient_on_the_processor_competes_with_the_server() -> None:
         "gpu": profiles.device(),
         "cpu": profiles.device(profiles.step(accelerator="cpu", cpu_s_per_step=0.4)),
     }
-    assert costs(profiles.profile(devices)).step_cpu_s == pytest.approx([0.0, 0.4])
+    assert costs_of(profiles.profile(devices)).devices.step_cpu_s == pytest.approx([0.0, 0.4])
 
 
 def test_a_what_if_slows_the_links_of_one_device() -> None:
-    found = costs(profiles.profile(THREE), rates={"a": 10 * MBIT})
+    found = costs_of(profiles.profile(THREE), rates={"a": 10 * MBIT})
     slow_s = 1_000_000 / (10 * MBIT * PAYLOAD)
-    assert found.up_s[0, 1] == found.up_s[1, 0] == pytest.approx(slow_s)
-    assert found.up_s[1, 2] == pytest.approx(0.08)
-    assert found.up_s[0, 0] == pytest.approx(0.001)
-    assert found.in_bytes_per_s == pytest.approx([10 * MBIT * PAYLOAD, 100 * MBIT, 100 * MBIT])
+    assert found.pairs.up_s[0, 1] == found.pairs.up_s[1, 0] == pytest.approx(slow_s)
+    assert found.pairs.up_s[1, 2] == pytest.approx(0.08)
+    assert found.pairs.up_s[0, 0] == pytest.approx(0.001)
+    assert found.devices.in_bytes_per_s == pytest.approx([10 * MBIT * PAYLOAD, 100 * MBIT, 100 * MBIT])
 
 
 def test_a_declared_rate_is_a_line_rate_like_a_what_if_s_which_replaces_it() -> None:
     devices = {"a": profiles.device(rate_bytes_per_s=10 * MBIT), "b": profiles.device()}
-    assert costs(profiles.profile(devices)).up_s[0, 1] == pytest.approx(0.8 / 0.941)
-    assert costs(profiles.profile(devices), rates={"a": 1000 * MBIT}).up_s[0, 1] == pytest.approx(0.08)
+    assert costs_of(profiles.profile(devices)).pairs.up_s[0, 1] == pytest.approx(0.8 / 0.941)
+    assert costs_of(profiles.profile(devices), rates={"a": 1000 * MBIT}).pairs.up_s[0, 1] == pytest.approx(0.08)
 
 
 def test_a_what_if_faster_than_anything_measured_is_said_to_change_nothing() -> None:
-    (note,) = costs(profiles.profile(TWO), rates={"a": 1000 * MBIT}).notes
+    (note,) = costs_of(profiles.profile(TWO), rates={"a": 1000 * MBIT}).notes
     assert note.startswith("--rate a: its links measured 100 Mbit/s at most; a faster network")
 
 
 def test_of_a_what_if_far_slower_than_anything_measured_it_is_said_what_is_not_known() -> None:
-    (note,) = costs(profiles.profile(TWO), rates={"a": 20 * MBIT}).notes
+    (note,) = costs_of(profiles.profile(TWO), rates={"a": 20 * MBIT}).notes
     assert note.startswith("--rate a: its links measured 100 Mbit/s at most; on a far slower one a byte costs")
-    assert costs(profiles.profile(TWO), rates={"a": 30 * MBIT}).notes == ()
+    assert costs_of(profiles.profile(TWO), rates={"a": 30 * MBIT}).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -89,26 +89,26 @@ def test_of_a_what_if_far_slower_than_anything_measured_it_is_said_what_is_not_k
 )
 def test_a_fan_in_shows_what_a_host_s_link_takes(together: float, expected: float) -> None:
     fans = (IncastProfile("a", "in", "iperf3", {"b": together, "c": together}),)
-    found = costs(profiles.profile(THREE, fans=fans))
-    assert found.in_bytes_per_s[0] == pytest.approx(expected)
-    assert found.out_bytes_per_s[0] == pytest.approx(100 * MBIT)
+    found = costs_of(profiles.profile(THREE, fans=fans))
+    assert found.devices.in_bytes_per_s[0] == pytest.approx(expected)
+    assert found.devices.out_bytes_per_s[0] == pytest.approx(100 * MBIT)
 
 
 def test_a_host_s_link_holds_what_all_peers_of_a_fan_got_also_those_that_are_left_out() -> None:
     devices = {**THREE, "d": profiles.device()._replace(steps=(), error="cannot be reached")}
     fans = (IncastProfile("a", "in", "iperf3", dict.fromkeys("bcd", 33 * MBIT)),)
-    found = costs(profiles.profile(devices, fans=fans))
+    found = costs_of(profiles.profile(devices, fans=fans))
     assert found.names == ("a", "b", "c")
-    assert found.in_bytes_per_s[0] == pytest.approx(99 * MBIT)
+    assert found.devices.in_bytes_per_s[0] == pytest.approx(99 * MBIT)
 
 
 @pytest.mark.parametrize("fans", [(), (IncastProfile("a", "in", "iperf3", dict.fromkeys("bc", 50 * MBIT)),)])
 def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(fans: tuple[IncastProfile, ...]) -> None:
-    found = costs(profiles.profile(THREE, fans=fans), rates={"b": 10 * MBIT, "c": 10 * MBIT})
-    assert found.in_bytes_per_s[0] == pytest.approx(100 * MBIT)
-    assert found.up_s[1, 0] == pytest.approx(1_000_000 / (10 * MBIT * PAYLOAD))
-    slower = costs(profiles.profile(THREE, fans=fans), rates={"a": 10 * MBIT})
-    assert slower.in_bytes_per_s[0] == pytest.approx(10 * MBIT * PAYLOAD)
+    found = costs_of(profiles.profile(THREE, fans=fans), rates={"b": 10 * MBIT, "c": 10 * MBIT})
+    assert found.devices.in_bytes_per_s[0] == pytest.approx(100 * MBIT)
+    assert found.pairs.up_s[1, 0] == pytest.approx(1_000_000 / (10 * MBIT * PAYLOAD))
+    slower = costs_of(profiles.profile(THREE, fans=fans), rates={"a": 10 * MBIT})
+    assert slower.devices.in_bytes_per_s[0] == pytest.approx(10 * MBIT * PAYLOAD)
 
 
 @pytest.mark.parametrize(("batch", "expected_s"), [(16, 0.06), (24, 0.08), (32, 0.1), (64, 0.18)])
@@ -142,8 +142,8 @@ def test_another_batch_size_is_as_uncertain_as_the_two_it_is_drawn_through(
 ) -> None:
     step = profiles.step(0.1, spread=0.1, half_batch_s=profiles.seconds(0.06, spread=0.2))
     assert gradient_at(step, batch) == pytest.approx((mean_s, error_s / mean_s))
-    found = costs(profiles.profile({"a": profiles.device(step)}), batch=batch)
-    assert found.error_gradient == pytest.approx([error_s / mean_s])
+    found = costs_of(profiles.profile({"a": profiles.device(step)}), batch=batch)
+    assert found.devices.errors.gradient == pytest.approx([error_s / mean_s])
 
 
 @pytest.mark.parametrize("half_s", [0.03, 0.11])
@@ -153,14 +153,14 @@ def test_where_the_slope_is_held_only_the_full_batch_is_uncertain(half_s: float)
 
 
 def test_a_batch_beyond_what_was_timed_is_flagged() -> None:
-    assert costs(profiles.profile(TWO), batch=24).notes == ()
-    (note,) = costs(profiles.profile(TWO), batch=64).notes
+    assert costs_of(profiles.profile(TWO), batch=24).notes == ()
+    (note,) = costs_of(profiles.profile(TWO), batch=64).notes
     assert note == "extrapolated: batch size 64 lies outside what was timed on a, b"
 
 
 def test_a_timing_that_did_not_hold_later_is_told() -> None:
     made = profiles.profile({**TWO, "a": profiles.device(profiles.step(visits=(0.1, 0.13)))})
-    assert costs(made).notes == (
+    assert costs_of(made).notes == (
         "a: a step of net took 100 ms, 130 ms at different times, as if something ran beside it: profile again",
     )
 
@@ -173,7 +173,7 @@ def test_devices_that_lack_something_are_left_out_with_the_reason() -> None:
         "odd": profiles.device(profiles.step(fingerprint="xyz")),
         "blank": profiles.device()._replace(facts=None),
     }
-    found = costs(profiles.profile(devices))
+    found = costs_of(profiles.profile(devices))
     assert found.names == ("a", "b")
     assert found.left_out == {
         "dead": "lost: connection reset",
@@ -182,9 +182,9 @@ def test_devices_that_lack_something_are_left_out_with_the_reason() -> None:
         "blank": "its facts were not read",
     }
     with pytest.raises(PlanError, match="--include dead: lost: connection reset"):
-        costs(profiles.profile(devices), include=["dead"])
+        costs_of(profiles.profile(devices), include=["dead"])
     with pytest.raises(PlanError, match="--rate dead: lost: connection reset; profile it again"):
-        costs(profiles.profile(devices), rates={"dead": 10 * MBIT})
+        costs_of(profiles.profile(devices), rates={"dead": 10 * MBIT})
 
 
 def test_a_device_timed_at_one_batch_size_only_is_left_out_of_others() -> None:
@@ -192,16 +192,16 @@ def test_a_device_timed_at_one_batch_size_only_is_left_out_of_others() -> None:
         "a": profiles.device(),
         "b": profiles.device(profiles.step(half_batch_s=profiles.seconds(0.1, count=0))),
     }
-    assert costs(profiles.profile(devices)).left_out == {}
-    assert costs(profiles.profile(devices), batch=16).left_out == {"b": "net was timed on it at batch size 32 only"}
+    assert costs_of(profiles.profile(devices)).left_out == {}
+    assert costs_of(profiles.profile(devices), batch=16).left_out == {"b": "net was timed on it at batch size 32 only"}
 
 
 def test_missing_links_are_named() -> None:
     links = tuple(link for link in profiles.links(THREE) if (link.source, link.target) != ("a", "c"))
-    found = costs(profiles.profile(THREE, links=links))
+    found = costs_of(profiles.profile(THREE, links=links))
     assert found.notes == ("links not measured, so neither end serves the other: a-c",)
-    assert not found.reachable()[0, 2]
-    assert found.reachable()[0, 1]
+    assert not found.pairs.reachable[0, 2]
+    assert found.pairs.reachable[0, 1]
 
 
 @pytest.mark.parametrize(
@@ -215,14 +215,14 @@ def test_missing_links_are_named() -> None:
 )
 def test_unknown_names_are_answered_with_the_known(options: dict, message: str) -> None:
     with pytest.raises(PlanError, match=message):
-        costs(profiles.profile(TWO), **options)
+        costs_of(profiles.profile(TWO), **options)
 
 
 def test_an_ambiguous_model_or_batch_must_be_chosen() -> None:
     both = profiles.device()._replace(steps=(profiles.step(), profiles.step(model="vgg")))
     with pytest.raises(PlanError, match="model: choose one with --model; profiled: net, vgg"):
-        costs(profiles.profile({"a": both}))
+        costs_of(profiles.profile({"a": both}))
     with pytest.raises(PlanError, match="several batch sizes"):
-        costs(profiles.profile({"a": profiles.device(), "b": profiles.device(profiles.step(batch=64))}))
+        costs_of(profiles.profile({"a": profiles.device(), "b": profiles.device(profiles.step(batch=64))}))
     with pytest.raises(PlanError, match="profiled: none, run `planner profile`"):
-        costs(profiles.profile({"a": profiles.device()._replace(steps=())}))
+        costs_of(profiles.profile({"a": profiles.device()._replace(steps=())}))

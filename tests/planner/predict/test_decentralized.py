@@ -10,7 +10,7 @@ from planner.plan.request import RecommendRequest
 from planner.predict import decentralized, step_cycle, traffic
 from planner.predict import strategy as exchange
 from planner.predict.clusters import Candidates, conducted
-from planner.predict.costs import Costs, costs
+from planner.predict.costs import Costs, costs_of
 from planner.predict.predict import predict
 from profilers.records import CodecCost
 from tests.planner import profiles
@@ -23,7 +23,7 @@ UPDATE_S = ADD_S = 0.002
 def four(strategy: str, slow_s: float = 0.1, **changes: object) -> Costs:
     devices = {name: profiles.device(profiles.step(layers=LAYERS, **changes)) for name in "abc"}
     slow = profiles.device(profiles.step(slow_s, **changes))
-    return costs(profiles.profile({**devices, "d": slow}), strategy=strategy)
+    return costs_of(profiles.profile({**devices, "d": slow}), strategy=strategy)
 
 
 def cycle_s(found: Costs | str, slow_s: float = 0.1, mask: int = 15) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_a_slow_one_takes_in_what_the_fast_send_at_their_own_pace() -> None:
     found = taking_in(0.02)
     taken = 3 * (0.02 / 0.5 + ADD_S) / 0.24
     assert cycle_s(found) == pytest.approx([0.24] * 3 + [(0.5 + UPDATE_S) / (1 - taken)])
-    elsewhere = found._replace(step_cpu_s=np.zeros(4))
+    elsewhere = profiles.with_costs(found, step_cpu_s=np.zeros(4))
     assert cycle_s(elsewhere) == pytest.approx(cycle_s("baseline:gate=asynchronous", slow_s=0.5))
 
 
@@ -87,9 +87,8 @@ def test_senders_are_held_back_by_one_whose_processor_cannot_take_in_more() -> N
 def test_messages_that_fit_grow_with_the_gradients_that_they_hold_up() -> None:
     found = four("ako", accelerator="cpu")
     apart = ~np.eye(4, dtype=bool)
-    found = found._replace(
-        receive_taken_s=np.where(apart, 0.01, 0.0), cores=np.full(4, 0.5), add_s=np.zeros(4)
-    )  # fmt: skip
+    stolen_cpu_s = np.where(apart, 0.01, 0.0)
+    found = profiles.with_costs(found, receive_stolen_cpu_s=stolen_cpu_s, cores=np.full(4, 0.5), add_s=np.zeros(4))
     own_s = 0.1 + UPDATE_S
     # Three links share 100 Mbit/s and carry messages of 0.08 s as long as gradients are computed, however long that is.
     taken = 0.1 / 0.08 * (0.01 / 0.5) / own_s
@@ -100,7 +99,7 @@ def taking_in(cpu_s: float) -> Costs:
     """Without waiting, the last of four slow, and a message costs so much of half a core that computes."""
     found = four("baseline:gate=asynchronous", slow_s=0.5, accelerator="cpu")
     apart = ~np.eye(4, dtype=bool)
-    return found._replace(receive_taken_s=np.where(apart, cpu_s, 0.0), cores=np.full(4, 0.5))
+    return profiles.with_costs(found, receive_stolen_cpu_s=np.where(apart, cpu_s, 0.0), cores=np.full(4, 0.5))
 
 
 def test_backup_workers_go_as_fast_as_the_slowest_computes_and_sends() -> None:
@@ -119,26 +118,28 @@ def test_who_asks_waits_for_the_way_there_the_sum_and_the_way_back_and_who_is_as
 def test_what_comes_early_holds_a_computation_up_on_its_own_processor_only() -> None:
     found = four("baseline", slow_s=0.5, accelerator="cpu")
     apart = ~np.eye(4, dtype=bool)
-    found = found._replace(receive_taken_s=np.where(apart, 0.02, 0.0), cores=np.full(4, 0.5))
+    found = profiles.with_costs(found, receive_stolen_cpu_s=np.where(apart, 0.02, 0.0), cores=np.full(4, 0.5))
     without = cycle_s("baseline", slow_s=0.5)
     assert cycle_s(found) == pytest.approx(without + 3 * 0.02 / 0.5)
-    elsewhere = found._replace(step_cpu_s=np.zeros(4))
+    elsewhere = profiles.with_costs(found, step_cpu_s=np.zeros(4))
     assert cycle_s(elsewhere) == pytest.approx(without)
 
 
 def test_a_slow_link_of_one_that_is_ready_early_is_not_waited_for_from_the_last_on() -> None:
     devices = {"a": profiles.device(profiles.step(0.1)), "b": profiles.device(profiles.step(0.5))}
-    found = costs(profiles.profile(devices), strategy="baseline")
-    up_s = found.up_s.copy()
+    found = costs_of(profiles.profile(devices), strategy="baseline")
+    up_s = found.pairs.up_s.copy()
     up_s[0, 1] = 0.42  # from a, who has computed at 0.1 s
-    assert cycle_s(found._replace(up_s=up_s), mask=3)[:2] == pytest.approx([0.5 + 0.08 + UPDATE_S + ADD_S] * 2)
+    assert cycle_s(profiles.with_costs(found, up_s=up_s), mask=3)[:2] == pytest.approx(
+        [0.5 + 0.08 + UPDATE_S + ADD_S] * 2
+    )
 
 
 def test_every_round_of_a_ring_has_the_latency_and_so_has_the_word_to_the_conductor_and_back() -> None:
     apart = ~np.eye(4, dtype=bool)
     for strategy, more in (("allreduce", 6 - 6 / 4), ("baseline", 0)):  # beside those in the time of 6 / 4 messages
         found = four(strategy)
-        later = found._replace(latency_s=np.where(apart, 0.01, 0.0))
+        later = profiles.with_costs(found, latency_s=np.where(apart, 0.01, 0.0))
         assert cycle_s(later) == pytest.approx(cycle_s(found) + more * 0.01 + 2 * 0.01)
 
 

@@ -6,15 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.predict.clusters import Candidates, enumerate_clusters
-from planner.predict.costs import Costs, costs
-from planner.predict.predict import BUSY, IDLE, MEANS, Prediction, Predictions, factors, predict, run_time
+from planner.predict.costs import Costs, costs_of
+from planner.predict.device_costs import DeviceErrors
+from planner.predict.predict import Prediction, Predictions, factors, predict, run_time
+from planner.predict.prediction_error import ErrorParts
 from planner.predict.step_cycle import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 
 
 def everything(known: Costs, steps: int = 1000, **options: object) -> Predictions:
-    return predict(known, enumerate_clusters(known.names, known.reachable()), steps, **options)
+    return predict(known, enumerate_clusters(known.names, known.pairs.reachable), steps, **options)
 
 
 def index(predictions: Predictions, known: Costs, members: str, host: str) -> int:
@@ -23,12 +25,18 @@ def index(predictions: Predictions, known: Costs, members: str, host: str) -> in
     return int(np.flatnonzero((masks == mask) & (hosts == known.names.index(host)))[0])
 
 
+def arrays(found: Predictions) -> list[np.ndarray]:
+    """All that was predicted, by candidate."""
+    parts = {"time_errors", "power_errors", "candidates"} ^ set(Predictions._fields)
+    return [*(getattr(found, name) for name in sorted(parts)), *found.time_errors, *found.power_errors]
+
+
 def known(*gradients_s: float, rates: dict[str, float] | None = None, **changes: object) -> Costs:
     devices = {
         name: profiles.device(profiles.step(gradient_s, **changes))
         for name, gradient_s in zip("abcdef", gradients_s, strict=False)
     }
-    return costs(profiles.profile(devices, rates))
+    return costs_of(profiles.profile(devices, rates))
 
 
 def test_a_device_alone_computes_and_updates_and_uses_no_network() -> None:
@@ -81,7 +89,7 @@ def test_the_power_of_a_remote_worker_by_hand() -> None:
 
 def test_unknown_watts_stay_unknown() -> None:
     devices = {"a": profiles.device(), "b": profiles.device(idle_w=None)}
-    found = everything(both := costs(profiles.profile(devices)))
+    found = everything(both := costs_of(profiles.profile(devices)))
     assert found.one(index(found, both, "a", "a")).power_w == pytest.approx(50.0)
     assert found.one(index(found, both, "ab", "a")).power_w is None
 
@@ -89,52 +97,56 @@ def test_unknown_watts_stay_unknown() -> None:
 # -- errors ----------------------------------------------------------------------------------------
 
 
+#: The arrays that hold each measured mean.
+ARRAYS = {
+    "gradient": ("gradient_s",), "copy": ("copy_s",), "update": ("update_s",), "service": ("service_s",),
+    "link": ("up_s", "down_s"), "idle_w": ("idle_w",), "busy_w": ("busy_w",),
+}  # fmt: skip
+
+
 def shaken(costs: Costs, mean: str, device: int, by: float) -> Costs:
     """The same costs with one measured mean of one device changed by a share."""
     scale = np.ones(len(costs.names))
     scale[device] = 1 + by
-    of = {
-        "gradient": ("gradient_s",), "copy": ("copy_s",), "update": ("update_s",), "service": ("service_s",),
-        "link": ("up_s", "down_s"), "idle watts": ("idle_w",), "busy watts": ("busy_w",),
-    }[mean]  # fmt: skip
-    changed = {field: (getattr(costs, field).T * scale).T for field in of}
-    return costs._replace(**changed)
+    arrays = {**costs.devices._asdict(), **costs.pairs._asdict()}
+    return profiles.with_costs(costs, **{name: (arrays[name].T * scale).T for name in ARRAYS[mean]})
 
 
 @pytest.mark.parametrize("device", [0, 1])
-@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("mean", ErrorParts._fields)
 @pytest.mark.parametrize("count_idle", [False, True])
 def test_errors_are_what_a_small_change_of_a_mean_brings(mean: str, device: int, count_idle: bool) -> None:
     """Held against predictions of changed means, where next to nothing queues."""
     error, step = 0.01, 1e-6
     two = known(1.0, 2.0, copy_s=profiles.seconds(0.3), service_s=profiles.seconds(0.001))
-    erring = dict.fromkeys(("gradient", "copy", "update", "service", "link", "idle", "busy"), np.full(2, error))
-    erring["link"] = np.full((2, 2), error)
-    two = two._replace(**{f"error_{name}": each for name, each in erring.items()})
+    errors = DeviceErrors(*[np.full(2, error)] * len(DeviceErrors._fields))
+    two = profiles.with_costs(two, errors=errors, error=np.full((2, 2), error))
     found = everything(two, count_idle=count_idle)
     more, less = (everything(shaken(two, mean, device, by), count_idle=count_idle) for by in (step, -step))
     for field, errors in (("time_s", found.time_errors), ("power_w", found.power_errors)):
         change = np.log(getattr(more, field) / getattr(less, field)) / (2 * step)
-        assert errors[:, MEANS.index(mean), device] / error == pytest.approx(change, abs=1e-4)
+        assert getattr(errors, mean)[:, device] / error == pytest.approx(change, abs=1e-4)
 
 
 def test_watts_of_members_err_by_the_time_spent_at_them() -> None:
-    two = known(1e9, 0.1)._replace(error_idle=np.full(2, 0.02), error_busy=np.full(2, 0.01))
+    two = known(1e9, 0.1)
+    errors = two.devices.errors._replace(idle_w=np.full(2, 0.02), busy_w=np.full(2, 0.01))
+    two = profiles.with_costs(two, errors=errors)
     found = everything(two)
     i = index(found, two, "ab", "a")
     busy = 0.1 / (0.1 + 0.08 + 0.002 + 0.08)
-    assert found.power_errors[i, IDLE, 1] == pytest.approx(0.02 * 10 * (1 - busy) / found.power_w[i])
-    assert found.power_errors[i, BUSY, 1] == pytest.approx(0.01 * 50 * busy / found.power_w[i])
+    assert found.power_errors.idle_w[i, 1] == pytest.approx(0.02 * 10 * (1 - busy) / found.power_w[i])
+    assert found.power_errors.busy_w[i, 1] == pytest.approx(0.01 * 50 * busy / found.power_w[i])
     alone = index(found, two, "b", "b")
-    assert found.power_errors[alone].sum() == pytest.approx(0.01)
+    assert np.sum(found.power_errors.at(alone)) == pytest.approx(0.01)
 
 
 def test_errors_of_unknown_watts_are_none() -> None:
     devices = {"a": profiles.device(profiles.step(spread=0.1)), "b": profiles.device(profiles.step(), idle_w=None)}
-    found = everything(both := costs(profiles.profile(devices)))
+    found = everything(both := costs_of(profiles.profile(devices)))
     i = index(found, both, "ab", "a")
-    assert not found.power_errors[i].any()
-    assert found.time_errors[i].any()
+    assert not np.any(found.power_errors.at(i))
+    assert np.any(found.time_errors.at(i))
 
 
 # -- Eq. 4 ------------------------------------------------------------------------------------------
@@ -194,9 +206,9 @@ def test_alpha_and_beta_lead_from_the_device_alone_to_the_cluster() -> None:
     found = everything(three)
     i = index(found, three, "abc", "a")
     factor = factors(three, 0b111, 0)
-    alone_s = three.gradient_s + three.update_s
+    alone_s = three.devices.gradient_s + three.devices.update_s
     assert alone_s * factor.alpha_time * factor.beta_time == pytest.approx(found.cycle_s[i])
-    assert three.busy_w * factor.alpha_power * factor.beta_power == pytest.approx(found.device_w[i])
+    assert three.devices.busy_w * factor.alpha_power * factor.beta_power == pytest.approx(found.device_w[i])
     assert (factor.beta_time[1:] > 1).all()
     assert factor.beta_time[1] > 5 * factor.beta_time[0]
 
@@ -236,8 +248,8 @@ def fleets(draw: st.DrawFn) -> tuple[dict, dict]:
 @settings(deadline=None, max_examples=40)
 def test_the_order_of_devices_changes_nothing(fleet: tuple[dict, dict]) -> None:
     devices, rates = fleet
-    one = costs(profiles.profile(devices, rates))
-    other = costs(profiles.profile(dict(reversed(devices.items())), rates))
+    one = costs_of(profiles.profile(devices, rates))
+    other = costs_of(profiles.profile(dict(reversed(devices.items())), rates))
     found, turned = everything(one), everything(other)
     for members in ("".join(c) for n in range(1, len(devices) + 1) for c in itertools.combinations(devices, n)):
         for host in members:
@@ -251,12 +263,12 @@ def test_the_order_of_devices_changes_nothing(fleet: tuple[dict, dict]) -> None:
 def test_a_cluster_s_prediction_does_not_depend_on_the_others_tried(
     fleet: tuple[dict, dict], without: bool, count_idle: bool
 ) -> None:
-    found = everything(known := costs(profiles.profile(*fleet)), count_idle=count_idle)
-    candidates = enumerate_clusters(known.names, known.reachable(), exclude="a" * without, server="b")
+    found = everything(known := costs_of(profiles.profile(*fleet)), count_idle=count_idle)
+    candidates = enumerate_clusters(known.names, known.pairs.reachable, exclude="a" * without, server="b")
     fewer = predict(known, candidates, 1000, count_idle)
     masks, hosts = found.candidates
     same = [np.flatnonzero((masks == mask) & (hosts == host))[0] for mask, host in zip(*candidates, strict=True)]
-    for one, other in zip(found[1:], fewer[1:], strict=True):
+    for one, other in zip(arrays(found), arrays(fewer), strict=True):
         assert other == pytest.approx(one[same])
 
 
@@ -264,17 +276,19 @@ def test_a_cluster_s_prediction_does_not_depend_on_the_others_tried(
 @settings(deadline=None, max_examples=40)
 def test_a_faster_network_makes_no_cluster_slower(fleet: tuple[dict, dict], factor: float) -> None:
     devices, rates = fleet
-    slow = everything(costs(profiles.profile(devices, rates)), 10_000)
-    fast = everything(costs(profiles.profile(devices, {name: rate * factor for name, rate in rates.items()})), 10_000)
+    slow = everything(costs_of(profiles.profile(devices, rates)), 10_000)
+    fast = everything(
+        costs_of(profiles.profile(devices, {name: rate * factor for name, rate in rates.items()})), 10_000
+    )
     assert (fast.time_s <= slow.time_s * (1 + 1e-6)).all()
 
 
 @given(fleets())
 @settings(deadline=None, max_examples=40)
 def test_no_cluster_beats_its_devices_without_communication(fleet: tuple[dict, dict]) -> None:
-    found = everything(known := costs(profiles.profile(*fleet)))
+    found = everything(known := costs_of(profiles.profile(*fleet)))
     members = found.candidates.members(len(known.names))
-    fastest = np.where(members, 1 / known.gradient_s, 0.0)
+    fastest = np.where(members, 1 / known.devices.gradient_s, 0.0)
     assert (found.time_s >= 1000 / fastest.sum(axis=1) * (1 - 1e-9)).all()
 
 

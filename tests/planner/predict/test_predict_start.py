@@ -7,7 +7,7 @@ from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import predict
 from planner.predict.clusters import Candidates
-from planner.predict.costs import costs
+from planner.predict.costs import costs_of
 from tests.planner import profiles
 
 LAYERS = (200_000, 25_000, 20_000, 5_000)
@@ -18,7 +18,7 @@ def begins_s(strategy: str, mask: int = 7, host: int = 2) -> np.ndarray:
         name: profiles.device(profiles.step(build_s=build_s, layers=LAYERS))
         for name, build_s in (("a", 1.0), ("b", 5.0), ("c", 2.0))
     }
-    found = costs(profiles.profile(devices), strategy=strategy)
+    found = costs_of(profiles.profile(devices), strategy=strategy)
     return predict.seconds(found, Candidates(np.array([mask]), np.array([host])))[0]
 
 

@@ -7,7 +7,7 @@ from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import step_cycle, sync_server
 from planner.predict.clusters import Candidates
-from planner.predict.costs import costs
+from planner.predict.costs import costs_of
 from planner.predict.predict import predict
 from tests.planner import profiles
 
@@ -18,7 +18,7 @@ SYNCHRONOUS = ASYNCHRONOUS + ":gate=synchronous"
 
 
 def both(strategy):
-    found = costs(profiles.profile(TWO), strategy=strategy)
+    found = costs_of(profiles.profile(TWO), strategy=strategy)
     return found, Candidates(np.array([3]), np.array([0]))
 
 
@@ -50,7 +50,7 @@ def test_without_waiting_batches_dealt_by_speed_slow_the_fast_and_speed_the_slow
 def test_each_cluster_s_batches_are_dealt_among_its_own_members(strategy: str) -> None:
     devices = {name: profiles.device(profiles.step(s)) for name, s in (("a", 0.1), ("b", 0.2), ("c", 2.0))}
     dynamic = strategy + ("," if ":" in strategy else ":") + "batching=dynamic"
-    found = costs(profiles.profile(devices), strategy=dynamic)
+    found = costs_of(profiles.profile(devices), strategy=dynamic)
     many = Candidates(np.array([7, 3, 1, 6, 3]), np.array([2, 1, 0, 1, 0]))
     together = step_cycle.solve(found, many)
     for i in range(5):
@@ -61,10 +61,10 @@ def test_each_cluster_s_batches_are_dealt_among_its_own_members(strategy: str) -
 
 def test_equal_workers_queue_at_the_server_s_link() -> None:
     names = {name: profiles.device() for name in "abcd"}
-    found = costs(profiles.profile(names), strategy=SYNCHRONOUS)
+    found = costs_of(profiles.profile(names), strategy=SYNCHRONOUS)
     round_s, _ = sync_server.round_s(found, Candidates(np.array([15]), np.array([0])))
-    up_s = found.up_bytes / found.in_bytes_per_s[0]
-    down_s = found.down_bytes / found.out_bytes_per_s[0]
+    up_s = found.up_bytes / found.devices.in_bytes_per_s[0]
+    down_s = found.down_bytes / found.devices.out_bytes_per_s[0]
     assert (up_s, down_s) == pytest.approx((0.08, 0.08))
     assert round_s == pytest.approx([0.1 + 3 * up_s + 4 * 0.002 + 3 * down_s])
 
@@ -89,19 +89,19 @@ def test_what_is_sent_is_what_counts(strategy: str, up: float, down: float) -> N
     found, _ = both(strategy)
     assert found.up_bytes == pytest.approx(1_000_000 * up, rel=0.01)
     assert found.down_bytes == pytest.approx(1_000_000 * down)
-    assert found.up_s[0, 1] == pytest.approx(0.08 * up, rel=0.01)
+    assert found.pairs.up_s[0, 1] == pytest.approx(0.08 * up, rel=0.01)
 
 
 def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:
     devices = {name: profiles.device(profiles.step(layers=LAYERS)) for name in "ab"}
-    found = costs(profiles.profile(devices), strategy="layer-drop")
+    found = costs_of(profiles.profile(devices), strategy="layer-drop")
     sent, back = found.up_bytes / 1_000_000, found.down_bytes / 1_000_000
     assert sent < 0.6
     assert back == pytest.approx(1 - (1 - sent) ** 2, rel=0.01)  # what either of the two has changed
     ranked = recommend(profiles.profile(devices), RecommendRequest({"time": 1.0}, strategy="layer-drop"))
     assert make_plan(ranked, "fleet.toml").strategy == "layer-drop"
     together = Candidates(np.array([3]), np.array([0]))
-    dense = costs(profiles.profile(devices), strategy="parameter-server:gate=synchronous")
+    dense = costs_of(profiles.profile(devices), strategy="parameter-server:gate=synchronous")
     whole = predict(dense, together, 100)
     share = predict(found, together, 100).network_bytes[0] / whole.network_bytes[0]
     assert share == pytest.approx((sent + back) / 2, rel=0.01)

@@ -5,7 +5,7 @@ import pytest
 from planner.audit.scoring.cases import contests
 from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, judge
 from planner.audit.scoring.measured import MeasuredRun
-from planner.predict.costs import costs
+from planner.predict.costs import costs_of
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from tests.planner import audits, profiles
@@ -77,7 +77,7 @@ def test_how_slow_the_server_s_device_was_is_known_from_its_run_alone_if_that_is
 def steady_errors(alone: float, beside: float) -> dict[tuple[str, str], float]:
     """Of the workers beside a server in clusters of two, which have this drift there and that one alone."""
     fleet = audits.fleet(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4)
-    assert costs(fleet).step_cpu_s == pytest.approx([0.4, 0.4])
+    assert costs_of(fleet).devices.step_cpu_s == pytest.approx([0.4, 0.4])
     runs = [drifted(run, alone if len(run.workers) == 1 else beside) for run in audits.as_predicted(fleet)]
     found = {key: each for key, each in judged(fleet, runs).items() if len(key[0]) == 2}
     assert all(each.figures["step"].error == pytest.approx(0.0, abs=1e-9) for each in found.values())

@@ -1,0 +1,132 @@
+"""Device costs are the seconds, bytes/s and watts that each device of a profile has by itself."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from backends.strategies.presets import Strategy
+from planner.arrays import Floats
+from planner.predict import codec_cost, link_costs
+from planner.predict.step_time import gradient_at, image_s
+from planner.predict.transfer_time import standard_error
+from planner.profile.file import DeviceProfile, Profile
+from planner.profile.power_readings import Wattage
+from profilers.records import Samples, StepProfile
+from profilers.stats import mean
+
+
+class DeviceErrors(NamedTuple):
+    """Relative standard errors of the measured means behind ``DeviceCosts``, (N,) each."""
+
+    gradient: Floats
+    copy: Floats
+    update: Floats
+    service: Floats
+    idle_w: Floats
+    busy_w: Floats
+
+
+class DeviceCosts(NamedTuple):
+    """Uncontended costs of N devices, (N,) each.
+
+    gradient_s: seconds of a worker's gradient of one batch.
+    image_s: seconds that one more image adds to it.
+    copy_s: seconds to copy a gradient and weights between accelerator and host.
+    encode_s: seconds to choose what one message holds.
+    update_s: seconds of an update of a device that trains alone.
+    build_s: seconds until the model is built and its first step can begin.
+    service_s: seconds of one server update, if the device hosts the parameter server.
+    add_s: seconds to add a peer's message.
+    step_cpu_s: processor seconds of a gradient that compete with a server on the same host,
+        0 where another accelerator computes.
+    cores: processor cores that can be used, fractions for quotas.
+    in_bytes_per_s, out_bytes_per_s: of its link with all peers at once, infinite where no
+        contention shows.
+    idle_w, busy_w: watts idle and at full load, NaN where unknown.
+    errors: of the means.
+    """
+
+    gradient_s: Floats
+    image_s: Floats
+    copy_s: Floats
+    encode_s: Floats
+    update_s: Floats
+    build_s: Floats
+    service_s: Floats
+    add_s: Floats
+    step_cpu_s: Floats
+    cores: Floats
+    in_bytes_per_s: Floats
+    out_bytes_per_s: Floats
+    idle_w: Floats
+    busy_w: Floats
+    errors: DeviceErrors
+
+    @property
+    def ready_s(self) -> Floats:
+        """(N,) seconds until a worker begins to send: its gradient, copies and encoding."""
+        return self.gradient_s + self.copy_s + self.encode_s
+
+
+def of_devices(
+    profile: Profile,
+    steps: Mapping[str, StepProfile],
+    watts: Mapping[str, Wattage],
+    caps: Mapping[str, float],
+    batch: int,
+    strategy: Strategy,
+) -> DeviceCosts:
+    """Costs of the devices in ``steps``, in that order.
+
+    steps: the timing that counts, by device; watts: by device; caps: bytes/s that its network is
+    held to, by device; batch: images of a step.
+    """
+    timed = list(steps.values())
+    gradient_s, gradient_error = np.array([gradient_at(step, batch) for step in timed]).T
+    return DeviceCosts(
+        gradient_s=gradient_s,
+        image_s=_array(image_s(step) for step in timed),
+        copy_s=_means(step.copy_s for step in timed),
+        encode_s=_array(codec_cost.encode_s(strategy, step) for step in timed),
+        update_s=_means(step.update_s for step in timed),
+        build_s=_array(step.build_s for step in timed),
+        service_s=_array(codec_cost.service_s(strategy, step) for step in timed),
+        add_s=_array(codec_cost.add_s(strategy, step) for step in timed),
+        step_cpu_s=_competing_cpu_s(timed) * gradient_s / _means(step.gradient_s for step in timed),
+        cores=_array(_cores(profile.devices[name]) for name in steps),
+        in_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
+        out_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
+        idle_w=_array(watts[name].idle_w for name in steps),
+        busy_w=_array(watts[name].busy_w for name in steps),
+        errors=DeviceErrors(
+            gradient=gradient_error,
+            copy=_errors(step.copy_s for step in timed),
+            update=_errors(step.update_s for step in timed),
+            service=_errors(step.service_s for step in timed),
+            idle_w=_array(watts[name].idle_error for name in steps),
+            busy_w=_array(watts[name].busy_error for name in steps),
+        ),
+    )
+
+
+def _competing_cpu_s(timed: Iterable[StepProfile]) -> Floats:
+    """(N,) processor seconds of a profiled gradient that a server on the same host must share."""
+    return _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
+
+
+def _cores(device: DeviceProfile) -> float:
+    assert device.facts is not None
+    return device.facts.usable_cores
+
+
+def _means(samples: Iterable[Samples]) -> Floats:
+    return _array(mean(each.values) if each.values else 0.0 for each in samples)
+
+
+def _errors(samples: Iterable[Samples]) -> Floats:
+    return _array(standard_error(each) for each in samples)
+
+
+def _array(values: Iterable[float]) -> Floats:
+    return np.fromiter(values, np.float64)

@@ -1,0 +1,109 @@
+"""Prediction errors say what one standard error of each measured mean changes in time and power.
+
+All are of first order: d log T = sum over means m of (d log T / d log m) d log m. What a mean changes
+in the queues is left out.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Floats
+from planner.predict import step_cycle
+from planner.predict.clusters import Candidates
+from planner.predict.costs import Costs
+
+
+class ErrorParts(NamedTuple):
+    """Relative change of a result by one standard error of one measured mean of one device, (C, N) each.
+
+    C candidates of N devices; below 0 where the error lowers the result.
+    """
+
+    gradient: Floats
+    copy: Floats
+    update: Floats
+    service: Floats
+    link: Floats
+    idle_w: Floats
+    busy_w: Floats
+
+    def scaled(self, factor: float) -> "ErrorParts":
+        """The errors of a result to the power of ``factor``."""
+        return ErrorParts(*(factor * part for part in self))
+
+    def plus(self, other: "ErrorParts") -> "ErrorParts":
+        """The errors of the product of two results."""
+        return ErrorParts(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def at(self, index: int) -> "ErrorParts":
+        """The errors of one candidate, (1, N) each."""
+        return ErrorParts(*(part[index : index + 1] for part in self))
+
+    def variance(self) -> Floats:
+        """(C,): variance of the result's logarithm."""
+        total: Floats = np.sum([(part**2).sum(axis=1) for part in self], axis=0)
+        return total
+
+
+def time_errors(costs: Costs, candidates: Candidates, cycle_s: Floats, steps: Floats, time_s: Floats) -> ErrorParts:
+    """Errors of the time of a run.
+
+    d log T = sum_i w_i d log T_i^C with w_i = S_i / (T sum of active rates).
+    cycle_s, steps: (C, N), S_i being the steps of a member; time_s: (C,).
+    """
+    active = np.where(steps > 0, 1 / cycle_s, 0.0).sum(axis=1)
+    return _through_cycles(costs, candidates, steps / (active * time_s)[:, None] / cycle_s)
+
+
+def power_errors(
+    costs: Costs, candidates: Candidates, state: step_cycle.Cycles, resting: Bools, power_w: Floats
+) -> ErrorParts:
+    """Errors of the power; 0 where it is unknown.
+
+    P = sum_i idle_i + (busy_i - idle_i) u_i, where the busy share u_i is the load of a cycle
+    (``step_cycle.loads``) over T_i^C: a mean changes both, and neither counts while u_i is 1.
+    resting: (C, N), devices whose idle watts are counted though they are no members; power_w: (C,).
+    """
+    devices, rows, hosts = costs.devices, np.arange(power_w.size), candidates.hosts
+    members = candidates.members(len(costs.names))
+    rate, share_of_power = 1 / state.cycle_s, 1 / power_w[:, None]
+    span_w = np.where(members & (state.busy < 1), devices.busy_w - devices.idle_w, 0.0) * share_of_power
+    own_s, served_s = step_cycle.loads(costs)
+    loaded_w = rate * (span_w * own_s[hosts] + span_w[rows, hosts][:, None] * served_s[hosts])
+    slower = _through_cycles(costs, candidates, -loaded_w / state.cycle_s)
+    updates_s = (step_cycle.update_cpu_s(costs) * devices.errors.service)[hosts]
+    served = np.zeros_like(rate)
+    served[rows, hosts] = span_w[rows, hosts] * rate.sum(axis=1) * updates_s
+    idle_w = np.where(members | resting, (1 - state.busy) * devices.idle_w, 0.0)
+    busy_w = np.where(members, state.busy * devices.busy_w, 0.0)
+    found = slower._replace(
+        gradient=slower.gradient + rate * span_w * devices.gradient_s * devices.errors.gradient,
+        copy=slower.copy + rate * span_w * devices.copy_s * devices.errors.copy,
+        service=slower.service + served,
+        idle_w=idle_w * devices.errors.idle_w * share_of_power,
+        busy_w=busy_w * devices.errors.busy_w * share_of_power,
+    )
+    return ErrorParts(*map(np.nan_to_num, found))
+
+
+def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> ErrorParts:
+    """What an error of each mean changes through the cycles T_i^C that it is a part of.
+
+    d T_i^C = m d log m of a mean m in it. weight: (C, N), relative change of a result by T_i^C, 1/s.
+    """
+    devices, rows, hosts = costs.devices, np.arange(candidates.hosts.size), candidates.hosts
+    alone = candidates.members(len(costs.names)).sum(axis=1) == 1
+    together = np.where(alone[:, None], 0.0, weight)
+    exchange_s = np.where(costs.pairs.reachable, costs.pairs.up_s + costs.pairs.down_s, 0.0)
+    service = np.zeros_like(weight)
+    service[rows, hosts] = together.sum(axis=1) * (devices.service_s * devices.errors.service)[hosts]
+    return ErrorParts(
+        gradient=weight * devices.gradient_s * devices.errors.gradient,
+        copy=together * devices.copy_s * devices.errors.copy,
+        update=(weight - together) * devices.update_s * devices.errors.update,
+        service=service,
+        link=together * (exchange_s * costs.pairs.error).T[hosts],
+        idle_w=np.zeros_like(weight),
+        busy_w=np.zeros_like(weight),
+    )
