@@ -17,7 +17,7 @@ from synthetic import device, profile
 
 from backends.profiling import step_profile
 from planner.predict.clusters import enumerate_clusters
-from planner.predict.costs import costs
+from planner.predict.costs import costs_of
 from planner.predict.predict import predict
 from profilers.records import IncastProfile, LinkProfile
 
@@ -89,8 +89,8 @@ def _clusters(star: Star, measured: list[LinkProfile | IncastProfile], parameter
     devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
     links = [link for link in measured if isinstance(link, LinkProfile)]
     fans = [fan for fan in measured if isinstance(fan, IncastProfile)]
-    known = costs(profile(devices, links, fans))
-    candidates = enumerate_clusters(known.names, known.reachable())
+    known = costs_of(profile(devices, links, fans))
+    candidates = enumerate_clusters(known.names, known.pairs.reachable)
     cycles_s = predict(known, candidates, STEPS).cycle_s
     clusters = []
     for mask, host, cycle_s in zip(candidates.masks, candidates.hosts, cycles_s, strict=True):
