@@ -14,7 +14,7 @@ from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts
 from planner.predict.link_costs import PairCosts
 from planner.predict.power import wattage
-from planner.predict.step_time import pick, pick_framework, timed_steps
+from planner.predict.step_time import batch_line, pick, pick_framework, timed_steps
 from planner.predict.strategy import DEFAULT
 from planner.profile import repeats
 from planner.profile.file import Profile
@@ -35,6 +35,7 @@ class Costs(NamedTuple):
     devices: costs of each device.
     pairs: costs of each pair of devices.
     left_out: the reason by device that cannot be a member.
+    what_if: options that ask for something else than what was profiled.
     notes: what the operator must know of these costs.
     """
 
@@ -51,6 +52,7 @@ class Costs(NamedTuple):
     devices: DeviceCosts
     pairs: PairCosts
     left_out: dict[str, str]
+    what_if: tuple[str, ...]
     notes: tuple[str, ...]
 
     def with_gradients(self, gradient_s: Floats) -> "Costs":
@@ -93,7 +95,8 @@ def costs_of(
     _check_names(profile, "--include", include, left_out, "do not include it")
     if not steps:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise PlanError(f"no device can train {model} ({reasons}); run `planner profile` again")
+        option = "" if batch is None else f" --model {model} --batch-size {batch}"
+        raise PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
     first, found = next(iter(steps.values())), exchange.strategy(strategy)
     batch = first.batch if batch is None else batch
     names, message = tuple(steps), _exchanged_bytes(found, first, len(steps))
@@ -116,10 +119,11 @@ def costs_of(
         devices=device_costs.of_devices(profile, steps, watts, caps, batch, found),
         pairs=pairs,
         left_out=left_out,
+        what_if=_what_if(steps, batch, rates),
         notes=(
             *exchange.notes(found, first),
             *codec_cost.notes(found, steps.values()),
-            *_batch_notes(steps, batch),
+            *_batch_notes(profile, steps, batch),
             *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),
             *_sensor_notes(profile, steps),
@@ -135,11 +139,25 @@ def _exchanged_bytes(strategy: Strategy, step: StepProfile, workers: int) -> _By
     return _Bytes(round(share.up * step.gradient_bytes) + state_bytes, round(share.down * step.parameter_bytes))
 
 
-def _batch_notes(steps: Mapping[str, StepProfile], batch: int) -> list[str]:
-    outside = [name for name, step in steps.items() if not max(1, step.batch // 2) <= batch <= step.batch]
-    if not outside:
+def _batch_notes(profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> list[str]:
+    """What the operator must know where a batch size lies beyond those that were timed."""
+    names: dict[str, list[str]] = {}
+    for name, step in steps.items():
+        smallest, largest = batch_line(profile.devices[name], step).sizes
+        if not smallest <= batch <= largest:
+            names.setdefault(f"{smallest} to {largest}", []).append(name)
+    if not names:
         return []
-    return [f"extrapolated: batch size {batch} lies outside what was timed on {', '.join(outside)}"]
+    timed = "; ".join(f"{sizes} on {', '.join(each)}" for sizes, each in names.items())
+    return [
+        f"--batch-size {batch} lies outside the batch sizes that were timed ({timed}): step times follow the line "
+        "through these, and the intervals grow with the distance"
+    ]
+
+
+def _what_if(steps: Mapping[str, StepProfile], batch: int, rates: Mapping[str, float]) -> tuple[str, ...]:
+    unlike = any(step.batch != batch for step in steps.values())
+    return (*(f"--rate {name}" for name in rates), *[f"--batch-size {batch}"] * unlike)
 
 
 def _link_notes(names: Sequence[str], exchange_s: Floats) -> list[str]:

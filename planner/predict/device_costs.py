@@ -8,7 +8,8 @@ import numpy as np
 from backends.strategies.presets import Strategy
 from planner.arrays import Floats
 from planner.predict import codec_cost, link_costs
-from planner.predict.step_time import gradient_at, image_s
+from planner.predict.batch_line import image_s
+from planner.predict.step_time import batch_line
 from planner.predict.transfer_time import standard_error
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import Wattage
@@ -83,7 +84,8 @@ def of_devices(
     held to, by device; batch: images of a step.
     """
     timed = list(steps.values())
-    gradient_s, gradient_error = np.array([gradient_at(step, batch) for step in timed]).T
+    gradients = [batch_line(profile.devices[name], step).at(batch) for name, step in steps.items()]
+    gradient_s = _array(each.seconds for each in gradients)
     return DeviceCosts(
         gradient_s=gradient_s,
         image_s=_array(image_s(step) for step in timed),
@@ -100,7 +102,7 @@ def of_devices(
         idle_w=_array(watts[name].idle_w for name in steps),
         busy_w=_array(watts[name].busy_w for name in steps),
         errors=DeviceErrors(
-            gradient=gradient_error,
+            gradient=_array(each.error for each in gradients),
             copy=_errors(step.copy_s for step in timed),
             update=_errors(step.update_s for step in timed),
             service=_errors(step.service_s for step in timed),

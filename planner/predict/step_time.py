@@ -1,40 +1,21 @@
-"""Which of a profile's step timings a plan rests on, and why the other devices are left out."""
+"""Step timings are chosen from a profile: the one that counts on each device, and why others are left out."""
 
-import math
 from collections import Counter
 
 from backends.models import is_user_model
 from planner.errors import PlanError
-from planner.predict.transfer_time import standard_error
-from planner.profile.file import Profile
+from planner.predict.batch_line import BatchLine, BatchSizeError
+from planner.profile.file import DeviceProfile, Profile
 from profilers.records import StepProfile
 from profilers.stats import mean
 
-
-def gradient_at(step: StepProfile, batch: int) -> tuple[float, float]:
-    """Mean gradient seconds at a batch size, and their relative standard error.
-
-    Affine through the half and the full batch that were timed. The slope is held between no cost an image and
-    no cost a step; where that holds it, the full batch alone counts, and its relative error.
-    """
-    full_s, error = mean(step.gradient_s.values), standard_error(step.gradient_s)
-    if batch == step.batch:
-        return full_s, error
-    half_s, other_half = mean(step.half_batch_s.values), step.batch - step.batch // 2
-    added_s, most_s = full_s - half_s, full_s * other_half / step.batch
-    x = (batch - step.batch) / other_half
-    gradient_s = full_s + x * min(max(added_s, 0.0), most_s)
-    if 0.0 < added_s < most_s:
-        error = math.hypot((1 + x) * full_s * error, x * half_s * standard_error(step.half_batch_s)) / gradient_s
-    return gradient_s, error
+#: What timings at two batch sizes must have in common to lie on one line.
+_SAME = ("model", "framework", "fingerprint", "accelerator", "threads", "slowdown")
 
 
-def image_s(step: StepProfile) -> float:
-    """Seconds that one image more adds to a gradient: by the half and the full batch that were timed, or as if nothing
-    else cost anything where that cannot be (as batching.Throughput has it)."""
-    full_s, half_s = mean(step.gradient_s.values), mean(step.half_batch_s.values) if step.half_batch_s.values else 0.0
-    added_s = (full_s - half_s) / (step.batch - step.batch // 2)
-    return added_s if 0.0 < added_s < full_s / step.batch else full_s / step.batch
+def batch_line(device: DeviceProfile, step: StepProfile) -> BatchLine:
+    """Gradient times by batch size, from all timings of what ``step`` timed on the device."""
+    return BatchLine([other for other in device.steps if _complete(other) and _same_but_batch(other, step)])
 
 
 def timed_steps(
@@ -62,10 +43,11 @@ def timed_steps(
         else:
             batches.update(step.batch for step in complete)
             chosen = min(complete, key=lambda step: _preference(step, batch))
-            if batch in (None, chosen.batch) or chosen.half_batch_s.values:
+            try:
+                batch_line(device, chosen).check(batch or chosen.batch)
                 steps[name] = chosen
-            else:
-                left_out[name] = f"{model} was timed on it at batch size {chosen.batch} only"
+            except BatchSizeError as error:
+                left_out[name] = f"{model} {error}"
     _leave_out_other_versions(steps, left_out)
     if batch is None and len(batches) > 1:
         raise PlanError(f"{model} was timed at several batch sizes; choose one with --batch-size")
@@ -74,6 +56,10 @@ def timed_steps(
 
 def _complete(step: StepProfile) -> bool:
     return all(samples.values for samples in (step.gradient_s, step.update_s, step.service_s))
+
+
+def _same_but_batch(one: StepProfile, other: StepProfile) -> bool:
+    return all(getattr(one, field) == getattr(other, field) for field in _SAME)
 
 
 def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:

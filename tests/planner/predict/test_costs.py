@@ -1,12 +1,13 @@
 import math
+import re
 
 import numpy as np
 import pytest
 
 from planner.errors import PlanError
+from planner.predict.batch_line import BatchLine
 from planner.predict.costs import costs_of
 from planner.predict.link_costs import PAYLOAD
-from planner.predict.step_time import gradient_at
 from profilers.records import IncastProfile
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
@@ -111,51 +112,38 @@ def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(fans: tuple[Inca
     assert slower.devices.in_bytes_per_s[0] == pytest.approx(10 * MBIT * PAYLOAD)
 
 
-@pytest.mark.parametrize(("batch", "expected_s"), [(16, 0.06), (24, 0.08), (32, 0.1), (64, 0.18)])
-def test_batch_sizes_are_affine_through_half_and_full(batch: int, expected_s: float) -> None:
-    assert gradient_at(profiles.step(0.1), batch) == pytest.approx((expected_s, 0.0))
-
-
-def test_noise_makes_no_image_free_of_charge_nor_a_step_cheaper_than_its_images() -> None:
-    flat = profiles.step(0.1, half_batch_s=profiles.seconds(0.11))
-    steep = profiles.step(0.1, half_batch_s=profiles.seconds(0.03))
-    assert gradient_at(flat, 64)[0] == pytest.approx(0.1)
-    assert gradient_at(steep, 64)[0] == pytest.approx(0.2)
-    assert gradient_at(steep, 8)[0] == pytest.approx(0.025)
-
-
-#: Standard errors of the full batch's 0.1 s and the half batch's 0.06 s, and how much each counts (1 + x, x).
-FULL_S, HALF_S = 0.1 * 0.1 / math.sqrt(99), 0.06 * 0.2 / math.sqrt(99)
-
-
-@pytest.mark.parametrize(
-    ("batch", "error_s", "mean_s"),
-    [
-        (32, FULL_S, 0.1),
-        (16, HALF_S, 0.06),
-        (24, math.hypot(0.5 * FULL_S, 0.5 * HALF_S), 0.08),
-        (64, math.hypot(3 * FULL_S, 2 * HALF_S), 0.18),
-    ],
-)
-def test_another_batch_size_is_as_uncertain_as_the_two_it_is_drawn_through(
-    batch: int, error_s: float, mean_s: float
-) -> None:
+def test_another_batch_size_has_the_time_and_error_of_the_line_through_the_timed_ones() -> None:
     step = profiles.step(0.1, spread=0.1, half_batch_s=profiles.seconds(0.06, spread=0.2))
-    assert gradient_at(step, batch) == pytest.approx((mean_s, error_s / mean_s))
-    found = costs_of(profiles.profile({"a": profiles.device(step)}), batch=batch)
-    assert found.devices.errors.gradient == pytest.approx([error_s / mean_s])
+    found = costs_of(profiles.profile({"a": profiles.device(step)}), batch=64)
+    expected = BatchLine([step]).at(64)
+    assert found.batch == 64
+    assert found.devices.gradient_s == pytest.approx([expected.seconds])
+    assert found.devices.errors.gradient == pytest.approx([expected.error])
 
 
-@pytest.mark.parametrize("half_s", [0.03, 0.11])
-def test_where_the_slope_is_held_only_the_full_batch_is_uncertain(half_s: float) -> None:
-    step = profiles.step(0.1, spread=0.1, half_batch_s=profiles.seconds(half_s, spread=0.5))
-    assert gradient_at(step, 64)[1] == pytest.approx(0.1 / math.sqrt(99))
-
-
-def test_a_batch_beyond_what_was_timed_is_flagged() -> None:
+def test_a_batch_size_beyond_the_timed_ones_is_noted() -> None:
     assert costs_of(profiles.profile(TWO), batch=24).notes == ()
-    (note,) = costs_of(profiles.profile(TWO), batch=64).notes
-    assert note == "extrapolated: batch size 64 lies outside what was timed on a, b"
+    larger = profiles.device(profiles.step(0.2, batch=48))
+    (note,) = costs_of(profiles.profile({**TWO, "c": larger}), batch=64).notes
+    assert note == (
+        "--batch-size 64 lies outside the batch sizes that were timed (16 to 32 on a, b; 24 to 48 on c): "
+        "step times follow the line through these, and the intervals grow with the distance"
+    )
+
+
+def test_devices_timed_far_from_a_batch_size_are_left_out_and_if_all_are_it_is_to_be_profiled() -> None:
+    far = "net was timed on it at batch sizes 16 to 32, too far from 4096"
+    large = profiles.device(profiles.step(batch=4096))
+    assert costs_of(profiles.profile({**TWO, "c": large}), batch=4096).left_out == {"a": far, "b": far}
+    remedy = "run `planner profile --model net --batch-size 4096`"
+    with pytest.raises(PlanError, match=re.escape(f"no device can train net (a: {far}; b: {far}); {remedy}")):
+        costs_of(profiles.profile(TWO), batch=4096)
+
+
+def test_what_was_not_profiled_is_a_what_if() -> None:
+    made = profiles.profile(TWO)
+    assert costs_of(made).what_if == costs_of(made, batch=32).what_if == ()
+    assert costs_of(made, batch=16, rates={"a": MBIT}).what_if == ("--rate a", "--batch-size 16")
 
 
 def test_a_timing_that_did_not_hold_later_is_told() -> None:
