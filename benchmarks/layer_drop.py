@@ -19,7 +19,7 @@ from reporting import Spread, parser, show
 from backends.data import dataset
 from backends.frameworks.base import OptimizerSettings, framework
 from backends.server.global_model import GlobalModel
-from backends.strategies.compressors.registry import compressor
+from backends.strategies.compressors.registry import CompressorSpec
 from backends.strategies.message import DENSE, bytes_of
 from backends.training.layout import layout_of
 
@@ -67,7 +67,7 @@ def _steps(options: Any) -> Iterator[list[Sent]]:
     batches = [
         dataset.BatchLoader(images.train_images[own], images.train_labels[own], options.batch, 0) for own in shards
     ]
-    senders = [compressor("layer-drop", replica.variables, options.momentum) for _ in batches]
+    senders = [CompressorSpec("layer-drop").build(replica.variables, options.momentum) for _ in batches]
     weights = replica.weights.copy()
     server = GlobalModel(layout_of(replica), weights, np.zeros_like(weights), replica.state.copy())
     whole = bytes_of(DENSE, weights.size, weights.size)

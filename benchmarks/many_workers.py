@@ -24,9 +24,8 @@ from backends.frameworks.base import OptimizerSettings, framework
 from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
-from backends.strategies import presets, synchronisation
 from backends.strategies.message import Message
-from backends.strategies.topologies import registry
+from backends.strategies.strategy import Strategy
 from planner.train import orders
 
 HERE = Path(__file__).parent
@@ -104,8 +103,8 @@ def main() -> None:
 def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) -> Accuracy:
     batch = options.images // n
     groups = f":topology=groups:count={-(-n // GROUP)}" if name == "crossover-hierarchical" else ""
-    strategy = presets.strategy(name + groups)
-    momentum = orders.momentum(orders.Options(str(options.data)), n, synchronisation.parse(strategy.gate))
+    strategy = Strategy.from_text(name + groups)
+    momentum = orders.momentum(orders.Options(str(options.data)), n, strategy.sync)
     optimiser = OptimizerSettings(options.rate, momentum)
 
     def trained(own: Exchange, batches: dataset.BatchLoader) -> float:
@@ -127,7 +126,7 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
     return Accuracy(statistics.mean(found), min(found))
 
 
-def _exchanges(strategy: presets.Strategy, n: int, seed: int, images: dataset.Dataset, batch: int) -> list[Exchange]:
+def _exchanges(strategy: Strategy, n: int, seed: int, images: dataset.Dataset, batch: int) -> list[Exchange]:
     """Of every worker, by rank; each with a replica that computes on one thread."""
     posts: dict[str, Any] = {}
     for rank in range(n):
@@ -136,10 +135,7 @@ def _exchanges(strategy: presets.Strategy, n: int, seed: int, images: dataset.Da
     made = []
     for post in posts.values():
         replica = framework("torch").build(MODEL, images.input_shape, images.classes, seed, 1)
-        means = ExchangeParts(
-            replica, post, registry.parse(strategy.topology, seed), synchronisation.parse(strategy.gate),
-            strategy.sender, strategy.merge, LocalUpdate(replica), batch,
-        )  # fmt: skip
+        means = ExchangeParts(replica, post, strategy.topology.build(seed), strategy, LocalUpdate(replica), batch)
         made.append(exchange(means))
         made[-1].begin(tuple(posts))
     return made

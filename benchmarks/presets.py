@@ -21,7 +21,7 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
-from planner.predict import strategy
+from planner.predict.strategy import parse_option
 from planner.profile.file import Profile, load_profile
 from planner.train import orders
 from planner.train.launch import Launch
@@ -66,7 +66,7 @@ def _plan(name: str, profile: Profile, dataset: data.Dataset, options: argparse.
     steps = 1000
     for _ in range(2):
         request = RecommendRequest(
-            {"time": 1.0}, steps=steps, include=list(profile.devices), strategy=name,
+            {"time": 1.0}, steps=steps, include=list(profile.devices), strategy=parse_option(name),
             training_samples=len(dataset.train_labels),
         )  # fmt: skip
         plan = make_plan(recommend(profile, request), options.fleet)
@@ -86,7 +86,7 @@ def _run(plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Name
         launch = Launch(endless, fleet, dataset, chosen, RunFolder.create(Path(folder), "presets"), heard)
         result = carry_out(launch, lasting_s=options.seconds)
     made = plan.for_steps(result["steps_made"])
-    beside = plan.server if strategy.through_server(strategy.strategy(plan.strategy)) else ""  # uses no network
+    beside = plan.server if plan.strategy.through_server else ""  # uses no network
     sent = sum(worker["bytes"] for name, worker in at["workers"].items() if name != beside)
     return Run(made.steps, result["measured"]["time_s"], made.prediction.time_s, sent, made.network_bytes)
 

@@ -19,7 +19,7 @@ from reporting import Spread, parser, show
 
 from backends.frameworks.base import Replica, Variable, framework
 from backends.strategies.compressors.base import Compressor
-from backends.strategies.compressors.registry import COMPRESSORS, compressor
+from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, bytes_of
 
 SIZES = (250_000, 2_500_000, 25_600_000)
@@ -58,9 +58,9 @@ def _kinds(variables: tuple[Variable, ...], weights: np.ndarray) -> list[Kind]:
     room_bytes = ROOM * bytes_of(DENSE, weights.size, weights.size)
     kinds = []
     for name in COMPRESSORS:
-        kinds.append(Kind(name, compressor(name, variables), None))
+        kinds.append(Kind(name, CompressorSpec(name).build(variables), None))
         if kinds[-1].made.by_link:
-            kinds.append(Kind(f"{name}, fitted", compressor(name, variables), room_bytes))
+            kinds.append(Kind(f"{name}, fitted", CompressorSpec(name).build(variables), room_bytes))
     for kind in kinds:
         kind.made.look(weights)
     return kinds

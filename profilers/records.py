@@ -206,7 +206,9 @@ class IncastProfile(NamedTuple):
 
 
 def encode(value: Any) -> Any:
-    """Plain JSON values of a record, recursively."""
+    """Plain JSON values of a record, recursively; one that has a method ``as_text`` becomes that text."""
+    if hasattr(value, "as_text"):
+        return value.as_text()
     if hasattr(value, "_asdict"):
         return {key: encode(item) for key, item in value._asdict().items()}
     if isinstance(value, dict):

@@ -27,7 +27,11 @@ NEEDS_A_FRAMEWORK = ("backends.pytorch", "backends.tensorflow")
 EXIT_LIMIT_S = 5
 #: Nobody is asked to store the file of a model that has a name.
 NO_AGENT: Any = None
-STRATEGIES = (*PRESETS, "parameter-server:batching=dynamic,merge=weighted,optimiser=lars", "allreduce:sender=float16")
+STRATEGIES = (
+    *PRESETS,
+    "parameter-server:batching=dynamic,aggregation=weighted,optimizer=lars",
+    "allreduce:compressor=float16",
+)
 
 
 def run(*command: str | Path, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
@@ -123,7 +127,7 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     workers = [planned(name)._replace(framework="least_squares") for name in ("nano", "tx2")]
     two = plan(*workers, steps=24)._replace(batch=8)
     options = Options("data", rate=0.05, strategy=name, keep_weights=False)
-    authority, peers = Authority(), not training.through_server(two, options)
+    authority, peers = Authority(), not training.strategy(two, options).through_server
     shard = training.packed(pixels, labels)
     path = folder / shard.name
     path.write_bytes(shard.content)

@@ -17,10 +17,7 @@ from backends.profiling.step_profile import build
 from backends.server import worker
 from backends.server.host import Host
 from backends.server.parameter_server import ParameterServer
-from backends.strategies import synchronisation
-from backends.strategies.compressors.registry import compressor
-from backends.strategies.presets import Strategy
-from backends.strategies.topologies import registry
+from backends.strategies.strategy import Strategy
 from backends.training import single_device, step
 from backends.training.lr_schedule import schedule
 from backends.training.run_spec import RunSpec
@@ -67,7 +64,7 @@ def work(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any,
     def begin(
         connection: framing.Connection, replica: Replica, train: dataset.BatchLoader, test: Any, meter: TelemetrySender
     ) -> StartedRole:
-        sending = compressor(part["sender"], replica.variables, part["correction"])
+        sending = Strategy.from_text(part["strategy"]).compressor.build(replica.variables, part["correction"])
         return StartedRole(
             lambda: worker.run(connection, replica, train, test, part["slowdown"], meter.note, sending),
             told=sending.told,
@@ -102,15 +99,13 @@ def join(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any,
 
 
 def _means(part: Dict[str, Any], replica: Replica, links: Mailbox) -> ExchangeParts:
-    strategy = Strategy(*part["strategy"])
+    strategy = Strategy.from_text(part["strategy"])
     return ExchangeParts(
         replica=replica,
         links=links,
-        topology=registry.parse(strategy.topology, part["shared_seed"]),
-        gate=synchronisation.parse(strategy.gate),
-        sender=strategy.sender,
-        merge=strategy.merge,
-        local=LocalUpdate(replica, strategy.optimiser == "lars"),
+        topology=strategy.topology.build(part["shared_seed"]),
+        strategy=strategy,
+        local=LocalUpdate(replica, strategy.with_lars),
         batch=part["batch"],
     )
 
@@ -238,8 +233,7 @@ def _work(work: Dict[str, Any]) -> RunSpec:
     values = dict(work)
     values["optimiser"] = OptimizerSettings(*values["optimiser"])
     values["schedule"] = schedule(*values["schedule"])
-    values["strategy"] = Strategy(*values["strategy"])
-    values["gate"] = synchronisation.parse(values["strategy"].gate)
+    values["strategy"] = Strategy.from_text(values["strategy"])
     return RunSpec(**values)
 
 

@@ -54,7 +54,7 @@ class PeerCoordinatorState(Coordinator):
         patience_s = PATIENCE_S if work.members > 1 else 0.0
         every = work.evaluate_every, work.checkpoint_every
         return MembershipScheduler(
-            work.steps, work.gate, work.members, patience_s, done, evaluated, *every, host=work.host
+            work.steps, work.strategy.sync, work.members, patience_s, done, evaluated, *every, host=work.host
         )
 
     # -- who is there ------------------------------------------------------------------------------

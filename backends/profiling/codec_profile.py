@@ -11,7 +11,7 @@ import numpy as np
 
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.base import Compressor
-from backends.strategies.compressors.registry import COMPRESSORS, compressor
+from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, add, bytes_of
 from profilers.cores import usable_cores
 from profilers.records import CodecCost, Samples
@@ -39,7 +39,7 @@ def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
     weights = np.full(size, SCALE, np.float32)
     found = {}
     for name in COMPRESSORS:
-        made = compressor(name, small)
+        made = CompressorSpec(name).build(small)
         made.look(weights)
         found[name] = _coding(made, gradients, times)
     return found

@@ -42,7 +42,7 @@ class ServerState(Coordinator):
     def __init__(self, work: RunSpec, emit: Emit) -> None:
         super().__init__(work, emit)
         self._central: Optional[GlobalModel] = None
-        self._rounds = Aggregator(work.gate)
+        self._rounds = Aggregator(work.strategy.sync)
         self._keeping = WorkerStates({})
         self.tickets = self._begin()
 
@@ -140,7 +140,7 @@ class ServerState(Coordinator):
 
     def _apply(self, gradients: Sequence[WorkerGradient], before: int) -> None:
         mean_batch, n = self._rounds.mean_batch, len(gradients)
-        factor = FACTORS[self.work.strategy.merge]
+        factor = FACTORS[self.work.strategy.aggregation]
         self.model.update(
             [gradient.message for gradient in gradients],
             [factor(gradient.batch, mean_batch, self.work.batch, n) for gradient in gradients],

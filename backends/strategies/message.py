@@ -47,8 +47,8 @@ def half(values: np.ndarray) -> Message:
     return Message(HALF, values.size, (half_precision.encode(values),))
 
 
-#: How all of a vector goes, by the names of the senders that leave nothing of it out.
-WHOLE: Dict[str, Callable[[np.ndarray], Message]] = {"everything": dense, "float16": half}
+#: How all of a vector goes, by the names of the compressors that leave nothing of it out.
+WHOLE: Dict[str, Callable[[np.ndarray], Message]] = {"dense": dense, "float16": half}
 
 
 def spans(values: np.ndarray, parts: Sequence[Tuple[int, int]]) -> Message:

@@ -1,26 +1,97 @@
-"""``NAME:key=value,...``: how a person chooses something by name, and what is said where that does not fit."""
+"""The text ``NAME:key=value,...``, by which a person chooses something and its options, is parsed here alone."""
 
-from typing import Any, Callable, Dict, Mapping, Tuple
+import difflib
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence
+
+#: What parts and values of strategies were called before; old plans, profiles and habits still have these.
+FORMER_NAMES = {
+    "sender": "compressor",
+    "gate": "sync",
+    "merge": "aggregation",
+    "optimiser": "optimizer",
+    "everything": "dense",
+}
 
 
-def named(
-    what: str, text: str, options: Mapping[str, Mapping[str, Callable[[str], Any]]]
-) -> Tuple[str, Dict[str, Any]]:
-    """The name and the values of ``NAME:key=value,...``; options: by name its keys and what reads their values.
+def one_of(what: str, name: str, known: Iterable[str]) -> str:
+    """``name`` as it is called today. Raises ValueError naming the nearest and all where it is not known."""
+    names = list(known)
+    found = FORMER_NAMES.get(name, name)
+    if found not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = "did you mean %s? " % near[0] if near else ""
+        raise ValueError("unknown %s %r; %sknown: %s" % (what, name, hint, ", ".join(names)))
+    return found
 
-    Raises ValueError for a name, a key or a value that does not fit, with those that do.
+
+def name_of(what: str, text: str, known: Iterable[str]) -> str:
+    """The NAME of ``NAME:key=value,...``. Raises ValueError as ``one_of`` does."""
+    return one_of(what, text.partition(":")[0], known)
+
+
+def options_of(text: str, keys: Optional[Sequence[str]] = None) -> Dict[str, str]:
+    """The options of ``NAME:key=value,...``, as texts.
+
+    keys: all keys, where values may have options of their own. An item with another key then belongs
+    to the value before it, as in ``groups:between=random:segments=4,count=2``.
+    Raises ValueError for an item that is not key=value, an unknown key, or a key that is given twice.
     """
-    name, _, rest = text.partition(":")
-    if name not in options:
-        raise ValueError("unknown %s %r; known: %s" % (what, name, ", ".join(sorted(options))))
-    values: Dict[str, Any] = {}
-    for term in rest.split(",") if rest else ():
-        key, _, value = term.partition("=")
-        if key not in options[name] or key in values:
-            keys = ", ".join(sorted(options[name])) or "none"
-            raise ValueError("%s %r: %r has no known key, or one given twice; keys: %s" % (what, text, term, keys))
+    _, colon, rest = text.partition(":")
+    found: Dict[str, str] = {}
+    last = ""
+    for item in rest.split(",") if colon else ():
+        key, _, value = item.partition("=")
+        key = FORMER_NAMES.get(key, key)
+        if keys is not None and key not in keys:
+            if ":" not in found.get(last, ""):
+                raise ValueError("%s: %r is not key=value with a key of %s" % (text, item, ", ".join(keys) or "none"))
+            found[last] += "," + item
+        elif not key or not value:
+            raise ValueError("%s: %r is not of the form key=value" % (text, item))
+        elif key in found:
+            raise ValueError("%s: %s is given twice" % (text, key))
+        else:
+            found[key] = value
+            last = key
+    return found
+
+
+def typed(what: str, options: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]]) -> Dict[str, Any]:
+    """The values of options. Raises ValueError where a reader does, with the name of the option before it."""
+    found = {}
+    for key, text in options.items():
         try:
-            values[key] = options[name][key](value)
+            found[key] = readers[key](text)
         except ValueError as error:
-            raise ValueError("%s %r: %s: %s" % (what, text, key, error)) from error
-    return name, values
+            raise ValueError("%s: %s is %s, not %r" % (what, key, error, text)) from None
+    return found
+
+
+def whole_number(text: str) -> int:
+    """A reader."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("a whole number") from None
+
+
+def count(text: str) -> int:
+    """A reader."""
+    if not text.isdigit():
+        raise ValueError("a whole number from 0 on")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """A reader."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("a number") from None
+
+
+def yes_or_no(text: str) -> bool:
+    """A reader."""
+    if text not in ("yes", "no"):
+        raise ValueError("yes or no")
+    return text == "yes"

@@ -1,162 +1,63 @@
-"""The methods of the papers by name, put together from parts by name; what does not go together is refused."""
+"""The methods of the papers have names here: each is put together from the names of its parts."""
 
-from typing import Dict, NamedTuple, Tuple
+from typing import Dict, NamedTuple
 
-SENDERS = ("everything", "float16", "layer-drop", "max-n", "ako", "gaia", "top-k", "adaptive")
-TOPOLOGIES = ("server", "all", "ring", "random", "exponential", "pairs", "groups")
-GATES = ("synchronous", "asynchronous", "bounded", "backup")
-BATCHINGS = ("fixed", "dynamic", "stream")
-MERGES = ("mean", "weighted", "samples", "rates", "average", "push-sum", "pairwise")
-TRANSFERS = ("none", "best-to-all", "best-to-worst")
-OPTIMISERS = ("sgd", "lars")
+#: The strategy of a plan that names none.
+DEFAULT = "parameter-server"
 
 
-class Strategy(NamedTuple):
-    """One name for each question, of those in ``PARTS``; sender, topology and gate may be ``NAME:key=value,...``."""
+class Parts(NamedTuple):
+    """The parts of a strategy as texts; compressor, topology and sync may have options, ``NAME:key=value,...``."""
 
-    sender: str
+    compressor: str
     topology: str
-    gate: str
+    sync: str
     batching: str = "fixed"
-    merge: str = "mean"
+    aggregation: str = "mean"
     knowledge: str = "none"
-    optimiser: str = "sgd"
+    optimizer: str = "sgd"
 
 
-PARTS = {
-    "sender": SENDERS,
-    "topology": TOPOLOGIES,
-    "gate": GATES,
-    "batching": BATCHINGS,
-    "merge": MERGES,
-    "knowledge": TRANSFERS,
-    "optimiser": OPTIMISERS,
+#: The sync of gaia and ako: DLion, section 5.2.5. Crossover-SGD is compared with optimizer=lars at large batches.
+PRESETS: Dict[str, Parts] = {
+    "parameter-server": Parts("dense", "server", "asynchronous"),
+    "layer-drop": Parts("layer-drop", "server", "synchronous"),
+    "baseline": Parts("dense", "all", "synchronous"),
+    "dlion": Parts("max-n", "all", "synchronous", "dynamic", "weighted", "best-to-all"),
+    "ako": Parts("ako", "all", "asynchronous"),
+    "gaia": Parts("gaia", "all", "synchronous"),
+    "hop": Parts("dense", "all", "backup"),
+    "allreduce": Parts("dense", "ring", "synchronous"),
+    "sgp": Parts("dense", "exponential", "synchronous", aggregation="push-sum"),
+    "crossover": Parts("dense", "random", "synchronous", aggregation="average"),
+    "crossover-hierarchical": Parts("dense", "groups", "synchronous", aggregation="average"),
+    "ad-psgd": Parts("dense", "pairs", "asynchronous", aggregation="pairwise"),
+    "scadles": Parts("adaptive", "all", "synchronous", "stream", "rates"),
 }
 
-#: Gates of gaia and ako: DLion, section 5.2.5. What Crossover-SGD compares trains large batches with optimiser=lars.
-PRESETS: Dict[str, Strategy] = {
-    "parameter-server": Strategy("everything", "server", "asynchronous"),
-    "layer-drop": Strategy("layer-drop", "server", "synchronous"),
-    "baseline": Strategy("everything", "all", "synchronous"),
-    "dlion": Strategy("max-n", "all", "synchronous", "dynamic", "weighted", "best-to-all"),
-    "ako": Strategy("ako", "all", "asynchronous"),
-    "gaia": Strategy("gaia", "all", "synchronous"),
-    "hop": Strategy("everything", "all", "backup"),
-    "allreduce": Strategy("everything", "ring", "synchronous"),
-    "sgp": Strategy("everything", "exponential", "synchronous", merge="push-sum"),
-    "crossover": Strategy("everything", "random", "synchronous", merge="average"),
-    "crossover-hierarchical": Strategy("everything", "groups", "synchronous", merge="average"),
-    "ad-psgd": Strategy("everything", "pairs", "asynchronous", merge="pairwise"),
-    "scadles": Strategy("adaptive", "all", "synchronous", "stream", "rates"),
+#: One line each, for ``--help``.
+DESCRIPTIONS: Dict[str, str] = {
+    "parameter-server": "workers send gradients to a server and wait for nobody (asynchronous SGD)",
+    "layer-drop": "a synchronous server; layers with small gradients are sent later (Lee et al., 2020)",
+    "baseline": "every worker sends its whole gradient to every other, synchronously (DLion's baseline)",
+    "dlion": "all to all; the largest gradients as each link allows, batches by speed (DLion, 2021)",
+    "ako": "all to all; one block of the gradient in turn, asynchronously (Ako, 2016)",
+    "gaia": "all to all; only gradients that change a weight by 1 % or more (Gaia, 2017)",
+    "hop": "all to all; a step does not wait for the last worker (Hop, 2019)",
+    "allreduce": "the sum of all gradients, around a ring (Patarasuk and Yuan, 2009)",
+    "sgp": "gossip of weights on an exponential graph, averaged by push-sum (SGP, 2019)",
+    "crossover": "gossip of weights, each segment with a random peer (Crossover-SGD, Yeo et al.)",
+    "crossover-hierarchical": "groups sum their gradients, leaders gossip weights (Crossover-SGD)",
+    "ad-psgd": "random pairs average their weights, asynchronously (AD-PSGD, 2018)",
+    "scadles": "all to all; batches and weights by the rates of data streams (ScaDLES)",
 }
 
-#: Parts whose names may have options after them, which their own modules read.
-_WITH_OPTIONS = ("sender", "topology", "gate")
-
-_WHOLE = ("everything", "float16")
-_SCALED_LATER = tuple(name for name in SENDERS if name != "gaia")
-_IN_STEP = ("synchronous",)
-_NO_TRANSFER = ("none",)
-
-#: For a part and its name, and another part: the names it goes with, where not with all, and why with no others.
-FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
-    ("topology", "server"): {
-        "merge": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
-        "knowledge": (_NO_TRANSFER, "every worker takes the server's weights"),
-    },
-    ("topology", "all"): {
-        "merge": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
-    },
-    ("topology", "ring"): {
-        "sender": (_WHOLE, "chunks are summed on their way round, and what is left out of one would be missing there"),
-        "gate": (_IN_STEP, "nobody has the sum before everybody has added to it"),
-        "merge": (("mean", "rates"), "gradients travel, and every worker gets one and the same sum of them"),
-        "knowledge": (_NO_TRANSFER, "all workers have the same weights"),
-    },
-    ("topology", "random"): {
-        "sender": (_WHOLE, "weights travel, and what is left out of them would count as zero"),
-        "merge": (("average",), "weights travel, and each worker gets as many as it sends"),
-        "knowledge": (_NO_TRANSFER, "a worker hears of few others at a time, and cannot tell who is the best"),
-    },
-    ("topology", "pairs"): {
-        "sender": (("everything",), "weights travel, and what is left out of them would count as zero"),
-        "merge": (("pairwise",), "both of a pair get their mean"),
-        "knowledge": (_NO_TRANSFER, "a worker hears of few others at a time, and cannot tell who is the best"),
-    },
-    ("topology", "exponential"): {
-        "sender": (("everything",), "what is rounded or left out would be lost to the sums that push-sum conserves"),
-        "gate": (("synchronous", "asynchronous", "bounded"), "a share that is not waited for must still be taken in"),
-        "merge": (("push-sum",), "weights travel one way, and only push-sum makes up for uneven shares"),
-        "knowledge": (_NO_TRANSFER, "weights taken over would break the sums that push-sum conserves"),
-    },
-    ("topology", "groups"): {
-        "sender": (_WHOLE, "leaders pass on sums and weights, and what is left out would count as zero"),
-        "gate": (_IN_STEP, "a leader waits for its whole group"),
-        "merge": (("mean", "average", "push-sum"), "a leader has the mean of its group, whatever their batches"),
-        "knowledge": (_NO_TRANSFER, "all of a group have the same weights"),
-    },
-    ("merge", "average"): {
-        "gate": (_IN_STEP, "every step draws anew whose weights each worker waits for"),
-    },
-    ("merge", "pairwise"): {
-        "gate": (("asynchronous",), "two average whenever one of them asks, and nobody else waits"),
-    },
-    ("merge", "rates"): {
-        "batching": (("stream",), "workers are weighed by the rates of their streams"),
-    },
-    ("optimiser", "lars"): {
-        "sender": (_SCALED_LATER, "what is significant depends on how far a weight moves, which LARS settles later"),
-    },
+#: What people type who know these methods by another name.
+ALIASES: Dict[str, str] = {
+    "ring": "allreduce",
+    "ring-allreduce": "allreduce",
+    "all-reduce": "allreduce",
+    "ps": "parameter-server",
+    "async-ps": "parameter-server",
+    "sync-ps": "parameter-server:sync=synchronous",
 }
-
-
-def strategy(text: str) -> Strategy:
-    """The strategy of "NAME" or "NAME:part=value,part=value", whose parts override those of the preset NAME.
-
-    A sender, topology or gate may have options, as in "dlion:sender=top-k:share=0.01,gate=bounded:staleness=3": what
-    follows it and is no part belongs to it too, and is read by its own module. Raises ValueError for a name, part or
-    value that is unknown, a part given twice, and as ``checked`` does.
-    """
-    name, colon, rest = text.partition(":")
-    if name not in PRESETS:
-        raise ValueError("unknown strategy %r; known: %s" % (name, ", ".join(PRESETS)))
-    chosen: Dict[str, str] = {}
-    last = ""
-    for item in rest.split(",") if colon else ():
-        part, equals, value = item.partition("=")
-        if part in PARTS and equals:
-            if part in chosen:
-                raise ValueError("strategy %s: %s is given twice" % (name, part))
-            chosen[part] = value
-            last = part
-        elif equals and ":" in chosen.get(last, ""):
-            chosen[last] += "," + item
-        else:
-            raise ValueError("strategy %s: %r is not part=value with a part of %s" % (name, item, ", ".join(PARTS)))
-    return checked(PRESETS[name]._replace(**chosen))
-
-
-def checked(chosen: Strategy) -> Strategy:
-    """The same strategy. Raises ValueError for an unknown name, and where parts do not go together, saying why."""
-    names = {part: _name(part, text) for part, text in chosen._asdict().items()}
-    for part, name in names.items():
-        if name not in PARTS[part]:
-            raise ValueError("unknown %s %r; known: %s" % (part, name, ", ".join(PARTS[part])))
-    for part, name in names.items():
-        for other, (fitting, why) in FITS.get((part, name), {}).items():
-            if names[other] not in fitting:
-                raise ValueError(
-                    "%s %s does not go with %s %s, because %s; it goes with %s"
-                    % (part, name, other, names[other], why, ", ".join(fitting))
-                )
-    if names["topology"] == "groups":
-        # What leaders exchange has to go together as if they were alone; by default they gossip.
-        between = chosen.topology.partition("between=")[2] or "random"
-        if _name("topology", between) == "server":
-            raise ValueError("topology groups does not go between=server: leaders have no server; let them be a ring")
-        checked(chosen._replace(topology=between))
-    return chosen
-
-
-def _name(part: str, text: str) -> str:
-    return text.partition(":")[0] if part in _WITH_OPTIONS else text

@@ -9,7 +9,7 @@ always begin, so that nobody waits for ever, whatever the numbers.
 import math
 from typing import Dict, Mapping, NamedTuple, Sequence
 
-from backends.strategies.option_text import named
+from backends.strategies.option_text import count, name_of, options_of, typed
 
 
 class SyncPolicy(NamedTuple):
@@ -21,6 +21,13 @@ class SyncPolicy(NamedTuple):
 
     staleness: float
     backups: float
+
+    @classmethod
+    def from_text(cls, text: str) -> "SyncPolicy":
+        """Of ``NAME:key=value,...``, such as bounded:staleness=3. Raises ValueError naming what does not fit."""
+        name = name_of("sync", text, SYNC_POLICIES)
+        values = typed(name, options_of(text, _KEYS[name]), dict.fromkeys(_KEYS[name], count))
+        return SYNC_POLICIES[name]._replace(**values)
 
     def may_begin(self, own_step: int, steps_of_others: Sequence[int]) -> bool:
         """Whether one that has done ``own_step`` steps may begin the next, others having done theirs."""
@@ -43,22 +50,10 @@ SYNC_POLICIES: Dict[str, SyncPolicy] = {
     "backup": SyncPolicy(staleness=5, backups=1),
 }
 
+#: Options of each.
 _KEYS: Mapping[str, Sequence[str]] = {
     "synchronous": (),
     "asynchronous": (),
     "bounded": ("staleness",),
     "backup": ("staleness", "backups"),
 }
-
-
-def parse(text: str) -> SyncPolicy:
-    """``NAME:key=value,...``, such as bounded:staleness=3. Raises ValueError naming what does not fit."""
-    options = {name: dict.fromkeys(keys, _count) for name, keys in _KEYS.items()}
-    name, values = named("synchronisation", text, options)
-    return SYNC_POLICIES[name]._replace(**values)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise ValueError("%r is not a number from 0 on" % text)
-    return int(text)

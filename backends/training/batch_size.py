@@ -107,7 +107,7 @@ class StreamBatches(FixedBatches):
         return self._batches[name]
 
 
-#: By the names of presets.BATCHINGS.
+#: By the names of batchings in strategies.compatibility.
 BATCH_POLICIES: Dict[str, Callable[[int, int, int, int], FixedBatches]] = {
     "fixed": FixedBatches,
     "dynamic": DynamicBatches,

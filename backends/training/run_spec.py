@@ -3,8 +3,7 @@
 from typing import Any, Dict, NamedTuple, Optional
 
 from backends.frameworks.base import OptimizerSettings
-from backends.strategies.presets import PRESETS, Strategy
-from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step_queue import EVALUATE, StepQueue, WorkItem
 
@@ -14,7 +13,7 @@ STOPPED = "stopped"
 
 class RunSpec(NamedTuple):
     """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end. Without a
-    ``checkpoint_path`` nothing is kept of what was learnt. ``gate``: when workers go on.
+    ``checkpoint_path`` nothing is kept of what was learnt.
 
     strategy: how they exchange what they learn; members: how many are expected; batch, training_samples: samples of a
     usual step and of all training data; host: which of them is where the steps are handed out. Of runs of peers: the
@@ -30,18 +29,12 @@ class RunSpec(NamedTuple):
     heartbeat_s: float = 10.0
     resume: Optional[str] = None
     description: Dict[str, Any] = {}
-    gate: SyncPolicy = SYNC_POLICIES["asynchronous"]
-    strategy: Strategy = PRESETS["parameter-server"]
+    strategy: Strategy = PARAMETER_SERVER
     members: int = 1
     batch: int = 1
     training_samples: int = 1
     seed: int = 0
     host: str = ""
-
-    @property
-    def with_lars(self) -> bool:
-        """Whether whoever applies gradients scales them, and not who computes them."""
-        return self.strategy.optimiser == "lars"
 
     def optimiser_at(self, step: int) -> OptimizerSettings:
         """With the rate of a step."""
@@ -49,7 +42,7 @@ class RunSpec(NamedTuple):
 
     def order(self, ticket: WorkItem) -> Dict[str, Any]:
         """What a worker is told to do: the ticket, and how to scale the gradients of its step (base.Replica)."""
-        scaled = OptimizerSettings(rate=1.0) if self.with_lars else self.optimiser_at(ticket.step)
+        scaled = OptimizerSettings(rate=1.0) if self.strategy.with_lars else self.optimiser_at(ticket.step)
         return dict(ticket._asdict(), rate=scaled.rate, weight_decay=scaled.weight_decay)
 
 
@@ -70,6 +63,6 @@ def diverged(work: RunSpec, name: str, ticket: Any, loss: float) -> str:
     where = (what, ticket.step, name, loss)
     found = "the %s at step %d on %s gave a loss of %s or gradients that are not finite" % where
     remedy = "lower the learning rate of %g" % work.optimiser.rate
-    if work.members > 1 and work.gate.waits_for(work.members) == 1:
-        remedy += ", or let workers wait for one another (gate=synchronous): gradients that come late need a lower one"
+    if work.members > 1 and work.strategy.sync.waits_for(work.members) == 1:
+        remedy += ", or let workers wait for one another (sync=synchronous): gradients that come late need a lower one"
     return "training diverged: %s; %s" % (found, remedy)

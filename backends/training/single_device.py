@@ -93,7 +93,7 @@ class _SingleDevice(Coordinator):
         """One step; of the merges only that by rates tells one gradient from its mean."""
         started, cpu = time.perf_counter(), time.process_time()
         batch = batches.batch = self.batch(self._name)
-        share = FACTORS.get(self.work.strategy.merge, equal)(batch, batch, self.work.batch, 1)
+        share = FACTORS.get(self.work.strategy.aggregation, equal)(batch, batch, self.work.batch, 1)
         order = self.work.order(ticket)
         loss = self._replica.gradient(*next(batches), rate=share * order["rate"], weight_decay=order["weight_decay"])
         if not math.isfinite(loss):

@@ -7,8 +7,8 @@ from .figures import Entry, Mean, ahead, ahead_by_steps, payload_ratio, sooner, 
 
 HOLDS, REFUTED, OPEN = "holds", "refuted", "open"
 RIVALS_OF_DLION = ("baseline", "hop", "gaia", "ako")
-DENSE = ("parameter-server:gate=synchronous", "parameter-server", "baseline", "allreduce")
-NO_BATCHING, NO_WEIGHTS = "dlion:batching=fixed,merge=mean", "dlion:merge=mean"
+DENSE = ("parameter-server:sync=synchronous", "parameter-server", "baseline", "allreduce")
+NO_BATCHING, NO_WEIGHTS = "dlion:batching=fixed,aggregation=mean", "dlion:aggregation=mean"
 #: Accuracies that differ by less are equal: twice the standard error of 1,000 test images at 0.8.
 EQUAL = 0.025
 
@@ -39,7 +39,7 @@ There = Mapping[str, Entry]
 
 
 def _layer_drop(there: There) -> Iterator[Said]:
-    dense = there.get("parameter-server:gate=synchronous")
+    dense = there.get("parameter-server:sync=synchronous")
     for name, entry in there.items():
         if dense is None or not name.startswith("layer-drop"):
             continue

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlannerError
 from planner.lab.spec import load_spec
 from planner.predict.batch_size import mean_batch
 from planner.predict.sample_efficiency import ALONE, Reached
-from planner.predict.strategy import DEFAULT, strategy
+from planner.predict.strategy import parse_option
 from planner.train.orders import load_dataset
 
 from .racefile import Race
@@ -31,16 +32,16 @@ def training_samples(race: Race) -> int:
     return len(load_dataset(str(race.path(race.data))).train_labels)
 
 
-def as_planned(name: str) -> str:
-    """The strategy that a plan for one of a race names."""
-    return DEFAULT if name == ALONE else name
+def as_planned(name: str) -> Strategy:
+    """The strategy of a plan for one of a race."""
+    return PARAMETER_SERVER if name == ALONE else parse_option(name)
 
 
 def _counts(run: Finished, race: Race) -> bool:
     if (run.setting.race, run.setting.purpose) != (race.name, RACE) or run.outcome is None:
         return False
     try:
-        strategy(as_planned(run.setting.strategy))
+        as_planned(run.setting.strategy)
     except PlannerError:  # somebody else's
         return False
     return True

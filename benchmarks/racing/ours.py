@@ -10,8 +10,8 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import Recommendation, make_plan, recommend
 from planner.plan.request import RecommendRequest
-from planner.predict import strategy as exchange
 from planner.predict.sample_efficiency import ALONE
+from planner.predict.strategy import parse_option
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from planner.train.launch import Launch
@@ -45,7 +45,7 @@ def _predicted(strategy: str, ground: Ground, steps: int) -> Plan:
 def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tuple[Recommendation, int]:
     """A ranking by time, and the place in it of all devices, or of the best of them alone. Raises PlanError."""
     if strategy != ALONE:
-        return recommend(profile, request._replace(include=tuple(profile.devices), strategy=strategy)), 1
+        return recommend(profile, request._replace(include=tuple(profile.devices), strategy=parse_option(strategy))), 1
     ranked = recommend(profile, request)
     return ranked, next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)
 
@@ -53,8 +53,8 @@ def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tu
 def run(setting: Setting, race: Race, ground: Ground, on_start: Callable[[], None]) -> Outcome:
     """Train for the race's seconds; the run's events stay in its folder. Raises PlannerError."""
     plan = plan_for(setting.strategy, ground)
-    through_server = exchange.through_server(exchange.strategy(plan.strategy))
-    watch = Watch(ground.cards, plan.server if through_server else "", on_start)  # its own worker uses no card
+    server = plan.server if plan.strategy.through_server else ""  # its own worker uses no card
+    watch = Watch(ground.cards, server, on_start)
     steps_per_s = sum(1.0 / worker.cycle_s for worker in plan.workers)
     options = Options(
         race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.steps,
@@ -83,7 +83,7 @@ def _outcome(
     watch: Watch,
     predicted_s: float,
 ) -> Outcome:
-    held_up = exchange.holds_up(exchange.strategy(plan.strategy), len(plan.workers))
+    held_up = plan.strategy.evaluation_stops_all(len(plan.workers))
     made = {name: worker["steps"] for name, worker in result["workers"].items()}
     points = curve.points(
         events, {name: 1.0 if held_up else steps / sum(made.values()) for name, steps in made.items()}

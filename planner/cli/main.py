@@ -210,9 +210,8 @@ def recommend(
         count_idle=count_idle,
         base_watts=base_watts,
         rates=args.rates(rate or []),
-        strategy=strategy,
     )
-    ranked = best_of(load_profile(profile_path or paths.newest_profile(Path())), request, newest(Path()))
+    ranked = best_of(load_profile(profile_path or paths.newest_profile(Path())), request, strategy, newest(Path()))
     save(plan.make_plan(ranked, str(fleet), choose), out)
     if csv:
         typer.echo(plan.to_csv(ranked), nl=False)

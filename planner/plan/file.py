@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.json_records import load
 from planner.predict.predict import Prediction, run_time
-from planner.predict.strategy import DEFAULT
 from planner.provenance import Provenance
 
 
@@ -62,8 +62,8 @@ class Plan(NamedTuple):
     shares: dict[str, float]
     besides_w: float = 0.0
     energy_uncertainty: float | None = None
-    strategy: str = DEFAULT
-    predicted_strategy: str | None = None
+    strategy: Strategy = PARAMETER_SERVER
+    predicted_strategy: Strategy | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,11 +89,10 @@ class Plan(NamedTuple):
             network_bytes=self.network_bytes * steps / self.steps,
         )
 
-    def with_strategy(self, strategy: str | None) -> "Plan":
+    def with_strategy(self, strategy: Strategy | None) -> "Plan":
         """The same cluster with another strategy, if one is given; what was predicted stays that of the plan's own."""
-        if strategy in (None, self.strategy):
+        if strategy is None or strategy.same_as(self.strategy):
             return self
-        assert strategy is not None
         return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())
 
 

@@ -10,7 +10,6 @@ from planner.errors import PlanError
 from planner.plan.file import Plan, PlannedWorker
 from planner.plan.rank import Ranking, exponents, rank
 from planner.plan.request import RecommendRequest
-from planner.predict import strategy as exchange
 from planner.predict.batch_size import RunLength
 from planner.predict.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
 from planner.predict.costs import Costs, costs_of
@@ -154,7 +153,7 @@ def _candidates(known: Costs, request: RecommendRequest) -> Candidates:
         raise PlanError(f"--server {request.server}: {reason}; choose another or profile it again")
     excluded = [name for name in request.exclude if name not in known.left_out]
     found = enumerate_clusters(known.names, known.pairs.reachable, request.include, excluded, request.server)
-    if exchange.through_server(exchange.strategy(request.strategy)):
+    if request.strategy.through_server:
         return found
     return conducted(found, known.pairs.reachable)
 
@@ -174,7 +173,7 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
     return {
         "metric": recommendation.metric,
         "model": recommendation.costs.model,
-        "strategy": recommendation.costs.strategy,
+        "strategy": recommendation.costs.strategy.as_text(),
         "frameworks": dict(zip(recommendation.costs.names, recommendation.costs.frameworks, strict=True)),
         "ranking": [_row_json(row, sources) for row in rows],
         "notes": list(recommendation.notes),

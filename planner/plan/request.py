@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.predict.batch_size import TRAINING_SAMPLES
-from planner.predict.strategy import DEFAULT
 
 
 class RecommendRequest(NamedTuple):
@@ -40,7 +40,7 @@ class RecommendRequest(NamedTuple):
     count_idle: bool = False
     base_watts: float = 0.0
     rates: Mapping[str, float] = MappingProxyType({})
-    strategy: str = DEFAULT
+    strategy: Strategy = PARAMETER_SERVER
     training_samples: int = TRAINING_SAMPLES
     sample_efficiency: float | None = None
     critical_batch: float | None = None

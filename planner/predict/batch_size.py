@@ -7,10 +7,10 @@ import numpy as np
 
 from backends.strategies import streams
 from backends.strategies.batching import GROWTH, GlobalBatch
+from backends.strategies.strategy import Strategy
 from backends.training.batch_size import StreamBatches
 from planner.arrays import Floats
 from planner.predict.sample_efficiency import images_factor
-from planner.predict.strategy import strategy
 
 #: Of data that nobody has named, and by which global batches grow: as many as MNIST and Fashion-MNIST have.
 TRAINING_SAMPLES = 60_000
@@ -45,7 +45,7 @@ class RunLength(NamedTuple):
 ANY = RunLength()
 
 
-def of_run(text: str, devices: int, usual: int, run: RunLength) -> BatchSizes:
+def of_run(strategy: Strategy, devices: int, usual: int, run: RunLength) -> BatchSizes:
     """Batches of runs of up to so many members, ``usual`` images each where nothing else is said.
 
     One device alone exchanges nothing, and makes the steps that were asked for.
@@ -54,34 +54,34 @@ def of_run(text: str, devices: int, usual: int, run: RunLength) -> BatchSizes:
     for n in range(2, devices + 1):
         if run.worth is None or run.steps is None:
             rounds = 1.0 if run.steps is None else run.steps / n
-            images[n] = mean_batch(text, n, usual, run.training_samples, rounds=rounds)
+            images[n] = mean_batch(strategy, n, usual, run.training_samples, rounds=rounds)
         else:
             wanted = run.steps * usual * images_factor(n, usual, run.critical_batch) / run.worth
-            images[n] = mean_batch(text, n, usual, run.training_samples, images=wanted)
+            images[n] = mean_batch(strategy, n, usual, run.training_samples, images=wanted)
             share[n] = wanted / images[n] / run.steps
     return BatchSizes(images, share)
 
 
-def notes(text: str, run: RunLength) -> list[str]:
+def notes(strategy: Strategy, run: RunLength) -> list[str]:
     """What the operator must know of them."""
-    batching = strategy(text).batching
+    batching = strategy.batching
     if batching == "dynamic":
         return [f"batches grow as they do with {run.training_samples:,} training images"]
     return [f"batches are what streams bring with --seed {SEED}"] if batching == "stream" else []
 
 
-def notes_scaled(text: str) -> list[str]:
+def notes_scaled(strategy: Strategy) -> list[str]:
     """What the operator must know of a prediction that was made for a run of other steps, and scaled."""
-    if strategy(text).batching != "dynamic":
+    if strategy.batching != "dynamic":
         return []
     return ["predicted with the batches of a run of the planned steps; `recommend --steps` counts those of this one"]
 
 
 def mean_batch(
-    text: str, n: int, usual: int, training_samples: int, rounds: float = math.inf, images: float = math.inf
+    strategy: Strategy, n: int, usual: int, training_samples: int, rounds: float = math.inf, images: float = math.inf
 ) -> float:
     """Mean images of a step of n members, over so many rounds, or until they have taken so many images."""
-    batching = strategy(text).batching
+    batching = strategy.batching
     if batching == "stream":
         return float(np.mean(streamed(n)))
     if batching == "dynamic":
@@ -94,10 +94,10 @@ def streamed(n: int) -> list[int]:
     return streams.batches(streams.draw_rates(StreamBatches.DISTRIBUTION, n, SEED))
 
 
-def gradients_s(text: str, usual: int, batches: BatchSizes, gradient_s: Floats, image_s: Floats) -> Floats:
+def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s: Floats, image_s: Floats) -> Floats:
     """(n,) seconds of a gradient of the members of a run, by rank: of batches as they are, dealt by speed so that all
     end at once (DLion), or as streams bring them. gradient_s: of ``usual`` images; image_s: what one more adds."""
-    n, batching = gradient_s.size, strategy(text).batching
+    n, batching = gradient_s.size, strategy.batching
     if batching == "stream":
         found: Floats = np.maximum(0.0, gradient_s + (np.array(streamed(n)) - usual) * image_s)
         return found

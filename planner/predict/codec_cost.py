@@ -6,13 +6,12 @@ do not tell: there to choose is taken to cost nothing, and to take in as much as
 
 from collections.abc import Iterable
 
-from backends.strategies.compressors.registry import keeps_residual
-from backends.strategies.presets import Strategy
-from planner.predict.strategy import through_server
+from backends.strategies.option_text import FORMER_NAMES
+from backends.strategies.strategy import Strategy
 from profilers.records import CodecCost, StepProfile
 from profilers.stats import mean
 
-_WHOLE = "everything"
+_WHOLE = "dense"
 
 
 def encode_s(found: Strategy, step: StepProfile) -> float:
@@ -34,21 +33,19 @@ def service_s(found: Strategy, step: StepProfile) -> float:
     have momentum of their own, because they keep something for later.
     """
     whole_s = mean(step.service_s.values)
-    if not through_server(found) or _kind(found) == _WHOLE or _coding(found, step) is None:
+    if not found.through_server or found.compressor.name == _WHOLE or _coding(found, step) is None:
         return whole_s
-    return add_s(found, step) + (0.0 if keeps_residual(found.sender) else whole_s)
+    return add_s(found, step) + (0.0 if found.compressor.keeps_residual else whole_s)
 
 
 def notes(found: Strategy, steps: Iterable[StepProfile]) -> list[str]:
     """What the operator must know of them."""
-    if _kind(found) == _WHOLE or all(_coding(found, step) for step in steps):
+    if found.compressor.name == _WHOLE or all(_coding(found, step) for step in steps):
         return []
-    return [f"the profile does not tell what {_kind(found)} costs the processors; profile again with --fresh"]
-
-
-def _kind(found: Strategy) -> str:
-    return found.sender.partition(":")[0]
+    return [f"the profile does not tell what {found.compressor.name} costs the processors; profile again with --fresh"]
 
 
 def _coding(found: Strategy, step: StepProfile) -> CodecCost | None:
-    return step.senders.get(_kind(found))
+    """By the compressor's name; older profiles have former names."""
+    today = {FORMER_NAMES.get(name, name): cost for name, cost in step.senders.items()}
+    return today.get(found.compressor.name)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.presets import Strategy
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.arrays import Floats
 from planner.errors import PlanError
 from planner.predict import batch_size, codec_cost, device_costs, link_costs
@@ -15,7 +15,6 @@ from planner.predict.device_costs import DeviceCosts
 from planner.predict.link_costs import PairCosts
 from planner.predict.power import wattage
 from planner.predict.step_time import batch_line, pick, pick_framework, timed_steps
-from planner.predict.strategy import DEFAULT
 from planner.profile import repeats
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
@@ -46,7 +45,7 @@ class Costs(NamedTuple):
     fingerprint: str
     batch: int
     batches: BatchSizes
-    strategy: str
+    strategy: Strategy
     up_bytes: int
     down_bytes: int
     devices: DeviceCosts
@@ -75,7 +74,7 @@ def costs_of(
     batch: int | None = None,
     rates: Mapping[str, float] | None = None,
     include: Sequence[str] = (),
-    strategy: str = DEFAULT,
+    strategy: Strategy = PARAMETER_SERVER,
     run: RunLength = ANY,
 ) -> Costs:
     """Costs of ``model`` at ``batch`` (the profiled one) on every device that has all that is needed.
@@ -97,9 +96,9 @@ def costs_of(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         option = "" if batch is None else f" --model {model} --batch-size {batch}"
         raise PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
-    first, found = next(iter(steps.values())), exchange.strategy(strategy)
+    first = next(iter(steps.values()))
     batch = first.batch if batch is None else batch
-    names, message = tuple(steps), _exchanged_bytes(found, first, len(steps))
+    names, message = tuple(steps), _exchanged_bytes(strategy, first, len(steps))
     caps = {name: link_costs.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
     watts = {name: wattage(profile.devices[name], step) for name, step in steps.items()}
     pairs = link_costs.of_pairs(
@@ -116,13 +115,13 @@ def costs_of(
         strategy=strategy,
         up_bytes=message.up,
         down_bytes=message.down,
-        devices=device_costs.of_devices(profile, steps, watts, caps, batch, found),
+        devices=device_costs.of_devices(profile, steps, watts, caps, batch, strategy),
         pairs=pairs,
         left_out=left_out,
         what_if=_what_if(steps, batch, rates),
         notes=(
-            *exchange.notes(found, first),
-            *codec_cost.notes(found, steps.values()),
+            *exchange.notes(strategy, first),
+            *codec_cost.notes(strategy, steps.values()),
             *_batch_notes(profile, steps, batch),
             *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),
@@ -135,7 +134,7 @@ def costs_of(
 
 def _exchanged_bytes(strategy: Strategy, step: StepProfile, workers: int) -> _Bytes:
     share = exchange.traffic(strategy, step, workers)
-    state_bytes = step.state_bytes if exchange.through_server(strategy) else 0  # peers keep theirs
+    state_bytes = step.state_bytes if strategy.through_server else 0  # peers keep theirs
     return _Bytes(round(share.up * step.gradient_bytes) + state_bytes, round(share.down * step.parameter_bytes))
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.predict import strategy, traffic
+from planner.predict import traffic
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.traffic import Traffic
@@ -72,21 +72,21 @@ def solve(costs: Costs, candidates: Candidates) -> Steps:
 
 def _solve_one(costs: Costs, chosen: Ints) -> tuple[Floats, Floats, Floats]:
     """Seconds of a step, those at full load, and bytes sent, (n,) each, of one set of members in the order of ranks."""
-    found, gate = strategy.strategy(costs.strategy), strategy.gate(costs.strategy)
-    whole = traffic.of(found.topology, chosen.size)
+    sync = costs.strategy.sync
+    whole = traffic.of(costs.strategy.topology, chosen.size)
     one = _members(costs, chosen, whole)
-    fitted = strategy.fits_links(costs.strategy)
+    fitted = costs.strategy.compressor.by_link
     fits = _fits(one, whole.phases[0].shares) if fitted else np.full((chosen.size, chosen.size), np.inf)
     load = whole.scaled(np.minimum(1.0, fits))
     handled_s, sent = _handled_s(one, load), load.sent
     busy_s = one.ready_s + one.after_s + handled_s
-    if gate.waits_for(chosen.size) > 1:
-        cycle_s = _in_step(one, load, gate.backups == 0)
+    if sync.waits_for(chosen.size) > 1:
+        cycle_s = _in_step(one, load, sync.backups == 0)
     elif load.answers:
         asks = load.phases[0].shares.mean(axis=0)
         cycle_s = _asking(one, asks)
         sent = sent + (asks / cycle_s[:, None]).sum(axis=0) * cycle_s
-    elif np.isfinite(gate.staleness):
+    elif np.isfinite(sync.staleness):
         cycle_s = np.full(chosen.size, _at_one_pace(one, load, handled_s).max())
     else:
         cycle_s, busy_s, load = _at_once(one, whole, fits)
@@ -98,7 +98,7 @@ def _members(costs: Costs, chosen: Ints, load: Traffic) -> Members:
     around = np.ix_(chosen, chosen)
     apart = ~np.eye(chosen.size, dtype=bool)
     gradient_s = costs.devices.gradient_s[chosen]
-    messages = chosen.size - 1 if strategy.fits_links(costs.strategy) else 1  # each link has a sender of its own
+    messages = chosen.size - 1 if costs.strategy.compressor.by_link else 1  # each link has a sender of its own
     return Members(
         ready_s=gradient_s + (costs.devices.copy_s + messages * costs.devices.encode_s)[chosen],
         gradient_s=gradient_s,
@@ -234,7 +234,7 @@ def _asking(one: Members, asks: Floats) -> Floats:
 def _turn_s(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
     """(C, N) what the word to the conductor and back takes; that of the farthest where all wait for one another."""
     both_ways_s = np.where(members, (costs.pairs.latency_s + costs.pairs.latency_s.T)[candidates.hosts], 0.0)
-    if not np.isfinite(strategy.gate(costs.strategy).staleness):
+    if not np.isfinite(costs.strategy.sync.staleness):
         return both_ways_s
     farthest: Floats = both_ways_s.max(axis=1, keepdims=True)
     return farthest

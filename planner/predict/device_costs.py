@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.presets import Strategy
+from backends.strategies.strategy import Strategy
 from planner.arrays import Floats
 from planner.predict import codec_cost, link_costs
 from planner.predict.batch_line import image_s

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner.predict import step_cycle, strategy
+from planner.predict import step_cycle
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
 from planner.predict.prediction_error import ErrorParts, power_errors, time_errors
@@ -153,7 +153,7 @@ def seconds(costs: Costs, candidates: Candidates) -> Floats:
     members = candidates.members(len(costs.names))
     build_s = np.where(members, costs.devices.build_s, 0.0)
     alone = (members.sum(axis=1) == 1)[:, None]
-    if strategy.through_server(strategy.strategy(costs.strategy)):
+    if costs.strategy.through_server:
         return np.where(alone, build_s, np.where(members, _served(costs, candidates, members), 0.0))
     # Peers wait for one another, and have all made the same weights.
     return np.where(members, build_s.max(axis=1, keepdims=True), 0.0)

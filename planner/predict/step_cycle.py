@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.predict import async_server, decentralized, strategy, sync_server
+from planner.predict import async_server, decentralized, sync_server
 from planner.predict.batch_size import gradients_s
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
@@ -36,7 +36,7 @@ class Cycles(NamedTuple):
 
 def solve(costs: Costs, candidates: Candidates) -> Cycles:
     """Cycles of all candidates; a device alone computes and updates by itself and uses no network."""
-    if strategy.strategy(costs.strategy).batching == "fixed":
+    if costs.strategy.batching == "fixed":
         return _solve(costs, candidates)
     members = candidates.members(len(costs.names))
     rows = [np.flatnonzero(candidates.masks == mask) for mask in np.unique(candidates.masks)]
@@ -62,7 +62,7 @@ def _with_batches_of(costs: Costs, members: Bools) -> Costs:
 def _solve(costs: Costs, candidates: Candidates) -> Cycles:
     members = candidates.members(len(costs.names))
     alone = members.sum(axis=1) == 1
-    with_server = strategy.through_server(strategy.strategy(costs.strategy))
+    with_server = costs.strategy.through_server
     cycle_s, busy, shares, sent_bytes = (_served if with_server else _among_peers)(costs, candidates)
     cycle_s[alone] = np.where(members[alone], costs.devices.gradient_s + costs.devices.update_s, np.inf)
     shares[alone] = np.eye(4)[COMPUTE]
@@ -97,11 +97,11 @@ def _served(costs: Costs, candidates: Candidates) -> Cycles:
 
 def _gated(costs: Costs, candidates: Candidates, cycle_s: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Cycles and shares where workers wait for one another; as they are where they do not."""
-    gate = strategy.gate(costs.strategy)
+    sync = costs.strategy.sync
     members = candidates.members(len(costs.names))
-    if not math.isfinite(gate.staleness):
+    if not math.isfinite(sync.staleness):
         return cycle_s, shares
-    if gate.staleness or gate.backups:
+    if sync.staleness or sync.backups:
         return sync_server.pace_of_slowest(cycle_s), shares
     round_s, computed_s = sync_server.round_s(costs, candidates)
     computing = (computed_s / round_s)[:, None]

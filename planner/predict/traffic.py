@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.topologies import registry
 from backends.strategies.topologies.base import Topology
 from backends.strategies.topologies.graphs import Ring
-from backends.strategies.topologies.registry import GroupedTopology
+from backends.strategies.topologies.registry import GroupedTopology, TopologySpec
 from planner.arrays import Floats
 
 #: Steps that are looked at: more than an exponential graph of any fleet takes to come round.
@@ -54,9 +53,9 @@ class Traffic(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def of(topology: str, n: int) -> Traffic:
-    """The loads of a topology of that name, options included."""
-    made = registry.parse(topology)
+def of(topology: TopologySpec, n: int) -> Traffic:
+    """The loads of a topology among n members."""
+    made = topology.build()
     if n == 1:
         return Traffic((Phase(np.zeros((1, 1, 1))),))
     if isinstance(made, GroupedTopology):

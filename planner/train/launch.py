@@ -18,7 +18,6 @@ from planner.errors import PlannerError, RunError
 from planner.fleet.device import Fleet
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.predict import strategy
 from planner.train import orders as training
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter, OnEvent
@@ -99,14 +98,14 @@ class Launch:
         self._signals.go.set()
         call.go()
         self._journal.note("planner", {"started": True})
-        holds_up = strategy.holds_up(training.strategy(self.plan, self.options), len(parts))
+        holds_up = training.strategy(self.plan, self.options).evaluation_stops_all(len(parts))
         return ServerProcess(self._called(), self.plan.server, agent, call, files, holds_up)
 
     def _called(self) -> str:
         """Whose events those of the server's order are."""
         if len(self.plan.names) == 1:
             return self.plan.server
-        return framing.SERVER if training.through_server(self.plan, self.options) else CONDUCTOR
+        return framing.SERVER if training.strategy(self.plan, self.options).through_server else CONDUCTOR
 
     def _place(self, resume: Path | None) -> tuple[AgentClient, str | None, str | None]:
         """The server's agent, and the paths on its device of the checkpoint to write and of the one to go on from."""
@@ -153,7 +152,7 @@ class Launch:
     def _start_cluster(self, agent: AgentClient, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
         authority = Authority()
         address = self._addresses[self.plan.server]
-        peers = not training.through_server(self.plan, self.options)
+        peers = not training.strategy(self.plan, self.options).through_server
         verb = "conduct" if peers else "serve"
         call = agent.start(verb, address=address, identity=list(authority.identity(framing.SERVER)), work=work)
         port = expect(call, "port")["port"]

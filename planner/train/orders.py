@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from backends.data import dataset as data
-from backends.strategies import synchronisation
-from backends.strategies.compressors.registry import keeps_residual
-from backends.strategies.presets import Strategy
+from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS
 from planner.agents.client import AgentClient
 from planner.errors import PlanError, RunError, suggest
 from planner.plan.file import Plan
-from planner.predict import strategy as exchange
+from planner.predict.strategy import parse_option
 from planner.profile.step_timing import place_model
 
 #: What explicit momentum and asynchrony come to together, where the operator does not say.
@@ -73,12 +71,12 @@ def check(options: Options) -> None:
     if not 0 <= options.weight_decay < math.inf:
         raise PlanError(f"--weight-decay {options.weight_decay:g}: give a finite number of at least 0")
     if options.strategy is not None:
-        exchange.strategy(options.strategy)
+        parse_option(options.strategy)
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
 
 
-def momentum(options: Options, workers: int, gate: SyncPolicy = SYNC_POLICIES["asynchronous"]) -> float:
+def momentum(options: Options, workers: int, sync: SyncPolicy = SYNC_POLICIES["asynchronous"]) -> float:
     """The momentum to ask for: the operator's, or what makes 0.9 together with the workers' own.
 
     Gradients that come late act like momentum: n asynchronous workers add 1 - 1/n of it, so that the explicit part m
@@ -87,17 +85,12 @@ def momentum(options: Options, workers: int, gate: SyncPolicy = SYNC_POLICIES["a
     """
     if options.momentum is not None:
         return options.momentum
-    return max(0.0, 1.0 - workers / gate.waits_for(workers) * (1.0 - WHOLE_MOMENTUM))
+    return max(0.0, 1.0 - workers / sync.waits_for(workers) * (1.0 - WHOLE_MOMENTUM))
 
 
 def strategy(plan: Plan, options: Options) -> Strategy:
     """The operator's, or the plan's. Raises PlanError for one that there is not, or whose parts do not fit."""
-    return exchange.strategy(options.strategy or plan.strategy)
-
-
-def through_server(plan: Plan, options: Options) -> bool:
-    """Whether workers exchange with a parameter server, and not among themselves."""
-    return exchange.through_server(strategy(plan, options))
+    return plan.strategy if options.strategy is None else parse_option(options.strategy)
 
 
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
@@ -139,7 +132,7 @@ def part(
     address: where others reach it. The momentum of senders that keep something for later is the workers' own.
     """
     how = strategy(plan, options)
-    own = momentum(options, len(plan.workers), synchronisation.parse(how.gate))
+    own = momentum(options, len(plan.workers), how.sync)
     return {
         "name": name,
         "framework": plan.frameworks[name],
@@ -153,9 +146,8 @@ def part(
         "slowdown": slowdown,
         "train": files[0],
         "test": files[1],
-        "sender": how.sender,
-        "correction": own if keeps_residual(how.sender) else 0.0,
-        "strategy": list(how),
+        "strategy": how.as_text(),
+        "correction": own if how.compressor.keeps_residual else 0.0,
         "optimiser": [options.rate, own, options.weight_decay],
         "shared_seed": options.seed,
         "listen": address,
@@ -169,17 +161,17 @@ def work(
     epoch = max(1, len(dataset.train_labels) // plan.batch)
     how = strategy(plan, options)
     alone = len(plan.workers) == 1
-    own = momentum(options, len(plan.workers), synchronisation.parse(how.gate))
+    own = momentum(options, len(plan.workers), how.sync)
     return {
         "steps": plan.steps,
-        "optimiser": [options.rate, 0.0 if keeps_residual(how.sender) and not alone else own, options.weight_decay],
+        "optimiser": [options.rate, 0.0 if how.compressor.keeps_residual and not alone else own, options.weight_decay],
         "schedule": [options.schedule, plan.steps, options.warmup],
         "checkpoint_path": checkpoint,
         "checkpoint_every": options.checkpoint_every or max(1, plan.steps // 10),
         "evaluate_every": options.evaluate_every or epoch,
         "heartbeat_s": options.heartbeat_s,
         "resume": resume,
-        "strategy": list(how),
+        "strategy": how.as_text(),
         "members": len(plan.workers),
         "batch": plan.batch,
         "training_samples": len(dataset.train_labels),
@@ -190,7 +182,7 @@ def work(
             "framework": plan.framework,
             "batch": plan.batch,
             "steps": plan.steps,
-            "strategy": options.strategy or plan.strategy,
+            "strategy": how.as_text(),
         },
     }
 

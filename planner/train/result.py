@@ -8,7 +8,6 @@ import numpy as np
 
 from planner.json_records import decode
 from planner.plan.file import Plan, PlannedWorker
-from planner.predict import strategy
 from planner.predict.batch_size import notes_scaled
 from planner.predict.predict import Prediction
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, uncertainty, whole_watts
@@ -113,7 +112,7 @@ def result(
     predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
     planned = {worker.name: worker for worker in predicted_plan.workers}
     on_the_way = [e for e in account["evaluations"] if e["step"] < plan.steps]
-    held_up = strategy.holds_up(strategy.strategy(plan.strategy), len(plan.workers))
+    held_up = plan.strategy.evaluation_stops_all(len(plan.workers))
     shares = {name: 1.0 if held_up else part.steps / max(1, made) for name, part in parts.items()}
     evaluation_s = math.fsum(e["seconds"] * shares[e["worker"]] for e in on_the_way)
     time_s = float(account["elapsed_s"]) - evaluation_s
@@ -124,7 +123,7 @@ def result(
         "steps": plan.steps,
         "steps_made": made,
         "server": plan.server,
-        "strategy": plan.strategy,
+        "strategy": plan.strategy.as_text(),
         "workers": {
             name: {
                 **encode(part),
@@ -187,7 +186,7 @@ def _error(parts: Mapping[str, WorkerResult], besides_w: float) -> float | None:
 def _notes(plan: Plan, parts: Mapping[str, WorkerResult]) -> list[str]:
     told = [f"{name}: {note}" for name, part in parts.items() for note in part.notes]
     if plan.predicted_strategy is not None:
-        told.insert(0, f"predicted for {plan.predicted_strategy}, trained with {plan.strategy}")
+        told.insert(0, f"predicted for {plan.predicted_strategy.text}, trained with {plan.strategy.text}")
     return told
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from backends import models
 from backends.frameworks.base import FRAMEWORKS
+from backends.strategies.strategy import PARAMETER_SERVER
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.fleet.file import load_fleet
@@ -19,7 +20,7 @@ from planner.plan.request import RecommendRequest
 from planner.plan.strategy_search import AUTO, best_of
 from planner.predict.batch_size import notes_scaled
 from planner.predict.sample_efficiency import newest
-from planner.predict.strategy import DEFAULT
+from planner.predict.strategy import parse_option
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
@@ -71,8 +72,8 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
         raise PlanError("no data: name a directory with --data")
     dataset = orders.load_dataset(options.data)
     plan = _plan(request, options, dataset, before, view)
-    options = options._replace(strategy=plan.strategy) if options.strategy == AUTO else options
-    plan = plan.with_strategy(options.strategy)
+    options = options._replace(strategy=plan.strategy.as_text()) if options.strategy == AUTO else options
+    plan = plan.with_strategy(None if options.strategy is None else parse_option(options.strategy))
     _check_fit(plan, dataset)
     _check_checkpoint(plan, before)
     view.on_plan(plan)
@@ -128,9 +129,9 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
     profile = Profiler(fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
     asked = RecommendRequest(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
-        strategy=options.strategy or DEFAULT, training_samples=len(dataset.train_labels),
+        training_samples=len(dataset.train_labels),
     )  # fmt: skip
-    ranked = best_of(profile, asked, newest(Path()))
+    ranked = best_of(profile, asked, options.strategy or PARAMETER_SERVER.text, newest(Path()))
     for note in ranked.notes if options.strategy == AUTO else ():
         view.on_note(note)
     plan = make_plan(ranked, str(fleet.path))

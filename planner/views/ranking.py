@@ -5,9 +5,9 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
+from backends.strategies.strategy import PARAMETER_SERVER
 from planner.plan.recommend import Recommendation, Row
 from planner.predict.costs import Costs
-from planner.predict.strategy import DEFAULT
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
@@ -50,7 +50,7 @@ def _frameworks(costs: Costs) -> list[str]:
 
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Table:
-    how = "" if found.costs.strategy == DEFAULT else f", {found.costs.strategy}"
+    how = "" if found.costs.strategy.same_as(PARAMETER_SERVER) else f", {found.costs.strategy.text}"
     made = table(
         f"{found.costs.model}{how}, batch {found.costs.batch}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",

@@ -9,11 +9,11 @@ from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from backends.strategies.strategy import PARAMETER_SERVER
 from planner.console import plain
 from planner.json_records import decode
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.predict.strategy import DEFAULT
 from planner.profile.power_readings import uncertainty, window_watts
 from planner.provenance import Provenance
 from planner.train.train import View
@@ -58,8 +58,8 @@ class TrainingProgress:
         self._stand_ins = {worker.name for worker in plan.workers if worker.power_source.emulated}
         server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
-        how = "" if plan.strategy == DEFAULT else f", {plan.strategy}"
-        of = "" if plan.predicted_strategy is None else f" with {plan.predicted_strategy}"
+        how = "" if plan.strategy.same_as(PARAMETER_SERVER) else f", {plan.strategy.text}"
+        of = "" if plan.predicted_strategy is None else f" with {plan.predicted_strategy.text}"
         self._say(f"{plan.model}: {plan.steps:,} steps{how}, {where}; predicted {seconds(plan.prediction.time_s)}{of}")
         if len(set(plan.frameworks.values())) > 1:
             self._say("; ".join(f"{name} computes with {framework}" for name, framework in plan.frameworks.items()))

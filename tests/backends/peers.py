@@ -15,8 +15,7 @@ from backends.peers.coordinator import PeerCoordinator
 from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
-from backends.strategies import presets, synchronisation
-from backends.strategies.topologies import registry
+from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, TEST, Softmax, images, work
 from tests.backends.hosting import Hosting, Participant
@@ -28,12 +27,12 @@ class Peers(Hosting):
     """A conductor and its events; members join with ``start``."""
 
     def __init__(self, folder: Path, strategy: str, steps: int, members: int, **changes: Any) -> None:
-        self.strategy = presets.strategy(strategy)
+        self.strategy = Strategy.from_text(strategy)
         self.members = members
         values = {
             "optimiser": OptimizerSettings(0.1, changes.pop("momentum", 0.0), 0.0), "schedule": RateSchedule(),
             "heartbeat_s": 5.0,
-            "gate": synchronisation.parse(self.strategy.gate), "strategy": self.strategy, "members": members,
+            "strategy": self.strategy, "members": members,
             "training_samples": 1000, **changes,
         }  # fmt: skip
         super().__init__(PeerCoordinator, work(folder, steps, **values))
@@ -74,8 +73,8 @@ class Player(Participant):
         self.links = Mailbox(name, identity, listener, self.replica.weights.size, 5.0, lambda _: None)
         strategy = peers.strategy
         means = ExchangeParts(
-            self.replica, self.links, registry.parse(strategy.topology, 0), synchronisation.parse(strategy.gate),
-            strategy.sender, strategy.merge, LocalUpdate(self.replica, strategy.optimiser == "lars"), BATCH,
+            self.replica, self.links, strategy.topology.build(0), strategy,
+            LocalUpdate(self.replica, strategy.with_lars), BATCH,
         )  # fmt: skip
         self.exchange = exchange(means)
         self.links.handle = self.exchange.handle

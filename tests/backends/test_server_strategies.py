@@ -9,9 +9,9 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.strategies import streams
-from backends.strategies.compressors.registry import COMPRESSORS, compressor, keeps_residual
-from backends.strategies.presets import strategy
-from backends.strategies.synchronisation import SYNC_POLICIES, parse
+from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
+from backends.strategies.strategy import Strategy
+from backends.strategies.synchronisation import SYNC_POLICIES
 from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, Drawn, Member, Puppet, Running, Softmax, union, union_with_lars, work
 from tests.backends.small import replica
@@ -22,11 +22,11 @@ NAMES = ("nano", "pc", "tx2")
 MOMENTUM = 0.5
 
 
-def plain(folder, steps, gate="asynchronous", momentum=0.0, **changes):
+def plain(folder, steps, sync="asynchronous", momentum=0.0, **changes):
     values = {
         "optimiser": OptimizerSettings(0.1, momentum, 0.0),
         "schedule": RateSchedule(),
-        "gate": parse(gate),
+        "strategy": Strategy.from_text("parameter-server:sync=" + sync),
         **changes,
     }
     return work(folder, steps, **values)
@@ -34,8 +34,8 @@ def plain(folder, steps, gate="asynchronous", momentum=0.0, **changes):
 
 def with_parts(folder, steps, parts, **changes):
     """A run with other parts than the parameter server's usual."""
-    chosen = strategy("parameter-server:" + parts)
-    return plain(folder, steps, chosen.gate, strategy=chosen, **changes)
+    chosen = Strategy.from_text("parameter-server:" + parts)
+    return plain(folder, steps, strategy=chosen, **changes)
 
 
 def in_step(running, count, frameworks=("numpy",)):
@@ -122,11 +122,13 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
 
     def train(folder, steps, drawn, resume=None):
         folder.mkdir(exist_ok=True)
-        momentum = 0.0 if keeps_residual(text) else MOMENTUM
+        momentum = 0.0 if CompressorSpec.from_text(text).keeps_residual else MOMENTUM
         running = Running(plain(folder, steps, momentum=momentum, resume=resume, evaluate_every=100))
         replica = Softmax()
-        correction = MOMENTUM if keeps_residual(text) else 0.0
-        member = Member(running, "nano", replica, drawn, sender=compressor(text, replica.variables, correction))
+        correction = MOMENTUM if CompressorSpec.from_text(text).keeps_residual else 0.0
+        member = Member(
+            running, "nano", replica, drawn, sender=CompressorSpec.from_text(text).build(replica.variables, correction)
+        )
         member.end()
         assert running.account()["finished"]
         return running.saved()
@@ -134,7 +136,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
     whole = train(tmp_path / "whole", 12, Drawn())
     half = train(tmp_path / "half", 5, Drawn())
     rest = train(tmp_path / "rest", 12, Drawn(skip=5), str(tmp_path / "half" / "checkpoint.npz"))
-    assert bool(half.kept) == (keeps_residual(text) or text == "adaptive")
+    assert bool(half.kept) == (CompressorSpec.from_text(text).keeps_residual or text == "adaptive")
     np.testing.assert_array_equal(rest.weights, whole.weights)
     for one, other in zip(rest.kept.get("nano", ()), whole.kept.get("nano", ()), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -144,7 +146,7 @@ def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
     running = Running(plain(tmp_path, 60, checkpoint_every=20))
     sparse = "top-k:share=0.1"
     members = [
-        Member(running, name, data=Drawn(seed=seed), sender=compressor(sparse, Softmax.variables))
+        Member(running, name, data=Drawn(seed=seed), sender=CompressorSpec.from_text(sparse).build(Softmax.variables))
         for seed, name in enumerate(NAMES)
     ]
     for member in members:
@@ -160,7 +162,7 @@ def test_layers_that_stay_cost_nothing_either_way(tmp_path):
     def cost(text):
         running = Running(plain(tmp_path, 40, evaluate_every=100))
         replica = Softmax()
-        Member(running, "nano", replica, sender=compressor(text, replica.variables)).end()
+        Member(running, "nano", replica, sender=CompressorSpec.from_text(text).build(replica.variables)).end()
         return running.account()["workers"]["nano"]["bytes"]
 
     # One of two layers goes, the one of 3 elements of 39: what is left are heads.
@@ -189,7 +191,7 @@ def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed
 @pytest.mark.parametrize("merge", ["weighted", "samples", "rates"])
 def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, momentum):
     """As in one process with all of them; by rates the learning rate grows with how many there are."""
-    parts = f"gate=synchronous,batching=stream,merge={merge}"
+    parts = f"sync=synchronous,batching=stream,aggregation={merge}"
     running = Running(with_parts(tmp_path, 24, parts, momentum=momentum, members=3, seed=4))
     in_step(running, 3)
     sizes = streams.batches(streams.draw_rates("S1", 3, 4))
@@ -202,7 +204,7 @@ def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, mome
 
 
 def test_a_slower_worker_gets_smaller_batches_and_all_of_them_grow(tmp_path):
-    parts = "gate=synchronous,batching=dynamic,merge=weighted"
+    parts = "sync=synchronous,batching=dynamic,aggregation=weighted"
     running = Running(with_parts(tmp_path, 240, parts, members=2, training_samples=10_000))
     slow, quick = Member(running, "nano", slowdown=20.0), Member(running, "pc")
     slow.end()
@@ -215,7 +217,9 @@ def test_a_slower_worker_gets_smaller_batches_and_all_of_them_grow(tmp_path):
 
 
 def test_without_waiting_who_slows_down_gets_smaller_batches_too(tmp_path):
-    running = Running(with_parts(tmp_path, 200, "batching=dynamic,merge=weighted", members=2, training_samples=100))
+    running = Running(
+        with_parts(tmp_path, 200, "batching=dynamic,aggregation=weighted", members=2, training_samples=100)
+    )
     slow, quick = Member(running, "nano", slowdown=20.0), Member(running, "pc")
     slow.end()
     quick.end()
@@ -240,7 +244,7 @@ def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
 
 def test_the_server_scales_what_all_have_sent_with_lars(tmp_path):
     optimiser = OptimizerSettings(2.0, 0.5, 0.01)
-    parts = "gate=synchronous,optimiser=lars"
+    parts = "sync=synchronous,optimizer=lars"
     running = Running(with_parts(tmp_path, 16, parts, optimiser=optimiser))
     in_step(running, 2)
     together = union_with_lars(8, [Drawn(seed=seed) for seed in range(2)], optimiser)
@@ -249,7 +253,7 @@ def test_the_server_scales_what_all_have_sent_with_lars(tmp_path):
 
 def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):
     def change(schedule):
-        running = Running(with_parts(tmp_path, 1, "optimiser=lars", schedule=schedule))
+        running = Running(with_parts(tmp_path, 1, "optimizer=lars", schedule=schedule))
         Member(running, "nano").end()
         assert running.account()["finished"]
         return running.saved().weights - Softmax().weights

@@ -11,7 +11,7 @@ def _verdicts(*runs: Finished) -> dict[str, str]:
     return {claim.claim: claim.verdict for claim in claims(entries(runs))}
 
 
-DENSE = "parameter-server:gate=synchronous"
+DENSE = "parameter-server:sync=synchronous"
 
 
 def test_layer_dropping_is_held_against_the_same_server_with_everything_sent() -> None:
@@ -33,8 +33,10 @@ def test_dlion_is_held_against_each_system_of_its_paper_that_ran() -> None:
 
 
 def test_so_are_its_variants_but_those_that_leave_out_a_part() -> None:
-    found = _verdicts(run("dlion:gate=asynchronous", target_s=8.0), run("dlion:merge=mean"), run("ako", target_s=9.0))
-    assert found == {"dlion:gate=asynchronous reaches the target before ako": HOLDS}
+    found = _verdicts(
+        run("dlion:sync=asynchronous", target_s=8.0), run("dlion:aggregation=mean"), run("ako", target_s=9.0)
+    )
+    assert found == {"dlion:sync=asynchronous reaches the target before ako": HOLDS}
 
 
 def test_whoever_alone_reached_the_target_was_first() -> None:
@@ -63,7 +65,7 @@ def test_who_did_not_get_there_in_the_time_of_a_run_takes_longer_than_that() -> 
 
 
 def test_dynamic_batching_has_to_save_a_fifth_and_the_weighted_update_a_tenth() -> None:
-    without, unweighted = "dlion:batching=fixed,merge=mean", "dlion:merge=mean"
+    without, unweighted = "dlion:batching=fixed,aggregation=mean", "dlion:aggregation=mean"
     runs = run(without, target_s=10.0), run(unweighted, target_s=7.7), run("dlion", target_s=7.0)
     assert _verdicts(*runs) == {
         "dynamic batching takes 22 to 37 % less time": HOLDS,

@@ -44,7 +44,7 @@ def test_both_train_together_and_go_on_from_one_anothers_checkpoints(
 ) -> None:
     fleet_file(tmp_path, {"desktop": ONE_THREAD, "tx2": ONE_THREAD})
     together = plan(tmp_path, "server", "desktop", "tx2")
-    served = planner(tmp_path, *TRAINING, together, "--strategy", "parameter-server:gate=synchronous")
+    served = planner(tmp_path, *TRAINING, together, "--strategy", "parameter-server:sync=synchronous")
     assert {name: part["framework"] for name, part in served["workers"].items()} == {
         "desktop": "torch", "tx2": "tensorflow"
     }  # fmt: skip

@@ -19,7 +19,7 @@ class WeightAveraging(Exchange):
         parts = list(enumerate(segments(means.replica.variables, means.topology.segments)))
         for at, (start, end) in parts:
             for peer in self.peers(means.topology.sends_to(self.rank, n, step, at)):
-                links.send(peer, step, WHOLE[means.sender](weights[start:end]), kind=str(at))
+                links.send(peer, step, WHOLE[means.strategy.compressor.name](weights[start:end]), kind=str(at))
         coming = [
             (start, end, links.next(peer, step, str(at)))
             for at, (start, end) in parts

@@ -8,20 +8,21 @@ import numpy as np
 from backends.frameworks.base import Arrays, OptimizerSettings, Replica
 from backends.network.mailbox import Mailbox
 from backends.optimizers import lars, sgd
-from backends.strategies.synchronisation import SyncPolicy
+from backends.strategies.strategy import Strategy
 from backends.strategies.topologies.base import Topology
 
 
 class ExchangeParts(NamedTuple):
-    """What an exchange works with. ``sender``: what is sent, as text; ``merge``: of presets.MERGES; ``batch``: samples
-    of a member's step for which the learning rate was chosen."""
+    """What an exchange works with.
+
+    topology: of the strategy, or that of leaders of groups among themselves.
+    batch: samples of a member's step for which the learning rate was chosen.
+    """
 
     replica: Replica
     links: Mailbox
     topology: Topology
-    gate: SyncPolicy
-    sender: str
-    merge: str
+    strategy: Strategy
     local: "LocalUpdate"
     batch: int = 1
 

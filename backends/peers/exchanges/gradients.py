@@ -10,7 +10,6 @@ from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies.aggregation import FACTORS, WITH_MEAN
 from backends.strategies.compressors.base import Compressor
-from backends.strategies.compressors.registry import compressor
 from backends.strategies.message import DENSE, add
 
 GRADIENT = "gradient"
@@ -19,7 +18,7 @@ FIRST_BYTES = 1 << 17
 
 
 class GradientExchange(Exchange):
-    """Everyone sends to its peers, waits for as many as the gate says, and applies what has come.
+    """Everyone sends to its peers, waits for as many as the synchronisation policy says, and applies what has come.
 
     Members who wait take in no message of a later step than their own, so that with all of them there every replica
     makes the same sum. Others take in whatever has come.
@@ -27,7 +26,7 @@ class GradientExchange(Exchange):
 
     def __init__(self, means: ExchangeParts) -> None:
         super().__init__(means)
-        self._shared = compressor(means.sender, means.replica.variables)
+        self._shared = means.strategy.compressor.build(means.replica.variables)
         self._shared.look(means.replica.weights)
         self._own: Dict[str, Compressor] = {}
         self._batches: Dict[str, int] = {}
@@ -35,7 +34,7 @@ class GradientExchange(Exchange):
 
     def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         links, n = self.means.links, len(self.names)
-        waited = self.means.gate.waits_for(n) - 1
+        waited = self.means.strategy.sync.waits_for(n) - 1
         self._send(step, batch, budget_s, bool(waited))
         arrived = links.take(lambda parcel: _is_gradient(parcel) and (not waited or parcel.step <= step), 0)
         missing = waited - sum(parcel.step == step for parcel in arrived)
@@ -60,7 +59,7 @@ class GradientExchange(Exchange):
 
     def _for(self, peer: str) -> Compressor:
         if peer not in self._own:
-            self._own[peer] = compressor(self.means.sender, self.means.replica.variables)
+            self._own[peer] = self.means.strategy.compressor.build(self.means.replica.variables)
             self._own[peer].look(self.means.replica.weights)
         return self._own[peer]
 
@@ -86,14 +85,14 @@ class GradientExchange(Exchange):
 
     def _compared_with(self, arrived: List[Envelope], batch: int) -> float:
         """Samples: one's own, or the mean of all members' last; of who has sent nothing yet, as many as one's own."""
-        if self.means.merge not in WITH_MEAN:
+        if self.means.strategy.aggregation not in WITH_MEAN:
             return batch
         self._batches.update((parcel.sender, int(parcel.meta["batch"])) for parcel in arrived)
         self._batches[self.means.links.name] = batch
         return sum(self._batches.get(name, batch) for name in self.names) / float(len(self.names))
 
     def _share(self, batch: int, compared: float) -> float:
-        return FACTORS[self.means.merge](batch, compared, self.means.batch, len(self.names))
+        return FACTORS[self.means.strategy.aggregation](batch, compared, self.means.batch, len(self.names))
 
     def _senders(self) -> Dict[str, Compressor]:
         return dict({"peer " + name: made for name, made in self._own.items()}, peers=self._shared)

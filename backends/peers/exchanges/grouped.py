@@ -25,7 +25,7 @@ class HierarchicalExchange(Exchange):
         super().__init__(means)
         assert isinstance(means.topology, GroupedTopology)
         self._among = among(means._replace(topology=means.topology.between))
-        self._encode = WHOLE[means.sender]
+        self._encode = WHOLE[means.strategy.compressor.name]
         self._alike = False
 
     def begin(self, names: Any) -> None:

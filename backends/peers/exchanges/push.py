@@ -26,7 +26,7 @@ class PushSumExchange(Exchange):
     def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         means, n = self.means, len(self.names)
         means.local.apply(self._mass.x, means.replica.gradients, optimiser)
-        waits = means.gate.waits_for(n) > 1
+        waits = means.strategy.sync.waits_for(n) > 1
         peers = self.peers(means.topology.sends_to(self.rank, n, step))
         if peers:
             share, weight = self._mass.share(len(peers))

@@ -1,4 +1,4 @@
-"""Which exchange belongs to which topology and merge."""
+"""Which exchange belongs to which topology and aggregation."""
 
 from typing import Callable, Dict
 
@@ -13,8 +13,8 @@ from backends.strategies.aggregation import FACTORS
 from backends.strategies.topologies.graphs import Ring as RingTopology
 from backends.strategies.topologies.registry import GroupedTopology
 
-#: By merge; those of gradients go round where the topology is a ring.
-MERGES: Dict[str, Callable[[ExchangeParts], Exchange]] = dict(
+#: By aggregation; those of gradients go round where the topology is a ring.
+AGGREGATIONS: Dict[str, Callable[[ExchangeParts], Exchange]] = dict(
     dict.fromkeys(FACTORS, GradientExchange),
     **{"average": WeightAveraging, "push-sum": PushSumExchange, "pairwise": PairwiseAveraging},
 )
@@ -26,4 +26,4 @@ def exchange(means: ExchangeParts) -> Exchange:
         return HierarchicalExchange(means, exchange)
     if isinstance(means.topology, RingTopology):
         return RingAllReduce(means)
-    return MERGES[means.merge](means)
+    return AGGREGATIONS[means.strategy.aggregation](means)

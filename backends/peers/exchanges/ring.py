@@ -15,13 +15,14 @@ class RingAllReduce(Exchange):
 
     def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
         n, gradients = len(self.names), self.means.replica.gradients
-        gradients *= FACTORS[self.means.merge](batch, batch, self.means.batch, n)
+        gradients *= FACTORS[self.means.strategy.aggregation](batch, batch, self.means.batch, n)
         if n > 1:
             self._go_round(n, step)
         self.means.local.apply(self.means.replica.weights, gradients, optimiser)
 
     def _go_round(self, n: int, step: int) -> None:
-        gradients, links, encode = self.means.replica.gradients, self.means.links, WHOLE[self.means.sender]
+        gradients, links = self.means.replica.gradients, self.means.links
+        encode = WHOLE[self.means.strategy.compressor.name]
         after, before = self.names[(self.rank + 1) % n], self.names[self.rank - 1]
         count = itertools.count()  # pieces are told apart by the order in which they leave
 

@@ -47,7 +47,7 @@ class MomentumCorrection(Compressor):
     def restore(self, state: Sequence[np.ndarray]) -> None:
         """Go on from ``state``'s arrays. Raises ValueError where they are of another shape."""
         if not state or state[-1].shape != self._velocity.shape:
-            raise ValueError("Corrected has (%d,) numbers after the arrays of what it wraps" % self.size)
+            raise ValueError("MomentumCorrection has (%d,) numbers after the arrays of what it wraps" % self.size)
         self.of.restore(state[:-1])
         self._velocity[:] = state[-1]
 

@@ -1,7 +1,7 @@
-"""Every kind of sender by name, and the text that a person chooses one with."""
+"""Every compressor has a name here, and a text chooses one with its options."""
 
 import inspect
-from typing import Any, Dict, Sequence, Type
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.adaptive import Adaptive
@@ -14,9 +14,10 @@ from backends.strategies.compressors.layer_drop import LayerDrop
 from backends.strategies.compressors.max_n import MaxN
 from backends.strategies.compressors.momentum_correction import MomentumCorrection
 from backends.strategies.compressors.top_k import TopK
+from backends.strategies.option_text import name_of, number, one_of, options_of, typed, whole_number, yes_or_no
 
 COMPRESSORS: Dict[str, Type[Compressor]] = {
-    "everything": Uncompressed,
+    "dense": Uncompressed,
     "float16": Float16,
     "layer-drop": LayerDrop,
     "max-n": MaxN,
@@ -26,62 +27,64 @@ COMPRESSORS: Dict[str, Type[Compressor]] = {
     "adaptive": Adaptive,
 }
 
-_WRAPPED = "top-k"
-_SWITCH = {"yes": True, "no": False}
+#: What ``adaptive`` wraps unless it is told.
+WRAPPED = "top-k"
+
+_READERS: Dict[type, Callable[[str], Any]] = {bool: yes_or_no, int: whole_number, float: number, str: str}
+_ANY_VARIABLES = (Variable("any", (1,), 0, 1),)
 
 
-def compressor(text: str, variables: Sequence[Variable], momentum: float = 0.0) -> Compressor:
-    """The sender that "NAME" or "NAME:key=value,key=value" stands for; keys are options of its class.
+class CompressorSpec(NamedTuple):
+    """The choice of a compressor: its name, its options with their values, and the one that it wraps."""
 
-    "adaptive" takes the name of the kind it wraps as ``of``, and that kind's options beside its own. momentum: what is
-    to be applied before it (see Corrected). Raises ValueError for an unknown name, key or value, and says which there
-    are.
-    """
-    name, _, listed = text.partition(":")
-    made = _built(name, _pairs(listed), variables, [])
-    return MomentumCorrection(made, momentum) if momentum else made
+    name: str
+    options: Tuple[Tuple[str, Any], ...] = ()
+    wrapped: Optional["CompressorSpec"] = None
+
+    @classmethod
+    def from_text(cls, text: str) -> "CompressorSpec":
+        """Of ``NAME:key=value,...``; keys are options of the class of that name.
+
+        ``adaptive`` has the name of what it wraps as ``of``, and options of that beside its own.
+        Raises ValueError for an unknown name, key or value, and says which there are.
+        """
+        found = _spec(name_of("compressor", text, COMPRESSORS), options_of(text), ())
+        found.build(_ANY_VARIABLES)  # raises ValueError for values out of range
+        return found
+
+    def build(self, variables: Sequence[Variable], momentum: float = 0.0) -> Compressor:
+        """A compressor of gradients of these variables; momentum: applied before it (MomentumCorrection)."""
+        options = dict(self.options)
+        if self.wrapped is not None:
+            options["of"] = self.wrapped.build(variables)
+        made = COMPRESSORS[self.name](variables, **options)
+        return MomentumCorrection(made, momentum) if momentum else made
+
+    @property
+    def keeps_residual(self) -> bool:
+        """Whether it leaves something for later messages."""
+        return self.build(_ANY_VARIABLES).kept() is not None
+
+    @property
+    def by_link(self) -> bool:
+        """Whether each link needs a compressor of its own, fitted to what the link can take."""
+        return self.build(_ANY_VARIABLES).by_link
 
 
-def keeps_residual(text: str) -> bool:
-    """Whether a sender of this name leaves something for later. Raises ValueError as ``sender`` does."""
-    return compressor(text, (Variable("any", (1,), 0, 1),)).kept() is not None
-
-
-def _built(name: str, given: Dict[str, str], variables: Sequence[Variable], outer: Sequence[str]) -> Compressor:
-    if name not in COMPRESSORS:
-        raise ValueError("unknown sender %r; known: %s" % (name, ", ".join(COMPRESSORS)))
-    defaults = _defaults(COMPRESSORS[name])
-    known = list(outer) + list(defaults)
-    own = {key: _value(name, key, given[key], defaults[key]) for key in given if key in defaults and key != "of"}
-    others = {key: given[key] for key in given if key not in defaults}
-    if "of" in defaults:
-        own["of"] = _built(given.get("of", _WRAPPED), others, variables, known)
+def _spec(name: str, given: Mapping[str, str], outer: Sequence[str]) -> CompressorSpec:
+    readers = _readers(COMPRESSORS[name])
+    known = [*outer, *readers]
+    own = {key: text for key, text in given.items() if key in readers and key != "of"}
+    others = {key: text for key, text in given.items() if key not in readers}
+    wrapped = None
+    if "of" in readers:
+        wrapped = _spec(one_of("compressor", given.get("of", WRAPPED), COMPRESSORS), others, known)
     elif others:
         raise ValueError("%s has no option %s; known: %s" % (name, ", ".join(others), ", ".join(known) or "none"))
-    return COMPRESSORS[name](variables, **own)
+    return CompressorSpec(name, tuple(typed(name, own, readers).items()), wrapped)
 
 
-def _pairs(listed: str) -> Dict[str, str]:
-    given: Dict[str, str] = {}
-    for item in listed.split(",") if listed else ():
-        key, _, value = item.partition("=")
-        if not key or not value:
-            raise ValueError("%r is not of the form key=value" % item)
-        if key in given:
-            raise ValueError("%s is given twice" % key)
-        given[key] = value
-    return given
-
-
-def _defaults(kind: Type[Compressor]) -> Dict[str, Any]:
-    """Options and their defaults, whose types are those of the options: all parameters after ``variables``."""
+def _readers(kind: Type[Compressor]) -> Dict[str, Callable[[str], Any]]:
+    """What reads each option: all parameters after ``variables``, by the types of their defaults."""
     parameters = list(inspect.signature(kind).parameters.values())[1:]
-    return {parameter.name: parameter.default for parameter in parameters}
-
-
-def _value(name: str, key: str, text: str, default: Any) -> Any:
-    try:
-        return _SWITCH[text] if isinstance(default, bool) else type(default)(text)
-    except (KeyError, ValueError):
-        needed = {bool: "yes or no", int: "a whole number"}.get(type(default), "a number")
-        raise ValueError("%s: %s is %s, not %r" % (name, key, needed, text)) from None
+    return {parameter.name: _READERS.get(type(parameter.default), str) for parameter in parameters}

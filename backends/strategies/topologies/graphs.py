@@ -5,6 +5,7 @@ from typing import Sequence, Tuple
 
 import numpy as np
 
+from backends.strategies.option_text import whole_number
 from backends.strategies.topologies.base import SERVER, MessageLoad, Topology
 from backends.strategies.topologies.derangement import derangement
 
@@ -70,7 +71,7 @@ class ExponentialGraph(OneToOne):
 class RandomGossip(OneToOne):
     """Each segment to one that is drawn anew for every step (Crossover-SGD, Alg. 2)."""
 
-    options = {"segments": int}
+    options = {"segments": whole_number}
 
     def __init__(self, segments: int = 4, seed: int = 0) -> None:
         super().__init__(seed)

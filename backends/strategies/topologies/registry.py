@@ -1,26 +1,31 @@
 """Two levels of workers, and every kind of topology by name."""
 
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from backends.strategies.option_text import named
+from backends.strategies.option_text import name_of, options_of, typed, whole_number
 from backends.strategies.topologies import groups
 from backends.strategies.topologies.base import SERVER, MessageLoad, Topology
 from backends.strategies.topologies.graphs import AllToAll, ExponentialGraph, RandomGossip, RandomPairs, Ring, Star
 
 
+def _spec(text: str) -> "TopologySpec":
+    """A reader, of what is defined below."""
+    return TopologySpec.from_text(text)
+
+
 class GroupedTopology(Topology):
     """Gradients to the leader of a group, a topology between the leaders, weights back (Crossover-SGD, 3.3)."""
 
-    options = {"count": int, "between": str}
+    options = {"count": whole_number, "between": _spec}
 
-    def __init__(self, count: int = 2, between: str = "random", seed: int = 0) -> None:
+    def __init__(self, count: int = 2, between: Optional[Topology] = None, seed: int = 0) -> None:
         super().__init__(seed)
         if count < 1:
             raise ValueError("count=%d: there must be at least 1 group" % count)
         self.count = count
-        self.between = parse(between, seed)
+        self.between = RandomGossip(seed=seed) if between is None else between
         if isinstance(self.between, GroupedTopology):
-            raise ValueError("between=%s: there are no groups of groups" % between)
+            raise ValueError("between=groups: there are no groups of groups")
         self.segments = self.between.segments
 
     def sends_to(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
@@ -70,14 +75,32 @@ TOPOLOGIES: Dict[str, Any] = {
 }
 
 
-def parse(text: str, seed: int = 0) -> Topology:
-    """``NAME:key=value,...``, such as random:segments=4 or groups:count=2,between=random:segments=4.
+class TopologySpec(NamedTuple):
+    """The choice of a topology: its name, and its options with their values."""
 
-    seed: what chance comes from, the same for all members of a run. Raises ValueError naming what does not fit.
-    """
-    name, values = named("topology", text, {known: kind.options for known, kind in TOPOLOGIES.items()})
-    return _built(TOPOLOGIES[name], seed, values)
+    name: str
+    options: Tuple[Tuple[str, Any], ...] = ()
 
+    @classmethod
+    def from_text(cls, text: str) -> "TopologySpec":
+        """Of ``NAME:key=value,...``, such as random:segments=4 or groups:count=2,between=random:segments=4.
 
-def _built(kind: Callable[..., Topology], seed: int, values: Dict[str, Any]) -> Topology:
-    return kind(seed=seed, **values)
+        Raises ValueError for an unknown name, key or value, and says which there are.
+        """
+        name = name_of("topology", text, TOPOLOGIES)
+        readers = TOPOLOGIES[name].options
+        found = cls(name, tuple(typed(name, options_of(text, sorted(readers)), readers).items()))
+        found.build()  # raises ValueError for values out of range
+        return found
+
+    def build(self, seed: int = 0) -> Topology:
+        """The topology; seed: what chance comes from, the same for all members of a run."""
+        options = {key: each.build(seed) if isinstance(each, TopologySpec) else each for key, each in self.options}
+        made: Topology = TOPOLOGIES[self.name](seed=seed, **options)
+        return made
+
+    @property
+    def between(self) -> "TopologySpec":
+        """Of groups: the topology of their leaders, who gossip unless told otherwise."""
+        found: TopologySpec = dict(self.options).get("between", TopologySpec("random"))
+        return found

@@ -1,7 +1,7 @@
 """Who among peers does what next, in one thread: whoever would have to wait is sent home."""
 
 from backends.peers.membership import GIVE, SAVE, TAKE, MembershipScheduler
-from backends.strategies.synchronisation import parse
+from backends.strategies.synchronisation import SyncPolicy
 from backends.training.step_queue import EVALUATE, FINISH, STEP
 
 
@@ -9,7 +9,7 @@ class Table:
     """Turns and who asks for them."""
 
     def __init__(self, gate, total=12, names="ab", **changes):
-        self.turns = MembershipScheduler(total, parse(gate), **changes)
+        self.turns = MembershipScheduler(total, SyncPolicy.from_text(gate), **changes)
         for name in names:
             self.turns.join(name)
 

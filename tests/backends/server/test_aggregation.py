@@ -6,7 +6,7 @@ from hypothesis import strategies as some
 
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.strategies.message import dense
-from backends.strategies.synchronisation import SYNC_POLICIES, parse
+from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.member_stats import MemberStats
 
 
@@ -15,7 +15,7 @@ def gradient(worker, batch=8):
 
 
 def rounds(text, *workers):
-    made = Aggregator(parse(text))
+    made = Aggregator(SyncPolicy.from_text(text))
     for worker in workers:
         made.join(worker)
     return made

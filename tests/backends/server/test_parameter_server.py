@@ -16,7 +16,7 @@ import pytest
 from backends.frameworks.base import OptimizerSettings
 from backends.network import framing
 from backends.server import parameter_server, worker
-from backends.strategies.synchronisation import parse
+from backends.strategies.strategy import Strategy
 from backends.training.layout import layout_of
 from backends.training.lr_schedule import RateSchedule
 from planner.agents.certificates import Authority
@@ -475,13 +475,21 @@ def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp
         json.dumps(event, allow_nan=False)
 
 
-@pytest.mark.parametrize(("gate", "waits"), [("asynchronous", False), ("bounded", False), ("synchronous", True)])
-def test_a_run_that_diverges_names_what_would_help(tmp_path, gate, waits):
-    running = Running(work(tmp_path, 50, optimiser=OptimizerSettings(0.03, 0.7, 0.0), gate=parse(gate), members=3))
+@pytest.mark.parametrize(("sync", "waits"), [("asynchronous", False), ("bounded", False), ("synchronous", True)])
+def test_a_run_that_diverges_names_what_would_help(tmp_path, sync, waits):
+    running = Running(
+        work(
+            tmp_path,
+            50,
+            optimiser=OptimizerSettings(0.03, 0.7, 0.0),
+            strategy=Strategy.from_text("parameter-server:sync=" + sync),
+            members=3,
+        )
+    )
     Member(running, "nano", Diverging(loss=np.nan)).end()
     reason = running.account()["reason"]
     assert "; lower the learning rate of 0.03" in reason
-    assert ("let workers wait for one another (gate=synchronous)" in reason) != waits
+    assert ("let workers wait for one another (sync=synchronous)" in reason) != waits
     assert "\n" not in reason
 
 

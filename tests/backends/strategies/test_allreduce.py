@@ -7,9 +7,9 @@ from hypothesis import strategies as some
 
 from backends.frameworks.base import Variable
 from backends.strategies.allreduce import PIECE, Piece, Round, absorb, arrivals, bounds, departures, in_memory, schedule
-from backends.strategies.compressors.registry import compressor
+from backends.strategies.compressors.registry import CompressorSpec
 from backends.strategies.message import WHOLE, dense
-from backends.strategies.topologies.registry import parse
+from backends.strategies.topologies.registry import TopologySpec
 
 
 def test_chunks_cover_the_vector_and_differ_by_at_most_one():
@@ -95,6 +95,6 @@ def test_its_messages_have_the_bytes_that_sender_and_topology_predict(name, n):
     """But for the heads of the pieces, of which each has one."""
     size = 3 * PIECE
     sent = in_memory([np.ones(size, np.float32) for _ in range(n)], encode=WHOLE[name])
-    (traffic,) = parse("ring").traffic(0, n)
-    message = compressor(name, [Variable("w", (size,), 0, size)]).traffic_bytes()
+    (traffic,) = TopologySpec.from_text("ring").build().traffic(0, n)
+    message = CompressorSpec.from_text(name).build([Variable("w", (size,), 0, size)]).traffic_bytes()
     assert sent == pytest.approx(n * traffic.messages * traffic.share * message, rel=0.003)

@@ -7,7 +7,7 @@ import pytest
 
 from backends.frameworks.base import Variable
 from backends.network.framing import as_bytes
-from backends.strategies.compressors.registry import COMPRESSORS, compressor
+from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import buffers, whole
 
 VARIABLES = (
@@ -36,7 +36,7 @@ BUDGETS_BYTES = [None, 2000.0]
 
 #: By what factor the mean of Gaussian gradients may miss what was predicted, either way.
 FACTORS = {
-    "everything": 1.0,
+    "dense": 1.0,
     "float16": 1.0,
     "layer-drop": 2.0,
     "max-n": 2.0,
@@ -48,7 +48,7 @@ FACTORS = {
 
 
 def made(text):
-    new = compressor(text, VARIABLES)
+    new = CompressorSpec.from_text(text).build(VARIABLES)
     new.look(WEIGHTS)
     return new
 

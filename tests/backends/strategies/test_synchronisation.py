@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy, parse
+from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 
 KINDS = ("synchronous", "asynchronous", "bounded:staleness=0", "bounded:staleness=3", "backup", "backup:backups=2")
 
@@ -29,27 +29,27 @@ def steps_beside(stuck, gate, n):
 
 
 def test_synchronous_workers_wait_for_all_of_the_step():
-    gate = parse("synchronous")
+    gate = SyncPolicy.from_text("synchronous")
     assert gate.may_begin(3, [3, 4])
     assert not gate.may_begin(4, [4, 3])
     assert [gate.enough(arrived, 4) for arrived in (1, 3, 4)] == [False, False, True]
 
 
 def test_asynchronous_workers_wait_for_nobody():
-    gate = parse("asynchronous")
+    gate = SyncPolicy.from_text("asynchronous")
     assert gate.may_begin(1000, [0, 0])
     assert gate.enough(1, 8)
 
 
 def test_bounded_staleness_lets_one_be_so_many_steps_ahead():
-    gate = parse("bounded:staleness=5")
+    gate = SyncPolicy.from_text("bounded:staleness=5")
     assert gate.may_begin(5, [0, 9])
     assert not gate.may_begin(6, [0, 9])
     assert gate.enough(1, 8)
 
 
 def test_backup_workers_are_not_waited_for_but_not_left_behind_either():
-    gate = parse("backup")
+    gate = SyncPolicy.from_text("backup")
     assert gate == SyncPolicy(staleness=5, backups=1)
     assert [gate.enough(arrived, 4) for arrived in (2, 3)] == [False, True]
     assert gate.may_begin(5, [0, 5])
@@ -60,12 +60,12 @@ def test_backup_workers_are_not_waited_for_but_not_left_behind_either():
     ("text", "waits"), [("synchronous", 6), ("asynchronous", 1), ("bounded", 1), ("backup", 5), ("backup:backups=9", 1)]
 )
 def test_each_kind_says_how_many_of_six_messages_a_step_waits_for(text, waits):
-    assert parse(text).waits_for(6) == waits
+    assert SyncPolicy.from_text(text).waits_for(6) == waits
 
 
 @pytest.mark.parametrize("text", KINDS)
 def test_one_alone_never_waits(text):
-    gate = parse(text)
+    gate = SyncPolicy.from_text(text)
     assert gate.waits_for(1) == 1
     assert gate.may_begin(7, [])
 
@@ -82,12 +82,12 @@ def test_one_alone_never_waits(text):
     ],
 )
 def test_so_far_the_others_get_while_some_are_stuck(stuck, text, steps):
-    assert steps_beside(stuck, parse(text), 4) == steps
+    assert steps_beside(stuck, SyncPolicy.from_text(text), 4) == steps
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    gate=some.sampled_from(KINDS).map(parse),
+    gate=some.sampled_from(KINDS).map(SyncPolicy.from_text),
     n=some.integers(1, 6),
     choices=some.lists(some.tuples(some.integers(0, 20), some.integers(0, 60)), max_size=150),
 )
@@ -115,28 +115,31 @@ def test_in_any_state_somebody_goes_on_and_nobody_is_too_far_ahead(gate, n, choi
 
 
 @settings(max_examples=100, deadline=None)
-@given(gate=some.sampled_from(KINDS).map(parse), done=some.lists(some.integers(0, 9), min_size=1, max_size=6))
+@given(
+    gate=some.sampled_from(KINDS).map(SyncPolicy.from_text),
+    done=some.lists(some.integers(0, 9), min_size=1, max_size=6),
+)
 def test_the_slowest_may_always_begin(gate, done):
     assert goes_on(gate, done.index(min(done)), dict(enumerate(done)))
 
 
 def test_every_kind_can_be_named_without_options():
-    assert {name: parse(name) for name in SYNC_POLICIES} == SYNC_POLICIES
-    assert parse("asynchronous") == SyncPolicy(math.inf, math.inf)
-    assert parse("backup:staleness=7,backups=2") == SyncPolicy(7, 2)
+    assert {name: SyncPolicy.from_text(name) for name in SYNC_POLICIES} == SYNC_POLICIES
+    assert SyncPolicy.from_text("asynchronous") == SyncPolicy(math.inf, math.inf)
+    assert SyncPolicy.from_text("backup:staleness=7,backups=2") == SyncPolicy(7, 2)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("sometimes", "known: asynchronous, backup, bounded, synchronous"),
-        ("synchronous:staleness=1", "keys: none"),
-        ("bounded:bound=1", "keys: staleness"),
-        ("bounded:staleness=-1", "not a number from 0 on"),
-        ("bounded:staleness", "not a number from 0 on"),
-        ("backup:backups=1.5", "not a number from 0 on"),
+        ("sometimes", "unknown sync 'sometimes'; known: synchronous, asynchronous, bounded, backup"),
+        ("synchronous:staleness=1", "with a key of none"),
+        ("bounded:bound=1", "with a key of staleness"),
+        ("bounded:staleness=-1", "staleness is a whole number from 0 on, not '-1'"),
+        ("bounded:staleness", "'staleness' is not of the form key=value"),
+        ("backup:backups=1.5", "backups is a whole number from 0 on, not '1.5'"),
     ],
 )
 def test_what_does_not_fit_is_named_with_what_does(text, says):
     with pytest.raises(ValueError, match=says):
-        parse(text)
+        SyncPolicy.from_text(text)

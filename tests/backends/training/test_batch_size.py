@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from backends.strategies.presets import BATCHINGS
 from backends.training.batch_size import BATCH_POLICIES, DynamicBatches
 
 
@@ -12,10 +11,6 @@ def run(pacing: DynamicBatches, sample_s: dict[str, float], iterations: int) -> 
         for name, cost in sample_s.items():
             batch = pacing.batch(name)
             pacing.note(name, batch, cost * batch)
-
-
-def test_every_kind_of_batching_is_there() -> None:
-    assert set(BATCH_POLICIES) == set(BATCHINGS)
 
 
 @pytest.mark.parametrize("kind", BATCH_POLICIES)

@@ -9,7 +9,8 @@ import pytest
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges import gradients
 from backends.strategies import streams
-from backends.strategies.presets import PRESETS, TOPOLOGIES
+from backends.strategies.compatibility import PARTS
+from backends.strategies.presets import PRESETS
 from tests.backends.fakes import Softmax, union, union_with_lars
 from tests.backends.peers import Peers, shard
 from tests.backends.small import replica
@@ -22,9 +23,9 @@ WHOLE = [
     ("allreduce", 2),
     ("allreduce", 3),
     ("allreduce", 4),
-    ("crossover-hierarchical:topology=groups:count=2,between=all,merge=mean", 3),
-    ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean", 4),
-    ("dlion:sender=everything,batching=fixed,knowledge=none", 3),
+    ("crossover-hierarchical:topology=groups:count=2,between=all,aggregation=mean", 3),
+    ("crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean", 4),
+    ("dlion:compressor=dense,batching=fixed,knowledge=none", 3),
     # Two peers have one another's weights in every step, whatever they merge by.
     ("crossover", 2),
     ("crossover:topology=random:segments=1", 2),
@@ -60,7 +61,7 @@ def expect_union(folder, text, members, momentum, frameworks):
 
 
 def test_by_samples_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path):
-    peers = Peers(tmp_path, "baseline:batching=stream,merge=samples", 24, 3, seed=4)
+    peers = Peers(tmp_path, "baseline:batching=stream,aggregation=samples", 24, 3, seed=4)
     sizes = streams.batches(streams.draw_rates("S1", 3, 4))
     assert len(set(sizes)) > 1
     players, drawn = peers.all(), [shard(seed) for seed in range(3)]
@@ -73,7 +74,7 @@ def test_by_samples_batches_of_different_sizes_are_one_process_with_all_of_them(
 
 def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):
     optimiser = OptimizerSettings(2.0, 0.5, 0.01)
-    peers = Peers(tmp_path, "allreduce:optimiser=lars", 16, 2, optimiser=optimiser)
+    peers = Peers(tmp_path, "allreduce:optimizer=lars", 16, 2, optimiser=optimiser)
     together = union_with_lars(8, map(shard, range(2)), optimiser)
     for player in peers.all():
         np.testing.assert_allclose(player.end(), together, rtol=1e-4, atol=1e-5)
@@ -82,10 +83,10 @@ def test_lars_scales_the_gradients_that_all_have_merged(tmp_path):
 @pytest.mark.parametrize(
     ("text", "members"),
     [
-        ("allreduce:sender=float16", 2),
-        ("allreduce:sender=float16", 4),
-        ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16", 4),
-        ("crossover-hierarchical:topology=groups:count=2,between=all,merge=mean,sender=float16", 3),
+        ("allreduce:compressor=float16", 2),
+        ("allreduce:compressor=float16", 4),
+        ("crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean,compressor=float16", 4),
+        ("crossover-hierarchical:topology=groups:count=2,between=all,aggregation=mean,compressor=float16", 3),
     ],
 )
 def test_rounded_to_half_of_the_bytes_members_differ_little_from_one_process_and_not_at_all_in_a_group(
@@ -114,7 +115,9 @@ def test_every_preset_learns(tmp_path, name):
 
 @pytest.mark.parametrize("name", PEERS)
 def test_one_alone_is_plain_sgd(tmp_path, name):
-    text = name + ":sender=everything" + (",batching=fixed,merge=mean" if PRESETS[name].batching != "fixed" else "")
+    text = (
+        name + ":compressor=dense" + (",batching=fixed,aggregation=mean" if PRESETS[name].batching != "fixed" else "")
+    )
     peers = Peers(tmp_path, text, 10, 1, momentum=0.5)
     (player,) = peers.all()
     np.testing.assert_allclose(player.end(), union(10, [shard(0)], 0.5), rtol=1e-5, atol=1e-6)
@@ -123,12 +126,13 @@ def test_one_alone_is_plain_sgd(tmp_path, name):
 #: Every topology, and beside them what waits otherwise, deals out batches or sends by link.
 MEMBERS_CHANGE = [
     "baseline", "allreduce", "sgp", "crossover", "crossover-hierarchical", "ad-psgd", "dlion", "hop", "ako", "scadles",
-    "allreduce:sender=float16", "crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16",
+    "allreduce:compressor=float16",
+    "crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean,compressor=float16",
 ]  # fmt: skip
 
 
 def test_members_change_in_every_topology():
-    assert {PRESETS[text.partition(":")[0]].topology for text in MEMBERS_CHANGE} == set(TOPOLOGIES) - {"server"}
+    assert {PRESETS[text.partition(":")[0]].topology for text in MEMBERS_CHANGE} == set(PARTS["topology"]) - {"server"}
 
 
 @pytest.mark.parametrize("text", MEMBERS_CHANGE)
@@ -181,7 +185,8 @@ def test_one_that_dies_and_comes_back_is_a_member_again(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["baseline", "baseline:sender=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia"]
+    "text",
+    ["baseline", "baseline:compressor=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia"],
 )
 def test_a_synchronous_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
     def train(folder, rounds, skip=0, resume=None):

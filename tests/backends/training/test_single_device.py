@@ -7,7 +7,7 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.strategies import streams
-from backends.strategies.presets import strategy
+from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, single_device, step
 from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, TEST, Diverging, Drawn, Member, Running, Softmax, union_with_lars, work
@@ -149,7 +149,7 @@ def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
     plan = {
         "optimiser": OptimizerSettings(2.0, 0.5, 0.01),
         "schedule": RateSchedule(),
-        "strategy": strategy("sgp:optimiser=lars"),
+        "strategy": Strategy.from_text("sgp:optimizer=lars"),
     }
     _, _, _, half = train(work(tmp_path, 4, **plan))
     _, _, _, rest = train(work(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
@@ -160,7 +160,7 @@ def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
 def test_a_global_batch_grows_on_one_device_and_survives_a_break(tmp_path):
     def batch_after(steps, **changes):
         drawn = Drawn()
-        plan = work(tmp_path, steps, strategy=strategy("dlion"), training_samples=10_000, **changes)
+        plan = work(tmp_path, steps, strategy=Strategy.from_text("dlion"), training_samples=10_000, **changes)
         single_device.run(plan, Softmax(), drawn, TEST, lambda _: None, never)
         return drawn.batch
 
@@ -177,6 +177,6 @@ def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
             rates.append((len(labels), rate))
             return super().gradient(images, labels, rate, weight_decay)
 
-    train(work(tmp_path, 2, strategy=strategy("scadles"), schedule=RateSchedule(), seed=3), Listening())
+    train(work(tmp_path, 2, strategy=Strategy.from_text("scadles"), schedule=RateSchedule(), seed=3), Listening())
     (size,) = streams.batches(streams.draw_rates("S1", 1, 3))
     assert rates == [(size, pytest.approx(0.1 * size / BATCH))] * 2

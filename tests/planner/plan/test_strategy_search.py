@@ -1,13 +1,16 @@
 """The best of the strategies of which it is known what their images are worth."""
 
+from typing import Any
+
 import pytest
 
-from backends.strategies import presets, synchronisation
+from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.plan.strategy_search import EQUAL, best_of, candidates
 from planner.predict.sample_efficiency import NONE, SampleEfficiencies, SampleEfficiency, Source
+from planner.profile.file import Profile
 from tests.planner import profiles
 
 TIME = {"time": 1.0}
@@ -25,45 +28,44 @@ def fleet(gradient_s: float = 0.5, names: str = "abcd"):
     return profiles.profile({name: profiles.device(profiles.step(gradient_s)) for name in names})
 
 
+def predicted_s(profile: Profile, text: str, **changes: Any) -> float:
+    """Of the best cluster with a strategy."""
+    request = RecommendRequest(TIME, steps=1000, strategy=Strategy.from_text(text), **changes)
+    return recommend(profile, request).row(1).prediction.time_s
+
+
 @pytest.mark.parametrize("text", EQUAL)
 def test_all_of_the_equal_ones_wait_for_all_and_leave_nothing_out(text: str) -> None:
-    found = presets.strategy(text)
-    assert synchronisation.parse(found.gate).waits_for(8) == 8
-    assert (found.sender, found.merge, found.batching, found.knowledge) == ("everything", "mean", "fixed", "none")
+    found = Strategy.from_text(text)
+    assert found.sync.waits_for(8) == 8
+    assert (found.compressor.name, found.aggregation) == ("dense", "mean")
+    assert (found.batching, found.knowledge) == ("fixed", "none")
 
 
 def test_without_measured_worths_the_quickest_equal_one_is_taken_and_said() -> None:
-    found = best_of(fleet(), RecommendRequest(TIME, strategy="auto", steps=1000), NONE)
-    times = {
-        text: recommend(fleet(), RecommendRequest(TIME, steps=1000, strategy=text)).row(1).prediction.time_s
-        for text in EQUAL
-    }
-    assert found.costs.strategy == min(times, key=times.__getitem__) == "allreduce"
+    found = best_of(fleet(), RecommendRequest(TIME, steps=1000), "auto", NONE)
+    times = {text: predicted_s(fleet(), text) for text in EQUAL}
+    assert found.costs.strategy.text == min(times, key=times.__getitem__) == "allreduce"
     assert found.row(1).prediction.time_s == pytest.approx(times["allreduce"])
-    assert found.notes[-1].startswith("--strategy auto: allreduce, the best of parameter-server:gate=synchronous, ")
+    assert found.notes[-1].startswith("--strategy auto: allreduce, the best of parameter-server:sync=synchronous, ")
 
 
 def test_a_quicker_step_wins_if_it_is_worth_enough() -> None:
     def chosen(worth: float) -> str:
         return best_of(
-            fleet(0.1), RecommendRequest(TIME, strategy="auto", steps=1000), known(crossover=worth)
-        ).costs.strategy
+            fleet(0.1), RecommendRequest(TIME, steps=1000), "auto", known(crossover=worth)
+        ).costs.strategy.text
 
-    allreduce, crossover = (
-        recommend(fleet(0.1), RecommendRequest(TIME, steps=1000, strategy=text, include=tuple("abcd")))
-        .row(1)
-        .prediction.time_s
-        for text in ("allreduce", "crossover")
-    )
+    allreduce, crossover = (predicted_s(fleet(0.1), text, include=tuple("abcd")) for text in ("allreduce", "crossover"))
     assert crossover < allreduce
     assert chosen(1.01 * crossover / allreduce) == "crossover"
     assert chosen(0.99 * crossover / allreduce) == "allreduce"
 
 
 def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from() -> None:
-    found = best_of(fleet(0.1), RecommendRequest(TIME, strategy="auto", steps=900), known(sgp=0.9))
+    found = best_of(fleet(0.1), RecommendRequest(TIME, steps=900), "auto", known(sgp=0.9))
     plan = make_plan(found, "fleet.toml")
-    assert (plan.strategy, plan.steps) == ("sgp", 1000)
+    assert (plan.strategy.text, plan.steps) == ("sgp", 1000)
     assert plan.prediction.time_s == pytest.approx(1000 / 4 * plan.workers[0].cycle_s)
     worth, source = found.notes[-2:]
     assert worth == (
@@ -77,7 +79,7 @@ def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from()
 
 
 def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None:
-    found = best_of(fleet(0.001), RecommendRequest(TIME, strategy="auto", steps=1000), known(crossover=0.5))
+    found = best_of(fleet(0.001), RecommendRequest(TIME, steps=1000), "auto", known(crossover=0.5))
     assert len(make_plan(found, "fleet.toml").workers) == 1
     assert make_plan(found, "fleet.toml").steps == 1000
 
@@ -85,9 +87,7 @@ def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None
 def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> None:
     """Four of them need as many images as a critical batch of one of theirs says: (32 + 4 * 32) / (32 + 32) = 2.5."""
     worths = NONE._replace(source=SOURCE, critical_batch=32.0)
-    found = best_of(
-        fleet(), RecommendRequest(TIME, strategy="auto", steps=1000, include=tuple("abcd"), batch=32), worths
-    )
+    found = best_of(fleet(), RecommendRequest(TIME, steps=1000, include=tuple("abcd"), batch=32), "auto", worths)
     assert make_plan(found, "fleet.toml").steps == 2500
     assert "4 synchronous workers need 2.50 times the images of one alone, whose steps --steps are" in found.notes
 
@@ -95,7 +95,7 @@ def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> No
 def test_one_device_wins_where_larger_batches_teach_next_to_nothing() -> None:
     def members(critical: float | None) -> int:
         worths = NONE._replace(source=SOURCE, critical_batch=critical)
-        return len(best_of(fleet(), RecommendRequest(TIME, strategy="auto", steps=1000), worths).row(1).config.workers)
+        return len(best_of(fleet(), RecommendRequest(TIME, steps=1000), "auto", worths).row(1).config.workers)
 
     assert (members(None), members(0.1)) == (4, 1)
 
@@ -103,25 +103,26 @@ def test_one_device_wins_where_larger_batches_teach_next_to_nothing() -> None:
 def test_energy_counts_the_steps_that_are_needed_too() -> None:
     watts = {"energy": 1.0}
     assert (
-        best_of(fleet(0.1), RecommendRequest(watts, strategy="auto", steps=1000), known(crossover=2.0)).costs.strategy
+        best_of(fleet(0.1), RecommendRequest(watts, steps=1000), "auto", known(crossover=2.0)).costs.strategy.text
         == "crossover"
     )
     assert (
-        best_of(fleet(0.1), RecommendRequest(watts, strategy="auto", steps=1000), known(crossover=0.01)).costs.strategy
+        best_of(fleet(0.1), RecommendRequest(watts, steps=1000), "auto", known(crossover=0.01)).costs.strategy.text
         != "crossover"
     )
 
 
 def test_strategies_that_are_equal_by_definition_are_worth_one_whatever_was_measured() -> None:
-    assert candidates(known(baseline=3.0, hop=0.5)) == dict.fromkeys(EQUAL, 1.0) | {"hop": 0.5}
+    found = {each.strategy.text: each.worth for each in candidates(known(baseline=3.0, hop=0.5))}
+    assert found == dict.fromkeys(EQUAL, 1.0) | {"hop": 0.5}
 
 
 def test_a_strategy_that_is_named_is_taken_and_its_steps_are_those_that_were_asked_for() -> None:
-    found = best_of(fleet(names="ab"), RecommendRequest(TIME, strategy="gaia", steps=1000), known(gaia=0.5))
-    assert found.costs.strategy == "gaia"
+    found = best_of(fleet(names="ab"), RecommendRequest(TIME, steps=1000), "gaia", known(gaia=0.5))
+    assert found.costs.strategy.text == "gaia"
     assert make_plan(found, "fleet.toml").steps == 1000
 
 
 def test_where_nothing_can_be_ranked_the_reason_is_told() -> None:
     with pytest.raises(PlanError, match="no such device"):
-        best_of(fleet(names="a"), RecommendRequest(TIME, strategy="auto", include=("b",)), NONE)
+        best_of(fleet(names="a"), RecommendRequest(TIME, include=("b",)), "auto", NONE)

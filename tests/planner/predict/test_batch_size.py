@@ -3,6 +3,7 @@
 import pytest
 
 from backends.strategies.batching import GlobalBatch
+from backends.strategies.strategy import Strategy
 from planner.predict.batch_size import RunLength, mean_batch, notes, of_run, streamed
 
 
@@ -16,35 +17,39 @@ def grown(rounds: int, start: int = 96, samples: int = 60_000) -> list[int]:
 
 @pytest.mark.parametrize("text", ["parameter-server", "baseline", "sgp"])
 def test_fixed_batches_stay_as_they_are(text: str) -> None:
-    found = of_run(text, 4, 32, RunLength(steps=1000))
+    found = of_run(Strategy.from_text(text), 4, 32, RunLength(steps=1000))
     assert found.images.tolist() == [32.0] * 5 and found.steps.tolist() == [1.0] * 5
 
 
 @pytest.mark.parametrize("rounds", [1, 30, 700, 5000])
 def test_a_growing_batch_is_the_mean_over_its_rounds(rounds: int) -> None:
-    assert mean_batch("dlion", 3, 32, 60_000, rounds=rounds) == pytest.approx(sum(grown(rounds)) / rounds / 3)
+    assert mean_batch(Strategy.from_text("dlion"), 3, 32, 60_000, rounds=rounds) == pytest.approx(
+        sum(grown(rounds)) / rounds / 3
+    )
 
 
 def test_or_over_as_many_rounds_as_so_many_images_take() -> None:
     images = sum(grown(700)) + 0.5 * grown(701)[-1]
-    assert mean_batch("dlion", 3, 32, 60_000, images=images) == pytest.approx(images / 700.5 / 3)
+    assert mean_batch(Strategy.from_text("dlion"), 3, 32, 60_000, images=images) == pytest.approx(images / 700.5 / 3)
 
 
 def test_few_training_images_let_it_grow_little() -> None:
-    assert mean_batch("dlion", 3, 32, 3_000, rounds=10_000) <= 2 * 300 / 3 + 1
-    assert notes("dlion", RunLength(training_samples=3_000)) == ["batches grow as they do with 3,000 training images"]
+    assert mean_batch(Strategy.from_text("dlion"), 3, 32, 3_000, rounds=10_000) <= 2 * 300 / 3 + 1
+    assert notes(Strategy.from_text("dlion"), RunLength(training_samples=3_000)) == [
+        "batches grow as they do with 3,000 training images"
+    ]
 
 
 def test_a_run_to_a_target_makes_as_many_steps_as_hold_the_images_that_it_needs() -> None:
-    found = of_run("hop", 3, 32, RunLength(steps=1000, worth=0.8))
+    found = of_run(Strategy.from_text("hop"), 3, 32, RunLength(steps=1000, worth=0.8))
     assert found.steps == pytest.approx([1.0, 1.0, 1.25, 1.25])  # one alone exchanges nothing
-    wide = of_run("hop", 3, 32, RunLength(steps=1000, worth=0.8, critical_batch=32.0))
+    wide = of_run(Strategy.from_text("hop"), 3, 32, RunLength(steps=1000, worth=0.8, critical_batch=32.0))
     assert wide.steps == pytest.approx([1.0, 1.0, 1.5 / 0.8, 2.0 / 0.8])
-    growing = of_run("dlion", 3, 32, RunLength(steps=1000, worth=0.5))
+    growing = of_run(Strategy.from_text("dlion"), 3, 32, RunLength(steps=1000, worth=0.5))
     assert growing.steps[3] * growing.images[3] * 1000 == pytest.approx(1000 * 32 / 0.5)
     assert growing.images[3] > 32
 
 
 def test_streams_bring_what_is_drawn_for_each_member() -> None:
-    assert of_run("scadles", 3, 32, RunLength()).images[3] == pytest.approx(sum(streamed(3)) / 3)
-    assert notes("scadles", RunLength()) == ["batches are what streams bring with --seed 0"]
+    assert of_run(Strategy.from_text("scadles"), 3, 32, RunLength()).images[3] == pytest.approx(sum(streamed(3)) / 3)
+    assert notes(Strategy.from_text("scadles"), RunLength()) == ["batches are what streams bring with --seed 0"]

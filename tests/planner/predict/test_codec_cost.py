@@ -2,6 +2,7 @@
 
 import pytest
 
+from backends.strategies.strategy import Strategy
 from planner.predict.costs import costs_of
 from profilers.records import CodecCost
 from tests.planner import profiles
@@ -14,15 +15,17 @@ SENDERS = {
 
 
 def known(strategy: str, **changes: object):
-    return costs_of(profiles.profile({"a": profiles.device(profiles.step(**changes))}), strategy=strategy)
+    return costs_of(
+        profiles.profile({"a": profiles.device(profiles.step(**changes))}), strategy=Strategy.from_text(strategy)
+    )
 
 
 @pytest.mark.parametrize(
     ("strategy", "send_s", "service_s"),
     [
         ("parameter-server", 0.0, 0.002),
-        ("parameter-server:sender=float16", 0.02, 0.01 + 0.002),  # added to the momentum first
-        ("parameter-server:sender=top-k:share=0.1", 0.03, 0.0005),  # workers have the momentum
+        ("parameter-server:compressor=float16", 0.02, 0.01 + 0.002),  # added to the momentum first
+        ("parameter-server:compressor=top-k:share=0.1", 0.03, 0.0005),  # workers have the momentum
     ],
 )
 def test_a_server_is_sent_what_workers_choose(strategy: str, send_s: float, service_s: float) -> None:
@@ -33,12 +36,12 @@ def test_a_server_is_sent_what_workers_choose(strategy: str, send_s: float, serv
 
 
 def test_peers_update_by_themselves_and_add_up_what_comes() -> None:
-    found = known("baseline:sender=float16", senders=SENDERS)
+    found = known("baseline:compressor=float16", senders=SENDERS)
     assert (found.devices.service_s[0], found.devices.add_s[0]) == pytest.approx((0.002, 0.01))
 
 
 def test_an_older_profile_does_not_tell_which_is_said() -> None:
-    found = known("baseline:sender=top-k")
+    found = known("baseline:compressor=top-k")
     assert (found.devices.encode_s[0], found.devices.add_s[0]) == pytest.approx((0.0, 0.002))
     assert "the profile does not tell what top-k costs the processors; profile again with --fresh" in found.notes
     assert not any("processors" in note for note in known("baseline").notes)

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 
 from backends.strategies.presets import PRESETS
+from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.plan.recommend import recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import decentralized, step_cycle, traffic
-from planner.predict import strategy as exchange
 from planner.predict.clusters import Candidates, conducted
 from planner.predict.costs import Costs, costs_of
 from planner.predict.predict import predict
 from profilers.records import CodecCost
 from tests.planner import profiles
 
+GROUPS = "crossover-hierarchical:topology=groups:count=2"
 PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
 LAYERS = (200_000, 25_000, 20_000, 5_000)
 UPDATE_S = ADD_S = 0.002
@@ -23,7 +24,7 @@ UPDATE_S = ADD_S = 0.002
 def four(strategy: str, slow_s: float = 0.1, **changes: object) -> Costs:
     devices = {name: profiles.device(profiles.step(layers=LAYERS, **changes)) for name in "abc"}
     slow = profiles.device(profiles.step(slow_s, **changes))
-    return costs_of(profiles.profile({**devices, "d": slow}), strategy=strategy)
+    return costs_of(profiles.profile({**devices, "d": slow}), strategy=Strategy.from_text(strategy))
 
 
 def cycle_s(found: Costs | str, slow_s: float = 0.1, mask: int = 15) -> np.ndarray:
@@ -35,14 +36,14 @@ def cycle_s(found: Costs | str, slow_s: float = 0.1, mask: int = 15) -> np.ndarr
     ("strategy", "exchange_s", "added"),
     [
         ("baseline", 3 * 0.08, 3),
-        ("baseline:sender=float16", 3 * 0.04, 3),
+        ("baseline:compressor=float16", 3 * 0.04, 3),
         ("allreduce", 6 / 4 * 0.08, 6 / 4),
-        ("allreduce:sender=float16", 6 / 4 * 0.04, 6 / 4),
+        ("allreduce:compressor=float16", 6 / 4 * 0.04, 6 / 4),
         ("crossover:topology=random:segments=1", 0.08, 1),
         ("sgp", 0.08, 1),
         # Up to the leader, between the leaders, and back.
-        ("crossover-hierarchical:topology=groups:count=2,between=random:segments=1", 3 * 0.08, 2),
-        ("crossover-hierarchical:topology=groups:count=2,between=ring,merge=mean,sender=float16", 3 * 0.04, 2),
+        (GROUPS + ",between=random:segments=1", 3 * 0.08, 2),
+        (GROUPS + ",between=ring,aggregation=mean,compressor=float16", 3 * 0.04, 2),
         # As much as links take while a gradient is computed.
         ("dlion:batching=fixed", 0.1, 3),
     ],
@@ -64,11 +65,11 @@ def test_batches_dealt_by_speed_end_at_the_same_time() -> None:
 
 
 def test_without_waiting_everyone_sends_while_it_computes() -> None:
-    free = "baseline:gate=asynchronous"
+    free = "baseline:sync=asynchronous"
     assert cycle_s(free) == pytest.approx(np.full(4, 0.24))
     adding = 3 * ADD_S / 0.24  # of the slow one's time, for what the others send meanwhile
     assert cycle_s(free, slow_s=0.5) == pytest.approx([0.24] * 3 + [(0.5 + UPDATE_S) / (1 - adding)])
-    assert cycle_s("baseline:gate=bounded", slow_s=0.5) == pytest.approx(np.full(4, 0.5 + UPDATE_S + 3 * ADD_S))
+    assert cycle_s("baseline:sync=bounded", slow_s=0.5) == pytest.approx(np.full(4, 0.5 + UPDATE_S + 3 * ADD_S))
 
 
 def test_a_slow_one_takes_in_what_the_fast_send_at_their_own_pace() -> None:
@@ -76,7 +77,7 @@ def test_a_slow_one_takes_in_what_the_fast_send_at_their_own_pace() -> None:
     taken = 3 * (0.02 / 0.5 + ADD_S) / 0.24
     assert cycle_s(found) == pytest.approx([0.24] * 3 + [(0.5 + UPDATE_S) / (1 - taken)])
     elsewhere = profiles.with_costs(found, step_cpu_s=np.zeros(4))
-    assert cycle_s(elsewhere) == pytest.approx(cycle_s("baseline:gate=asynchronous", slow_s=0.5))
+    assert cycle_s(elsewhere) == pytest.approx(cycle_s("baseline:sync=asynchronous", slow_s=0.5))
 
 
 def test_senders_are_held_back_by_one_whose_processor_cannot_take_in_more() -> None:
@@ -97,7 +98,7 @@ def test_messages_that_fit_grow_with_the_gradients_that_they_hold_up() -> None:
 
 def taking_in(cpu_s: float) -> Costs:
     """Without waiting, the last of four slow, and a message costs so much of half a core that computes."""
-    found = four("baseline:gate=asynchronous", slow_s=0.5, accelerator="cpu")
+    found = four("baseline:sync=asynchronous", slow_s=0.5, accelerator="cpu")
     apart = ~np.eye(4, dtype=bool)
     return profiles.with_costs(found, receive_stolen_cpu_s=np.where(apart, cpu_s, 0.0), cores=np.full(4, 0.5))
 
@@ -127,7 +128,7 @@ def test_what_comes_early_holds_a_computation_up_on_its_own_processor_only() -> 
 
 def test_a_slow_link_of_one_that_is_ready_early_is_not_waited_for_from_the_last_on() -> None:
     devices = {"a": profiles.device(profiles.step(0.1)), "b": profiles.device(profiles.step(0.5))}
-    found = costs_of(profiles.profile(devices), strategy="baseline")
+    found = costs_of(profiles.profile(devices), strategy=Strategy.from_text("baseline"))
     up_s = found.pairs.up_s.copy()
     up_s[0, 1] = 0.42  # from a, who has computed at 0.1 s
     assert cycle_s(profiles.with_costs(found, up_s=up_s), mask=3)[:2] == pytest.approx(
@@ -148,8 +149,8 @@ def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
         return cycle_s(four(strategy, **changes))
 
     coding = CodecCost(profiles.seconds(0.03), profiles.seconds(0.01))
-    for strategy, messages in (("baseline:sender=top-k", 1), ("dlion:batching=fixed,sender=max-n", 3)):
-        kind = exchange.strategy(strategy).sender
+    for strategy, messages in (("baseline:compressor=top-k", 1), ("dlion:batching=fixed,compressor=max-n", 3)):
+        kind = Strategy.from_text(strategy).compressor.name
         more_s = messages * 0.03 + 3 * (0.01 - ADD_S)  # each link has a Max N of its own
         assert known(strategy, senders={kind: coding}) == pytest.approx(known(strategy) + more_s)
 
@@ -159,7 +160,7 @@ def test_streams_bring_each_member_a_batch_of_its_own() -> None:
 
     most = max(streamed(4))
     gradient_s = 0.1 + (most - 32) * 0.04 / 16
-    assert cycle_s("scadles:sender=everything")[0] == pytest.approx(gradient_s + 0.24 + UPDATE_S + 3 * ADD_S)
+    assert cycle_s("scadles:compressor=dense")[0] == pytest.approx(gradient_s + 0.24 + UPDATE_S + 3 * ADD_S)
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -169,11 +170,11 @@ def test_every_preset_is_ranked_with_what_it_sends(name: str) -> None:
     told = predict(found, together, 1000)
     assert np.isfinite(told.time_s).all() and (told.time_s > 0).all()
     assert told.time_s[0] == told.time_s[1]
-    load = traffic.of(PRESETS[name].topology, 4)
+    load = traffic.of(found.strategy.topology, 4)
     sent = load.sent + load.received * load.answers
     assert told.network_bytes[0] <= 1000 * sent.max() * found.up_bytes * 1.001
     devices = {device: profiles.device() for device in "ab"}
-    ranked = recommend(profiles.profile(devices), RecommendRequest({"time": 1.0}, strategy=name))
+    ranked = recommend(profiles.profile(devices), RecommendRequest({"time": 1.0}, strategy=Strategy.from_text(name)))
     assert sorted(ranked.row(place).config.workers for place in (1, 2, 3)) == [("a",), ("a", "b"), ("b",)]
     assert len(ranked) == 3  # whoever conducts
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import predict
@@ -18,7 +19,7 @@ def begins_s(strategy: str, mask: int = 7, host: int = 2) -> np.ndarray:
         name: profiles.device(profiles.step(build_s=build_s, layers=LAYERS))
         for name, build_s in (("a", 1.0), ("b", 5.0), ("c", 2.0))
     }
-    found = costs_of(profiles.profile(devices), strategy=strategy)
+    found = costs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
     return predict.seconds(found, Candidates(np.array([mask]), np.array([host])))[0]
 
 
@@ -47,7 +48,8 @@ def test_one_alone_only_builds() -> None:
 def test_a_plan_tells_it_and_holds_for_other_numbers_of_steps() -> None:
     devices = {name: profiles.device(profiles.step(build_s=3.0)) for name in "ab"}
     ranked = recommend(
-        profiles.profile(devices), RecommendRequest({"time": 1.0}, steps=1000, strategy="baseline", include=("a", "b"))
+        profiles.profile(devices),
+        RecommendRequest({"time": 1.0}, steps=1000, strategy=Strategy.from_text("baseline"), include=("a", "b")),
     )
     plan = make_plan(ranked, "fleet.toml")
     assert [worker.build_s for worker in plan.workers] == [3.0, 3.0]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from backends.strategies.strategy import Strategy
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import step_cycle, sync_server
@@ -14,11 +15,11 @@ from tests.planner import profiles
 TWO = {"a": profiles.device(), "b": profiles.device(profiles.step(0.2))}
 LAYERS = (200_000, 25_000, 20_000, 5_000)
 ASYNCHRONOUS = "parameter-server"
-SYNCHRONOUS = ASYNCHRONOUS + ":gate=synchronous"
+SYNCHRONOUS = ASYNCHRONOUS + ":sync=synchronous"
 
 
 def both(strategy):
-    found = costs_of(profiles.profile(TWO), strategy=strategy)
+    found = costs_of(profiles.profile(TWO), strategy=Strategy.from_text(strategy))
     return found, Candidates(np.array([3]), np.array([0]))
 
 
@@ -31,7 +32,7 @@ def test_a_round_is_the_slowest_gradient_its_way_up_both_updates_and_the_way_dow
 
 
 def test_batches_dealt_by_speed_make_a_round_as_long_as_all_take_together() -> None:
-    found, candidates = both(SYNCHRONOUS + ",batching=dynamic,merge=weighted")
+    found, candidates = both(SYNCHRONOUS + ",batching=dynamic,aggregation=weighted")
     together_s = 2 / (1 / 0.1 + 1 / 0.2)
     assert step_cycle.solve(found, candidates).cycle_s == pytest.approx(
         np.full((1, 2), together_s + 0.08 + 0.004 + 0.08)
@@ -50,7 +51,7 @@ def test_without_waiting_batches_dealt_by_speed_slow_the_fast_and_speed_the_slow
 def test_each_cluster_s_batches_are_dealt_among_its_own_members(strategy: str) -> None:
     devices = {name: profiles.device(profiles.step(s)) for name, s in (("a", 0.1), ("b", 0.2), ("c", 2.0))}
     dynamic = strategy + ("," if ":" in strategy else ":") + "batching=dynamic"
-    found = costs_of(profiles.profile(devices), strategy=dynamic)
+    found = costs_of(profiles.profile(devices), strategy=Strategy.from_text(dynamic))
     many = Candidates(np.array([7, 3, 1, 6, 3]), np.array([2, 1, 0, 1, 0]))
     together = step_cycle.solve(found, many)
     for i in range(5):
@@ -61,7 +62,7 @@ def test_each_cluster_s_batches_are_dealt_among_its_own_members(strategy: str) -
 
 def test_equal_workers_queue_at_the_server_s_link() -> None:
     names = {name: profiles.device() for name in "abcd"}
-    found = costs_of(profiles.profile(names), strategy=SYNCHRONOUS)
+    found = costs_of(profiles.profile(names), strategy=Strategy.from_text(SYNCHRONOUS))
     round_s, _ = sync_server.round_s(found, Candidates(np.array([15]), np.array([0])))
     up_s = found.up_bytes / found.devices.in_bytes_per_s[0]
     down_s = found.down_bytes / found.devices.out_bytes_per_s[0]
@@ -70,8 +71,8 @@ def test_equal_workers_queue_at_the_server_s_link() -> None:
 
 
 def test_a_bound_makes_all_as_slow_as_the_slowest() -> None:
-    found, candidates = both("parameter-server:gate=bounded")
-    free = step_cycle.solve(found._replace(strategy="parameter-server"), candidates).cycle_s
+    found, candidates = both("parameter-server:sync=bounded")
+    free = step_cycle.solve(found._replace(strategy=Strategy.from_text("parameter-server")), candidates).cycle_s
     assert step_cycle.solve(found, candidates).cycle_s == pytest.approx(np.full((1, 2), free.max()))
 
 
@@ -83,7 +84,7 @@ def test_one_alone_waits_for_nobody() -> None:
 
 @pytest.mark.parametrize(
     ("strategy", "up", "down"),
-    [("parameter-server:sender=float16", 0.5, 1.0), ("parameter-server:sender=top-k:share=0.01", 0.02, 1.0)],
+    [("parameter-server:compressor=float16", 0.5, 1.0), ("parameter-server:compressor=top-k:share=0.01", 0.02, 1.0)],
 )
 def test_what_is_sent_is_what_counts(strategy: str, up: float, down: float) -> None:
     found, _ = both(strategy)
@@ -94,14 +95,15 @@ def test_what_is_sent_is_what_counts(strategy: str, up: float, down: float) -> N
 
 def test_dropped_layers_save_both_ways_and_plans_tell_the_strategy() -> None:
     devices = {name: profiles.device(profiles.step(layers=LAYERS)) for name in "ab"}
-    found = costs_of(profiles.profile(devices), strategy="layer-drop")
+    found = costs_of(profiles.profile(devices), strategy=Strategy.from_text("layer-drop"))
     sent, back = found.up_bytes / 1_000_000, found.down_bytes / 1_000_000
     assert sent < 0.6
     assert back == pytest.approx(1 - (1 - sent) ** 2, rel=0.01)  # what either of the two has changed
-    ranked = recommend(profiles.profile(devices), RecommendRequest({"time": 1.0}, strategy="layer-drop"))
-    assert make_plan(ranked, "fleet.toml").strategy == "layer-drop"
+    request = RecommendRequest({"time": 1.0}, strategy=Strategy.from_text("layer-drop"))
+    ranked = recommend(profiles.profile(devices), request)
+    assert make_plan(ranked, "fleet.toml").strategy.text == "layer-drop"
     together = Candidates(np.array([3]), np.array([0]))
-    dense = costs_of(profiles.profile(devices), strategy="parameter-server:gate=synchronous")
+    dense = costs_of(profiles.profile(devices), strategy=Strategy.from_text("parameter-server:sync=synchronous"))
     whole = predict(dense, together, 100)
     share = predict(found, together, 100).network_bytes[0] / whole.network_bytes[0]
     assert share == pytest.approx((sent + back) / 2, rel=0.01)

@@ -81,7 +81,7 @@ def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pa
 
 
 def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
-    strategy = "layer-drop:gate=synchronous"
+    strategy = "layer-drop:sync=synchronous"
     command = run(pair, *training("--strategy", strategy, "--steps", "60", "--json"))
     assert command.popen.returncode == 0, command.errors
     workers = json.loads(command.output)["workers"]
@@ -97,7 +97,7 @@ def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(
 
 
 def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
-    strategy = "parameter-server:batching=dynamic,merge=weighted,optimiser=lars"
+    strategy = "parameter-server:batching=dynamic,aggregation=weighted,optimizer=lars"
     command = run(pair, *training("--strategy", strategy, "--steps", "60", "--json"))
     assert command.popen.returncode == 0, command.errors
     (first,) = run_folders(pair)
@@ -117,7 +117,7 @@ def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
     assert all(0 <= workers[name]["sender"]["cnc_ratio"] <= 1 for name in ("desktop", "tx2"))
 
 
-@pytest.mark.parametrize("strategy", ["allreduce", "dlion:gate=bounded", "crossover"])
+@pytest.mark.parametrize("strategy", ["allreduce", "dlion:sync=bounded", "crossover"])
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
     command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
     command.says("conductor: joined tx2")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from backends.strategies.strategy import Strategy
 from planner.errors import RecordError
 from planner.plan.file import PlannedWorker
 from planner.provenance import Provenance
@@ -250,7 +251,9 @@ def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
     ("strategy", "steps", "told"), [("dlion", 50, True), ("dlion", 100, False), ("baseline", 50, False)]
 )
 def test_batches_that_grow_make_a_scaled_prediction_worth_a_note(strategy: str, steps: int, told: bool) -> None:
-    made = result.result(plan(planned("a"))._replace(strategy=strategy), account(100.0), {"a": worker(steps)}, {}, {})
+    made = result.result(
+        plan(planned("a"))._replace(strategy=Strategy.from_text(strategy)), account(100.0), {"a": worker(steps)}, {}, {}
+    )
     assert any("recommend --steps" in note for note in made["notes"]) == told
 
 

@@ -23,7 +23,7 @@ def test_it_keeps_nothing_and_goes_on_from_nothing():
     assert sender.kept() is None
     assert sender.state() == ()
     sender.restore(())
-    with pytest.raises(ValueError, match="Everything keeps nothing"):
+    with pytest.raises(ValueError, match="Uncompressed keeps nothing"):
         sender.restore((np.zeros(8, np.float32),))
 
 

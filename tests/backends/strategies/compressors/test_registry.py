@@ -6,19 +6,18 @@ import pkgutil
 
 import pytest
 
-import backends.strategies
 from backends.frameworks.base import Variable
+from backends.strategies import compressors
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.momentum_correction import MomentumCorrection
-from backends.strategies.compressors.registry import COMPRESSORS, compressor
-from backends.strategies.presets import PARTS
+from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 
 VARIABLES = (Variable("kernel", (10, 5), 0, 50), Variable("bias", (5,), 50, 5))
 
 
 def kinds_there_are():
     """All but the one that puts momentum before another, which nobody chooses by name."""
-    for module in pkgutil.iter_modules(backends.strategies.__path__, "backends.strategies."):
+    for module in pkgutil.iter_modules(compressors.__path__, compressors.__name__ + "."):
         for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             # A kind says what it costs itself; Residual leaves that to others.
             if issubclass(kind, Compressor) and not inspect.isabstract(kind) and kind is not MomentumCorrection:
@@ -29,43 +28,42 @@ def test_every_kind_is_registered():
     assert set(kinds_there_are()) == set(COMPRESSORS.values())
 
 
-def test_presets_know_the_same_names():
-    assert list(PARTS["sender"]) == list(COMPRESSORS)
-
-
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_a_name_alone_is_enough(name):
-    made = compressor(name, VARIABLES)
+    made = CompressorSpec.from_text(name).build(VARIABLES)
     assert type(made) is COMPRESSORS[name]
     assert made.size == 55
 
 
 def test_options_take_the_place_of_defaults():
-    assert compressor("top-k:share=0.2", VARIABLES).count == 11
-    made = compressor("layer-drop:ratio=0.5,every=10,norm=l1", VARIABLES)
+    assert CompressorSpec.from_text("top-k:share=0.2").build(VARIABLES).count == 11
+    made = CompressorSpec.from_text("layer-drop:ratio=0.5,every=10,norm=l1").build(VARIABLES)
     assert (made.ratio, made.every, made.norm) == (0.5, 10, "l1")
-    assert compressor("gaia:falling=yes", VARIABLES).falling is True
-    assert compressor("gaia:falling=no,s=0.02", VARIABLES).s == 0.02
-    assert compressor("ako:blocks=8", VARIABLES).blocks == 8
-    assert compressor("max-n:n=5", VARIABLES).n == 5.0
+    assert CompressorSpec.from_text("gaia:falling=yes").build(VARIABLES).falling is True
+    assert CompressorSpec.from_text("gaia:falling=no,s=0.02").build(VARIABLES).s == 0.02
+    assert CompressorSpec.from_text("ako:blocks=8").build(VARIABLES).blocks == 8
+    assert CompressorSpec.from_text("max-n:n=5").build(VARIABLES).n == 5.0
 
 
 def test_a_wrapper_takes_its_own_options_and_those_of_what_it_wraps():
-    made = compressor("adaptive:delta=0.1,of=max-n,n=5", VARIABLES)
+    made = CompressorSpec.from_text("adaptive:delta=0.1,of=max-n,n=5").build(VARIABLES)
     assert made.delta == 0.1
     assert made.of.n == 5.0
-    assert compressor("adaptive:share=0.2", VARIABLES).of.count == 11
+    assert CompressorSpec.from_text("adaptive:share=0.2").build(VARIABLES).of.count == 11
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("topk", r"unknown sender 'topk'; known: everything, float16, layer-drop, max-n, ako, gaia, top-k, adaptive"),
-        ("", "unknown sender ''; known: everything"),
+        (
+            "topk",
+            r"unknown compressor 'topk'; did you mean top-k\? known: dense, float16, layer-drop, max-n",
+        ),
+        ("", "unknown compressor ''; known: dense"),
         ("top-k:part=1", "top-k has no option part; known: share"),
-        ("everything:share=1", "everything has no option share; known: none"),
+        ("dense:share=1", "dense has no option share; known: none"),
         ("adaptive:delte=0.1", "top-k has no option delte; known: of, delta, share"),
-        ("adaptive:of=topk", "unknown sender 'topk'"),
+        ("adaptive:of=topk", "unknown compressor 'topk'"),
         ("adaptive:of=adaptive", "every other kind"),
         ("top-k:share", "'share' is not of the form key=value"),
         ("top-k:share=", "'share=' is not of the form key=value"),
@@ -84,4 +82,4 @@ def test_a_wrapper_takes_its_own_options_and_those_of_what_it_wraps():
 )
 def test_a_text_that_is_wrong_says_what_is(text, told):
     with pytest.raises(ValueError, match=told):
-        compressor(text, VARIABLES)
+        CompressorSpec.from_text(text).build(VARIABLES)

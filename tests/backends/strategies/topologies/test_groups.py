@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from backends.strategies.topologies.groups import group_of, leaders, split
-from backends.strategies.topologies.registry import SERVER, parse
+from backends.strategies.topologies.registry import SERVER, TopologySpec
 
 
 def test_five_in_two_groups():
@@ -52,4 +52,5 @@ def exchanged(topology, values):
 @pytest.mark.parametrize("between", ["all", "server"])
 @given(values=some.lists(some.integers(-100, 100), min_size=1, max_size=12), count=some.integers(1, 5))
 def test_summed_between_all_leaders_everyone_has_what_one_process_would_have(between, values, count):
-    assert exchanged(parse(f"groups:count={count},between={between}"), values) == [sum(values)] * len(values)
+    topology = TopologySpec.from_text(f"groups:count={count},between={between}").build()
+    assert exchanged(topology, values) == [sum(values)] * len(values)

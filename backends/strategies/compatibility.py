@@ -1,0 +1,111 @@
+"""Parts of a strategy that do not go together are refused here, with the reason."""
+
+from typing import Dict, Sequence, Tuple
+
+from backends.strategies.compressors.registry import COMPRESSORS
+from backends.strategies.option_text import name_of, one_of
+from backends.strategies.presets import Parts
+from backends.strategies.synchronisation import SYNC_POLICIES
+from backends.strategies.topologies.registry import TOPOLOGIES, TopologySpec
+
+#: All names of each part.
+PARTS: Dict[str, Sequence[str]] = {
+    "compressor": tuple(COMPRESSORS),
+    "topology": tuple(TOPOLOGIES),
+    "sync": tuple(SYNC_POLICIES),
+    "batching": ("fixed", "dynamic", "stream"),
+    "aggregation": ("mean", "weighted", "samples", "rates", "average", "push-sum", "pairwise"),
+    "knowledge": ("none", "best-to-all", "best-to-worst"),
+    "optimizer": ("sgd", "lars"),
+}
+
+#: Parts whose names may have options after them.
+WITH_OPTIONS = ("compressor", "topology", "sync")
+
+_WHOLE = ("dense", "float16")
+_SCALED_LATER = tuple(name for name in COMPRESSORS if name != "gaia")
+_IN_STEP = ("synchronous",)
+_NO_TRANSFER = ("none",)
+
+#: For a part and its name, and another part: the names it goes with, where not with all, and why with no others.
+FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
+    ("topology", "server"): {
+        "aggregation": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
+        "knowledge": (_NO_TRANSFER, "every worker takes the server's weights"),
+    },
+    ("topology", "all"): {
+        "aggregation": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
+    },
+    ("topology", "ring"): {
+        "compressor": (
+            _WHOLE,
+            "chunks are summed on their way round, and what is left out of one would be missing there",
+        ),
+        "sync": (_IN_STEP, "nobody has the sum before everybody has added to it"),
+        "aggregation": (("mean", "rates"), "gradients travel, and every worker gets one and the same sum of them"),
+        "knowledge": (_NO_TRANSFER, "all workers have the same weights"),
+    },
+    ("topology", "random"): {
+        "compressor": (_WHOLE, "weights travel, and what is left out of them would count as zero"),
+        "aggregation": (("average",), "weights travel, and each worker gets as many as it sends"),
+        "knowledge": (_NO_TRANSFER, "a worker hears of few others at a time, and cannot tell who is the best"),
+    },
+    ("topology", "pairs"): {
+        "compressor": (("dense",), "weights travel, and what is left out of them would count as zero"),
+        "aggregation": (("pairwise",), "both of a pair get their mean"),
+        "knowledge": (_NO_TRANSFER, "a worker hears of few others at a time, and cannot tell who is the best"),
+    },
+    ("topology", "exponential"): {
+        "compressor": (("dense",), "what is rounded or left out would be lost to the sums that push-sum conserves"),
+        "sync": (("synchronous", "asynchronous", "bounded"), "a share that is not waited for must still be taken in"),
+        "aggregation": (("push-sum",), "weights travel one way, and only push-sum makes up for uneven shares"),
+        "knowledge": (_NO_TRANSFER, "weights taken over would break the sums that push-sum conserves"),
+    },
+    ("topology", "groups"): {
+        "compressor": (_WHOLE, "leaders pass on sums and weights, and what is left out would count as zero"),
+        "sync": (_IN_STEP, "a leader waits for its whole group"),
+        "aggregation": (("mean", "average", "push-sum"), "a leader has the mean of its group, whatever their batches"),
+        "knowledge": (_NO_TRANSFER, "all of a group have the same weights"),
+    },
+    ("aggregation", "average"): {
+        "sync": (_IN_STEP, "every step draws anew whose weights each worker waits for"),
+    },
+    ("aggregation", "pairwise"): {
+        "sync": (("asynchronous",), "two average whenever one of them asks, and nobody else waits"),
+    },
+    ("aggregation", "rates"): {
+        "batching": (("stream",), "workers are weighed by the rates of their streams"),
+    },
+    ("optimizer", "lars"): {
+        "compressor": (
+            _SCALED_LATER,
+            "what is significant depends on how far a weight moves, which LARS settles later",
+        ),
+    },
+}
+
+
+def check(parts: Parts) -> Parts:
+    """The same parts. Raises ValueError for an unknown name, and where parts do not go together."""
+    names = {
+        part: (name_of if part in WITH_OPTIONS else one_of)(part, text, PARTS[part])
+        for part, text in parts._asdict().items()
+    }
+    for part, name in names.items():
+        for other, (fitting, why) in FITS.get((part, name), {}).items():
+            if names[other] not in fitting:
+                raise ValueError(
+                    "%s %s does not go with %s %s, because %s; it goes with %s"
+                    % (part, name, other, names[other], why, ", ".join(fitting))
+                )
+    if names["topology"] == "groups":
+        _check_leaders(parts)
+    return parts
+
+
+def _check_leaders(parts: Parts) -> None:
+    """What leaders of groups exchange has to go together as if they were alone."""
+    between = TopologySpec.from_text(parts.topology).between
+    if between.name == "server":
+        raise ValueError("topology groups does not go with between=server: leaders have no server; let them be a ring")
+    check(parts._replace(topology=between.name))

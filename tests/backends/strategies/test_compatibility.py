@@ -1,0 +1,75 @@
+"""Parts that do not go together are refused, and the reason is said."""
+
+import pytest
+
+from backends.peers.exchanges.registry import AGGREGATIONS
+from backends.strategies.compatibility import FITS, PARTS, check
+from backends.strategies.message import WHOLE
+from backends.strategies.presets import PRESETS, Parts
+from backends.strategies.strategy import Strategy
+from backends.training.batch_size import BATCH_POLICIES
+
+
+def test_parts_are_those_of_a_strategy():
+    assert tuple(PARTS) == Parts._fields
+
+
+def test_what_is_named_is_implemented():
+    assert set(PARTS["batching"]) == set(BATCH_POLICIES)
+    assert set(PARTS["aggregation"]) == set(AGGREGATIONS)
+
+
+@pytest.mark.parametrize("topology", ["ring", "random", "groups"])
+def test_topologies_that_need_whole_messages_take_the_compressors_that_send_them(topology):
+    fitting, _ = FITS["topology", topology]["compressor"]
+    assert set(fitting) == set(WHOLE)
+
+
+@pytest.mark.parametrize(("part", "name"), FITS)
+def test_fits_are_of_known_names_and_exclude_some(part, name):
+    assert name in PARTS[part]
+    for other, (fitting, _) in FITS[part, name].items():
+        assert fitting
+        assert set(fitting) < set(PARTS[other])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_goes_together(name):
+    assert check(PRESETS[name]) is PRESETS[name]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("layer-drop:topology=ring", "topology ring does not go with compressor layer-drop, because chunks are summed"),
+        ("allreduce:compressor=top-k:share=0.1", "topology ring does not go with compressor top-k"),
+        ("allreduce:sync=asynchronous", "topology ring does not go with sync asynchronous, because nobody has the sum"),
+        ("allreduce:knowledge=best-to-all", "because all workers have the same weights; it goes with none"),
+        ("sgp:topology=random", "topology random does not go with aggregation push-sum"),
+        ("baseline:aggregation=push-sum", "topology all does not go with aggregation push-sum, because gradients"),
+        ("crossover:topology=exponential", "aggregation average, because weights travel one way"),
+        ("sgp:compressor=float16", "because what is rounded or left out would be lost to the sums"),
+        ("sgp:sync=backup", "a share that is not waited for must still be taken in"),
+        ("crossover:compressor=max-n", "what is left out of them would count as zero; it goes with dense, float16"),
+        ("crossover:sync=asynchronous", "aggregation average does not go with sync asynchronous, because every step"),
+        ("ad-psgd:sync=bounded:staleness=2", "aggregation pairwise does not go with sync bounded, because two average"),
+        ("crossover-hierarchical:compressor=gaia", "leaders pass on sums and weights"),
+        (
+            "crossover-hierarchical:topology=groups:between=exponential,aggregation=push-sum,compressor=float16",
+            "lost to the sums that push-sum conserves",
+        ),
+        ("crossover-hierarchical:aggregation=mean", "topology random does not go with aggregation mean"),
+        ("crossover-hierarchical:topology=groups:between=ring", "topology ring does not go with aggregation average"),
+        ("parameter-server:aggregation=average", "topology server does not go with aggregation average"),
+        ("parameter-server:aggregation=rates", "aggregation rates does not go with batching fixed"),
+        ("gaia:optimizer=lars", "how far a weight moves, which LARS settles later; it goes with dense, float16"),
+        ("crossover-hierarchical:aggregation=weighted", "a leader has the mean of its group, whatever their batches"),
+        ("baseline:topology=groups:between=server", "leaders have no server"),
+        ("parameter-server:knowledge=best-to-worst", "every worker takes the server's weights"),
+        ("baseline:aggregation=rates", "aggregation rates does not go with batching fixed, because workers are"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(text, message):
+    with pytest.raises(ValueError) as refused:
+        Strategy.from_text(text)
+    assert message in str(refused.value)
