@@ -145,7 +145,7 @@ class ServerState(Coordinator):
             [gradient.message for gradient in gradients],
             [factor(gradient.batch, mean_batch, self.work.batch, n) for gradient in gradients],
             self.work.optimiser_at(before),
-            self.work.with_lars,
+            self.work.strategy.with_lars,
         )
         for gradient in gradients:
             gradient.peer.learnt(gradient.loss, before - gradient.version)

@@ -71,7 +71,7 @@ class _SingleDevice(Coordinator):
         self._cpu_s = time.process_time()
         self._peer = MemberStats()
         self._pacing.begin((name,))
-        self._velocity = np.zeros(replica.weights.size if work.with_lars else 0, np.float32)
+        self._velocity = np.zeros(replica.weights.size if work.strategy.with_lars else 0, np.float32)
         self.tickets = self._begin()
         self.spent = TimeSpent(0, 0.0, 0.0, 0.0)
 
@@ -82,7 +82,7 @@ class _SingleDevice(Coordinator):
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
         self._replica.load()
-        if self.work.with_lars:
+        if self.work.strategy.with_lars:
             self._velocity[:] = saved.momentum
         else:
             self._replica.set_momentum(saved.momentum)
@@ -118,7 +118,7 @@ class _SingleDevice(Coordinator):
 
     def _update(self, ticket: WorkItem) -> None:
         replica, optimiser = self._replica, self.work.optimiser_at(ticket.step)
-        if not self.work.with_lars:
+        if not self.work.strategy.with_lars:
             replica.update(optimiser.momentum)
             return
         replica.fetch()
@@ -138,7 +138,7 @@ class _SingleDevice(Coordinator):
     def _snapshot(self) -> checkpoint.Checkpoint:
         replica = self._replica
         replica.fetch()
-        momentum = self._velocity if self.work.with_lars else replica.momentum()
+        momentum = self._velocity if self.work.strategy.with_lars else replica.momentum()
         return checkpoint.Checkpoint(replica.weights, momentum, replica.state, self._meta(), self._kept())
 
     def end(self) -> Dict[str, Any]:
