@@ -119,13 +119,18 @@ def of_clock(device: Device, offset_s: float) -> Finding:
 def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[str, str]]) -> Finding:
     """Whether a device has one of the frameworks, and which. One that is installed and does not start is a warning.
 
-    answers: by framework {"version", "accelerator", "device"}, or {"error"} where it does not start.
+    answers: by framework {"version", "accelerator", "device"}, or {"error"} where it does not start; one that
+    was not started has none.
     """
     able = {name: answer for name, answer in answers.items() if "error" not in answer}
     if not able:
         reasons = "; ".join(answer["error"] for answer in answers.values())
         return Finding(device.name, "framework", FAILED, reasons, install_remedy(device, facts, list(answers)))
-    where = ", ".join(f"{name} {answer['version']} on {answer['accelerator']}" for name, answer in able.items())
+    where = ", ".join(
+        [f"{name} {answer['version']} on {answer['accelerator']}" for name, answer in able.items()]
+        + [f"{name} {found.get('version') or ''}".rstrip() + " installed, not started"
+           for name, found in facts.frameworks.items() if name not in answers and "error" not in found]
+    )  # fmt: skip
     broken = [name for name in answers if name not in able and "error" not in facts.frameworks.get(name, {})]
     if broken:
         reasons = "; ".join(answers[name]["error"] for name in broken)
@@ -135,6 +140,11 @@ def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[st
         remedy = f"to use {facts.gpus[0]}, {install_remedy(device, facts, list(able))}"
         return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", remedy)
     return Finding(device.name, "framework", OK, where)
+
+
+def suffices(facts: Facts, answer: Mapping[str, str]) -> bool:
+    """Whether a framework starts and leaves no GPU of the device unused."""
+    return "error" not in answer and not (facts.gpus and answer["accelerator"] == "cpu")
 
 
 def of_reach(device: str, others: Sequence[str], unreached: Mapping[str, str]) -> Finding:

@@ -126,10 +126,19 @@ class DeviceCheck:
         return facts
 
     def _start_frameworks(self, remote: Remote, facts: Facts) -> None:
-        if self._frameworks:
-            self._begin("framework")
-            started = {name: self._start_framework(remote, facts, name) for name in self._frameworks}
-            self.note(findings.of_frameworks(self.device, facts, started))
+        """Start frameworks in the order in which `profile` takes them, until one computes on what the device has.
+
+        TensorFlow takes 10 s and more to import, for which nobody should wait who computes with PyTorch.
+        """
+        if not self._frameworks:
+            return
+        self._begin("framework")
+        started: dict[str, Mapping[str, str]] = {}
+        for name in self._frameworks:
+            started[name] = self._start_framework(remote, facts, name)
+            if findings.suffices(facts, started[name]):
+                break
+        self.note(findings.of_frameworks(self.device, facts, started))
 
     def _start_framework(self, remote: Remote, facts: Facts, name: str) -> Mapping[str, str]:
         """In an agent of its own: two may not fit into one process, and one that crashes takes no other check along."""

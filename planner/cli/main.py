@@ -91,11 +91,11 @@ def check(
     from planner import console
     from planner.check.run import check as examine
     from planner.fleet.file import load_fleet
-    from planner.views.check import table
+    from planner.views import check as view
 
     with console.status("checking the fleet") as on_progress:
         report = examine(load_fleet(fleet), [framework] if framework else FRAMEWORKS, on_progress)
-    console.show(report.to_json() if as_json else table(report))
+    console.show(report.to_json() if as_json else view.render(report))
     if not all(report.able.values()):
         raise typer.Exit(1)
 

@@ -1,6 +1,5 @@
 """The doctor: one fleet in which everything is wrong, and each device hears of its own trouble only."""
 
-import io
 import socket
 import sys
 import time
@@ -14,16 +13,17 @@ from typing import Any
 import numpy
 import paramiko
 import pytest
-from rich.console import Console
 
 from planner.agents import client
 from planner.check import findings
 from planner.check.findings import CHECKS, CheckReport, Finding
-from planner.check.run import check
+from planner.check.run import DeviceCheck, check
 from planner.errors import LoginError, PlannerError, RemoteError
 from planner.fleet.device import Device, Fleet
-from planner.views.check import table
+from planner.remote.base import Remote
+from planner.views.check import render
 from profilers.records import Facts, SensorFacts
+from tests.planner.screens import shown
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
 LATER = CHECKS[CHECKS.index("python") :]
@@ -104,10 +104,8 @@ def found(report: CheckReport, device: str) -> dict[str, Finding]:
     return {finding.check: finding for finding in report.findings if finding.device == device}
 
 
-def on_screen(report: CheckReport, width: int = 300) -> list[str]:
-    console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
-    console.print(table(report))
-    return console.export_text().splitlines()
+def on_screen(report: CheckReport) -> list[str]:
+    return shown(render(report)).splitlines()
 
 
 def assert_only_failed(report: CheckReport, device: str, check: str) -> Finding:
@@ -239,12 +237,6 @@ def test_on_screen_each_failure_is_one_line_with_its_remedy(checked: CheckReport
     assert lines[-1] == "2 of 14 devices can take part"
 
 
-def test_the_table_fits_a_narrow_terminal(checked: CheckReport) -> None:
-    table_rows = [line for line in on_screen(checked, width=80) if line.split()[:1] == ["unplugged"]]
-    assert [row.split()[1:4] for row in table_rows] == [["✓", "✓", "✓"]]
-    assert "…" not in "".join(on_screen(checked, width=80))
-
-
 def test_a_row_reads_without_colour(checked: CheckReport) -> None:
     (row,) = [line for line in on_screen(checked) if line.split()[:1] == ["refused"]]
     assert row.split()[1:] == ["✓", "✓", "✗", *["–"] * len(LATER)]
@@ -275,6 +267,22 @@ def test_a_framework_that_ends_its_process_takes_no_other_check_along(tmp_path: 
     environment = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(tmp_path)}
     report = check(fleet(Device(name="here", python=sys.executable, environment=environment)), ["torch"])
     assert "compiled to use AVX" in assert_only_failed(report, "here", "framework").detail
+
+
+@pytest.mark.parametrize(("torch_works", "started"), [(True, ["torch"]), (False, ["torch", "tensorflow"])])
+def test_frameworks_are_started_until_one_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch_works: bool, started: list[str]
+) -> None:
+    asked = []
+
+    def start(exam: DeviceCheck, remote: Remote, facts: Facts, name: str) -> dict[str, str]:
+        asked.append(name)
+        return ABSENT if name == "torch" and not torch_works else ON_CPU
+
+    monkeypatch.setattr(DeviceCheck, "_start_framework", start)
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    check(fleet(Device(name="here", python=sys.executable, environment=environment)), ["torch", "tensorflow"])
+    assert asked == started
 
 
 def test_an_unknown_framework_names_those_there_are() -> None:
@@ -389,6 +397,27 @@ def test_one_framework_is_enough_and_all_that_there_are_are_told() -> None:
     assert (one.status, one.detail) == ("ok", "tensorflow 2.6.2 on cpu")
     two = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU, "tensorflow": {**ON_CPU, "version": "2.6.2"}})
     assert (two.status, two.detail) == ("ok", "torch 2.4 on cpu, tensorflow 2.6.2 on cpu")
+
+
+def test_a_framework_that_was_not_started_is_told_as_such() -> None:
+    facts = FACTS._replace(frameworks={"torch": {"version": "2.4"}, "tensorflow": {"version": "2.6.2"}})
+    finding = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU})
+    assert (finding.status, finding.detail) == ("ok", "torch 2.4 on cpu, tensorflow 2.6.2 installed, not started")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "answer", "enough"),
+    [
+        ((), ON_CPU, True),
+        (("RTX 3060",), {**ON_CPU, "accelerator": "cuda"}, True),
+        (("RTX 3060",), ON_CPU, False),
+        ((), ABSENT, False),
+    ],
+)
+def test_one_framework_is_enough_where_it_leaves_no_gpu_unused(
+    gpus: tuple[str, ...], answer: dict[str, str], enough: bool
+) -> None:
+    assert findings.suffices(FACTS._replace(gpus=gpus), answer) is enough
 
 
 def test_a_device_with_no_framework_hears_how_to_install_either() -> None:
