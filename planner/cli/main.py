@@ -101,15 +101,45 @@ def check(
 
 
 @app.command(epilog="Example: planner trust tx2")
-def trust(device: args.Host, fleet: args.FleetPath = Path(paths.FLEET), yes: args.Yes = False) -> None:
-    """Show a host key's fingerprint and, if you confirm it, store it."""
-    from planner.remote.trust import fetch_key, store
+def trust(
+    device: args.Host,
+    fleet: args.FleetPath = Path(paths.FLEET),
+    yes: args.Yes = False,
+    replace: args.Replace = False,
+) -> None:
+    """Show a host key's fingerprint and, if you confirm it, store it.
 
-    key = fetch_key(args.named_or_addressed(device, fleet))
-    typer.echo(f"{key.name} {key.type}\n{key.fingerprint}")
-    if not yes and not typer.confirm("Is this what the device itself shows (ssh-keygen -lf on its host key)?"):
-        raise PlannerError(f"the key of {key.name} was not stored")
-    typer.echo("stored" if store(key) else "was known already")
+    A key that differs from the stored one is replaced with --replace only, or when you agree to that.
+    """
+    from planner.remote import known_hosts, trust
+
+    key = trust.fetch_key(args.named_or_addressed(device, fleet))
+    try:
+        known_hosts.verify(key)
+    except known_hosts.UnknownHostKeyError:
+        typer.echo(f"{key.name} shows an unknown host key:\n  {key.type} {key.fingerprint}")
+        _confirm(yes, f"Is this the key of the device itself ({SHOW_KEY})? Store it?", key.name)
+        trust.store(key)
+    except known_hosts.ChangedHostKeyError as changed:
+        typer.echo(
+            f"WARNING: the host key of {key.name} has changed.\n"
+            f"  stored: {changed.recorded.type} {changed.recorded.fingerprint} "
+            f"({changed.recorded.path}:{changed.recorded.line})\n"
+            f"  shown:  {key.type} {key.fingerprint}\n"
+            "Its system was installed anew, another machine has its address, or someone intercepts the connection."
+        )
+        _confirm(replace, f"Is the key shown that of the device itself ({SHOW_KEY})? Replace the stored key?", key.name)
+        trust.replace(key)
+    else:
+        typer.echo(f"{key.name}: {key.fingerprint} was known already")
+        return
+    typer.echo("stored")
+
+
+def _confirm(given: bool, question: str, host: str) -> None:
+    """Ask, where an option has not answered. Raises PlannerError for a no."""
+    if not given and not typer.confirm(question):
+        raise PlannerError(f"the key of {host} was not stored")
 
 
 @app.command("models", epilog="Example: planner models --json")

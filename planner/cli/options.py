@@ -35,7 +35,8 @@ Version = Annotated[bool, Option("--version", help="Print the version.")]
 
 NewFleet = Annotated[Path, Argument(help="Where to write it.")]
 Host = Annotated[str, Argument(help="A device of the fleet, or [user@]host[:port].")]
-Yes = Annotated[bool, Option("--yes", help="Store it without asking: the fingerprint was checked before.")]
+Yes = Annotated[bool, Option("--yes", help="Store a new key without asking: its fingerprint was checked before.")]
+Replace = Annotated[bool, Option("--replace", help="Store a changed key in place of the old one, without asking.")]
 
 # -- profile ---------------------------------------------------------------------------------------
 

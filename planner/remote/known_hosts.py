@@ -14,14 +14,15 @@ from planner.errors import HostKeyError
 class HostKey(NamedTuple):
     """A key that a host has shown on the way to ``device``.
 
-    name: as known_hosts files have it; path: the known_hosts file in which it belongs.
+    name: the host's, as known_hosts files have it.
+    files: the known_hosts files that may hold its key; a new one goes into the first.
     """
 
     device: str
     name: str
     type: str
     base64: str
-    path: Path
+    files: tuple[Path, ...]
 
     @property
     def fingerprint(self) -> str:
@@ -39,6 +40,11 @@ class KnownKey(NamedTuple):
     type: str
     base64: str
 
+    @property
+    def text(self) -> str:
+        """Where it is, and its fingerprint."""
+        return f"{self.path}:{self.line} holds {self.type} {fingerprint(self.base64)}"
+
 
 class UnknownHostKeyError(HostKeyError):
     """No file holds a key for this host."""
@@ -49,6 +55,19 @@ class UnknownHostKeyError(HostKeyError):
             f"{host_key.fingerprint}): check it and run `planner trust {host_key.device}`"
         )
         self.host_key = host_key
+
+
+class ChangedHostKeyError(HostKeyError):
+    """The host shows another key than the one on record."""
+
+    def __init__(self, host_key: HostKey, recorded: KnownKey) -> None:
+        super().__init__(
+            f"{host_key.device}: host key of {host_key.name} has changed: {recorded.text}, the host shows "
+            f"{host_key.type} {host_key.fingerprint} (someone may intercept the connection); "
+            f"if you know why it changed, run `planner trust {host_key.device}`"
+        )
+        self.host_key = host_key
+        self.recorded = recorded
 
 
 def fingerprint(key: str) -> str:
@@ -62,11 +81,13 @@ def known_keys(name: str, paths: Iterable[Path]) -> list[KnownKey]:
     return [key for path in paths for key in _read(path) if matches(key.names, name)]
 
 
-def verify(host_key: HostKey, known: Sequence[KnownKey]) -> None:
-    """Raises UnknownHostKeyError where none is known, HostKeyError where another or a revoked one is.
+def verify(host_key: HostKey) -> None:
+    """Compare a key with those on record.
 
-    known: the lines that speak of this host.
+    Raises UnknownHostKeyError where there is none, ChangedHostKeyError where there is another, HostKeyError where it
+    is revoked.
     """
+    known = known_keys(host_key.name, host_key.files)
     revoked = [key for key in known if key.marker == "@revoked" and key.base64 == host_key.base64]
     if revoked:
         raise HostKeyError(
@@ -79,12 +100,7 @@ def verify(host_key: HostKey, known: Sequence[KnownKey]) -> None:
     if not plain:
         raise UnknownHostKeyError(host_key)
     old = next((key for key in plain if key.type == host_key.type), plain[0])
-    raise HostKeyError(
-        f"{host_key.device}: host key of {host_key.name} has changed: {old.path}:{old.line} holds "
-        f"{old.type} {fingerprint(old.base64)}, the host shows {host_key.type} {host_key.fingerprint}; "
-        f"someone may listen in. If you know why it changed, remove the old key with "
-        f"`ssh-keygen -R '{host_key.name}' -f {old.path}`, then run `planner trust {host_key.device}`"
-    )
+    raise ChangedHostKeyError(host_key, old)
 
 
 def matches(names: Sequence[str], name: str) -> bool:
@@ -118,7 +134,7 @@ def _read(path: Path) -> Iterator[KnownKey]:
         return
     except OSError as error:
         raise HostKeyError(f"{path}: known hosts cannot be read: {error.strerror}; correct its rights") from error
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         fields = line.split()
         marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
         if len(fields) >= 3 and not fields[0].startswith("#") and _is_base64(fields[2]):

@@ -57,7 +57,7 @@ class Way(NamedTuple):
                 "are both none; name a file in the ssh configuration"
             )
         key = transport.get_remote_server_key()
-        return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts[0])
+        return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts)
 
     def _patiently(self, hop: SshTarget, via: paramiko.Transport | None, step: "_Step") -> paramiko.Transport:
         """Try again where the connection is dropped: sshd does so when many come at once (MaxStartups)."""
@@ -102,7 +102,7 @@ def _handshake(way: Way, hop: SshTarget, via: paramiko.Transport | None) -> para
 
 def _enter(way: Way, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
     transport = _handshake(way, hop, via)
-    verify(way.shown_key(hop, transport), known_keys(hop.known_name, hop.known_hosts))
+    verify(way.shown_key(hop, transport))
     _login(way.device, hop, transport)
     transport.set_keepalive(_KEEPALIVE_S)
     return transport

@@ -1,23 +1,32 @@
-"""Getting to know a host's key: read it from the host, and store it once the operator has said yes."""
+"""This module reads a host's key, and stores it once the operator has agreed."""
 
 import os
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
 from planner.errors import HostKeyError, RemoteError
 from planner.fleet.device import Device
-from planner.remote.known_hosts import HostKey, UnknownHostKeyError, known_keys, verify
+from planner.remote.known_hosts import (
+    ChangedHostKeyError,
+    HostKey,
+    KnownKey,
+    UnknownHostKeyError,
+    known_keys,
+    matches,
+)
 from planner.remote.ssh_config import resolve
 from planner.remote.ssh_login import Way
 
-__all__ = ["HostKey", "fetch_key", "store"]
+#: Characters of a known_hosts line that speaks of several hosts at once.
+PATTERN_CHARACTERS = "*?!"
 
 
 def fetch_key(device: Device, timeout_s: float = 15.0) -> HostKey:
     """The key that a device shows, without logging in.
 
-    Where a jump host on the way is itself unknown, it is that host's key: store it and ask again.
-    Raises RemoteError.
+    Where the key of a jump host on the way is itself unknown or has changed, it is that host's key: store it and ask
+    again. Raises RemoteError.
     """
     if device.local:
         raise RemoteError(f"{device.name}: is this machine itself and has no host key to trust")
@@ -26,31 +35,60 @@ def fetch_key(device: Device, timeout_s: float = 15.0) -> HostKey:
         way = Way(device.name, timeout_s, stack)
         try:
             via = way.enter_all(target.jumps)
-        except UnknownHostKeyError as unknown:
-            return unknown.host_key
+        except (UnknownHostKeyError, ChangedHostKeyError) as error:
+            return error.host_key
         return way.shown_key(target, way.shake_hands(target, via))
 
 
-def store(host_key: HostKey, path: Path | None = None) -> bool:
-    """Append a key to a known_hosts file, by default its own; False if it is there already.
+def store(host_key: HostKey) -> None:
+    """Append a key to the first of its known_hosts files.
 
-    Raises HostKeyError where the file holds another key for this host, with the way to remove it, and where
-    what is written to it is lost.
+    Raises HostKeyError where the file cannot be written, or is none and loses what is written to it.
     """
-    path = path or host_key.path
+    path = host_key.files[0]
     if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, for example
         raise HostKeyError(
             f"{host_key.device}: {path} keeps no key; name a file as UserKnownHostsFile in the ssh configuration"
         )
     try:
-        verify(host_key, known_keys(host_key.name, [path]))
-    except UnknownHostKeyError:
+        _append(path, f"{host_key.name} {host_key.type} {host_key.base64}\n")
+    except OSError as error:
+        raise HostKeyError(f"{path}: cannot be written: {error.strerror}; correct its rights") from error
+
+
+def replace(host_key: HostKey) -> None:
+    """Store a key in place of all that are on record for its host.
+
+    Raises HostKeyError, before anything is changed, where a line speaks of other hosts too by a pattern.
+    """
+    recorded = [key for key in known_keys(host_key.name, host_key.files) if not key.marker]
+    for key in recorded:
+        if any(sign in name for name in key.names for sign in PATTERN_CHARACTERS):
+            raise HostKeyError(
+                f"{host_key.device}: {key.path}:{key.line} holds a key for {','.join(key.names)}, among them "
+                f"{host_key.name}; remove or change the line by hand"
+            )
+    for path in {key.path for key in recorded}:
         try:
-            _append(path, f"{host_key.name} {host_key.type} {host_key.base64}\n")
+            _remove(path, host_key.name, [key for key in recorded if key.path == path])
         except OSError as error:
             raise HostKeyError(f"{path}: cannot be written: {error.strerror}; correct its rights") from error
-        return True
-    return False
+    store(host_key)
+
+
+def _remove(path: Path, name: str, keys: list[KnownKey]) -> None:
+    """Write a known_hosts file anew without these keys of a host; other hosts on the same lines keep theirs."""
+    lines: dict[int, bytes] = dict(enumerate(path.read_bytes().split(b"\n"), 1))
+    for key in keys:
+        _, rest = lines.pop(key.line).split(None, 1)
+        others = [other for other in key.names if not matches([other], name)]
+        if others:
+            lines[key.line] = ",".join(others).encode() + b" " + rest
+    path = path.resolve()  # a link stays one
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as stream:
+        stream.write(b"\n".join(lines[number] for number in sorted(lines)))
+        os.fchmod(stream.fileno(), path.stat().st_mode & 0o777)
+    os.replace(stream.name, path)
 
 
 def _append(path: Path, line: str) -> None:
