@@ -1,9 +1,11 @@
-"""Where output goes: results to standard output, progress to standard error."""
+"""Results go to standard output, progress to standard error."""
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -12,7 +14,16 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 #: Columns where standard output is a file or a pipe: nothing is wrapped or left out.
 UNLIMITED_WIDTH = 1_000_000
 
+#: (device, what it does now, share of the whole that is done or None where that is unknown)
 OnProgress = Callable[[str, str, float | None], None]
+
+
+class Detail(Enum):
+    """How much a command tells of its progress."""
+
+    QUIET = "errors and the result only"
+    NORMAL = "stages"
+    VERBOSE = "every event, and what devices write to standard error"
 
 
 def show(what: RenderableType | dict[str, Any]) -> None:
@@ -29,9 +40,16 @@ def plain(stderr: bool = False, width: int | None = None) -> Console:
 
 
 @contextmanager
-def progress() -> Iterator[OnProgress]:
+def progress(detail: Detail = Detail.NORMAL) -> Iterator[OnProgress]:
     """One line a device, with what it does now; a line a stage where standard error is no terminal."""
     console = plain(stderr=True)
+    if detail is Detail.QUIET:
+        yield lambda name, what, share: None
+        return
+    if detail is Detail.VERBOSE:
+        with device_output(console):
+            yield lambda name, what, share: console.print(f"{name}: {what}", soft_wrap=True)
+        return
     bars = Progress(
         TextColumn("{task.fields[name]:12}", markup=False),
         BarColumn(20),
@@ -55,6 +73,21 @@ def progress() -> Iterator[OnProgress]:
 
     with bars:
         yield on_progress
+
+
+@contextmanager
+def device_output(console: Console) -> Iterator[None]:
+    """Print each line that devices write to standard error."""
+    handler = logging.Handler()
+    handler.emit = lambda record: console.print(record.getMessage(), soft_wrap=True)  # type: ignore[method-assign]
+    logger = logging.getLogger("planner.devices")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""``planner audit``: parse, call, render. Like ``cli``, it imports what is heavy only where it is used."""
+"""`planner audit` parses, calls and renders; heavy imports wait inside the command."""
 
 import math
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from planner import paths
-from planner.cli import options as args
+from planner.cli import options
 from planner.errors import AuditError
 
 if TYPE_CHECKING:
@@ -40,23 +40,23 @@ Rows = Annotated[int, Option("--top", min=0, help="Configurations to show, the w
 
 def audit(
     folders: Folders = None,
-    fleet: args.FleetPath = Path(paths.FLEET),
+    fleet: options.FleetPath = Path(paths.FLEET),
     profile: ProfileToAudit = None,
     model: AuditModels = None,
-    framework: args.ProfiledFramework = None,
+    framework: options.ProfiledFramework = None,
     batch_size: AuditBatch = None,
-    steps: args.PlannedSteps = None,
+    steps: options.PlannedSteps = None,
     seconds: Seconds = 15.0,
     repetitions: Repetitions = 1,
     seed: Seed = 0,
     servers: Servers = "fastest",
     sample: Sample = None,
-    data: args.Data = None,
+    data: options.Data = None,
     label: Label = None,
     out: AuditOut = Path("audit"),
     plot: Plot = None,
     top: Rows = 10,
-    as_json: args.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Run every configuration, and score the predictions.
 
@@ -70,14 +70,14 @@ def audit(
     from planner.views import audit as view
     from planner.views import auditplot
 
-    args.known("--servers", servers, SERVERS)
+    options.check_known("--servers", servers, SERVERS)
     if not math.isfinite(seconds):
         raise AuditError(f"--seconds {seconds:g}: give a finite number")
     if plot is not None:
         auditplot.check(plot)
     failures = {}
     if not folders:
-        folder, (shape, classes) = AuditFolder(out), args.shape_of(data)
+        folder, (shape, classes) = AuditFolder(out), options.shape_of(data)
         judged = _profile(folder, profile)
         wanted = settings(
             judged, label or out.name, str(fleet), model or (), framework, batch_size, steps, seconds, repetitions,

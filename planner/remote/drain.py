@@ -1,5 +1,7 @@
-"""Reading a stream to its end in the background, so that who writes to it never has to wait."""
+"""A stream is read to its end in the background, so that its writer never has to wait."""
 
+import builtins
+import logging
 import threading
 from collections.abc import Callable
 
@@ -9,15 +11,21 @@ _CHUNK_BYTES = 1 << 15
 LAST_WORDS_S = 0.5
 
 
+#: Gets each line that a device writes to standard error, for --verbose.
+OUTPUT = logging.getLogger("planner.devices")
+
+
 class Drain:
-    """Keeps the last ``limit`` bytes that ``read`` gives.
+    """Keeps the last ``limit`` bytes that ``read`` gives, and logs them line by line.
 
     read: size -> up to that many bytes, b"" at the end; an error that says that it is gone counts as the end.
     """
 
-    def __init__(self, read: Callable[[int], bytes], limit: int) -> None:
+    def __init__(self, device: str, read: Callable[[int], bytes], limit: int) -> None:
+        self._device = device
         self._read = read
         self._limit = limit
+        self._unfinished_line = b""
         self._kept = bytearray()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
@@ -40,7 +48,14 @@ class Drain:
                 return
             if not chunk:
                 return
+            self._log(chunk)
             with self._lock:
                 self._kept += chunk
                 if len(self._kept) > self._limit:
                     del self._kept[: -self._limit]
+
+    def _log(self, chunk: "builtins.bytes") -> None:
+        *lines, rest = (self._unfinished_line + chunk).split(b"\n")
+        self._unfinished_line = rest[-self._limit :]
+        for line in lines:
+            OUTPUT.debug("%s: %s", self._device, line.decode(errors="replace").rstrip())

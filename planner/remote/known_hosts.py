@@ -41,9 +41,9 @@ class KnownKey(NamedTuple):
     base64: str
 
     @property
-    def text(self) -> str:
-        """Where it is, and its fingerprint."""
-        return f"{self.path}:{self.line} holds {self.type} {fingerprint(self.base64)}"
+    def fingerprint(self) -> str:
+        """SHA256:…, as OpenSSH prints it."""
+        return fingerprint(self.base64)
 
 
 class UnknownHostKeyError(HostKeyError):
@@ -62,9 +62,9 @@ class ChangedHostKeyError(HostKeyError):
 
     def __init__(self, host_key: HostKey, recorded: KnownKey) -> None:
         super().__init__(
-            f"{host_key.device}: host key of {host_key.name} has changed: {recorded.text}, the host shows "
-            f"{host_key.type} {host_key.fingerprint} (someone may intercept the connection); "
-            f"if you know why it changed, run `planner trust {host_key.device}`"
+            f"{host_key.device}: host key of {host_key.name} has changed: {recorded.path}:{recorded.line} holds "
+            f"{recorded.type} {recorded.fingerprint}, the host shows {host_key.type} {host_key.fingerprint} (someone "
+            f"may intercept the connection); if you know why it changed, run `planner trust {host_key.device}`"
         )
         self.host_key = host_key
         self.recorded = recorded

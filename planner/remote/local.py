@@ -39,7 +39,7 @@ class LocalProcess(Process):
         self._name = name
         self._popen = _start(command)
         self._closed = False
-        self._stderr = Drain(_stream(self._popen.stderr).read, _ERRORS_BYTES)
+        self._stderr = Drain(name, _stream(self._popen.stderr).read, _ERRORS_BYTES)
 
     def write(self, data: bytes) -> None:
         stdin = _stream(self._popen.stdin)

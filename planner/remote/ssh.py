@@ -74,7 +74,7 @@ class SshProcess(Process):
         self._channel = channel
         self._transport = transport
         self._closed = False
-        self._stderr = Drain(channel.recv_stderr, _ERRORS_BYTES)
+        self._stderr = Drain(name, channel.recv_stderr, _ERRORS_BYTES)
 
     def write(self, data: bytes) -> None:
         try:

@@ -1,16 +1,19 @@
-"""A training run: the table that lives while it does, and measured beside predicted at its end."""
+"""This view shows a training run: its progress, and at its end what was measured beside what was predicted."""
 
+import json
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from backends.strategies.strategy import PARAMETER_SERVER
-from planner.console import plain
+from planner.console import Detail, device_output, plain
 from planner.json_records import decode
 from planner.paths import RunFolder
 from planner.plan.file import Plan
@@ -18,7 +21,8 @@ from planner.profile.power_readings import uncertainty, window_watts
 from planner.provenance import Provenance
 from planner.train.train import View
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
+from planner.views import tables
+from planner.views.tables import EMULATED_NOTE, marked, stack, table
 from profilers.records import Window
 
 #: What is worth a line of its own, besides evaluations.
@@ -30,19 +34,24 @@ Event = Mapping[str, Any]
 
 
 @contextmanager
-def training() -> Iterator[View]:
+def training(detail: Detail = Detail.NORMAL) -> Iterator[View]:
     """Shows, on standard error, the profiling that may come first and then the run."""
-    console = plain(stderr=True)
-    with Live(console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal) as live:
-        shown = TrainingProgress(live)
+    console = Console(quiet=True) if detail is Detail.QUIET else plain(stderr=True)
+    live = Live(console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal)
+    with device_output(console) if detail is Detail.VERBOSE else nullcontext(), live:
+        shown = TrainingProgress(live, detail is Detail.VERBOSE)
         yield View(shown.on_profile, shown.on_plan, shown.on_note, shown.on_event)
 
 
 class TrainingProgress:
-    """Lines for what happened, and a table of the workers on a terminal."""
+    """Prints a line for what happened; on a terminal, shows a progress bar and a table of the workers below.
 
-    def __init__(self, live: Live) -> None:
+    verbose: print every event as it came.
+    """
+
+    def __init__(self, live: Live, verbose: bool = False) -> None:
         self.live = live
+        self._verbose = verbose
         self._at: Event = {"done": 0, "total": 0, "elapsed_s": 0.0, "workers": {}}
         self._watts: dict[str, str] = {}
         self._stand_ins: set[str] = set()
@@ -51,7 +60,7 @@ class TrainingProgress:
 
     def on_profile(self, name: str, what: str, share: float | None) -> None:
         """A device's, or the links', next stage."""
-        self._say(f"{name}: {what.partition(' step ')[0]}")
+        self._say(f"{name}: {what if self._verbose else what.partition(' step ')[0]}")
 
     def on_plan(self, plan: Plan) -> None:
         """Say what will run."""
@@ -72,6 +81,8 @@ class TrainingProgress:
 
     def on_event(self, source: str, event: Event) -> None:
         """Show one event of the run."""
+        if self._verbose:
+            self._say(f"{source}: {json.dumps(event)}")
         if "progress" in event:
             self._at = event["progress"]
         elif "window" in event:
@@ -83,7 +94,7 @@ class TrainingProgress:
             if word in event:
                 reason = f": {event['reason']}" if "reason" in event else ""
                 self._say(f"{source}: {word.replace('_', ' ')} {event[word]}{reason}")
-        self.live.update(self._table())
+        self.live.update(Group(self._bar(), self._table()))
         self._count()
 
     def _reading(self, source: str, window: Window) -> str:
@@ -97,25 +108,39 @@ class TrainingProgress:
         now_s = time.monotonic()
         if not self.live.console.is_terminal and self._at["total"] and now_s - self._counted_s > EVERY_S:
             self._counted_s = now_s
-            self._say(f"{self._at['done']:,} of {self._at['total']:,} steps")
+            self._say(self._progress_text())
 
     def _say(self, line: str) -> None:
         if line != self._said:
             self._said = line
             self.live.console.print(line, soft_wrap=True)
 
-    def _table(self) -> Table:
+    def _progress_text(self) -> str:
+        """Steps, percentage, and the time that is left at the mean rate so far."""
+        at = self._at
+        share = at["done"] / max(at["total"], 1)
+        left_s = at["elapsed_s"] * (1 / share - 1) if share else None
+        return f"{at['done']:,} of {at['total']:,} steps, {percent(share, 0)}, {seconds(left_s)} left"
+
+    def _bar(self) -> RenderableType:
+        bar = ProgressBar(total=max(self._at["total"], 1), completed=self._at["done"], width=30)
+        grid = Table.grid(padding=(0, 1))
+        grid.add_row(bar, Text(self._progress_text()))
+        return grid
+
+    def _table(self) -> tables.Table:
         at = self._at
         made = table(
-            f"{at['done']:,} of {at['total']:,} steps, {seconds(at['elapsed_s'])}",
-            ("worker", "steps", "steps/s", "loss", "staleness", "sent", "watts", ""),
-            left=("worker",),
+            f"after {seconds(at['elapsed_s'])}",
+            ("worker", "steps", "steps/s", "loss", "staleness", "sent", "watts", "state"),
+            left=("worker", "state"),
+            optional=("staleness", "sent", "watts"),
         )
         for name, worker in at["workers"].items():
             made.add_row(
                 name, f"{worker['steps']:,}", number(worker["steps"] / max(at["elapsed_s"], 1e-9)),
                 number(worker["loss"]), number(worker["staleness"]), bytes_text(worker["bytes"]),
-                self._watts.get(name, "-"), "" if worker["connected"] else "gone",
+                self._watts.get(name, "-"), "" if worker["connected"] else "lost",
             )  # fmt: skip
         return made
 
@@ -125,11 +150,12 @@ def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     course = ", ".join(f"{percent(e['accuracy'])} at {e['step']:,}" for e in result["evaluations"])
     stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
     notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *[f"accuracy: {course}"] * bool(course)]
-    tables = [_totals(result), _workers(result, stand_ins)]
-    return stack(tables, [Text(note) for note in (*notes, f"run folder: {folder.path}")])
+    return stack(
+        [_totals(result), _workers(result, stand_ins)], [Text(note) for note in (*notes, f"run folder: {folder.path}")]
+    )
 
 
-def _totals(result: Mapping[str, Any]) -> Table:
+def _totals(result: Mapping[str, Any]) -> tables.Table:
     columns = ("", "time", "power", "energy", "± 95 %", "EDP")
     made = table(f"{result['model']}, {result['steps']:,} steps", columns, left=("",))
     for kind in ("predicted", "measured"):
@@ -147,7 +173,7 @@ def _signed(error: float | None) -> str:
     return "-" if error is None else f"{100 * error:+.1f} %"
 
 
-def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> Table:
+def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> tables.Table:
     columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "± 95 %", "watts from")
     made = table("workers", columns, left=("worker", "watts from"))
     for name, part in result["workers"].items():

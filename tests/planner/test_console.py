@@ -265,9 +265,10 @@ def live(view: TrainingProgress, width: int = 160) -> str:
 @WIDTHS
 def test_the_live_table_has_a_row_a_worker(width: int) -> None:
     text = live(progress(), width)
-    assert "80 of 100 steps, 20.0 s" in text
+    assert "80 of 100 steps, 80 %, 5.00 s left" in text
+    assert "after 20.0 s" in text
     assert "2.00" in row(text, "a")
-    assert row(text, "b").rstrip().endswith("gone")
+    assert row(text, "b").endswith("lost")
 
 
 def test_live_watts_count_no_rail_twice() -> None:

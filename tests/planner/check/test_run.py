@@ -148,9 +148,9 @@ def test_unknown_host_key_leads_to_planner_trust(checked: CheckReport) -> None:
     assert {found(checked, "stranger")[name].status for name in ("login", *LATER)} == {"skipped"}
 
 
-def test_changed_host_key_names_the_old_one_and_how_to_remove_it(checked: CheckReport) -> None:
+def test_changed_host_key_names_the_old_one_and_how_to_replace_it(checked: CheckReport) -> None:
     finding = assert_only_failed(checked, "changed", "host key")
-    assert "has changed" in finding.detail and "ssh-keygen -R" in str(finding.remedy)
+    assert "has changed" in finding.detail and "planner trust changed" in str(finding.remedy)
 
 
 def test_refused_login_leads_to_ssh_copy_id(checked: CheckReport) -> None:

@@ -11,11 +11,14 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 
+from backends.strategies.presets import PRESETS
 from planner import json_records
 from planner.cli import main
 from planner.errors import InterruptedRunError
 from planner.plan.file import load_plan
 from planner.profile.file import Profile
+from planner.remote import trust
+from planner.remote.known_hosts import HostKey
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
 
@@ -102,6 +105,13 @@ def test_the_version_is_printed(planner: Planner) -> None:
     assert planner("--version").out.strip().count(".") == 2
 
 
+@pytest.mark.parametrize("command", ["recommend", "train"])
+def test_every_strategy_is_listed_in_the_help_of_its_option(planner: Planner, command: str) -> None:
+    listed = planner(command, "--help").out.partition("Strategies:")[2]
+    assert listed
+    assert {line.split()[0] for line in listed.splitlines() if line.strip()} >= {*PRESETS}
+
+
 # -- wrong usage -----------------------------------------------------------------------------------
 
 
@@ -136,6 +146,75 @@ def test_init_writes_a_fleet_file_once(planner: Planner) -> None:
 
 def test_init_in_a_folder_that_is_not_there(planner: Planner) -> None:
     assert planner("init", "none/fleet.toml").problem() == "none/fleet.toml: No such file or directory"
+
+
+class HostKeys(NamedTuple):
+    """A host whose key is on record, and the key that it shows."""
+
+    stored: HostKey
+    shown: HostKey
+
+    @property
+    def file(self) -> str:
+        return self.shown.files[0].read_text()
+
+
+@pytest.fixture
+def changed(planner: Planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostKeys:
+    """A host that shows another key than the one on record."""
+    files = (tmp_path / "known_hosts",)
+    keys = HostKeys(*(HostKey("tx2", "tx2.lan", "ssh-ed25519", key, files) for key in ("AAAA", "BBBB")))
+    trust.store(keys.stored)
+    monkeypatch.setattr(trust, "fetch_key", lambda device: keys.shown)
+    return keys
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{said}\n"))
+
+
+def test_an_unknown_key_is_stored_where_the_operator_agrees(
+    planner: Planner, changed: HostKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed.shown.files[0].unlink()
+    answer(monkeypatch, "n")
+    asked = planner("trust", "tx2.lan")
+    assert changed.shown.fingerprint in asked.out
+    assert (asked.code, asked.err) == (1, "planner: the key of tx2.lan was not stored\n")
+    answer(monkeypatch, "y")
+    assert planner("trust", "tx2.lan").out.endswith("stored\n")
+    assert "BBBB" in changed.file
+    assert "was known already" in planner("trust", "tx2.lan").out
+
+
+def test_a_changed_key_is_told_as_such_before_anything_is_asked(
+    planner: Planner, changed: HostKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = changed.file
+    answer(monkeypatch, "n")
+    asked = planner("trust", "tx2.lan")
+    warning, stored, shown, *_ = asked.out.splitlines()
+    assert warning == "WARNING: the host key of tx2.lan has changed"
+    assert changed.stored.fingerprint in stored and "known_hosts:1" in stored
+    assert changed.shown.fingerprint in shown
+    assert asked.out.index("WARNING") < asked.out.index("Replace the stored one?")
+    assert (asked.code, changed.file) == (1, before)
+
+
+def test_a_changed_key_is_replaced_by_a_yes_to_just_that_or_by_its_own_option(
+    planner: Planner, changed: HostKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = changed.file
+    refused = planner("trust", "--yes", "tx2.lan")
+    assert (refused.code, changed.file) == (1, before)
+    assert "--yes does not replace it, --replace does" in refused.err
+    answer(monkeypatch, "y")
+    assert planner("trust", "tx2.lan").code == 0
+    replaced = changed.file
+    assert "BBBB" in replaced and "AAAA" not in replaced
+    changed.shown.files[0].write_text(before)
+    assert planner("trust", "--replace", "tx2.lan").code == 0
+    assert changed.file == replaced
 
 
 def test_trust_needs_an_address(planner: Planner) -> None:
@@ -199,6 +278,8 @@ def test_models_are_listed_with_sizes_and_sources(planner: Planner) -> None:
         (("train", "--momentum", "2"), "--momentum 2: give a number from 0 to below 1"),
         (("train", "--model", "cifar10"), "--model cifar10: a plan has its own; add --metric"),
         (("train", "--batch-size", "8"), "--batch-size 8: a plan has its own; add --metric"),
+        (("train", "--quiet", "--verbose"), "--quiet and --verbose: choose one of them"),
+        (("profile", "-q", "-v"), "--quiet and --verbose: choose one of them"),
     ],
 )
 def test_a_typo_is_told_with_what_there_is(

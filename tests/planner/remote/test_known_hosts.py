@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import HostKeyError
-from planner.remote.known_hosts import HostKey, UnknownHostKeyError, known_keys, matches, verify
+from planner.remote.known_hosts import ChangedHostKeyError, HostKey, UnknownHostKeyError, known_keys, matches, verify
 from tests.sshserver import new_key
 
 KEY = new_key()
@@ -21,7 +21,7 @@ OTHER = new_key()
 
 
 def shown(key: paramiko.PKey = KEY, path: Path = Path("known_hosts")) -> HostKey:
-    return HostKey("tx2", "[10.0.0.3]:2222", key.get_name(), key.get_base64(), path)
+    return HostKey("tx2", "[10.0.0.3]:2222", key.get_name(), key.get_base64(), (path,))
 
 
 def line(names: str, key: paramiko.PKey = KEY, marker: str = "") -> str:
@@ -72,31 +72,37 @@ def test_lines_are_found_with_their_numbers_and_what_is_no_key_is_passed_over(tm
     ]
 
 
-def verdict(text: str, tmp_path: Path, key: paramiko.PKey = KEY) -> None:
+def verify_against(text: str, tmp_path: Path) -> None:
+    """Verify the host's key where known_hosts holds this text."""
     path = tmp_path / "known_hosts"
     path.write_text(text)
-    host_key = shown(key, path)
-    verify(host_key, known_keys(host_key.name, [path]))
+    verify(shown(KEY, path))
 
 
-def test_the_same_key_passes_beside_others_for_the_host(tmp_path: Path) -> None:
-    verdict(line("[10.0.0.3]:2222", OTHER) + line("[10.0.0.3]:*"), tmp_path)
+def test_the_key_on_record_passes_where_it_is_one_of_several_and_no_other_does(tmp_path: Path) -> None:
+    other = line("[10.0.0.3]:2222", OTHER)
+    verify_against(other + line("[10.0.0.3]:*"), tmp_path)
+    with pytest.raises(ChangedHostKeyError):
+        verify_against(other, tmp_path)
 
 
 def test_no_key_is_unknown_and_a_certificate_authority_is_no_key(tmp_path: Path) -> None:
     with pytest.raises(UnknownHostKeyError) as caught:
-        verdict(line("10.0.0.3") + line("[10.0.0.3]:2222", KEY, "@cert-authority"), tmp_path)
+        verify_against(line("10.0.0.3") + line("[10.0.0.3]:2222", KEY, "@cert-authority"), tmp_path)
     assert caught.value.host_key.fingerprint == KEY.fingerprint
 
 
 def test_another_key_is_a_change(tmp_path: Path) -> None:
-    with pytest.raises(HostKeyError, match="has changed"):
-        verdict(line(hashed("[10.0.0.3]:2222"), OTHER), tmp_path)
+    with pytest.raises(ChangedHostKeyError, match="run `planner trust tx2`") as caught:
+        verify_against(line(hashed("[10.0.0.3]:2222"), OTHER), tmp_path)
+    assert caught.value.host_key.fingerprint == KEY.fingerprint
+    assert caught.value.recorded.fingerprint == OTHER.fingerprint
+    assert f"{tmp_path / 'known_hosts'}:1 holds" in str(caught.value)
 
 
 def test_a_revoked_key_is_refused_even_where_it_is_known(tmp_path: Path) -> None:
     with pytest.raises(HostKeyError, match=r"known_hosts:2 revokes"):
-        verdict(line("[10.0.0.3]:2222") + line("*", KEY, "@revoked"), tmp_path)
+        verify_against(line("[10.0.0.3]:2222") + line("*", KEY, "@revoked"), tmp_path)
 
 
 @pytest.mark.skipif(which("ssh-keygen") is None, reason="ssh-keygen not installed")

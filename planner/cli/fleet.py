@@ -1,0 +1,125 @@
+"""`planner init`, `check` and `trust` parse, call and render; heavy imports wait inside the commands."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Argument, Option
+
+from planner import paths
+from planner.cli import options
+from planner.errors import PlannerError
+
+if TYPE_CHECKING:
+    from planner.fleet.device import Device
+    from planner.remote.known_hosts import HostKey, KnownKey
+
+#: Where a device tells its own fingerprints.
+OWN_FINGERPRINTS = "run there: for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen -lf $key; done"
+
+NewFleet = Annotated[Path, Argument(help="Where to write it.")]
+Host = Annotated[str, Argument(help="A device of the fleet, or [user@]host[:port].")]
+Yes = Annotated[bool, Option("--yes", help="Store an unknown key without asking: its fingerprint was checked before.")]
+Replace = Annotated[bool, Option("--replace", help="Store a changed key in place of the old one, without asking.")]
+
+
+def init(path: NewFleet = Path(paths.FLEET)) -> None:
+    """Write a commented example of a fleet file."""
+    from planner.fleet.device import example
+
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(example())
+    except FileExistsError:
+        raise PlannerError(f"{path} exists already; name another file or remove it first") from None
+    typer.echo(f"wrote {path}: put your devices into it, then run `planner check`")
+
+
+def check(
+    fleet: options.FleetPath = Path(paths.FLEET),
+    framework: options.Framework = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """See whether every device can take part, and the remedy if not.
+
+    Frameworks are started one after the other until one works, which takes a few seconds on a PC and up to a minute
+    on a board. The exit code is 1 where a device cannot take part.
+    """
+    from backends.frameworks.base import FRAMEWORKS
+    from planner import console
+    from planner.check.run import check as examine
+    from planner.fleet.file import load_fleet
+    from planner.views import check as view
+
+    with console.status("checking the fleet") as on_progress:
+        report = examine(load_fleet(fleet), [framework] if framework else FRAMEWORKS, on_progress)
+    console.show(report.to_json() if as_json else view.render(report))
+    if not all(report.able.values()):
+        raise typer.Exit(1)
+
+
+def trust(
+    device: Host,
+    fleet: options.FleetPath = Path(paths.FLEET),
+    yes: Yes = False,
+    replace: Replace = False,
+) -> None:
+    """Show a host key's fingerprint and, if you agree, store it.
+
+    A key that differs from the stored one is replaced with --replace only, or when you agree to just that.
+    """
+    from planner.remote import known_hosts
+    from planner.remote import trust as keys
+
+    key = keys.fetch_key(_named_or_addressed(device, fleet))
+    try:
+        known_hosts.verify(key)
+    except known_hosts.UnknownHostKeyError:
+        typer.echo(
+            f"host key of {key.name}, unknown so far: {key.type}\n  {key.fingerprint}\nto compare, {OWN_FINGERPRINTS}"
+        )
+        _agree(yes, "Is this the key of the device itself? Store it?", key.name)
+        keys.store(key)
+    except known_hosts.ChangedHostKeyError as changed:
+        typer.echo(_changed_text(key, changed.recorded))
+        if yes and not replace:
+            raise PlannerError(
+                f"the host key of {key.name} has changed; --yes does not replace it, --replace does"
+            ) from None
+        _agree(replace, "Is the key shown that of the device itself? Replace the stored one?", key.name)
+        keys.replace(key)
+    else:
+        typer.echo(f"{key.name}: {key.fingerprint} was known already")
+        return
+    typer.echo("stored")
+
+
+def _changed_text(shown: "HostKey", stored: "KnownKey") -> str:
+    return (
+        f"WARNING: the host key of {shown.name} has changed\n"
+        f"  stored: {stored.fingerprint} {stored.type} ({stored.path}:{stored.line})\n"
+        f"  shown:  {shown.fingerprint} {shown.type}\n"
+        "The device was installed anew, another one has its address, or someone intercepts the connection.\n"
+        f"to compare, {OWN_FINGERPRINTS}"
+    )
+
+
+def _agree(given: bool, question: str, host: str) -> None:
+    """Ask, unless an option has answered. Raises PlannerError for a no."""
+    if not given and not typer.confirm(question):
+        raise PlannerError(f"the key of {host} was not stored")
+
+
+def _named_or_addressed(text: str, path: Path) -> "Device":
+    """A device of the fleet if it has one of that name, else at that address. Raises PlannerError."""
+    from planner.fleet.device import device_at
+    from planner.fleet.file import load_fleet
+
+    if path.exists():
+        named = [device for device in load_fleet(path).devices if device.name == text]
+        if named:
+            return named[0]
+    try:
+        return device_at(text)
+    except ValueError as error:
+        raise PlannerError(str(error)) from error

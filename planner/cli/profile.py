@@ -1,0 +1,70 @@
+"""`planner models` and `planner profile` parse, call and render; heavy imports wait inside the commands."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from planner import paths
+from planner.cli import options
+
+Models = Annotated[
+    list[str] | None,
+    Option("--model", "-m", help="A known model or path/to/file.py:function; may be repeated."),
+]
+BatchSize = Annotated[int, Option("--batch-size", min=1, help="Images a step.")]
+Protocol = Annotated[str, Option(help="adaptive, or paper (300 + 100 + 100 steps).")]
+Devices = Annotated[list[str] | None, Option("--device", help="Only this device; may be repeated.")]
+Steps = Annotated[
+    int,
+    Option("--steps", "-s", min=1, help="Training steps planned; timing ends where it would cost a hundredth of them."),
+]
+ProfileOut = Annotated[Path, Option("--out", "-o", help="The profile; what it holds and is still valid is kept.")]
+Fresh = Annotated[bool, Option("--fresh", help="Measure everything again.")]
+
+
+def models(as_json: options.AsJson = False) -> None:
+    """List the known models with their sizes and sources."""
+    from planner import console
+    from planner.views import models as view
+
+    console.show(view.to_json() if as_json else view.render())
+
+
+def profile(
+    fleet: options.FleetPath = Path(paths.FLEET),
+    model: Models = None,
+    batch_size: BatchSize = 32,
+    protocol: Protocol = "adaptive",
+    framework: options.Framework = None,
+    data: options.Data = None,
+    device: Devices = None,
+    steps: Steps = 100_000,
+    out: ProfileOut = Path(paths.PROFILE),
+    fresh: Fresh = False,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Time training steps on every device and measure the links."""
+    from backends.frameworks.base import FRAMEWORKS
+    from planner import console
+    from planner.fleet.file import load_fleet
+    from planner.profile.profiler import Profiler
+    from planner.profile.request import ProfileRequest
+    from planner.views import profile as view
+    from profilers.steptime import PROTOCOLS
+
+    detail = options.detail(quiet, verbose)
+    options.check_known("--protocol", protocol, PROTOCOLS)
+    options.check_known("--framework", framework, FRAMEWORKS)
+    devices = load_fleet(fleet)
+    shape, classes = options.shape_of(data)
+    request = ProfileRequest(tuple(model or ["cifar10"]), batch_size, protocol, framework, shape, classes, steps)
+    with console.progress(detail) as on_progress:
+        profiler = Profiler(devices, request, out, on_progress, fresh, device or ())
+        measured = profiler.run(out.with_suffix(".log"))
+    console.show(view.to_json(measured, out) if as_json else view.render(measured, out))
+    if all(measured.devices[name].failed(request.models) for name in device or measured.devices):
+        raise typer.Exit(1)

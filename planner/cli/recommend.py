@@ -1,0 +1,108 @@
+"""`planner recommend` parses, calls and renders; heavy imports wait inside the command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from planner import paths
+from planner.cli import options
+from planner.errors import PlanError
+
+ProfilePath = Annotated[Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")]
+Metric = Annotated[str | None, Option("--metric", help="time, power, energy or edp [edp].")]
+Weights = Annotated[str | None, Option(help="Several metrics, in place of --metric: time=0.3,energy=0.7.")]
+Model = Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")]
+BatchSize = Annotated[int | None, Option("--batch-size", min=1, help="What if: another batch size.")]
+Server = Annotated[str | None, Option(help="Only clusters with this device as the server.")]
+Include = Annotated[list[str] | None, Option(help="Only clusters with this device; may be repeated.")]
+Exclude = Annotated[list[str] | None, Option(help="Only clusters without this device; may be repeated.")]
+CountIdle = Annotated[bool, Option("--count-idle", help="Count the idle watts of devices left out.")]
+BaseWatts = Annotated[float, Option("--base-watts", help="Watts spent whatever cluster is chosen.")]
+Rates = Annotated[list[str] | None, Option("--rate", help="What if: DEVICE=100mbit; may be repeated.")]
+Strategy = Annotated[
+    str, Option("--strategy", help="How workers exchange updates: NAME (listed below), NAME:part=value,..., or auto.")
+]
+Top = Annotated[int, Option(min=0, help="Rows to show; 0 for all.")]
+Choose = Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")]
+PlanOut = Annotated[Path, Option("--out", "-o", help="Where the plan goes.")]
+AsCsv = Annotated[bool, Option("--csv", help="Print CSV instead of a table.")]
+
+
+def recommend(
+    profile_path: ProfilePath = None,
+    metric: Metric = None,
+    weights: Weights = None,
+    model: Model = None,
+    framework: options.ProfiledFramework = None,
+    steps: options.PlannedSteps = None,
+    batch_size: BatchSize = None,
+    server: Server = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    count_idle: CountIdle = False,
+    base_watts: BaseWatts = 0.0,
+    rate: Rates = None,
+    strategy: Strategy = "parameter-server",
+    top: Top = 10,
+    choose: Choose = 1,
+    out: PlanOut = Path(paths.PLAN),
+    fleet: options.FleetPath = Path(paths.FLEET),
+    csv: AsCsv = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Predict every possible cluster, rank them, and plan the best."""
+    from planner import console
+    from planner.json_records import save
+    from planner.plan import recommend as plan
+    from planner.plan.rank import METRICS, one_metric, parse_weights
+    from planner.plan.request import RecommendRequest
+    from planner.plan.strategy_search import best_of
+    from planner.predict.sample_efficiency import newest
+    from planner.profile.file import load_profile
+    from planner.views import ranking
+
+    if csv and as_json:
+        raise PlanError("--csv and --json: choose one of them")
+    if metric is not None and weights is not None:
+        raise PlanError(f"--metric {metric} and --weights {weights}: choose one of them")
+    if metric is not None:
+        options.check_known("--metric", metric, METRICS)
+    request = RecommendRequest(
+        one_metric(metric or "edp") if weights is None else parse_weights(weights),
+        model=model,
+        framework=framework,
+        steps=steps,
+        batch=batch_size,
+        server=server,
+        include=include or (),
+        exclude=exclude or (),
+        count_idle=count_idle,
+        base_watts=base_watts,
+        rates=_rates(rate or []),
+    )
+    ranked = best_of(load_profile(profile_path or paths.newest_profile(Path())), request, strategy, newest(Path()))
+    save(plan.make_plan(ranked, str(fleet), choose), out)
+    if csv:
+        typer.echo(plan.to_csv(ranked), nl=False)
+        for remark in ranking.remarks(ranked):
+            typer.echo(remark, err=True)
+    else:
+        console.show(plan.to_json(ranked) if as_json else ranking.render(ranked, top, out, choose))
+
+
+def _rates(given: list[str]) -> dict[str, float]:
+    """Bytes/s by device, from DEVICE=RATE. Raises PlanError."""
+    from planner.fleet.device import parse_rate
+
+    found = {}
+    for text in given:
+        name, equals, rate = text.partition("=")
+        if not equals:
+            raise PlanError(f"--rate {text}: write DEVICE=RATE, as in --rate desktop=100mbit")
+        try:
+            found[name] = parse_rate(rate)
+        except ValueError as error:
+            raise PlanError(f"--rate {text}: {error}") from error
+    return found
