@@ -1,6 +1,7 @@
 """Files that the controller keeps on a device: one cache folder, plain names, written whole or not at all."""
 
 import os
+import shutil
 import time
 
 #: Seconds after which a file that no run has asked for is removed.
@@ -16,10 +17,11 @@ def cache() -> str:
 
 
 def path(name: str) -> str:
-    """Where a file of that plain name is kept. Raises ValueError for anything but a plain name."""
-    if name != os.path.basename(name) or name in ("", ".", ".."):
+    """Where a file of that name is kept. Raises ValueError for anything but plain names joined by slashes."""
+    parts = name.split("/")
+    if any(part != os.path.basename(part) or part in ("", ".", "..") for part in parts):
         raise ValueError("%r is not a plain file name" % name)
-    return os.path.join(cache(), name)
+    return os.path.join(cache(), *parts)
 
 
 def prune() -> None:
@@ -28,9 +30,14 @@ def prune() -> None:
         old = os.path.join(cache(), name)
         try:
             if time.time() - os.path.getmtime(old) > UNUSED_S:
-                os.unlink(old)
+                (shutil.rmtree if os.path.isdir(old) else os.unlink)(old)
         except OSError:
             pass  # another agent was quicker, or it is not ours
+
+
+def _used(name: str) -> None:
+    """Keep a file, or the folder that it is in, from ``prune`` for a month."""
+    os.utime(os.path.join(cache(), name.split("/")[0]), None)
 
 
 def store(job: object, name: str, data: bytes) -> str:
@@ -39,9 +46,11 @@ def store(job: object, name: str, data: bytes) -> str:
     prune()
     temporary = "%s.%d" % (target, os.getpid())
     try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(temporary, "wb") as stream:
             stream.write(data)
         os.replace(temporary, target)
+        _used(name)
     except OSError as error:
         raise OSError(error.errno, error.strerror, target) from error
     finally:
@@ -55,7 +64,7 @@ def stored(job: object, name: str) -> object:
     target = path(name)
     if not os.path.exists(target):
         return None
-    os.utime(target, None)  # in use: see prune
+    _used(name)
     return target
 
 

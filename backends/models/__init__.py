@@ -14,7 +14,8 @@ from backends.models.nin import nin
 from backends.models.resnet import resnet, resnet50, resnet152
 from backends.models.shapes import size, trace
 from backends.models.squeezenet import squeezenet
-from backends.models.user import is_user_model, locate
+from backends.models.user import is_user_model
+from backends.models.user_source import locate, source_files
 from backends.models.vgg import vgg19
 
 __all__ = [
@@ -81,11 +82,15 @@ def multiply_adds(model: Model) -> int:
 
 def fingerprint(model: Union[Model, str]) -> str:
     """Twelve hexadecimal digits that change with what is computed: of a description's input, classes and
-    layers, or of the source of a user's ``file.py:function``. Raises ValueError if there is no such file."""
+    layers, or of the source of a user's ``file.py:function``, files that it imports from its folder included.
+
+    Raises ValueError if there is no such file, and as ``source_files`` does.
+    """
     if isinstance(model, str):
-        path, function = locate(model)
-        with open(path, "rb") as source:
-            content = function.encode() + b"\n" + source.read()
+        own, *others = source_files(model)
+        content = locate(model)[1].encode() + b"\n" + own.content
+        for each in others:
+            content += b"\n" + each.name.encode() + b"\n" + each.content
     else:
         content = repr((model.input_shape, model.classes, model.layers)).encode()
     return hashlib.sha256(content).hexdigest()[:12]

@@ -1,10 +1,20 @@
-"""A user's own model, named ``path/to/file.py:function``."""
+"""A user's own model is a function, named ``path/to/file.py:function``, in a file that may import its neighbours."""
 
+import contextlib
+import importlib
 import importlib.util
 import os
-from typing import Any, Callable, Tuple, cast
+import sys
+import threading
+from types import ModuleType
+from typing import Any, Callable, Iterator, Tuple
 
 from backends.models.layers import Shape
+from backends.models.user_source import locate, source_files
+
+#: The package that the folder of a model is, for imports such as ``from . import block``.
+PACKAGE = "user_model"
+_LOADING = threading.RLock()
 
 
 def is_user_model(model: str) -> bool:
@@ -12,28 +22,54 @@ def is_user_model(model: str) -> bool:
     return ":" in model
 
 
-def locate(model: str) -> Tuple[str, str]:
-    """(file, function) of ``path/to/file.py:function``. Raises ValueError if there is no such file."""
-    path, _, function = model.rpartition(":")
-    if not path.endswith(".py") or not function.isidentifier():
-        raise ValueError("model %r is not of the form path/to/file.py:function" % model)
-    if not os.path.isfile(path):
-        raise ValueError("model %r: no file %s" % (model, os.path.abspath(path)))
-    return path, function
+@contextlib.contextmanager
+def loaded(model: str) -> Iterator[Callable[[], Any]]:
+    """The user's function, with the modules beside its file importable until the block ends.
 
-
-def load(model: str) -> Callable[[], Any]:
-    """The user's function. Raises ValueError if the file defines none of that name; what the
-    file itself raises comes through as it is."""
+    They are forgotten then: those of another model may have the same names.
+    Raises ValueError if the file defines no such function; what the files raise comes through as it is.
+    """
     path, name = locate(model)
-    spec = importlib.util.spec_from_file_location("user_model", path)
+    folder = os.path.dirname(os.path.abspath(path))
+    names = [source.name for source in source_files(model)]
+    with _LOADING:
+        sys.path.insert(0, folder)
+        importlib.invalidate_caches()
+        try:
+            _package(folder, "__init__.py" in names)
+            module = _executed("%s.%s" % (PACKAGE, os.path.basename(path)[: -len(".py")]), path)
+            function = getattr(module, name, None)
+            if not callable(function):
+                raise ValueError("model %r: %s defines no function %s" % (model, path, name))
+            yield function
+        finally:
+            sys.path.remove(folder)
+            _forget({os.path.join(folder, *each.split("/")) for each in names})
+
+
+def _package(folder: str, has_init: bool) -> None:
+    """Make the folder a package; its ``__init__.py`` is executed where the model's imports need it."""
+    if has_init:
+        _executed(PACKAGE, os.path.join(folder, "__init__.py"), folder)
+        return
+    package = ModuleType(PACKAGE)
+    package.__path__ = [folder]
+    sys.modules[PACKAGE] = package
+
+
+def _executed(name: str, path: str, *folder: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=list(folder) or None)
     assert spec is not None and spec.loader is not None, "a .py file always has a loader"
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise ValueError("model %r: %s defines no function %s" % (model, path, name))
-    return cast(Callable[[], Any], function)
+    return module
+
+
+def _forget(paths: Any) -> None:
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == PACKAGE or getattr(module, "__file__", None) in paths:
+            del sys.modules[name]
 
 
 def returned(model: str, kind: str, fits: Callable[[Any], bool]) -> Tuple[Any, Shape]:
@@ -41,7 +77,8 @@ def returned(model: str, kind: str, fits: Callable[[Any], bool]) -> Tuple[Any, S
 
     kind: what the module must be, as the user is told; fits: whether it is that. Raises ValueError for anything else.
     """
-    result = load(model)()
+    with loaded(model) as function:
+        result = function()
     if not (isinstance(result, tuple) and len(result) == 2 and fits(result[0])):
         raise ValueError(
             "model %r returned %s; it must return (%s, (height, width, channels))"

@@ -100,6 +100,7 @@ class AgentClient:
         self._log = log
         self._numbers = itertools.count(1)
         self._calls: dict[int, Call] = {}
+        self._sources: dict[str, str] = {}
         self._lock = threading.Lock()
         self._lost: str | None = None
         self._closed = threading.Event()
@@ -141,9 +142,14 @@ class AgentClient:
         """Give an order and wait for its result."""
         return self.start(verb, **args).result(timeout_s, on_event)
 
-    def store(self, name: str, data: bytes) -> str:
-        """Keep a file in the device's cache under ``name``; returns its path there."""
+    def store(self, name: str, data: bytes, source: str | None = None) -> str:
+        """Keep a file in the device's cache under ``name``; returns its path there.
+
+        source: its path on this machine, by which errors name it.
+        """
         path: str = self._begin("store", {"name": name, "size": len(data)}, data).result()
+        if source is not None:
+            self._sources[path] = source
         return path
 
     def fetch(self, path: str) -> bytes:
@@ -165,6 +171,8 @@ class AgentClient:
 
     def failure(self, verb: str, error: dict[str, str]) -> Exception:
         """The exception for an error of the other side; its traceback goes into the log."""
+        for there, here in list(self._sources.items()):
+            error = {key: text.replace(there, here) for key, text in error.items()}
         if error["kind"] in LOST:
             remedy = f"; {UNREACHED}" if error["message"].startswith("cannot reach") else ""
             return DeviceLostError(self._named(error["message"]) + remedy)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends import models
+from backends.models.user_source import source_files
 from planner.agents.client import AgentClient, Event
 from planner.console import OnProgress
 from planner.fleet.device import Device
@@ -49,12 +50,16 @@ class TimeBudget:
 
 
 def place_model(agent: AgentClient, model: str) -> str:
-    """A user's model file goes to the device; the name of a known model stays as it is."""
+    """A user's model file goes to the device with those that it imports; a known model's name stays as it is."""
     if not models.is_user_model(model):
         return model
     path, _, function = model.rpartition(":")
-    source = Path(path).read_bytes()
-    return f"{agent.store(f'model-{models.fingerprint(model)}.py', source)}:{function}"
+    folder = f"model-{models.fingerprint(model)}"
+    there = [
+        agent.store(f"{folder}/{source.name}", source.content, str(Path(path).parent / source.name))
+        for source in source_files(model)
+    ]
+    return f"{there[0]}:{function}"
 
 
 class StepTimer(NamedTuple):

@@ -15,6 +15,7 @@ import pytest
 from planner.agents.client import CHUNK_BYTES, UNREACHED, AgentClient
 from planner.errors import AgentError, DeviceLostError
 from planner.fleet.device import Device
+from planner.profile.step_timing import place_model
 from planner.remote.base import Remote
 from planner.remote.local import LocalProcess, LocalRemote
 from planner.remote.ssh import SshRemote
@@ -86,6 +87,24 @@ def test_a_mistake_in_a_users_model_is_named_with_its_line(device: Device, tmp_p
             AgentClient.launch(device, remote).call("steps", **with_torch)
     finally:
         remote.close()
+
+
+def test_a_mistake_in_a_file_beside_a_users_model_is_named_by_the_users_own_path(
+    device: Device, tmp_path: Path
+) -> None:
+    (tmp_path / "net.py").write_text("from .layers_of_mine import block\ndef net():\n    return block()\n")
+    (tmp_path / "layers_of_mine.py").write_text("from . import sizes\n\ndef block():\n    return sizes.missing\n")
+    (tmp_path / "sizes.py").write_text("")
+    remote = LocalRemote("tx2")
+    try:
+        agent = AgentClient.launch(device, remote)
+        model = place_model(agent, f"{tmp_path}/net.py:net")
+        with pytest.raises(AgentError) as raised:
+            agent.call("steps", model=model, framework_name="torch", batch=2, protocol="adaptive")
+    finally:
+        remote.close()
+    assert str(raised.value).startswith("tx2: steps: AttributeError")
+    assert str(raised.value).endswith(f"at {tmp_path}/layers_of_mine.py:4")
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
