@@ -1,1 +1,1 @@
-"""The audit runs every configuration of a fleet and compares the measurements with the predictions."""
+"""The audit runs every configuration of a fleet and scores the predictions against them."""

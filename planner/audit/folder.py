@@ -1,14 +1,14 @@
-"""An audit on disk: what was asked for, the profile that it judges, and a run folder for every run."""
+"""An audit folder holds the settings of an audit, its profile, and a run folder for every run."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from backends import models
-from planner.audit.jobs import AuditRun, jobs_of
+from planner.audit.planned_runs import PlannedRun, planned_runs
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun
 from planner.audit.settings import Settings
-from planner.audit.steady import extrapolation, steady
+from planner.audit.steady_state import extrapolation, steady_state
 from planner.errors import AuditError, RecordError
 from planner.json_records import load, save
 from planner.paths import RunFolder
@@ -33,41 +33,41 @@ class AuditFolder:
         return self._settings.exists()
 
     def profile(self) -> Profile:
-        """The profile that the audit here judges. Raises RecordError."""
+        """The profile whose predictions are audited. Raises RecordError."""
         return load_profile(self._profile)
 
-    def begin(self, wanted: Settings, profile: Profile) -> None:
-        """Begin here, or go on with what was begun. Raises AuditError where that was something else."""
+    def begin(self, requested: Settings, profile: Profile) -> None:
+        """Begin or extend an audit here. Raises AuditError where another audit was begun."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise AuditError(f"cannot make audit folder {self.path}: {error.strerror}") from error
         if self.begun:
-            save(wanted.added_to(self.settings()), self._settings)
+            save(requested.added_to(self.settings()), self._settings)
         else:
             save(profile, self._profile)
-            save(wanted, self._settings)
+            save(requested, self._settings)
 
     def settings(self) -> Settings:
-        """What was asked for. Raises RecordError where this is no audit."""
+        """The settings of the audit. Raises RecordError where the folder holds none."""
         return load(Settings, self._settings, REMEDY)
 
     def run(self, model: str, config: ClusterConfig, repetition: int) -> RunFolder:
-        """Where the run of one configuration goes."""
+        """The folder of one run of one configuration."""
         members = "+".join([config.server, *(name for name in config.workers if name != config.server)])
         return RunFolder(self.path / "runs" / _label(model) / members / str(repetition))
 
     @property
     def long_run(self) -> RunFolder:
-        """Where the run goes that measures the extrapolation's own error."""
+        """The folder of the run that measures the error of extrapolation."""
         return RunFolder(self.path / "extrapolation")
 
     def load(self) -> MeasuredAudit:
-        """All that was measured so far. Raises RecordError where something does not fit."""
+        """Everything that was measured so far. Raises RecordError where a file does not fit."""
         settings, profile = self.settings(), self.profile()
         done = sorted(self.path.glob("runs/*/*/*/result.json"))
-        runs = tuple(steady(RunFolder(path.parent), profile, _repetition(path.parent)) for path in done)
-        jobs = jobs_of(settings, profile)
+        runs = tuple(steady_state(RunFolder(path.parent), profile, _repetition(path.parent)) for path in done)
+        planned = planned_runs(settings, profile)
         return MeasuredAudit(
             label=settings.label,
             profile=profile,
@@ -75,15 +75,15 @@ class AuditFolder:
             steps=settings.steps,
             batch=settings.batch,
             measured=runs,
-            extrapolations=tuple(self._long(runs)),
-            missing=tuple((j.model, j.repetition) for j in jobs if not self._of(j).result.exists()),
+            extrapolations=tuple(self._extrapolations(runs)),
+            missing=tuple((run.model, run.repetition) for run in planned if not self._of(run).result.exists()),
         )
 
-    def _of(self, job: AuditRun) -> RunFolder:
-        return self.run(job.model, job.config, job.repetition)
+    def _of(self, run: PlannedRun) -> RunFolder:
+        return self.run(run.model, run.config, run.repetition)
 
-    def _long(self, runs: Iterable[MeasuredRun]) -> Iterator[Extrapolation]:
-        """The long run beside the first short one of its configuration, where both were made."""
+    def _extrapolations(self, runs: Iterable[MeasuredRun]) -> Iterator[Extrapolation]:
+        """The long run beside the first short one of its configuration, if both were made."""
         if self.long_run.result.exists():
             plan = load(Plan, self.long_run.plan, REMEDY)
             for run in runs:
@@ -93,7 +93,7 @@ class AuditFolder:
 
 
 def _label(model: str) -> str:
-    """A folder's name for a model; several may be in one file."""
+    """The name of a model's folder, unique for several models of one file."""
     if not models.is_user_model(model):
         return model
     return f"{RunFolder.label(model)}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"

@@ -1,12 +1,12 @@
-"""Runs every configuration of a fleet for a short while, and what is missing only, so that an audit can be resumed."""
+"""The runner makes every run of an audit that its folder lacks, so that an audit can be resumed."""
 
 import shutil
 from collections.abc import Callable
 
 from planner.agents.pool import AgentPool
 from planner.audit.folder import AuditFolder
-from planner.audit.jobs import AuditRun, jobs_of, long_job, noise
-from planner.audit.steady import read, steady
+from planner.audit.planned_runs import PlannedRun, long_run, noise_images, planned_runs
+from planner.audit.steady_state import read_log, steady_state
 from planner.errors import InterruptedRunError, PlannerError, RecordError
 from planner.fleet.device import Fleet
 from planner.paths import RunFolder
@@ -14,16 +14,16 @@ from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
 
-#: A rate at which nothing is learnt from noise and nothing overflows; a step takes as long at any.
-RATE = 1e-4
+#: Small enough that nothing overflows on noise; the time of a step does not depend on it.
+LEARNING_RATE = 1e-4
 HEARTBEAT_S = 30.0
 
-#: Called before each run: what it is, how many are done, how many there are.
+#: Called before each run with its name, the number of runs done and the number of all runs.
 OnRun = Callable[[str, int, int], None]
 
 
 class Runner:
-    """Makes the runs of an audit that are not in its folder yet."""
+    """Makes the runs of an audit that are not in its folder yet, on one pool of agents."""
 
     def __init__(self, fleet: Fleet, folder: AuditFolder, on_run: OnRun) -> None:
         self._fleet = fleet
@@ -31,48 +31,51 @@ class Runner:
         self._settings = folder.settings()
         self._profile = folder.profile()
         self._on_run = on_run
-        self._crew = AgentPool()
+        self._agents = AgentPool()
 
     def run(self) -> dict[str, str]:
-        """Make every run; the reasons of those that failed, by run. Raises InterruptedRunError on Ctrl-C."""
-        jobs = list(jobs_of(self._settings, self._profile))
-        runs = {job.name: (job, self._folder.run(job.model, job.config, job.repetition)) for job in jobs}
-        longer = long_job(jobs, self._settings.seconds)
+        """Make every run and return the reasons of those that failed, by name.
+
+        Raises InterruptedRunError on Ctrl-C.
+        """
+        planned = list(planned_runs(self._settings, self._profile))
+        runs = {run.name: (run, self._folder.run(run.model, run.config, run.repetition)) for run in planned}
+        longer = long_run(planned, self._settings.seconds)
         runs["the long run that tests the extrapolation"] = (longer, self._folder.long_run)
         failures = {}
         try:
-            for done, (name, (job, folder)) in enumerate(runs.items()):
+            for done, (name, (run, folder)) in enumerate(runs.items()):
                 self._on_run(name, done, len(runs))
                 if folder.result.exists():
                     continue
                 try:
-                    self._make(job, folder)
+                    self._make(run, folder)
                 except InterruptedRunError as error:
-                    raise InterruptedRunError(f"stopped in {name}; the same command goes on there") from error
+                    raise InterruptedRunError(f"stopped in {name}; the same command resumes there") from error
                 except PlannerError as error:
                     failures[name] = str(error)
-                    self._crew.close()
-                    self._crew = AgentPool()
+                    self._agents.close()
+                    self._agents = AgentPool()
         finally:
-            self._crew.close()
+            self._agents.close()
         return failures
 
-    def _make(self, job: AuditRun, folder: RunFolder) -> None:
-        """One run, in an empty folder: what an earlier one left there before its end is no use."""
+    def _make(self, run: PlannedRun, folder: RunFolder) -> None:
+        """Make one run in an empty folder, for an unfinished run before it is of no use."""
         shutil.rmtree(folder.path, ignore_errors=True)
         folder.path.mkdir(parents=True)
         options = Options(
-            data="", rate=RATE, seed=self._settings.seed, evaluate_every=job.plan.steps,
+            data="", rate=LEARNING_RATE, seed=self._settings.seed, evaluate_every=run.plan.steps,
             heartbeat_s=HEARTBEAT_S, keep_weights=False,
         )  # fmt: skip
-        dataset = noise(self._settings, job.model)
-        launch = Launch(job.plan, self._fleet, dataset, options, folder, lambda *_: None, self._crew)
-        carry_out(launch, lasting_s=job.seconds)
+        dataset = noise_images(self._settings, run.model)
+        launch = Launch(run.plan, self._fleet, dataset, options, folder, lambda *_: None, self._agents)
+        carry_out(launch, lasting_s=run.seconds)
         try:
             if folder.path == self._folder.long_run.path:
-                read(folder)
+                read_log(folder)
             else:
-                steady(folder, self._profile, 0)
+                steady_state(folder, self._profile, 0)
         except RecordError:
-            folder.result.unlink()  # no result yet: the next attempt makes the run again
+            folder.result.unlink()  # so that the next attempt makes the run again
             raise

@@ -1,4 +1,4 @@
-"""What an audit is to measure."""
+"""The settings of an audit say which runs it makes, and for how long."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,17 +8,22 @@ from planner.predict.step_time import pick, pick_framework, timed_steps
 from planner.profile.file import Profile
 from profilers.records import SCHEMA
 
-#: Which member hosts the server: the fastest, as Gu et al. have it, or each in turn.
+#: The server is on the fastest member, as in Gu et al., or on each in turn.
 FASTEST, EVERY = "fastest", "every"
 SERVERS = (FASTEST, EVERY)
 
 
 class Settings(NamedTuple):
-    """``models`` at ``batch``, about ``seconds`` of steady state in each run, judged at ``steps`` steps.
+    """The settings of one audit.
 
-    label: its name in tables; framework: on all devices, None for what is fastest on each; servers: one of SERVERS;
-    sample: how many configurations of each model, drawn by the seed, None for all; input_shape, classes: of a data
-    set's images, None for the models' own.
+    label: name in tables
+    framework: on all devices, None for the fastest on each
+    batch: images of one step of one worker
+    steps: to which runs are extrapolated
+    seconds: of steady state in each run
+    servers: one of SERVERS
+    sample: number of configurations of each model, drawn by the seed, None for all
+    input_shape, classes: of the images, None for those of the models
     """
 
     schema: int
@@ -37,14 +42,14 @@ class Settings(NamedTuple):
     classes: int | None
 
     def added_to(self, before: "Settings") -> "Settings":
-        """Going on with an audit that was begun with ``before``: models, repetitions and seconds may be added.
+        """Extend an audit that was begun with ``before`` by models, repetitions or seconds.
 
-        Raises AuditError naming what differs otherwise.
+        Raises AuditError naming any other setting that differs.
         """
         for name, value in self._asdict().items():
             if name not in ("models", "repetitions", "seconds", "label") and getattr(before, name) != value:
                 raise AuditError(
-                    f"the audit that is there has {name} {getattr(before, name)}, not {value}; "
+                    f"the audit in this folder has {name} {getattr(before, name)}, not {value}; "
                     "repeat it with the same options, or name another folder with --out"
                 )
         return self._replace(
@@ -54,7 +59,7 @@ class Settings(NamedTuple):
         )
 
 
-def settings(
+def make_settings(
     profile: Profile,
     label: str,
     fleet: str,
@@ -70,7 +75,10 @@ def settings(
     input_shape: tuple[int, ...] | None = None,
     classes: int | None = None,
 ) -> Settings:
-    """What is asked for, and where that is None or empty what the profile holds. Raises PlanError or AuditError."""
+    """Settings with the profile's values where an argument is None or empty.
+
+    Raises PlanError or AuditError where the profile lacks what is asked for.
+    """
     every = {step.model for device in profile.devices.values() for step in device.steps}
     chosen = tuple(pick(profile, "model", name) for name in models or sorted(every))
     if not chosen:

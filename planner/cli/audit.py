@@ -25,7 +25,7 @@ ProfileToAudit = Annotated[
     Path | None, Option("--profile", help="What is judged; the newest profile*.json here if not given.")
 ]
 AuditBatch = Annotated[int | None, Option("--batch-size", min=1, help="Images a step; the profiled ones if not given.")]
-Seconds = Annotated[float, Option("--seconds", min=5.0, help="Steady state to measure in each run.")]
+Seconds = Annotated[float, Option("--seconds", min=5.0, help="Seconds of steady state to measure in each run.")]
 Repetitions = Annotated[int, Option("--repetitions", "-r", min=1, help="Runs of each configuration.")]
 Seed = Annotated[int, Option(min=0, help="Of the order of the runs, the weights and the images.")]
 Servers = Annotated[str, Option(help="Parameter server on the fastest member, or on every member in turn.")]
@@ -66,7 +66,7 @@ def audit(
     from planner import console
     from planner.audit.folder import AuditFolder
     from planner.audit.scoring.scoreboard import score
-    from planner.audit.settings import SERVERS, settings
+    from planner.audit.settings import SERVERS, make_settings
     from planner.views import audit as view
     from planner.views import auditplot
 
@@ -79,11 +79,11 @@ def audit(
     if not folders:
         folder, (shape, classes) = AuditFolder(out), options.shape_of(data)
         judged = _profile(folder, profile)
-        wanted = settings(
+        requested = make_settings(
             judged, label or out.name, str(fleet), model or (), framework, batch_size, steps, seconds, repetitions,
             seed, servers, sample, shape, classes,
         )  # fmt: skip
-        folder.begin(wanted, judged)
+        folder.begin(requested, judged)
         failures = _run(folder, fleet)
     audits = [AuditFolder(path).load() for path in folders or [out]]
     if not failures or audits[0].measured:

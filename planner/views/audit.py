@@ -38,7 +38,7 @@ def render(board: Scoreboard, top: int = 10) -> RenderableType:
         _summary(board), _errors(board), _errors_by_group(board), _rules(board), _breakdown(board),
         _configurations(board, top),
     ]  # fmt: skip
-    missed = [each for each in board.ours.selections if not each.hit]
+    missed = [each for each in board.planner.selections if not each.hit]
     if missed:
         tables.append(_missed(board, sorted(missed, key=lambda each: -each.regret), top))
     return stack(tables, [*_notes(board), Text(DRIFT_NOTE), Text(RULES_NOTE)])
@@ -51,7 +51,7 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
             "audits": {
                 label: {
                     "steps": steps,
-                    "fitted": board.tuned[label],
+                    "fitted": board.fitted[label],
                     "missing_runs": board.missing[label],
                     "extrapolations": [{**e._asdict(), "error": e.error} for e in board.extrapolations[label]],
                     "overheads": [{**each._asdict(), "share": each.share} for each in board.overheads[label]],
@@ -60,7 +60,7 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
             },
             "emulated": board.emulated,
             "summary": {
-                "selections": board.ours.tally,
+                "selections": board.planner.summary,
                 "breakdown": {group: board.breakdown(group) for group in GROUPS},
                 "errors": _errors_json(board),
                 "errors_by": {
@@ -72,7 +72,7 @@ def to_json(board: Scoreboard) -> dict[str, Any]:
                 "extrapolation": board.extrapolated(),
             },
             "rules": {
-                name: {"summary": rule.tally, "errors": rule.errors, "selections": rule.selections}
+                name: {"summary": rule.summary, "errors": rule.errors, "selections": rule.selections}
                 for name, rule in board.rules.items()
             },
             "configurations": board.configurations,
@@ -92,7 +92,7 @@ def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
 
 def _summary(board: Scoreboard) -> Table:
     made = table(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
-    told, ours, mark = scoreboard.REPORTED, board.ours.tally, "*" * board.emulated
+    told, ours, mark = scoreboard.REPORTED, board.planner.summary, "*" * board.emulated
     if ours is not None:
         made.add_row("best one chosen", _hits(ours.best), percent(told.best, 2))
         made.add_row("  with ties", _hits(ours.best_tied), "-")
@@ -156,9 +156,9 @@ def _rules(board: Scoreboard) -> Table:
     title = "selections by each rule, and its mean and worst error of time and power over clusters"
     made = table(title, columns, left=("rule",), optional=LEAST_OF_SUMMARY)
     for name, rule in board.rules.items():
-        if rule.tally is not None:
+        if rule.summary is not None:
             errors = (_error(rule.errors[metric]) for metric in ("time", "power"))
-            made.add_row(name, str(rule.tally.best.of), *_tally(rule.tally), *errors)
+            made.add_row(name, str(rule.summary.best.of), *_tally(rule.summary), *errors)
     return made
 
 
@@ -211,7 +211,7 @@ def _notes(board: Scoreboard) -> list[RenderableType]:
         f"{label}: {count} runs are missing; of their repetitions no choice is counted"
         for label, count in board.missing.items() if count
     ]  # fmt: skip
-    if board.ours.tally is not None and (worst := board.ours.tally.worst).regret:
+    if board.planner.summary is not None and (worst := board.planner.summary.worst).regret:
         chosen, best = (_config(each, _stand_ins(board, worst)) for each in (worst.chosen, worst.best))
         where = f"{worst.audit}, {worst.model} by {worst.metric}, repetition {worst.repetition}"
         found.append(f"worst regret, {percent(worst.regret)}: {where}: {chosen} chosen, {best} measured best")

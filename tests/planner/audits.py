@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun, Steady
+from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun, SteadyWorker
 from planner.predict.clusters import enumerate_clusters
 from planner.predict.costs import costs_of
 from planner.predict.predict import predict
@@ -30,7 +30,7 @@ def run(
     workers: dict[str, float], server: str | None = None, watts: float | None = 50.0, **changes: object
 ) -> MeasuredRun:
     """A run at these steps/s, free of noise; the first worker hosts the server."""
-    steady = {name: Steady(rate, 0.0, watts, SOURCE) for name, rate in workers.items()}
+    steady = {name: SteadyWorker(rate, 0.0, watts, SOURCE) for name, rate in workers.items()}
     return MeasuredRun("net", server or next(iter(workers)), steady, 1, 10.0, 0.0, 0.0)._replace(**changes)
 
 
@@ -46,7 +46,7 @@ def as_predicted(
         for index, (mask, host) in enumerate(zip(*candidates, strict=True)):
             members = [i for i in range(len(known.names)) if mask >> i & 1]
             workers = {
-                known.names[i]: Steady(
+                known.names[i]: SteadyWorker(
                     1 / float(found.cycle_s[index, i]),
                     float(known.devices.build_s[i]),
                     float(found.device_w[index, i]),

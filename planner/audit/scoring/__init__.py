@@ -1,1 +1,1 @@
-"""Scoring compares measured runs with predictions and with simpler rules; it reads no file and no device."""
+"""Scoring compares measured runs with predictions and simpler rules, without files or devices."""

@@ -1,4 +1,4 @@
-"""What was measured, in the shape in which it is judged: the configurations of one model in one repetition."""
+"""A case holds the measured configurations of one model in one repetition."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -30,10 +30,13 @@ class Estimates(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Configurations among which one is chosen, smaller clusters first and of those the ones with the faster server.
+    """Configurations among which a rule chooses one, in a fixed order.
 
-    candidates, runs and measured: (C,), the same configurations, measured is what the runs come to at ``steps`` steps;
-    batch: images a worker takes a step.
+    Smaller clusters come first, and of one size those with the faster server.
+
+    steps: to which the runs are extrapolated
+    batch: images of one step of one worker
+    candidates, runs, measured: (C,), of the same configurations
     """
 
     audit: str
@@ -62,61 +65,66 @@ class Case(NamedTuple):
 
     @property
     def members(self) -> Bools:
-        """(C, N): who is a member."""
+        """(C, N), whether a device is a member."""
         return self.candidates.members(len(self.costs.names))
 
 
-def contests(audit: MeasuredAudit) -> tuple[Case, ...]:
-    """By model and repetition. Raises AuditError or PlanError where a run has no counterpart in the profile."""
+def cases_of(audit: MeasuredAudit) -> tuple[Case, ...]:
+    """One case for each model and repetition.
+
+    Raises AuditError or PlanError where a run has no counterpart in the profile.
+    """
     return tuple(each for model in sorted({run.model for run in audit.measured}) for each in _of_model(audit, model))
 
 
-def step_alone_s(known: Costs) -> Floats:
+def step_alone_s(of: Costs) -> Floats:
     """T_i, (N,) seconds of a step of each device alone."""
-    return known.devices.gradient_s + known.devices.update_s
+    return of.devices.gradient_s + of.devices.update_s
 
 
 def _of_model(audit: MeasuredAudit, model: str) -> Iterable[Case]:
-    known = costs_of(audit.profile, model, audit.framework, audit.batch)
+    of_model = costs_of(audit.profile, model, audit.framework, audit.batch)
     runs = [run for run in audit.measured if run.model == model]
     for run in runs:
-        _check(audit.label, known, run)
+        _check(audit.label, of_model, run)
     for repetition in sorted({run.repetition for run in runs}):
-        yield _contest(audit, known, [run for run in runs if run.repetition == repetition])
+        yield _case(audit, of_model, [run for run in runs if run.repetition == repetition])
 
 
-def _contest(audit: MeasuredAudit, known: Costs, runs: list[MeasuredRun]) -> Case:
-    place = {name: index for index, name in enumerate(known.names)}
-    slowness = np.argsort(np.argsort(step_alone_s(known), kind="stable"))
+def _case(audit: MeasuredAudit, of_model: Costs, runs: list[MeasuredRun]) -> Case:
+    index_of = {name: index for index, name in enumerate(of_model.names)}
+    slowness = np.argsort(np.argsort(step_alone_s(of_model), kind="stable"))
 
     def mask(run: MeasuredRun) -> int:
-        return sum(1 << place[name] for name in run.workers)
+        return sum(1 << index_of[name] for name in run.workers)
 
-    runs.sort(key=lambda run: (len(run.workers), slowness[place[run.server]], mask(run)))
-    candidates = Candidates(np.array([mask(run) for run in runs]), np.array([place[run.server] for run in runs]))
+    runs.sort(key=lambda run: (len(run.workers), slowness[index_of[run.server]], mask(run)))
+    candidates = Candidates(np.array([mask(run) for run in runs]), np.array([index_of[run.server] for run in runs]))
     return Case(
-        audit.label, known.model, runs[0].repetition, audit.steps, audit.batch, audit.profile, known,
+        audit.label, of_model.model, runs[0].repetition, audit.steps, audit.batch, audit.profile, of_model,
         candidates, tuple(runs), _measured(runs, audit.steps),
     )  # fmt: skip
 
 
 def _measured(runs: list[MeasuredRun], steps: int) -> Estimates:
-    found = [run.at(steps) for run in runs]
-    watts = (np.nan if each.power_w is None else each.power_w for each in found)
-    return Estimates(np.array([each.time_s for each in found]), np.fromiter(watts, np.float64))
+    totals = [run.at(steps) for run in runs]
+    watts = (np.nan if each.power_w is None else each.power_w for each in totals)
+    return Estimates(np.array([each.time_s for each in totals]), np.fromiter(watts, np.float64))
 
 
-def _check(label: str, known: Costs, run: MeasuredRun) -> None:
+def _check(label: str, of_model: Costs, run: MeasuredRun) -> None:
     what = f"{label}: {run.model} on {'+'.join(run.workers)}"
     for name in run.workers:
-        if name not in known.names:
-            reason = known.left_out.get(name, "it is not in the profile")
+        if name not in of_model.names:
+            reason = of_model.left_out.get(name, "it is not in the profile")
             raise AuditError(f"{what}: {name} cannot be predicted ({reason}); profile it or leave this run out")
     if run.server not in run.workers:
-        raise AuditError(f"{what}: its server {run.server} is no member; leave this run out")
+        raise AuditError(f"{what}: its server {run.server} is no member of the cluster; leave this run out")
     if not run.steps_per_s:
         raise AuditError(f"{what}: no step was made while it was measured; measure it for longer")
-    host = known.names.index(run.server)
-    apart = [n for n in run.workers if n != run.server and not known.pairs.reachable[known.names.index(n), host]]
-    if apart:
-        raise AuditError(f"{what}: the link {apart[0]}-{run.server} was not measured; profile it or leave this run out")
+    host = of_model.names.index(run.server)
+    reachable = of_model.pairs.reachable[:, host]
+    unreachable = [n for n in run.workers if n != run.server and not reachable[of_model.names.index(n)]]
+    if unreachable:
+        link = f"{unreachable[0]}-{run.server}"
+        raise AuditError(f"{what}: the link {link} was not measured; profile it or leave this run out")

@@ -1,4 +1,4 @@
-"""What was measured of every configuration beside what had been predicted, and which term of it is off."""
+"""A comparison puts the measurements of a configuration beside its predictions."""
 
 import math
 from collections import defaultdict
@@ -9,20 +9,21 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.audit.scoring.cases import Case, Estimates, Key
-from planner.audit.scoring.measured import Steady
+from planner.audit.scoring.measured import SteadyWorker
 from planner.predict.clusters import Candidates, ClusterConfig
 from planner.predict.predict import Prediction, Predictions, predict
 from planner.predict.step_cycle import BOTTLENECKS
 from planner.provenance import Provenance
 
-#: What is compared of a configuration: ``step`` is the time between two steps of all workers together.
+#: Compared of each configuration; ``step`` is the time between two steps of all workers together.
 QUANTITIES = ("step", "time", "power", "energy", "edp")
 
 
 class Compared(NamedTuple):
-    """A quantity measured and predicted, None where unknown, and predicted / measured - 1.
+    """One quantity as measured and as predicted, None where unknown.
 
-    steady_error: with the machine's drift removed, as predicted from the gradient times that this run had.
+    error: predicted / measured - 1
+    steady_error: the same without drift, predicted from the gradient times of this very run
     """
 
     measured: float | None
@@ -31,8 +32,12 @@ class Compared(NamedTuple):
     steady_error: float | None
 
 
-class Part(NamedTuple):
-    """One worker: its cycle T_i^C and its watts, its build time, and its drift since it was profiled."""
+class WorkerComparison(NamedTuple):
+    """One worker: its cycle T_i^C, build time and watts.
+
+    drift: processor seconds of a gradient over those in the profile
+    provenance: source of the watts
+    """
 
     cycle_s: Compared
     build_s: Compared
@@ -44,8 +49,10 @@ class Part(NamedTuple):
 class Comparison(NamedTuple):
     """One configuration, medians over its repetitions.
 
-    figures: by QUANTITIES; bottleneck: where the prediction says that most of the workers' time goes; worst_error:
-    of the predicted time in a single run; off: the worker whose steps/s are farthest from what was predicted.
+    figures: by QUANTITIES
+    bottleneck: where most of the workers' time goes, by the prediction
+    worst_error: of the predicted time in a single run
+    off: the worker whose steps/s differ most from the prediction
     """
 
     audit: str
@@ -53,7 +60,7 @@ class Comparison(NamedTuple):
     config: ClusterConfig
     repetitions: int
     figures: dict[str, Compared]
-    workers: dict[str, Part]
+    workers: dict[str, WorkerComparison]
     bottleneck: str
     worst_error: float
     off: str
@@ -61,86 +68,88 @@ class Comparison(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether it is a device alone."""
+        """Whether the cluster is a single device."""
         return len(self.config.workers) == 1
 
 
 class _Run(NamedTuple):
     figures: dict[str, Compared]
-    workers: dict[str, Part]
+    workers: dict[str, WorkerComparison]
     bottleneck: str
     emulated: bool
 
 
-def judge(contests: Sequence[Case]) -> tuple[Comparison, ...]:
+def compare(cases: Sequence[Case]) -> tuple[Comparison, ...]:
     """All configurations, in the order in which they first occur."""
     runs: dict[Key, list[_Run]] = defaultdict(list)
-    for contest in contests:
-        for key, run in zip(contest.keys, _runs(contest), strict=True):
+    for case in cases:
+        for key, run in zip(case.keys, _runs(case), strict=True):
             runs[key].append(run)
-    return tuple(_judged(key, each) for key, each in runs.items())
+    return tuple(_medians(key, each) for key, each in runs.items())
 
 
-def undrifted(contest: Case) -> Estimates:
-    """What the planner would have predicted for devices as fast as they were in each of these very runs."""
-    found = [_without_drift(contest, index) for index in range(len(contest.runs))]
-    return Estimates(np.concatenate([each.time_s for each in found]), np.concatenate([each.power_w for each in found]))
+def without_drift(case: Case) -> Estimates:
+    """Predictions for devices as fast as they were in each of these very runs."""
+    each_run = [_without_drift(case, index) for index in range(len(case.runs))]
+    return Estimates(
+        np.concatenate([found.time_s for found in each_run]), np.concatenate([found.power_w for found in each_run])
+    )
 
 
-def _judged(key: Key, runs: Sequence[_Run]) -> Comparison:
-    workers = {name: _middle_part([run.workers[name] for run in runs]) for name in key[2].workers}
+def _medians(key: Key, runs: Sequence[_Run]) -> Comparison:
+    workers = {name: _median_worker([run.workers[name] for run in runs]) for name in key[2].workers}
     return Comparison(
         *key,
         repetitions=len(runs),
-        figures={quantity: _middle(run.figures[quantity] for run in runs) for quantity in QUANTITIES},
+        figures={quantity: _median(run.figures[quantity] for run in runs) for quantity in QUANTITIES},
         workers=workers,
         bottleneck=runs[0].bottleneck,
         worst_error=max((run.figures["time"].error or 0.0 for run in runs), key=abs),
-        off=max(workers, key=lambda name: _rate_apart(workers[name].cycle_s)),
+        off=max(workers, key=lambda name: _rate_difference(workers[name].cycle_s)),
         emulated=any(run.emulated for run in runs),
     )
 
 
-def _runs(contest: Case) -> Iterator[_Run]:
-    predictions = predict(contest.costs, contest.candidates, contest.steps)
-    for index, run in enumerate(contest.runs):
-        steady = _without_drift(contest, index)
+def _runs(case: Case) -> Iterator[_Run]:
+    predictions = predict(case.costs, case.candidates, case.steps)
+    for index, run in enumerate(case.runs):
+        driftless = _without_drift(case, index)
         yield _Run(
-            figures=_figures(contest, index, predictions, steady),
-            workers={name: _part(contest, index, name, predictions, steady) for name in contest.configs[index].workers},
+            figures=_figures(case, index, predictions, driftless),
+            workers={name: _worker(case, index, name, predictions, driftless) for name in case.configs[index].workers},
             bottleneck=BOTTLENECKS[int(np.argmax(predictions.shares[index]))],
             emulated=run.emulated,
         )
 
 
-def _without_drift(contest: Case, index: int) -> Predictions:
+def _without_drift(case: Case, index: int) -> Predictions:
     """One configuration, predicted for devices as fast as they were while it ran.
 
-    A worker beside the server spends processor time on what passes through its host as well, which is what is to be
-    predicted: how slow its device was is taken from its run alone in the same repetition, and unknown without one. As a
-    machine drifts from run to run, it counts for no more than all that this run spent.
+    A worker beside the server also spends processor time on the server's messages, which the model
+    is to predict. Its drift is therefore taken from its run alone in the same repetition (none is
+    assumed without such a run), and is at most what this run shows.
     """
-    known, config = contest.costs, contest.configs[index]
-    alone = {config.workers: run for config, run in zip(contest.configs, contest.runs, strict=True)}
-    drift = np.ones(len(known.names))
+    costs, config = case.costs, case.configs[index]
+    alone = {config.workers: run for config, run in zip(case.configs, case.runs, strict=True)}
+    drift = np.ones(len(costs.names))
     for name in config.workers:
-        seen = contest.runs[index].workers[name].drift
-        run = alone.get((name,))
-        unshared = 1.0 if run is None else run.workers[name].drift
-        drift[known.names.index(name)] = min(seen, unshared) if name == config.server else seen
-    drifted = known.with_gradients(known.devices.gradient_s * drift)
-    masks, hosts = contest.candidates
-    return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), contest.steps)
+        in_cluster = case.runs[index].workers[name].drift
+        run_alone = alone.get((name,))
+        by_itself = 1.0 if run_alone is None else run_alone.workers[name].drift
+        drift[costs.names.index(name)] = min(in_cluster, by_itself) if name == config.server else in_cluster
+    drifted = costs.with_gradients(costs.devices.gradient_s * drift)
+    masks, hosts = case.candidates
+    return predict(drifted, Candidates(masks[index : index + 1], hosts[index : index + 1]), case.steps)
 
 
-def _figures(contest: Case, index: int, predictions: Predictions, steady: Predictions) -> dict[str, Compared]:
-    run = contest.runs[index]
+def _figures(case: Case, index: int, predictions: Predictions, driftless: Predictions) -> dict[str, Compared]:
+    run = case.runs[index]
     values = [
-        _quantities(1 / run.steps_per_s, run.at(contest.steps)),
+        _quantities(1 / run.steps_per_s, run.at(case.steps)),
         _quantities(*_predicted(predictions, index)),
-        _quantities(*_predicted(steady, 0)),
+        _quantities(*_predicted(driftless, 0)),
     ]
-    return {quantity: _beside(*(each[quantity] for each in values)) for quantity in QUANTITIES}
+    return {quantity: _compared(*(each[quantity] for each in values)) for quantity in QUANTITIES}
 
 
 def _predicted(predictions: Predictions, index: int) -> tuple[float, Prediction]:
@@ -151,23 +160,23 @@ def _quantities(step_s: float, of: Prediction) -> dict[str, float | None]:
     return dict(zip(QUANTITIES, (step_s, of.time_s, of.power_w, of.energy_j, of.edp_js), strict=True))
 
 
-def _part(contest: Case, index: int, name: str, predictions: Predictions, steady: Predictions) -> Part:
-    device = contest.costs.names.index(name)
-    measured: Steady = contest.runs[index].workers[name]
-    build_s = float(contest.costs.devices.build_s[device])
-    watts = (float(predictions.device_w[index, device]), float(steady.device_w[0, device]))
-    return Part(
-        _beside(measured.cycle_s, float(predictions.cycle_s[index, device]), float(steady.cycle_s[0, device])),
-        _beside(measured.build_s, build_s, build_s),
-        _beside(measured.watts, *watts),
+def _worker(case: Case, index: int, name: str, predictions: Predictions, driftless: Predictions) -> WorkerComparison:
+    device = case.costs.names.index(name)
+    measured: SteadyWorker = case.runs[index].workers[name]
+    build_s = float(case.costs.devices.build_s[device])
+    watts = (float(predictions.device_w[index, device]), float(driftless.device_w[0, device]))
+    return WorkerComparison(
+        _compared(measured.cycle_s, float(predictions.cycle_s[index, device]), float(driftless.cycle_s[0, device])),
+        _compared(measured.build_s, build_s, build_s),
+        _compared(measured.watts, *watts),
         measured.drift,
         measured.provenance,
     )
 
 
-def _beside(measured: float | None, predicted: float | None, steady: float | None) -> Compared:
-    measured, predicted, steady = (_finite(value) for value in (measured, predicted, steady))
-    return Compared(measured, predicted, _error(predicted, measured), _error(steady, measured))
+def _compared(measured: float | None, predicted: float | None, driftless: float | None) -> Compared:
+    measured, predicted, driftless = (_finite(value) for value in (measured, predicted, driftless))
+    return Compared(measured, predicted, _error(predicted, measured), _error(driftless, measured))
 
 
 def _finite(value: float | None) -> float | None:
@@ -178,22 +187,22 @@ def _error(predicted: float | None, measured: float | None) -> float | None:
     return predicted / measured - 1 if predicted is not None and measured else None
 
 
-def _middle(values: Iterable[Compared]) -> Compared:
-    """Medians of each, of the runs in which it is known."""
+def _median(values: Iterable[Compared]) -> Compared:
+    """Medians of each figure over the runs in which it is known."""
     columns = ([value for value in column if value is not None] for column in zip(*values, strict=True))
     return Compared(*(median(known) if known else None for known in columns))
 
 
-def _middle_part(parts: Sequence[Part]) -> Part:
-    return Part(
-        _middle(part.cycle_s for part in parts),
-        _middle(part.build_s for part in parts),
-        _middle(part.power_w for part in parts),
+def _median_worker(parts: Sequence[WorkerComparison]) -> WorkerComparison:
+    return WorkerComparison(
+        _median(part.cycle_s for part in parts),
+        _median(part.build_s for part in parts),
+        _median(part.power_w for part in parts),
         median(part.drift for part in parts),
         parts[0].provenance,
     )
 
 
-def _rate_apart(cycle: Compared) -> float:
+def _rate_difference(cycle: Compared) -> float:
     measured, predicted = (1 / each if each else 0.0 for each in (cycle.measured, cycle.predicted))
     return abs(measured - predicted)

@@ -1,4 +1,4 @@
-"""What an audit measured: short runs of configurations, beside the profile from which they were predicted."""
+"""A measured audit holds short runs of configurations and the profile that predicts them."""
 
 import math
 from typing import NamedTuple
@@ -10,11 +10,12 @@ from planner.profile.file import Profile
 from planner.provenance import Provenance
 
 
-class Steady(NamedTuple):
+class SteadyWorker(NamedTuple):
     """One worker in its steady state.
 
-    watts: None where unknown; provenance: where they come from; drift: processor seconds of a gradient in this run over
-    those when it was profiled, 1.0 where unknown.
+    watts: None where unknown
+    provenance: source of the watts
+    drift: processor seconds of a gradient in this run over those in the profile, 1.0 where unknown
     """
 
     steps_per_s: float
@@ -32,13 +33,14 @@ class Steady(NamedTuple):
 class MeasuredRun(NamedTuple):
     """One short run of one configuration.
 
-    window_s: length of the steady state that was measured; rate_error, power_error: relative standard errors of the
-    workers' total steps/s and watts within the run.
+    window_s: measured length of the steady state
+    rate_error: relative standard error of the workers' total steps/s within the run
+    power_error: relative standard error of their total watts within the run
     """
 
     model: str
     server: str
-    workers: dict[str, Steady]
+    workers: dict[str, SteadyWorker]
     repetition: int
     window_s: float
     rate_error: float
@@ -57,7 +59,7 @@ class MeasuredRun(NamedTuple):
 
     @property
     def emulated(self) -> bool:
-        """Whether a member's watts are an emulated device's."""
+        """Whether the watts of any member are emulated."""
         return any(worker.provenance.emulated for worker in self.workers.values())
 
     def time_s(self, steps: int) -> float:
@@ -72,7 +74,7 @@ class MeasuredRun(NamedTuple):
 
 
 class Extrapolation(NamedTuple):
-    """Seconds of a long run: as a short run of its configuration foretold, and as it took."""
+    """Seconds of a long run: extrapolated from a short run of its configuration, and measured."""
 
     model: str
     server: str
@@ -82,14 +84,17 @@ class Extrapolation(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Relative to what it took."""
+        """Relative to the measured time."""
         return self.predicted_s / self.measured_s - 1
 
 
 class MeasuredAudit(NamedTuple):
-    """One fleet at its link rates. label: its name in tables; steps: S; batch: images a worker takes a step.
+    """All runs of one fleet at one set of link rates.
 
-    missing: (model, repetition) of every run that was not made yet.
+    label: name of the audit in tables
+    steps: to which runs are extrapolated
+    batch: images of one step of one worker
+    missing: (model, repetition) of every run that was not made yet
     """
 
     label: str

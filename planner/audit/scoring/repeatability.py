@@ -1,4 +1,4 @@
-"""How well anyone could choose on this machine: by having measured every configuration before, in other repetitions."""
+"""Repetitions of a run predict it, which bounds what any prediction can reach."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,46 +9,48 @@ import numpy as np
 from planner.audit.scoring.cases import Case, Estimates, Key
 from planner.audit.scoring.summaries import Spread
 
-NAME = "measured before"
-
 
 class Repeatability(NamedTuple):
-    """Errors of the time of single runs of clusters: as predicted, and as the other repetitions foretell it."""
+    """Errors of the time of single runs: by the prediction and by the other repetitions."""
 
     predicted: Spread | None
     repeated: Spread | None
 
 
-def elsewhere(contests: Sequence[Case]) -> list[Estimates]:
-    """What each contest's configurations measured in its other repetitions: geometric means, NaN without any.
+def from_other_repetitions(cases: Sequence[Case]) -> list[Estimates]:
+    """Geometric means of each configuration's other repetitions, NaN without any.
 
-    What this misses is what a run does unlike the next. It has noise of its own, so a prediction without any error
-    would miss somewhat less.
+    Their error is the difference between runs of one configuration. They have noise of their own,
+    so a perfect prediction would err somewhat less.
     """
-    found: dict[Key, dict[int, tuple[float, float]]] = defaultdict(dict)
-    for each in contests:
-        for key, *values in zip(each.keys, each.measured.time_s, each.measured.power_w, strict=True):
-            found[key][each.repetition] = (float(values[0]), float(values[1]))
-    return [_of_others(each, [found[key] for key in each.keys]) for each in contests]
+    by_key: dict[Key, dict[int, tuple[float, float]]] = defaultdict(dict)
+    for case in cases:
+        for key, time_s, power_w in zip(case.keys, case.measured.time_s, case.measured.power_w, strict=True):
+            by_key[key][case.repetition] = (float(time_s), float(power_w))
+    return [_of_others(case, [by_key[key] for key in case.keys]) for case in cases]
 
 
-def foretold(contests: Sequence[Case], ours: Sequence[Estimates], others: Sequence[Estimates]) -> Repeatability:
-    """Of every run of a cluster of several that another repetition has, too, by itself: of medians over repetitions the
-    second error would vanish, for what one repetition is off as another's prediction, that is off as the first one's.
+def repeatability(
+    cases: Sequence[Case], predicted: Sequence[Estimates], repeated: Sequence[Estimates]
+) -> Repeatability:
+    """Errors of each run of a cluster that was measured in two repetitions or more.
+
+    Each run counts by itself. In medians over repetitions the second error would cancel: what the
+    first repetition errs as a prediction of the second, the second errs as one of the first.
     """
     parts = []
-    for contest, *guesses in zip(contests, ours, others, strict=True):
-        several = contest.members.sum(axis=1) > 1
-        parts.append(np.stack([guess.time_s / contest.measured.time_s - 1 for guess in guesses])[:, several])
+    for case, *estimates in zip(cases, predicted, repeated, strict=True):
+        clusters = case.members.sum(axis=1) > 1
+        parts.append(np.stack([each.time_s / case.measured.time_s - 1 for each in estimates])[:, clusters])
     errors = np.concatenate(parts, axis=1)
     known = errors[:, np.isfinite(errors).all(axis=0)]
     return Repeatability(*(Spread.of(each.tolist()) for each in known))
 
 
-def _of_others(contest: Case, by_repetition: Sequence[dict[int, tuple[float, float]]]) -> Estimates:
+def _of_others(case: Case, by_repetition: Sequence[dict[int, tuple[float, float]]]) -> Estimates:
     logs = np.full((len(by_repetition), 2), np.nan)
     for index, measured in enumerate(by_repetition):
-        others = [values for repetition, values in measured.items() if repetition != contest.repetition]
+        others = [values for repetition, values in measured.items() if repetition != case.repetition]
         if others:
             logs[index] = np.log(others).mean(axis=0)
     return Estimates(*np.exp(logs).T)

@@ -1,4 +1,4 @@
-"""What Gu et al. report of their own choice, to stand beside ours (as their evaluation sums it up)."""
+"""The scoreboard scores the planner and the baselines on everything that audits measured."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,25 +8,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.audit.scoring.baselines import OURS, RULES, Choice, FittedFactors, fit, planner
-from planner.audit.scoring.cases import Case, Estimates, Key, contests
-from planner.audit.scoring.comparison import QUANTITIES, Comparison, judge, undrifted
+from planner.arrays import Floats
+from planner.audit.scoring.baselines import PLANNER, RULES, Choice, recommended
+from planner.audit.scoring.cases import Case, Estimates, Key, cases_of
+from planner.audit.scoring.comparison import QUANTITIES, Comparison, compare, without_drift
+from planner.audit.scoring.fitted_factors import FittedFactors, fit
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit
-from planner.audit.scoring.repeatability import NAME as MEASURED_BEFORE
-from planner.audit.scoring.repeatability import Repeatability, elsewhere, foretold
+from planner.audit.scoring.overhead import Overhead, overheads
+from planner.audit.scoring.repeatability import Repeatability, from_other_repetitions, repeatability
 from planner.audit.scoring.selections import Selection, measurement_errors, select
-from planner.audit.scoring.summaries import Spread, Summary, broken_down, tally
+from planner.audit.scoring.summaries import Spread, Summary, summarise, summarise_by
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
-from planner.plan.recommend import recommend
-from planner.plan.request import RecommendRequest
-from planner.profile.file import Profile
 
+#: What the paper reports of its own choices, and where.
 SOURCE = "Gu et al.: 3 devices, 5 models, 1000/100/10 Mbit/s, 4 metrics, 4 repetitions, 7 configurations"
 
 
 class Reported(NamedTuple):
-    """Shares of 1; ranges over models, of power over devices."""
+    """The paper's figures as shares of 1; step errors range over models, power over devices."""
 
     selections: int
     best: float
@@ -37,104 +37,79 @@ class Reported(NamedTuple):
 
 
 REPORTED = Reported(240, 0.7667, 0.9583, (0.0098, 0.1601), (0.0117, 0.022), (0.0069, 0.1509))
-
-
-#: Best chosen, and the error of a step alone, by model.
+#: Share of best choices, and error of a step of a device alone, by model.
 BEST = {"alexnet": 0.75, "cifar10": 0.875, "nin": 0.75, "resnet": 0.7083, "squeezenet": 0.75}
-
-
 STEP_ERROR = {"alexnet": 0.0098, "cifar10": 0.0334, "nin": 0.1601, "resnet": 0.0113, "squeezenet": 0.0388}
 
 
-class Overhead(NamedTuple):
-    """Seconds profiling took for one model, beside the predicted time of its fastest cluster."""
-
-    model: str
-    profiling_s: float
-    training_s: float
-    workers: int
-
-    @property
-    def share(self) -> float:
-        """Of the training."""
-        return self.profiling_s / self.training_s
-
-
-def overheads(
-    profile: Profile, steps: int, framework: str | None = None, batch: int | None = None, models: Sequence[str] = ()
-) -> tuple[Overhead, ...]:
-    """Of each model, or of those in ``models``: what its own steps took, in every framework, and its part of the links
-    and the idle power, which are measured once for all that were profiled."""
-    every = sorted({step.model for device in profile.devices.values() for step in device.steps})
-    common_s = profile.longest_s(lambda device: device.took_s.get("idle", 0.0)) + sum(profile.took_s.values())
-
-    def of(model: str) -> Overhead:
-        own_s = profile.longest_s(lambda device: device.timing_s(model))
-        best = recommend(profile, RecommendRequest({"time": 1.0}, model, framework, steps, batch)).row(1)
-        return Overhead(model, own_s + common_s / len(every), best.prediction.time_s, len(best.config.workers))
-
-    return tuple(of(model) for model in models or every)
-
-
-#: By what selections are broken down, and by what errors.
+#: Selections are broken down by these, errors by those.
 GROUPS = ("model", "audit", "metric")
-
-
 ERROR_GROUPS = ("model", "audit")
 
+#: References rather than rules, for they know of the runs: the planner's choice without the drift
+#: of the machine since the profile, and the choice by the other repetitions of the same runs.
+WITHOUT_DRIFT = f"{PLANNER}, no drift"
+MEASURED_BEFORE = "measured before"
 
-#: Not a rule, for it knows what the runs were like: the planner's choice had the machine not drifted since the profile.
-UNDRIFTED = f"{OURS}, no drift"
 
+class RuleScore(NamedTuple):
+    """The selections of one rule.
 
-class Rated(NamedTuple):
-    """One rule. errors: of its predictions of clusters of several, by metric, None where it predicts none."""
+    errors: of its predictions of clusters, by metric; None where it predicts none
+    """
 
     selections: tuple[Selection, ...]
     errors: dict[str, Spread | None]
 
     @property
-    def tally(self) -> Summary | None:
-        """All its selections."""
-        return tally(self.selections)
+    def summary(self) -> Summary | None:
+        """The figures of all its selections."""
+        return summarise(self.selections)
 
 
 class Errors(NamedTuple):
-    """Errors of one quantity over configurations, as predicted and with the machine's drift removed."""
+    """Errors of one quantity over configurations, as predicted and with drift removed."""
 
     raw: Spread | None
     steady: Spread | None
 
 
 class Scoreboard(NamedTuple):
-    """rules: by name, ours first, last the references that know of the runs; single: what single runs are off by,
-    beside how unlike one another repetitions are; tuned, extrapolations, overheads: by audit; missing: how many runs
-    were not made.
+    """Everything that audits show, as scored.
 
-    Nothing is chosen in a repetition of which a run is missing: the best one may be the one that is not there.
+    A repetition with a missing run counts for no selection, for the missing run may be the best.
+
+    steps: by audit, to which runs are extrapolated
+    rules: by name, the planner first, the references that know of the runs last
+    single: errors of single runs, by the prediction and by the other repetitions
+    fitted, extrapolations, overheads: by audit
+    missing: by audit, the number of runs that were not made
     """
 
     steps: dict[str, int]
     configurations: tuple[Comparison, ...]
-    rules: dict[str, Rated]
+    rules: dict[str, RuleScore]
     single: Repeatability
-    tuned: dict[str, FittedFactors]
+    fitted: dict[str, FittedFactors]
     extrapolations: dict[str, tuple[Extrapolation, ...]]
     overheads: dict[str, tuple[Overhead, ...]]
     missing: dict[str, int]
 
     @property
-    def ours(self) -> Rated:
-        """What the planner chose."""
-        return self.rules[OURS]
+    def planner(self) -> RuleScore:
+        """The planner's own score."""
+        return self.rules[PLANNER]
 
     @property
     def emulated(self) -> bool:
-        """Whether any of the watts are an emulated device's."""
+        """Whether any of the watts are emulated."""
         return any(each.emulated for each in self.configurations)
 
     def errors(self, alone: bool, **where: str) -> dict[str, Errors]:
-        """By QUANTITIES, of devices alone or of clusters of several; ``where``: of one model, or one audit, only."""
+        """By QUANTITIES, of devices alone or of clusters.
+
+        where: restricts to one model or one audit
+        """
         chosen = [
             each.figures
             for each in self.configurations
@@ -149,16 +124,16 @@ class Scoreboard(NamedTuple):
         }
 
     def worst_run(self, alone: bool) -> float | None:
-        """The largest error of the time of a single run, whatever its repetitions say."""
+        """The largest error of the time of a single run."""
         return max((each.worst_error for each in self.configurations if each.alone == alone), key=abs, default=None)
 
     def extrapolated(self) -> Spread | None:
-        """How far the extrapolation of short runs is off."""
+        """Errors of extrapolating short runs to long ones."""
         return Spread.of(each.error for found in self.extrapolations.values() for each in found)
 
     def breakdown(self, group: str) -> dict[str, Summary]:
-        """Our selections by one of GROUPS."""
-        return broken_down(self.ours.selections, attrgetter(group))
+        """The planner's selections by one of GROUPS."""
+        return summarise_by(self.planner.selections, attrgetter(group))
 
     def names(self, group: str) -> list[str]:
         """The models, or the audits, in the order in which they first occur."""
@@ -166,64 +141,76 @@ class Scoreboard(NamedTuple):
 
 
 def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
-    """Judge everything that was measured. Raises AuditError or PlanError where it does not fit the profiles."""
+    """Score everything that was measured.
+
+    Raises AuditError or PlanError where runs do not fit their profile.
+    """
     _check(audits)
-    held = {audit.label: contests(audit) for audit in audits}
-    everything = [contest for each in held.values() for contest in each]
-    tuned = {label: fit(each) for label, each in held.items()}
-    noise = measurement_errors(everything)
-    parts = {(audit.label, *each) for audit in audits for each in audit.missing}
-    whole = [(contest.audit, contest.model, contest.repetition) not in parts for contest in everything]
-    ours, before = [planner(each, tuned[each.audit]) for each in everything], elsewhere(everything)
-    guesses: dict[str, Sequence[Choice]] = {
-        name: ours if name == OURS else [rule(each, tuned[each.audit]) for each in everything]
+    by_audit = {audit.label: cases_of(audit) for audit in audits}
+    cases = [case for each in by_audit.values() for case in each]
+    fitted = {label: fit(each) for label, each in by_audit.items()}
+    predicted, repeated = [recommended(case, FittedFactors()) for case in cases], from_other_repetitions(cases)
+    choices: dict[str, Sequence[Choice]] = {
+        name: predicted if name == PLANNER else [rule(case, fitted[case.audit]) for case in cases]
         for name, rule in RULES.items()
     }
-    guesses[UNDRIFTED] = [undrifted(each) for each in everything]
-    guesses[MEASURED_BEFORE] = before
-    rules = {name: _rated(everything, each, noise, whole) for name, each in guesses.items()}
-    # Over repetitions they would vanish: see foretold.
-    rules[MEASURED_BEFORE] = rules[MEASURED_BEFORE]._replace(errors=dict.fromkeys(METRICS))
+    choices |= {WITHOUT_DRIFT: [without_drift(case) for case in cases], MEASURED_BEFORE: repeated}
     return Scoreboard(
         steps={audit.label: audit.steps for audit in audits},
-        configurations=judge(everything),
-        rules=rules,
-        single=foretold(everything, ours, before),
-        tuned=tuned,
+        configurations=compare(cases),
+        rules=_rule_scores(cases, choices, _incomplete(audits)),
+        single=repeatability(cases, predicted, repeated),
+        fitted=fitted,
         extrapolations={audit.label: audit.extrapolations for audit in audits},
         overheads={audit.label: _overheads(audit) for audit in audits},
         missing={audit.label: len(audit.missing) for audit in audits},
     )
 
 
-def _rated(
-    everything: Sequence[Case],
-    guesses: Sequence[Choice],
-    noise: Sequence[Mapping[str, np.ndarray]],
-    whole: Sequence[bool],
-) -> Rated:
-    judged = (
-        select(contest, guess, metric, errors[metric])
-        for contest, guess, errors, all_there in zip(everything, guesses, noise, whole, strict=True)
+def _incomplete(audits: Sequence[MeasuredAudit]) -> set[tuple[str, str, int]]:
+    """(audit, model, repetition) of every case that lacks a run."""
+    return {(audit.label, model, repetition) for audit in audits for model, repetition in audit.missing}
+
+
+def _rule_scores(
+    cases: Sequence[Case], choices: Mapping[str, Sequence[Choice]], incomplete: set[tuple[str, str, int]]
+) -> dict[str, RuleScore]:
+    errors = measurement_errors(cases)
+    complete = [(case.audit, case.model, case.repetition) not in incomplete for case in cases]
+    scores = {name: _rule_score(cases, each, errors, complete) for name, each in choices.items()}
+    # Medians over repetitions of this reference cancel: see ``repeatability``.
+    scores[MEASURED_BEFORE] = scores[MEASURED_BEFORE]._replace(errors=dict.fromkeys(METRICS))
+    return scores
+
+
+def _rule_score(
+    cases: Sequence[Case],
+    choices: Sequence[Choice],
+    measurement_error: Sequence[Mapping[str, Floats]],
+    complete: Sequence[bool],
+) -> RuleScore:
+    selections = (
+        select(case, choice, metric, errors[metric])
+        for case, choice, errors, all_there in zip(cases, choices, measurement_error, complete, strict=True)
         if all_there
         for metric in METRICS
     )
-    return Rated(
-        tuple(each for each in judged if each is not None),
-        {metric: Spread.of(_errors(everything, guesses, metric)) for metric in METRICS},
+    return RuleScore(
+        tuple(each for each in selections if each is not None),
+        {metric: Spread.of(_errors(cases, choices, metric)) for metric in METRICS},
     )
 
 
-def _errors(everything: Sequence[Case], guesses: Sequence[Choice], metric: str) -> Iterable[float]:
-    """Of every cluster of several, the median over its repetitions."""
-    found: dict[Key, list[float]] = defaultdict(list)
-    for contest, guess in zip(everything, guesses, strict=True):
-        if isinstance(guess, Estimates):
-            errors = np.expm1(guess.log(metric) - contest.measured.log(metric))
-            for key, error in zip(contest.keys, errors.tolist(), strict=True):
+def _errors(cases: Sequence[Case], choices: Sequence[Choice], metric: str) -> Iterable[float]:
+    """Error of every cluster, the median over its repetitions."""
+    by_key: dict[Key, list[float]] = defaultdict(list)
+    for case, choice in zip(cases, choices, strict=True):
+        if isinstance(choice, Estimates):
+            errors = np.expm1(choice.log(metric) - case.measured.log(metric))
+            for key, error in zip(case.keys, errors.tolist(), strict=True):
                 if len(key[2].workers) > 1 and np.isfinite(error):
-                    found[key].append(error)
-    return (median(each) for each in found.values())
+                    by_key[key].append(error)
+    return (median(each) for each in by_key.values())
 
 
 def _overheads(audit: MeasuredAudit) -> tuple[Overhead, ...]:
@@ -237,4 +224,4 @@ def _check(audits: Sequence[MeasuredAudit]) -> None:
             raise AuditError(f"{audit.label}: nothing was measured yet; run `planner audit` on its fleet first")
     label, count = Counter(audit.label for audit in audits).most_common(1)[0]
     if count > 1:
-        raise AuditError(f"{count} audits are called {label}; give each a name of its own")
+        raise AuditError(f"{count} audits have the label {label}; give each its own with --label")

@@ -1,4 +1,4 @@
-"""One choice among the measured configurations, and how good it was."""
+"""A selection is one choice among the measured configurations, with how good it was."""
 
 import math
 from collections import defaultdict
@@ -14,17 +14,20 @@ from planner.plan.rank import METRICS
 from planner.predict.clusters import ClusterConfig
 from profilers.stats import Z95
 
-#: Logarithms closer than this are equal: rounding is no reason to lose.
-SAME = 1e-12
+#: Logarithms closer than this count as equal, for they differ by rounding only.
+LOG_TOLERANCE = 1e-12
 
 
 class Selection(NamedTuple):
     """A configuration chosen by one metric among ``among`` measured ones.
 
-    best: as measured; hit: the chosen one is it, or with ``_tied`` cannot be told from it by the measurements;
-    first_two: it is among the first two of the predicted order, None where only one is named; regret: how much more
-    of the metric the chosen one measured than the best, as a share; tau: Kendall's, of predicted and measured
-    order, None where there is no order.
+    best: the one measured best
+    hit: whether the chosen one is the best one
+    hit_tied: the same, or the measurements cannot tell the two apart
+    first_two: whether the best one is among the first two predicted, None where only one is named
+    first_two_tied: the same with ties
+    regret: how much more of the metric the chosen one measured than the best one, as a share
+    tau: Kendall's rank correlation of predicted and measured order, None without an order
     """
 
     audit: str
@@ -43,82 +46,84 @@ class Selection(NamedTuple):
     emulated: bool
 
 
-def select(contest: Case, guess: Choice, metric: str, errors: Floats) -> Selection | None:
-    """Judge one choice among the configurations whose metric is known.
+def select(case: Case, choice: Choice, metric: str, errors: Floats) -> Selection | None:
+    """Score one choice among the configurations whose metric is known.
 
-    errors: (C,), as of ``measurement_errors``. None where fewer than two configurations are left to choose among,
-    or the one to take is not among them.
+    errors: (C,), from ``measurement_errors``
+
+    Returns None where fewer than two configurations remain, or the chosen one is not among them.
     """
-    value = contest.measured.log(metric)
-    predicted = None if isinstance(guess, int) else guess.log(metric)
+    value = case.measured.log(metric)
+    predicted = None if isinstance(choice, int) else choice.log(metric)
     known = np.flatnonzero(np.isfinite(value if predicted is None else value + predicted))
-    order = [guess] if isinstance(guess, int) else _order(known, guess.log(metric))
+    order = [choice] if isinstance(choice, int) else _order(known, choice.log(metric))
     if known.size < 2 or order[0] not in known:
         return None
     best = int(known[np.argmin(value[known])])
     behind = value - value[best]
-    tied = behind <= np.maximum(SAME, Z95 * np.hypot(errors, errors[best]))
-    several = predicted is not None
+    tied = behind <= np.maximum(LOG_TOLERANCE, Z95 * np.hypot(errors, errors[best]))
+    ordered = predicted is not None
     return Selection(
-        audit=contest.audit,
-        model=contest.model,
+        audit=case.audit,
+        model=case.model,
         metric=metric,
-        repetition=contest.repetition,
+        repetition=case.repetition,
         among=int(known.size),
-        best=contest.configs[best],
-        chosen=contest.configs[order[0]],
-        hit=bool(behind[order[0]] <= SAME),
+        best=case.configs[best],
+        chosen=case.configs[order[0]],
+        hit=bool(behind[order[0]] <= LOG_TOLERANCE),
         hit_tied=bool(tied[order[0]]),
-        first_two=bool((behind[order[:2]] <= SAME).any()) if several else None,
-        first_two_tied=bool(tied[order[:2]].any()) if several else None,
+        first_two=bool((behind[order[:2]] <= LOG_TOLERANCE).any()) if ordered else None,
+        first_two_tied=bool(tied[order[:2]].any()) if ordered else None,
         regret=max(0.0, math.expm1(behind[order[0]])),
         tau=None if predicted is None else _kendall(predicted[known], value[known]),
-        emulated=any(run.emulated for run in contest.runs),
+        emulated=any(run.emulated for run in case.runs),
     )
 
 
-def measurement_errors(contests: Sequence[Case]) -> list[dict[str, Floats]]:
-    """By contest and metric, (C,): the standard error of the logarithm of what was measured.
+def measurement_errors(cases: Sequence[Case]) -> list[dict[str, Floats]]:
+    """By case and metric, (C,): the standard error of the logarithm of the measured value.
 
-    The standard deviation between repetitions, of all configurations of a fleet and model together, where there are
-    several; else what the run shows within itself.
+    With repetitions it is the standard deviation between them, pooled over the configurations of a
+    fleet and model; without, the standard error within the run.
     """
-    measured = [contest.measured for contest in contests]
-    found: list[dict[str, Floats]] = [{} for _ in contests]
+    measured = [case.measured for case in cases]
+    by_case: list[dict[str, Floats]] = [{} for _ in cases]
     for metric in METRICS:
         logs = [each.log(metric) for each in measured]
-        between = _between_repetitions(contests, logs)
-        for contest, errors in zip(contests, found, strict=True):
-            repeated = between.get((contest.audit, contest.model))
-            within = _within(contest, metric)
+        between = _between_repetitions(cases, logs)
+        for case, errors in zip(cases, by_case, strict=True):
+            repeated = between.get((case.audit, case.model))
+            within = _within(case, metric)
             errors[metric] = within if repeated is None else np.full_like(within, repeated)
-    return found
+    return by_case
 
 
-def _within(contest: Case, metric: str) -> Floats:
+def _within(case: Case, metric: str) -> Floats:
     time, power = METRICS[metric]
-    return np.array([math.hypot(time * run.rate_error, power * run.power_error) for run in contest.runs])
+    return np.array([math.hypot(time * run.rate_error, power * run.power_error) for run in case.runs])
 
 
-def _between_repetitions(contests: Sequence[Case], logs: Sequence[Floats]) -> dict[tuple[str, str], float]:
-    """By audit and model. What a whole repetition is off by counts for nothing: it decides no comparison within one.
+def _between_repetitions(cases: Sequence[Case], logs: Sequence[Floats]) -> dict[tuple[str, str], float]:
+    """Standard deviation by audit and model.
 
-    The variance of what is left of R repetitions of C configurations has (R - 1) (C - 1) degrees of freedom.
+    What shifts a whole repetition is removed, for it decides no comparison within one. The
+    remaining variance of R repetitions of C configurations has (R - 1) (C - 1) degrees of freedom.
     """
     tables: dict[tuple[str, str], list[dict[Key, float]]] = defaultdict(list)
-    for contest, of_contest in zip(contests, logs, strict=True):
-        tables[contest.audit, contest.model].append(dict(zip(contest.keys, of_contest.tolist(), strict=True)))
-    return {of: error for of, rows in tables.items() if (error := _scatter(rows)) is not None}
+    for case, of_case in zip(cases, logs, strict=True):
+        tables[case.audit, case.model].append(dict(zip(case.keys, of_case.tolist(), strict=True)))
+    return {of: error for of, rows in tables.items() if (error := _deviation(rows)) is not None}
 
 
-def _scatter(rows: Sequence[Mapping[Key, float]]) -> float | None:
-    """The standard deviation, over configurations that every repetition has; None without two of both."""
+def _deviation(rows: Sequence[Mapping[Key, float]]) -> float | None:
+    """Over configurations that every repetition has; None without two of both."""
     keys = [key for key in rows[0] if all(math.isfinite(row.get(key, math.nan)) for row in rows)]
     if len(rows) < 2 or len(keys) < 2:
         return None
     table = np.array([[row[key] for key in keys] for row in rows])
-    left = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-    return math.sqrt(float((left**2).sum()) / ((len(rows) - 1) * (len(keys) - 1)))
+    residuals = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    return math.sqrt(float((residuals**2).sum()) / ((len(rows) - 1) * (len(keys) - 1)))
 
 
 def _order(known: Ints, predicted: Floats) -> list[int]:

@@ -1,4 +1,4 @@
-"""Many selections, or many errors, in a few figures."""
+"""Summaries reduce many selections, or many errors, to a few figures."""
 
 import statistics
 from collections import defaultdict
@@ -9,14 +9,14 @@ from planner.audit.scoring.selections import Selection
 
 
 class Hits(NamedTuple):
-    """How many of how many."""
+    """How many selections hit, of how many."""
 
     hits: int
     of: int
 
     @property
     def share(self) -> float:
-        """Of all."""
+        """Hits over all."""
         return self.hits / self.of
 
     def __str__(self) -> str:
@@ -24,13 +24,16 @@ class Hits(NamedTuple):
 
     @classmethod
     def among(cls, values: Iterable[bool | None]) -> Self | None:
-        """Those that are true of those that are known; None where none is."""
+        """The true ones among the known ones; None where none is known."""
         known = [value for value in values if value is not None]
         return cls(sum(known), len(known)) if known else None
 
 
 class Summary(NamedTuple):
-    """Selections of one kind. worst: the one with the largest regret; fields as in Selection, None where unknown."""
+    """Selections of one kind; fields as in Selection, None where unknown.
+
+    worst: the selection with the largest regret
+    """
 
     best: Hits
     best_tied: Hits
@@ -43,7 +46,7 @@ class Summary(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A number of errors, as shares."""
+    """Distribution of errors, as shares."""
 
     number: int
     mean_abs: float
@@ -54,7 +57,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, errors: Iterable[float | None]) -> Self | None:
-        """Of the known ones; None where there are none."""
+        """The distribution of the known ones; None where there are none."""
         known = sorted(error for error in errors if error is not None)
         if not known:
             return None
@@ -62,8 +65,8 @@ class Spread(NamedTuple):
         return cls(len(known), statistics.fmean(sizes), max(sizes), statistics.median(known), known[0], known[-1])
 
 
-def tally(selections: Sequence[Selection]) -> Summary | None:
-    """None of no selection."""
+def summarise(selections: Sequence[Selection]) -> Summary | None:
+    """The figures of all selections; None where there are none."""
     if not selections:
         return None
     regrets = [each.regret for each in selections]
@@ -80,9 +83,9 @@ def tally(selections: Sequence[Selection]) -> Summary | None:
     )
 
 
-def broken_down(selections: Iterable[Selection], by: Callable[[Selection], str]) -> dict[str, Summary]:
-    """A tally of each group, in the order in which the groups first occur."""
+def summarise_by(selections: Iterable[Selection], by: Callable[[Selection], str]) -> dict[str, Summary]:
+    """A summary of each group, in the order in which the groups first occur."""
     groups: dict[str, list[Selection]] = defaultdict(list)
     for each in selections:
         groups[by(each)].append(each)
-    return {name: made for name, group in groups.items() if (made := tally(group)) is not None}
+    return {name: made for name, group in groups.items() if (made := summarise(group)) is not None}

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from planner.audit.folder import AuditFolder
-from planner.audit.jobs import jobs_of
-from planner.audit.settings import Settings, settings
+from planner.audit.planned_runs import planned_runs
+from planner.audit.settings import Settings, make_settings
 from planner.errors import AuditError, RecordError
 from planner.predict.clusters import ClusterConfig
 from tests.planner.profiles import device, profile, step
@@ -12,13 +12,13 @@ from tests.planner.profiles import device, profile, step
 THREE = profile({"a": device(step(0.1)), "b": device(step(0.2)), "c": device(step(0.4))})
 
 
-def asked(seed: int = 0) -> Settings:
-    return settings(THREE, "lab", "fleet.toml", (), None, None, 1000, 10.0, 2, seed, "every")
+def requested(seed: int = 0) -> Settings:
+    return make_settings(THREE, "lab", "fleet.toml", (), None, None, 1000, 10.0, 2, seed, "every")
 
 
 def test_no_two_runs_share_a_folder(tmp_path: Path) -> None:
     folder = AuditFolder(tmp_path)
-    paths = {folder.run(job.model, job.config, job.repetition).path for job in jobs_of(asked(), THREE)}
+    paths = {folder.run(job.model, job.config, job.repetition).path for job in planned_runs(requested(), THREE)}
     assert len(paths) == 24
 
 
@@ -31,15 +31,15 @@ def test_neither_do_two_models_of_one_file(tmp_path: Path) -> None:
 def test_an_audit_keeps_its_profile_and_its_settings(tmp_path: Path) -> None:
     folder = AuditFolder(tmp_path / "new")
     assert not folder.begun
-    folder.begin(asked(), THREE)
-    assert folder.begun and folder.profile() == THREE and folder.settings() == asked()
+    folder.begin(requested(), THREE)
+    assert folder.begun and folder.profile() == THREE and folder.settings() == requested()
     with pytest.raises(AuditError, match="seed 0, not 1"):
-        folder.begin(asked(seed=1), THREE)
+        folder.begin(requested(seed=1), THREE)
 
 
 def test_what_was_not_run_yet_is_missing(tmp_path: Path) -> None:
     folder = AuditFolder(tmp_path)
-    folder.begin(asked(), THREE)
+    folder.begin(requested(), THREE)
     assert folder.load().missing == (("net", 0),) * 12 + (("net", 1),) * 12
 
 

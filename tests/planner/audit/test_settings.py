@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from planner.audit.settings import Settings, settings
+from planner.audit.settings import Settings, make_settings
 from planner.errors import AuditError, PlanError
 from planner.profile.file import Profile
 from tests.planner.profiles import device, profile, step
@@ -12,42 +12,42 @@ from tests.planner.profiles import device, profile, step
 PROFILE = profile({"a": device(step(0.1)), "b": device(step(0.2))}, steps_planned=7_000)
 
 
-def asked(held: Profile = PROFILE, models: tuple[str, ...] = (), **changes: Any) -> Settings:
-    return settings(held, "lab", "fleet.toml", models, None, None, None, 15.0, 2, 0, "fastest")._replace(**changes)
+def requested(held: Profile = PROFILE, models: tuple[str, ...] = (), **changes: Any) -> Settings:
+    return make_settings(held, "lab", "fleet.toml", models, None, None, None, 15.0, 2, 0, "fastest")._replace(**changes)
 
 
 def test_what_is_not_asked_for_is_as_profiled() -> None:
-    found = asked()
+    found = requested()
     assert (found.models, found.framework, found.batch, found.steps) == (("net",), "torch", 32, 7_000)
 
 
 def test_where_several_frameworks_were_profiled_each_device_has_its_own() -> None:
     mixed = profile({"a": device(step(0.1)), "b": device(step(0.2, framework="tensorflow"))})
-    assert asked(mixed).framework is None
+    assert requested(mixed).framework is None
 
 
 def test_an_unknown_model_is_named_with_those_there_are() -> None:
     with pytest.raises(PlanError, match="model: nett is not in the profile; profiled: net"):
-        asked(models=("nett",))
+        requested(models=("nett",))
 
 
 def test_a_profile_without_models_is_no_use() -> None:
     with pytest.raises(AuditError, match="run `planner profile`"):
-        asked(profile({"a": device(step(0.1))._replace(steps=())}))
+        requested(profile({"a": device(step(0.1))._replace(steps=())}))
 
 
 def test_models_repetitions_and_seconds_may_be_added_to_an_audit() -> None:
-    more = asked(repetitions=3, seconds=20.0).added_to(asked()._replace(models=("other",)))
+    more = requested(repetitions=3, seconds=20.0).added_to(requested()._replace(models=("other",)))
     assert (more.models, more.repetitions, more.seconds) == (("other", "net"), 3, 20.0)
 
 
 @given(some.integers(1, 9), some.integers(1, 9))
 def test_an_audit_never_shrinks(before: int, after: int) -> None:
-    assert asked(repetitions=after).added_to(asked(repetitions=before)).repetitions == max(before, after)
+    assert requested(repetitions=after).added_to(requested(repetitions=before)).repetitions == max(before, after)
 
 
 @pytest.mark.parametrize("change", [{"steps": 5}, {"seed": 1}, {"servers": "every"}, {"batch": 8}])
 def test_an_audit_of_something_else_is_not_gone_on_with(change: dict[str, object]) -> None:
     (name,) = change
-    with pytest.raises(AuditError, match=f"the audit that is there has {name} .*--out"):
-        asked(**change).added_to(asked())
+    with pytest.raises(AuditError, match=f"the audit in this folder has {name} .*--out"):
+        requested(**change).added_to(requested())

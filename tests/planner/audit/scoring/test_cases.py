@@ -1,6 +1,6 @@
 import pytest
 
-from planner.audit.scoring.cases import contests
+from planner.audit.scoring.cases import cases_of
 from planner.audit.scoring.measured import MeasuredRun
 from planner.errors import AuditError, PlanError
 from tests.planner import audits
@@ -8,7 +8,7 @@ from tests.planner import audits
 
 def test_a_contest_is_one_model_in_one_repetition_smaller_and_faster_first() -> None:
     fleet = audits.fleet(0.2, 0.1)
-    first, second = contests(audits.audit(fleet, reversed(audits.as_predicted(fleet, repetitions=2))))
+    first, second = cases_of(audits.audit(fleet, reversed(audits.as_predicted(fleet, repetitions=2))))
     assert (first.repetition, second.repetition) == (1, 2)
     assert [(run.server, *sorted(run.workers)) for run in first.runs] == [
         ("b", "b"), ("a", "a"), ("b", "a", "b"), ("a", "a", "b"),
@@ -27,16 +27,16 @@ def test_a_contest_is_one_model_in_one_repetition_smaller_and_faster_first() -> 
 )
 def test_a_run_without_counterpart_in_the_profile_is_named(run: MeasuredRun, message: str) -> None:
     with pytest.raises(AuditError) as raised:
-        contests(audits.audit(audits.fleet(0.1, 0.2), [run]))
+        cases_of(audits.audit(audits.fleet(0.1, 0.2), [run]))
     assert message in str(raised.value)
 
 
 def test_a_link_that_was_not_profiled_is_named() -> None:
     fleet = audits.fleet(0.1, 0.2)._replace(links=())
     with pytest.raises(AuditError, match="the link b-a was not measured"):
-        contests(audits.audit(fleet, [audits.run({"a": 1.0, "b": 1.0})]))
+        cases_of(audits.audit(fleet, [audits.run({"a": 1.0, "b": 1.0})]))
 
 
 def test_a_model_that_was_not_profiled_is_named() -> None:
     with pytest.raises(PlanError, match="other is not in the profile"):
-        contests(audits.audit(audits.fleet(0.1), [audits.run({"a": 1.0}, model="other")]))
+        cases_of(audits.audit(audits.fleet(0.1), [audits.run({"a": 1.0}, model="other")]))

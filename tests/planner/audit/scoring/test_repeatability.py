@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from planner.audit.scoring.cases import contests
+from planner.audit.scoring.cases import cases_of
 from planner.audit.scoring.measured import MeasuredRun
-from planner.audit.scoring.repeatability import NAME, elsewhere
-from planner.audit.scoring.scoreboard import Scoreboard, score
+from planner.audit.scoring.repeatability import from_other_repetitions
+from planner.audit.scoring.scoreboard import MEASURED_BEFORE, Scoreboard, score
 from tests.planner import audits
 
 FLEET = audits.fleet(0.1, 0.17)
@@ -24,22 +24,22 @@ def scored(runs: list[MeasuredRun]) -> Scoreboard:
 
 
 def test_a_repetition_is_foretold_by_the_others_alone() -> None:
-    first, second, third = elsewhere(contests(audits.audit(FLEET, repeated(1.0, 2.0, 4.0))))
+    first, second, third = from_other_repetitions(cases_of(audits.audit(FLEET, repeated(1.0, 2.0, 4.0))))
     assert first.time_s / third.time_s == pytest.approx(np.sqrt(1.0 * 2.0) / np.sqrt(2.0 * 4.0))
     assert second.time_s / third.time_s == pytest.approx(np.sqrt(1.0 * 2.0) / np.sqrt(1.0 * 4.0))
     assert first.power_w == pytest.approx(third.power_w)
 
 
 def test_one_repetition_foretells_nothing() -> None:
-    (only,) = elsewhere(contests(audits.audit(FLEET, repeated(1.0))))
+    (only,) = from_other_repetitions(cases_of(audits.audit(FLEET, repeated(1.0))))
     assert np.isnan(only.time_s).all()
     assert np.isnan(only.power_w).all()
-    assert scored(repeated(1.0)).rules[NAME].tally is None
+    assert scored(repeated(1.0)).rules[MEASURED_BEFORE].summary is None
 
 
 def test_a_configuration_that_no_other_repetition_has_is_unknown() -> None:
     runs = repeated(1.0, 1.0)[:-1]
-    first, second = elsewhere(contests(audits.audit(FLEET, runs)))
+    first, second = from_other_repetitions(cases_of(audits.audit(FLEET, runs)))
     assert np.isnan(first.time_s).sum() == 1
     assert np.isfinite(second.time_s).all()
 
@@ -48,9 +48,9 @@ def test_whoever_has_measured_all_chooses_as_well_as_a_repetition_resembles_anot
     def unlike(run: MeasuredRun) -> MeasuredRun:
         return audits.faster(run, 10.0) if run.repetition == 2 and len(run.workers) == 1 else run
 
-    alike = scored(repeated(1.0, 1.0)).rules[NAME]
-    other = scored(audits.as_predicted(FLEET, 2, shake=unlike)).rules[NAME]
-    assert alike.tally is not None and alike.tally.best.share == 1.0
+    alike = scored(repeated(1.0, 1.0)).rules[MEASURED_BEFORE]
+    other = scored(audits.as_predicted(FLEET, 2, shake=unlike)).rules[MEASURED_BEFORE]
+    assert alike.summary is not None and alike.summary.best.share == 1.0
     assert set(alike.errors.values()) == {None}
     assert [each.hit for each in other.selections if each.metric == "time"] == [False, False]
 

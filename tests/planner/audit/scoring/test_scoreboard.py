@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.audit.scoring.baselines import OURS, RULES
+from planner.audit.scoring.baselines import PLANNER, RULES
 from planner.audit.scoring.measured import Extrapolation, MeasuredRun
-from planner.audit.scoring.scoreboard import UNDRIFTED, Scoreboard, score
-from planner.audit.scoring.summaries import Hits, Spread, tally
+from planner.audit.scoring.scoreboard import WITHOUT_DRIFT, Scoreboard, score
+from planner.audit.scoring.summaries import Hits, Spread, summarise
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from tests.planner import audits
@@ -35,7 +35,7 @@ def noisy(seed: int, factor: float = 1.0) -> Scoreboard:
 @given(GRADIENTS_S)
 @settings(max_examples=25, deadline=None)
 def test_a_perfect_prediction_always_hits_and_regrets_nothing(gradients_s: list[float]) -> None:
-    found = perfect(*gradients_s).ours.tally
+    found = perfect(*gradients_s).planner.summary
     assert found is not None
     for hits in found[:4]:
         assert hits == Hits(len(METRICS), len(METRICS))
@@ -63,8 +63,8 @@ def test_a_device_that_is_slower_than_when_it_was_profiled_is_not_chosen_by_who_
 
     runs = [drift(run) if set(run.workers) == {"a"} else run for run in audits.as_predicted(fleet)]
     found = score([audits.audit(fleet, [run for run in runs if len(run.workers) == 1])]).rules
-    assert [each.hit for each in found[OURS].selections if each.metric == "time"] == [False]
-    assert [each.hit for each in found[UNDRIFTED].selections if each.metric == "time"] == [True]
+    assert [each.hit for each in found[PLANNER].selections if each.metric == "time"] == [False]
+    assert [each.hit for each in found[WITHOUT_DRIFT].selections if each.metric == "time"] == [True]
 
 
 @given(st.integers(0, 1000))
@@ -84,7 +84,7 @@ def test_every_model_repetition_and_metric_of_every_audit_is_a_selection() -> No
         audits.audit(fleet, audits.as_predicted(fleet, repetitions=3), "1000"),
         audits.audit(fleet, audits.as_predicted(fleet, repetitions=1), "100"),
     ])  # fmt: skip
-    assert len(board.ours.selections) == (3 + 1) * len(METRICS)
+    assert len(board.planner.selections) == (3 + 1) * len(METRICS)
     assert len(board.configurations) == 2 * 4
     assert {name: found.best.of for name, found in board.breakdown("audit").items()} == {"1000": 12, "100": 4}
     assert {found.best for found in board.breakdown("metric").values()} == {Hits(4, 4)}
@@ -106,14 +106,14 @@ def test_errors_of_devices_alone_are_apart_from_those_of_clusters() -> None:
     assert board.worst_run(alone=False) == pytest.approx(-0.1)
     assert board.errors(alone=False, audit="100", model="net") == board.errors(alone=False)
     assert board.errors(alone=False, audit="10")["step"].raw is None
-    ours = board.rules[OURS].errors["time"]
+    ours = board.rules[PLANNER].errors["time"]
     assert ours is not None and ours.mean_abs == pytest.approx(0.1)
     assert board.rules["all devices"].errors["time"] is None
 
 
 def test_the_fitted_rule_is_told_with_its_numbers() -> None:
     board = noisy(1)
-    assert board.tuned["100"].beta_time > 1
+    assert board.fitted["100"].beta_time > 1
     fitted, bare = (board.rules[name].errors["time"] for name in ("one α, one β", "sum of rates"))
     assert fitted is not None and bare is not None and fitted.mean_abs < bare.mean_abs
 
@@ -124,12 +124,12 @@ def test_extrapolations_and_overheads_are_told() -> None:
     board = score([audits.audit(fleet, audits.as_predicted(fleet), extrapolations=foretold)])
     assert board.extrapolated() == pytest.approx(Spread(2, 0.02, 0.03, 0.01, -0.01, 0.03))
     assert [each.model for each in board.overheads["100"]] == ["net"]
-    assert board.ours.tally is None  # one configuration leaves no choice
+    assert board.planner.summary is None  # one configuration leaves no choice
 
 
 def test_of_no_errors_there_is_no_spread() -> None:
     assert Spread.of([None]) is None
-    assert tally([]) is None
+    assert summarise([]) is None
     assert Hits.among([None]) is None
     assert str(Hits(228, 240)) == "228 of 240"
     assert Hits(3, 4).share == 0.75
@@ -139,7 +139,7 @@ def test_nothing_measured_and_labels_used_twice_are_refused() -> None:
     fleet = audits.fleet(0.1)
     with pytest.raises(AuditError, match="nothing was measured"):
         score([audits.audit(fleet, [])])
-    with pytest.raises(AuditError, match="2 audits are called 100"):
+    with pytest.raises(AuditError, match="2 audits have the label 100"):
         score([audits.audit(fleet, audits.as_predicted(fleet))] * 2)
 
 
@@ -152,6 +152,6 @@ def test_of_a_repetition_with_a_missing_run_no_choice_is_counted() -> None:
     fleet = audits.fleet(0.1, 0.2)
     whole = audits.audit(fleet, audits.as_predicted(fleet, 2))
     board = score([whole._replace(missing=(("net", 2),))])
-    assert {each.repetition for each in board.ours.selections} == {1}
+    assert {each.repetition for each in board.planner.selections} == {1}
     assert board.missing == {whole.label: 1}
     assert len(board.configurations) == len(score([whole]).configurations)

@@ -1,9 +1,9 @@
-"""From the folder of a short run to its steady state: what each worker's steps take once all of them work.
+"""The steady state of a short run tells what each worker's steps take while all workers are busy.
 
-A worker tells every few seconds how many steps it has made and what they cost. Between two such reports lie whole
-steps, so that seconds over steps is T_i^C without any rounding. The steady state begins when every worker whose share
-of the steps counts has made WARM_STEPS of them, and ends when the first worker finds no step left to make, or the run
-is told that it is enough.
+A worker reports every few seconds how many steps it has made and what they cost. Whole steps lie
+between two reports, so seconds over steps is T_i^C without rounding. The steady state begins when
+every worker that counts has made WARM_STEPS steps. It ends when the first worker finds no step left
+to make, or when the run is told to end.
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from backends.training.step import TimeSpent
-from planner.audit.scoring.measured import Extrapolation, MeasuredRun, Steady
+from planner.audit.scoring.measured import Extrapolation, MeasuredRun, SteadyWorker
 from planner.errors import RecordError
 from planner.json_records import load
 from planner.paths import RunFolder
@@ -23,15 +23,20 @@ from planner.train import result
 from profilers.records import StepProfile
 
 WARM_STEPS = 2
-#: A worker that makes a smaller share of all steps need not be waited for.
+#: The steady state does not wait for a worker with a smaller share of all steps.
 SHARE_THAT_COUNTS = 0.02
-#: Events after which a worker's reports begin anew, or end.
+#: Events after which the reports of a worker begin anew, or end.
 LOSSES = frozenset({"lost", "dropped", "replaced", "given_up"})
 REMEDY = "remove the folder and repeat the audit"
 
 
-class SteadyReport(NamedTuple):
-    """What a worker told: seconds since the log began, where its time went so far, what its sensors said since last."""
+class WorkerReport(NamedTuple):
+    """One report of a worker.
+
+    t_s: seconds since the log began
+    spent: where its time went since the run began
+    window: readings of its sensors since the report before
+    """
 
     t_s: float
     spent: TimeSpent
@@ -39,29 +44,34 @@ class SteadyReport(NamedTuple):
 
 
 class RunLog(NamedTuple):
-    """A run's events: reports and build seconds by worker, until when there was work for all, the server's account."""
+    """The events of a run that an audit needs.
 
-    reports: dict[str, list[SteadyReport]]
+    reports, built_s: by worker
+    end_s: until when there was work for all workers
+    account: totals of the server
+    """
+
+    reports: dict[str, list[WorkerReport]]
     built_s: dict[str, float]
     end_s: float
     account: dict[str, Any]
 
 
-def steady(folder: RunFolder, profile: Profile, repetition: int) -> MeasuredRun:
-    """The steady state of a run that has ended. Raises RecordError where its folder does not hold one."""
-    plan, log = load(Plan, folder.plan, REMEDY), read(folder)
+def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> MeasuredRun:
+    """The steady state of a finished run. Raises RecordError where its folder holds none."""
+    plan, log = load(Plan, folder.plan, REMEDY), read_log(folder)
     begin_s, parts = _window(folder, plan, log)
     server_share = float(log.account["cpu_s"]) / float(log.account["elapsed_s"]) if len(plan.workers) > 1 else 0.0
     workers, rate_errors, power_errors = {}, [], []
     for planned in plan.workers:
         name, part = planned.name, parts[planned.name]
         hosted = server_share / planned.cores if name == plan.server else 0.0
-        said = result.averaged(name, [each.window for each in part[1:]])  # the first tells of before the steady state
-        found = result.watts(planned, said, _busy_share(part, planned) + hosted)
+        readings = result.averaged(name, [each.window for each in part[1:]])  # the first one covers the time before
+        found = result.watts(planned, readings, _busy_share(part, planned) + hosted)
         rate = _rate(part)
         drift = _drift(part, _profiled(profile, plan, name))
         built_s = log.built_s.get(name, planned.build_s)
-        workers[name] = Steady(rate, built_s, found.watts, found.provenance, drift)
+        workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, drift)
         rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
         power_errors.append((found.watts or 0.0) * (found.error or 0.0))
     total = math.fsum(worker.steps_per_s for worker in workers.values())
@@ -78,21 +88,21 @@ def steady(folder: RunFolder, profile: Profile, repetition: int) -> MeasuredRun:
 
 
 def extrapolation(folder: RunFolder, short: MeasuredRun) -> Extrapolation:
-    """What a short run foretells of the time of a longer one of its configuration, beside what that took.
+    """The time of a long run: extrapolated from a short one of its configuration, and measured.
 
-    Raises RecordError where the folder does not hold the longer run.
+    Raises RecordError where the folder does not hold the long run.
     """
-    plan, log = load(Plan, folder.plan, REMEDY), read(folder)
+    plan, log = load(Plan, folder.plan, REMEDY), read_log(folder)
     evaluation_s = math.fsum(each["seconds"] for each in log.account["evaluations"] if each["step"] < plan.steps)
-    foretold_s = short.time_s(int(log.account["done"]))
+    extrapolated_s = short.time_s(int(log.account["done"]))
     return Extrapolation(
-        plan.model, plan.server, plan.names, foretold_s, float(log.account["elapsed_s"]) - evaluation_s
+        plan.model, plan.server, plan.names, extrapolated_s, float(log.account["elapsed_s"]) - evaluation_s
     )
 
 
-def read(folder: RunFolder) -> RunLog:
-    """The events of a run that has ended. Raises RecordError for a log that is cut off or missing."""
-    reports: dict[str, list[SteadyReport]] = {}
+def read_log(folder: RunFolder) -> RunLog:
+    """The events of a finished run. Raises RecordError for a log that is cut off or missing."""
+    reports: dict[str, list[WorkerReport]] = {}
     built_s: dict[str, float] = {}
     end_s, enough, account = 0.0, False, None
     try:
@@ -100,17 +110,17 @@ def read(folder: RunFolder) -> RunLog:
             for event in map(json.loads, lines):
                 name, t_s = event["from"], event["t_s"]
                 if "spent" in event and "window" in event:
-                    reports.setdefault(name, []).append(SteadyReport(t_s, TimeSpent(**event["spent"]), event["window"]))
+                    reports.setdefault(name, []).append(WorkerReport(t_s, TimeSpent(**event["spent"]), event["window"]))
                 elif "built_s" in event:
                     built_s[name] = event["built_s"]
                 elif "progress" in event:
                     at = event["progress"]
-                    if not enough and at["done"] < at["total"] - len(at["workers"]):  # whoever is free finds a step
+                    if not enough and at["done"] < at["total"] - len(at["workers"]):
                         end_s = t_s
                 elif "enough" in event:
                     enough = True
-                elif LOSSES & event.keys() and not enough:  # then the server cuts off who is in the middle of something
-                    raise RecordError(f"{folder.events}: {name} was lost on the way; {REMEDY}")
+                elif LOSSES & event.keys() and not enough:
+                    raise RecordError(f"{folder.events}: {name} was lost during the run; {REMEDY}")
                 elif "account" in event:
                     account = event["account"]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -120,8 +130,8 @@ def read(folder: RunFolder) -> RunLog:
     return RunLog(reports, built_s, end_s, account)
 
 
-def _window(folder: RunFolder, plan: Plan, log: RunLog) -> tuple[float, dict[str, list[SteadyReport]]]:
-    """When the steady state began, and each worker's reports within it."""
+def _window(folder: RunFolder, plan: Plan, log: RunLog) -> tuple[float, dict[str, list[WorkerReport]]]:
+    """When the steady state begins, and each worker's reports within it."""
     before = {name: [each for each in log.reports.get(name, ()) if each.t_s <= log.end_s] for name in plan.names}
     made = {name: part[-1].spent.steps if part else 0 for name, part in before.items()}
     least = max(WARM_STEPS, SHARE_THAT_COUNTS * sum(made.values()))
@@ -130,11 +140,11 @@ def _window(folder: RunFolder, plan: Plan, log: RunLog) -> tuple[float, dict[str
     parts = {name: [each for each in part if each.t_s >= begin_s] for name, part in before.items()}
     short = [name for name, part in parts.items() if len(part) < 2 or (made[name] >= least and not _rate(part))]
     if short:
-        raise RecordError(f"{folder.path}: too short to see {', '.join(short)} at work; audit with more --seconds")
+        raise RecordError(f"{folder.path}: too few steps of {', '.join(short)}; audit with more --seconds")
     return begin_s, parts
 
 
-def _rate(part: Sequence[SteadyReport]) -> float:
+def _rate(part: Sequence[WorkerReport]) -> float:
     """Steps/s between the first and the last report; 0 where no step ended between them."""
     cycle_s = _cycle_s(part[0].spent, part[-1].spent) if part else None
     return 1 / cycle_s if cycle_s else 0.0
@@ -146,8 +156,11 @@ def _cycle_s(before: TimeSpent, after: TimeSpent) -> float | None:
     return seconds / steps if steps else None
 
 
-def _rate_error(part: Sequence[SteadyReport]) -> float:
-    """Relative standard error of ``_rate``, from the means between reports; with one mean a whole step is in doubt."""
+def _rate_error(part: Sequence[WorkerReport]) -> float:
+    """Relative standard error of ``_rate``, from the means between reports.
+
+    With one mean only, it is one step over all steps.
+    """
     pairs = zip(part, part[1:], strict=False)
     cycles_s = [cycle_s for a, b in pairs if (cycle_s := _cycle_s(a.spent, b.spent)) is not None]
     if len(cycles_s) > 1:
@@ -155,8 +168,8 @@ def _rate_error(part: Sequence[SteadyReport]) -> float:
     return 1 / (part[-1].spent.steps - part[0].spent.steps) if cycles_s else 0.0
 
 
-def _busy_share(part: Sequence[SteadyReport], planned: PlannedWorker) -> float:
-    """Of a worker's time: computing, and its processors' part of the exchanges."""
+def _busy_share(part: Sequence[WorkerReport], planned: PlannedWorker) -> float:
+    """Share of a worker's time that it computes or its processors handle exchanges."""
     if not _rate(part):
         return 0.0
     before, after = part[0].spent, part[-1].spent
@@ -164,8 +177,8 @@ def _busy_share(part: Sequence[SteadyReport], planned: PlannedWorker) -> float:
     return loaded_s / (after.busy_s + after.exchange_s - before.busy_s - before.exchange_s)
 
 
-def _drift(part: Sequence[SteadyReport], profiled: StepProfile | None) -> float:
-    """Processor seconds of a gradient over those when it was profiled; 1 where another accelerator computes."""
+def _drift(part: Sequence[WorkerReport], profiled: StepProfile | None) -> float:
+    """Processor seconds of a gradient over those in the profile; 1 where a GPU computes."""
     if profiled is None or profiled.accelerator != "cpu" or not _rate(part) or not profiled.cpu_s_per_step:
         return 1.0
     before, after = part[0].spent, part[-1].spent

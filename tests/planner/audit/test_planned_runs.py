@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from planner.audit.jobs import jobs_of, lasting_s, long_job, noise, places, recommended
-from planner.audit.settings import Settings, settings
+from planner.audit.planned_runs import audited_ranks, long_run, noise_images, planned_runs, ranking, run_duration_s
+from planner.audit.settings import Settings, make_settings
 from planner.errors import AuditError
 from planner.profile.file import Profile
 from tests.planner.plans import plan, planned
@@ -14,13 +14,15 @@ from tests.planner.profiles import device, profile, step
 THREE = profile({"slow": device(step(0.4)), "fast": device(step(0.1)), "middle": device(step(0.2))})
 
 
-def asked(held: Profile = THREE, servers: str = "fastest", repetitions: int = 1, seed: int = 0) -> Settings:
-    return settings(held, "lab", "fleet.toml", (), None, None, 1000, 10.0, repetitions, seed, servers)
+def requested(held: Profile = THREE, servers: str = "fastest", repetitions: int = 1, seed: int = 0) -> Settings:
+    return make_settings(held, "lab", "fleet.toml", (), None, None, 1000, 10.0, repetitions, seed, servers)
 
 
 def test_the_papers_seven_configurations_of_three_devices_have_their_servers_on_the_fastest() -> None:
-    ranked = recommended(asked(), THREE, "net")
-    found = {(row.server, frozenset(row.workers)) for p in places(ranked, "fastest") for row in [ranked.row(p).config]}
+    ranked = ranking(requested(), THREE, "net")
+    found = {
+        (row.server, frozenset(row.workers)) for p in audited_ranks(ranked, "fastest") for row in [ranked.row(p).config]
+    }
     assert found == {
         ("slow", frozenset({"slow"})), ("fast", frozenset({"fast"})), ("middle", frozenset({"middle"})),
         ("fast", frozenset({"fast", "slow"})), ("fast", frozenset({"fast", "middle"})),
@@ -29,12 +31,12 @@ def test_the_papers_seven_configurations_of_three_devices_have_their_servers_on_
 
 
 def test_with_every_server_there_are_twelve() -> None:
-    assert len(places(recommended(asked(), THREE, "net"), "every")) == 12
+    assert len(audited_ranks(ranking(requested(), THREE, "net"), "every")) == 12
 
 
 def test_each_repetition_has_all_of_them_in_an_order_that_the_seed_decides() -> None:
     def names(seed: int) -> list[str]:
-        return [job.name for job in jobs_of(asked(repetitions=2, seed=seed), THREE)]
+        return [run.name for run in planned_runs(requested(repetitions=2, seed=seed), THREE)]
 
     first, second = names(0)[:7], names(0)[7:]
     assert sorted(first) == sorted(name.replace("repetition 2", "repetition 1") for name in second)
@@ -48,7 +50,7 @@ def test_runs_of_one_model_follow_one_another() -> None:
     held = profile({name: device()._replace(steps=each) for name, each in zip("abc", steps, strict=True)})
     orders = set()
     for seed in range(5):
-        made = [job.model for job in jobs_of(asked(held, repetitions=2, seed=seed), held)]
+        made = [run.model for run in planned_runs(requested(held, repetitions=2, seed=seed), held)]
         blocks = [name for name, _ in itertools.groupby(made[:21])]
         assert sorted(blocks) == sorted(models) == sorted(set(made[21:]))
         orders.add(tuple(blocks))
@@ -57,35 +59,35 @@ def test_runs_of_one_model_follow_one_another() -> None:
 
 def test_a_sample_is_the_same_for_the_same_seed_and_whole_where_it_exceeds_what_there_is() -> None:
     def names(sample: int, seed: int = 0) -> set[str]:
-        wanted = asked(servers="every", seed=seed)._replace(sample=sample)
-        return {job.name for job in jobs_of(wanted, THREE)}
+        sampled = requested(servers="every", seed=seed)._replace(sample=sample)
+        return {run.name for run in planned_runs(sampled, THREE)}
 
     assert len(names(5)) == 5 and names(5) == names(5) != names(5, seed=1)
     assert len(names(99)) == 12
 
 
 def test_the_long_run_is_a_longer_one_of_a_short_run() -> None:
-    jobs = list(jobs_of(asked(), THREE))
-    longer = long_job(jobs, 10.0)
-    (same,) = (job for job in jobs if job.config == longer.config)
+    runs = list(planned_runs(requested(), THREE))
+    longer = long_run(runs, 10.0)
+    (same,) = (run for run in runs if run.config == longer.config)
     assert len(longer.config.workers) == 3 and longer.seconds > same.seconds + 15
 
 
 def test_a_run_lasts_until_the_slowest_worker_that_counts_has_made_enough_steps() -> None:
     fast, slow = planned("a")._replace(cycle_s=0.1), planned("b")._replace(cycle_s=4.0)
-    assert lasting_s(plan(fast), 10.0) < 20
-    assert lasting_s(plan(fast, slow), 10.0) > 5 * 4.0
+    assert run_duration_s(plan(fast), 10.0) < 20
+    assert run_duration_s(plan(fast, slow), 10.0) > 5 * 4.0
     hopeless = planned("b")._replace(cycle_s=400.0)  # one step in 4,000: its absence changes nothing
-    assert lasting_s(plan(fast, hopeless), 10.0) < 20
+    assert run_duration_s(plan(fast, hopeless), 10.0) < 20
 
 
 def test_the_images_are_of_the_models_own_shape_or_the_data_sets() -> None:
-    own = noise(asked()._replace(models=("cifar10",)), "cifar10")
+    own = noise_images(requested()._replace(models=("cifar10",)), "cifar10")
     assert own.train_images.shape[1:] == (32, 32, 3) and own.classes == 10
-    given = noise(asked()._replace(input_shape=(28, 28, 1), classes=7), "cipher")
+    given = noise_images(requested()._replace(input_shape=(28, 28, 1), classes=7), "cipher")
     assert given.train_images.shape[1:] == (28, 28, 1) and given.classes == 7
 
 
 def test_a_models_file_does_not_say_what_images_it_takes() -> None:
-    with pytest.raises(AuditError, match=r"mine.py:net: what images it takes is not known here; .*--data"):
-        noise(asked(), "mine.py:net")
+    with pytest.raises(AuditError, match=r"mine.py:net: the shape of its images is not known here; .*--data"):
+        noise_images(requested(), "mine.py:net")

@@ -1,6 +1,6 @@
 import pytest
 
-from planner.audit.scoring.scoreboard import overheads
+from planner.audit.scoring.overhead import overheads
 from tests.planner import profiles
 
 

@@ -1,0 +1,123 @@
+"""A schedule lists the runs of an audit: each configuration, and one long run."""
+
+import itertools
+import math
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from backends import models
+from backends.data import dataset
+from planner.audit.settings import EVERY, Settings
+from planner.audit.steady_state import SHARE_THAT_COUNTS, WARM_STEPS
+from planner.errors import AuditError
+from planner.plan.file import Plan
+from planner.plan.rank import one_metric
+from planner.plan.recommend import Recommendation, make_plan, recommend
+from planner.plan.request import RecommendRequest
+from planner.predict.clusters import ClusterConfig
+from planner.profile.file import Profile
+
+#: Steps of every worker that counts, after its warm-up.
+FEWEST_STEPS = 5
+#: Seconds at both ends of a run that lie outside its steady state.
+ENDS_S = 2.5
+#: The run that measures the error of extrapolation is longer than the others by this factor.
+LONG_RUN_FACTOR = 3.0
+#: Only the time of steps counts, so the evaluation at the end is as small as possible.
+IMAGES, TEST_IMAGES = 512, 8
+
+
+class PlannedRun(NamedTuple):
+    """A run to make; it ends after ``seconds``, long before the last step of its plan."""
+
+    model: str
+    config: ClusterConfig
+    repetition: int
+    plan: Plan
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """As messages show it."""
+        workers = " ".join(self.config.workers)
+        return f"{self.model}, {workers}, server {self.config.server}, repetition {self.repetition + 1}"
+
+
+def planned_runs(settings: Settings, profile: Profile) -> Iterator[PlannedRun]:
+    """All runs, one repetition after the other.
+
+    All configurations of a model run one after the other, for they are compared with each other and
+    the machine drifts. Both come in a seeded order, so that drift favours none.
+    """
+    configured: list[list[tuple[Recommendation, int]]] = []
+    for model in settings.models:
+        ranked = ranking(settings, profile, model)
+        admissible = audited_ranks(ranked, settings.servers)
+        if settings.sample is not None and settings.sample < len(admissible):
+            admissible = random.Random(f"{settings.seed}-{model}").sample(admissible, settings.sample)
+        configured.append([(ranked, rank) for rank in admissible])
+    for repetition in range(settings.repetitions):
+        draw = random.Random(f"{settings.seed}-{repetition}")
+        by_model = [draw.sample(each, len(each)) for each in draw.sample(configured, len(configured))]
+        for ranked, rank in itertools.chain.from_iterable(by_model):
+            plan = make_plan(ranked, settings.fleet, rank)
+            yield PlannedRun(
+                ranked.costs.model, ranked.row(rank).config, repetition, plan, run_duration_s(plan, settings.seconds)
+            )
+
+
+def long_run(runs: list[PlannedRun], seconds: float) -> PlannedRun:
+    """The largest cluster of the first model, for longer than in its short run."""
+    first = [run for run in runs if run.model == runs[0].model]
+    largest = max(first, key=lambda run: len(run.config.workers))
+    return largest._replace(seconds=run_duration_s(largest.plan, LONG_RUN_FACTOR * seconds))
+
+
+def ranking(settings: Settings, profile: Profile, model: str) -> Recommendation:
+    """All configurations of a model. Raises PlanError where the profile does not hold it."""
+    request = RecommendRequest(one_metric("time"), model, settings.framework, settings.steps, settings.batch)
+    return recommend(profile, request)
+
+
+def audited_ranks(ranked: Recommendation, servers: str) -> list[int]:
+    """Ranks of the audited configurations, from 1.
+
+    All of them, or of each set of workers the one whose server is on the fastest member.
+    """
+    every = range(1, len(ranked) + 1)
+    if servers == EVERY:
+        return list(every)
+    return [rank for rank in every if (config := ranked.row(rank).config).server == fastest_member(ranked, config)]
+
+
+def fastest_member(ranked: Recommendation, config: ClusterConfig) -> str:
+    """The member with the highest throughput, the host of the server (Gu et al., section III)."""
+    gradient_s = dict(zip(ranked.costs.names, ranked.costs.devices.gradient_s.tolist(), strict=True))
+    return min(config.workers, key=lambda name: gradient_s[name])
+
+
+def run_duration_s(plan: Plan, seconds: float) -> float:
+    """Predicted duration of a run with ``seconds`` of steady state.
+
+    It is longer where a worker that counts would make too few steps.
+    """
+    total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
+    slowest_s = max(each.cycle_s for each in plan.workers if 1.0 / each.cycle_s >= SHARE_THAT_COUNTS * total)
+    warm_s = max(worker.build_s for worker in plan.workers) + WARM_STEPS * slowest_s
+    return warm_s + ENDS_S + max(seconds, FEWEST_STEPS * slowest_s)
+
+
+def noise_images(settings: Settings, model: str) -> dataset.Dataset:
+    """Images of noise in the shape that the model was profiled with.
+
+    Raises AuditError where that shape is unknown.
+    """
+    shape, classes = settings.input_shape, settings.classes
+    if not models.is_user_model(model):
+        description = models.model(model, shape, classes)
+        shape, classes = description.input_shape, description.classes
+    if shape is None or classes is None:
+        raise AuditError(f"{model}: the shape of its images is not known here; name a folder of them with --data")
+    images = dataset.synthetic(shape, classes, IMAGES, settings.seed)
+    return images._replace(test_images=images.test_images[:TEST_IMAGES], test_labels=images.test_labels[:TEST_IMAGES])
