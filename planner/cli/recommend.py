@@ -11,7 +11,9 @@ from planner.cli import options
 from planner.errors import PlanError
 
 ProfilePath = Annotated[Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")]
-Metric = Annotated[str | None, Option("--metric", help="time, power, energy or edp [edp].")]
+Metric = Annotated[
+    str | None, Option("--metric", help="time, power, energy or edp [edp, or time where watts are unknown].")
+]
 Weights = Annotated[str | None, Option(help="Several metrics, in place of --metric: time=0.3,energy=0.7.")]
 Model = Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")]
 BatchSize = Annotated[int | None, Option("--batch-size", min=1, help="What if: another batch size.")]
@@ -26,7 +28,7 @@ Strategy = Annotated[
 ]
 Top = Annotated[int, Option(min=0, help="Rows to show; 0 for all.")]
 Choose = Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")]
-PlanOut = Annotated[Path, Option("--out", "-o", help="Where the plan goes.")]
+PlanOut = Annotated[Path | None, Option("--out", "-o", help="Where the plan goes [plan.json; nowhere for a what-if].")]
 AsCsv = Annotated[bool, Option("--csv", help="Print CSV instead of a table.")]
 
 
@@ -47,7 +49,7 @@ def recommend(
     strategy: Strategy = "parameter-server",
     top: Top = 10,
     choose: Choose = 1,
-    out: PlanOut = Path(paths.PLAN),
+    out: PlanOut = None,
     fleet: options.FleetPath = Path(paths.FLEET),
     csv: AsCsv = False,
     as_json: options.AsJson = False,
@@ -56,7 +58,6 @@ def recommend(
     from planner import console
     from planner.json_records import save
     from planner.plan import recommend as plan
-    from planner.plan.rank import METRICS, one_metric, parse_weights
     from planner.plan.request import RecommendRequest
     from planner.plan.strategy_search import best_of
     from planner.predict.sample_efficiency import newest
@@ -65,12 +66,8 @@ def recommend(
 
     if csv and as_json:
         raise PlanError("--csv and --json: choose one of them")
-    if metric is not None and weights is not None:
-        raise PlanError(f"--metric {metric} and --weights {weights}: choose one of them")
-    if metric is not None:
-        options.check_known("--metric", metric, METRICS)
     request = RecommendRequest(
-        one_metric(metric or "edp") if weights is None else parse_weights(weights),
+        _weights(metric, weights),
         model=model,
         framework=framework,
         steps=steps,
@@ -83,13 +80,34 @@ def recommend(
         rates=_rates(rate or []),
     )
     ranked = best_of(load_profile(profile_path or paths.newest_profile(Path())), request, strategy, newest(Path()))
-    save(plan.make_plan(ranked, str(fleet), choose), out)
+    planned = plan.make_plan(ranked, str(fleet), choose)
+    if out is None and not ranked.costs.what_if:
+        out = Path(paths.PLAN)
+    if out is not None:
+        save(planned, out)
     if csv:
         typer.echo(plan.to_csv(ranked), nl=False)
-        for remark in ranking.remarks(ranked):
-            typer.echo(remark, err=True)
     else:
         console.show(plan.to_json(ranked) if as_json else ranking.render(ranked, top, out, choose))
+    remarks = ranking.remarks(ranked) if csv else []
+    if out is None and (csv or as_json):
+        remarks.append(ranking.unwritten(ranked))
+    for remark in remarks:
+        typer.echo(remark, err=True)
+
+
+def _weights(metric: str | None, weights: str | None) -> dict[str, float] | None:
+    """What clusters are ranked by; None where it was not said. Raises PlanError."""
+    from planner.plan.rank import METRICS, one_metric, parse_weights
+
+    if metric is not None and weights is not None:
+        raise PlanError(f"--metric {metric} and --weights {weights}: choose one of them")
+    if weights is not None:
+        return parse_weights(weights)
+    if metric is None:
+        return None
+    options.check_known("--metric", metric, METRICS)
+    return one_metric(metric)
 
 
 def _rates(given: list[str]) -> dict[str, float]:

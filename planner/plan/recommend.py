@@ -127,35 +127,57 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     known = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, request.strategy, run
     )
-    candidates = _candidates(known, request)
-    if exponents(request.weights)[1]:
-        _check_watts(known, candidates)
+    candidates = _admissible(known, request)
+    weights, notes = _weights(known, candidates, request.weights)
+    if not request.strategy.through_server:
+        candidates = conducted(candidates, known.pairs.reachable)
     extra_w = request.base_watts + (_idle_of_left_out(profile, known) if request.count_idle else 0.0)
     predictions = predict(known, candidates, steps, request.count_idle, extra_w)
-    ranking = rank(predictions, request.weights)
+    ranking = rank(predictions, weights)
     return Recommendation(
-        metric=metric_name(request.weights),
+        metric=metric_name(weights),
         steps=steps,
         costs=known,
         predictions=predictions,
         ranking=ranking,
-        notes=(*known.notes, *_energy_note(request.weights, extra_w + request.count_idle)),
+        notes=(*notes, *known.notes, *_energy_note(weights, extra_w + request.count_idle)),
         left_out=known.left_out,
         profiling_s=profile.profiling_s(known.model),
         overhead=profile.profiling_s(known.model) / float(predictions.time_s[ranking.order[0]]),
     )
 
 
-def _candidates(known: Costs, request: RecommendRequest) -> Candidates:
+def _admissible(known: Costs, request: RecommendRequest) -> Candidates:
     """The clusters that the request admits among the devices whose costs are known."""
     if request.server in known.left_out:
         reason = known.left_out[request.server]
         raise PlanError(f"--server {request.server}: {reason}; choose another or profile it again")
     excluded = [name for name in request.exclude if name not in known.left_out]
-    found = enumerate_clusters(known.names, known.pairs.reachable, request.include, excluded, request.server)
-    if request.strategy.through_server:
-        return found
-    return conducted(found, known.pairs.reachable)
+    return enumerate_clusters(known.names, known.pairs.reachable, request.include, excluded, request.server)
+
+
+def _weights(
+    known: Costs, candidates: Candidates, asked: Mapping[str, float] | None
+) -> tuple[Mapping[str, float], list[str]]:
+    """The weights that clusters are ranked by, and notes on them.
+
+    asked: None for EDP, or for time where a member's watts are unknown. Raises PlanError where they
+    are unknown and asked for.
+    """
+    used = candidates.members(len(known.names)).any(axis=0)
+    unknown = ", ".join(known.names[i] for i in np.flatnonzero(used & np.isnan(known.devices.busy_w)))
+    if asked is None and unknown:
+        return {"time": 1.0}, [
+            f"ranked by time, because no watts are known of {unknown}; to rank by power, energy or EDP, "
+            "give idle_watts and max_watts in the fleet file and profile again"
+        ]
+    weights = {"edp": 1.0} if asked is None else asked
+    if unknown and exponents(weights)[1]:
+        raise PlanError(
+            f"no watts are known of {unknown}; give idle_watts and max_watts in the fleet file "
+            "and profile again, leave them out with --exclude, or choose --metric time"
+        )
+    return weights, []
 
 
 def metric_name(weights: Mapping[str, float]) -> str:
@@ -247,16 +269,6 @@ def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[s
         "only the members' watts are counted, so that sharing the work among devices cannot save energy; "
         "--count-idle and --base-watts count what else is on the bill"
     ]
-
-
-def _check_watts(known: Costs, candidates: Candidates) -> None:
-    used = candidates.members(len(known.names)).any(axis=0)
-    unknown = [known.names[i] for i in np.flatnonzero(used & np.isnan(known.devices.busy_w))]
-    if unknown:
-        raise PlanError(
-            f"no watts are known of {', '.join(unknown)}; give idle_watts and max_watts in the fleet file "
-            "and profile again, leave them out with --exclude, or choose --metric time"
-        )
 
 
 def _idle_of_left_out(profile: Profile, known: Costs) -> float:

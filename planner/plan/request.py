@@ -13,7 +13,8 @@ from planner.predict.batch_size import TRAINING_SAMPLES
 class RecommendRequest(NamedTuple):
     """What to predict and how to rank it; what is None or empty is left to the profile.
 
-    weights: of the metrics by name, {"edp": 1.0} for one metric alone.
+    weights: of the metrics by name, {"edp": 1.0} for one metric alone; None for EDP, or for time
+        where watts are unknown.
     model: may be left out where the profile holds only one.
     framework: on all devices; None for the fastest on each.
     steps: of the whole run; None for what the profile was made for.
@@ -29,7 +30,7 @@ class RecommendRequest(NamedTuple):
     critical_batch: images, see ``sample_efficiency.images_factor``.
     """
 
-    weights: Mapping[str, float]
+    weights: Mapping[str, float] | None = None
     model: str | None = None
     framework: str | None = None
     steps: int | None = None

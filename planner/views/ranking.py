@@ -6,20 +6,21 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from backends.strategies.strategy import PARAMETER_SERVER
+from planner.paths import PLAN
 from planner.plan.recommend import Recommendation, Row
 from planner.predict.costs import Costs
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
 
-NAMEPLATE_NOTE = "± of energy holds what was measured; what a nameplate is off by nobody knows"
+NAMEPLATE_NOTE = "± of energy counts errors of measurements only, not that of watts from a nameplate"
 TIE_NOTE = "= ties with the best: the measurements cannot tell them apart; profile again for more samples"
 
 
-def render(found: Recommendation, top: int, path: Path, place: int = 1) -> RenderableType:
+def render(found: Recommendation, top: int, path: Path | None, place: int = 1) -> RenderableType:
     """The ``top`` clusters (0: all), the breakdown of the planned one, and what is to be known about them.
 
-    path: where the plan is; place: which of the ranking it is.
+    path: where the plan is, None where it was not written; place: which of the ranking it is.
     """
     rows = [found.row(place) for place in range(1, min(len(found), top or len(found)) + 1)]
     sources = zip(found.costs.names, found.costs.power_sources, strict=True)
@@ -27,10 +28,20 @@ def render(found: Recommendation, top: int, path: Path, place: int = 1) -> Rende
     unsure = any(source.kind == NAMEPLATE for source in found.costs.power_sources)
     notes = [*remarks(found), *[TIE_NOTE] * _ties(found), *[NAMEPLATE_NOTE] * unsure]
     notes += [EMULATED_NOTE] * bool(stand_ins)
-    wrote = f"wrote {path}" if place == 1 else f"wrote number {place} to {path}"
-    notes.append(f"profiling took {percent(found.overhead, 2)} of the best's time; {wrote}")
+    notes.append(f"profiling took {percent(found.overhead, 2)} of the best's time; {_written(found, path, place)}")
     tables = [_clusters(found, rows, stand_ins), _breakdown(found, place, stand_ins)]
     return stack(tables, [Text(note) for note in notes])
+
+
+def unwritten(found: Recommendation) -> str:
+    """Why a recommendation wrote no plan, and how to have it written."""
+    return f"{PLAN} was not changed, because {' and '.join(found.costs.what_if)} is a what-if; -o FILE writes its plan"
+
+
+def _written(found: Recommendation, path: Path | None, place: int) -> str:
+    if path is None:
+        return unwritten(found)
+    return f"wrote {path}" if place == 1 else f"wrote number {place} to {path}"
 
 
 def remarks(found: Recommendation) -> list[str]:

@@ -365,9 +365,33 @@ def test_what_if_options_reach_the_prediction(profiled: Planner) -> None:
     assert best("--exclude", "desktop")["time_s"] > best()["time_s"]
 
 
+@pytest.mark.parametrize("what_if", [("--rate", "desktop=1mbit"), ("--batch-size", "16")])
+def test_a_what_if_writes_a_plan_only_where_it_is_told_to(profiled: Planner, what_if: tuple[str, str]) -> None:
+    assert profiled("recommend").code == 0
+    before = Path("plan.json").read_bytes()
+    option = "--rate desktop" if what_if[0] == "--rate" else "--batch-size 16"
+    told = f"plan.json was not changed, because {option} is a what-if; -o FILE writes its plan"
+    assert told in " ".join(profiled("recommend", *what_if).out.split())
+    for form in ("--json", "--csv"):
+        assert profiled("recommend", *what_if, form).err.splitlines()[-1] == told
+    assert "wrote other.json" in profiled("recommend", *what_if, "-o", "other.json").out
+    assert load_plan(Path("other.json")).batch == (16 if "16" in what_if else 32)
+    assert Path("plan.json").read_bytes() == before
+
+
+def test_a_fleet_without_watts_is_ranked_by_time_unless_a_metric_of_power_is_asked_for(planner: Planner) -> None:
+    unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
+    json_records.save(unknown, Path("profile.json"))
+    shown = planner("recommend")
+    assert (shown.code, load_plan(Path("plan.json")).metric) == (0, "time")
+    assert "ranked by time, because no watts are known of a, b; to rank by" in " ".join(shown.out.split())
+    assert "no watts are known of a, b; give idle_watts" in planner("recommend", "--metric", "edp").problem()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (("--batch-size", "4096"), "run `planner profile --model net --batch-size 4096`"),
         (("--metric", "energi"), 'did you mean "energy"? (known: time, power, energy, edp)'),
         (("--metric", ""), "--metric : unknown"),
         (("--metric", "time", "--weights", "energy=1"), "--metric time and --weights energy=1: choose one of them"),

@@ -144,6 +144,14 @@ def test_unknown_watts_stop_only_the_metrics_that_need_them() -> None:
     assert len(recommend(some, RecommendRequest(EDP, exclude=["b"]))) == 4
 
 
+def test_without_a_metric_the_best_is_that_of_edp_or_of_time_where_watts_that_count_are_unknown() -> None:
+    devices = {**fleet().devices, "b": profiles.device(profiles.step(0.6), idle_w=None)}
+    by_time, by_edp = (recommend(profiles.profile(devices), RecommendRequest(exclude=each)) for each in ((), ("b",)))
+    assert (by_time.metric, by_edp.metric) == ("time", "edp")
+    assert by_time.notes[0].startswith("ranked by time, because no watts are known of b; to rank by power, energy")
+    assert by_edp.notes == ()
+
+
 def test_profiling_is_compared_with_the_run_it_planned() -> None:
     found = recommend(fleet(), RecommendRequest(TIME, steps=1000))
     assert found.profiling_s == 25.0
