@@ -39,7 +39,7 @@ def validated(
     groups = table.keys(by)
     held = folds(groups, len(np.unique(groups)) if each_value else None)
     actual = Target(target, file.positive(target))
-    found = cross_validate(table.only(choose(table, target, groups).features), actual, held)
+    found = cross_validate(table.only(choose(table, target, groups, by).features), actual, held)
     best = found.best()
     rows = []
     for kind, held_out in found.held_out.items():

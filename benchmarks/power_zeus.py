@@ -47,7 +47,10 @@ def _divided_anew(name: str, file: CsvFile) -> list[dict[str, Any]]:
     """How much the first one hangs on which groups are held out together."""
     table = file.table()
     groups = table.keys((*WORKLOAD, BATCH))
-    used, target = table.only(choose(table, POWER, groups).features), Target(POWER, file.positive(POWER))
+    used, target = (
+        table.only(choose(table, POWER, groups, (*WORKLOAD, BATCH)).features),
+        Target(POWER, file.positive(POWER)),
+    )
     made = []
     for seed in (1, 2, 3):
         held = folds(groups, seed=seed)

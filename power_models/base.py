@@ -1,4 +1,4 @@
-"""One interface for all models: fit, predict with an interval, describe; ``modelfile`` saves and loads."""
+"""The base of all models: fit, predict with an interval, describe; ``modelfile`` saves and loads."""
 
 import math
 from abc import ABC, abstractmethod
@@ -92,7 +92,7 @@ class Regressor(ABC):
 
 
 class Range(NamedTuple):
-    """What a feature was seen to be: from least to greatest, or one of some categories (NaN: no numbers)."""
+    """The values that a column was fitted on: from least to greatest, or categories (then NaN)."""
 
     name: str
     least: float
@@ -115,15 +115,39 @@ class Range(NamedTuple):
         slack = 1e-9 * max(abs(self.least), abs(self.greatest))
         return [bool(x) for x in ~((values >= self.least - slack) & (values <= self.greatest + slack))]
 
+    @property
+    def text(self) -> str:
+        """The range in words, for messages."""
+        if self.categories:
+            return ", ".join(self.categories)
+        return f"{self.least:g}" if self.least == self.greatest else f"{self.least:g} to {self.greatest:g}"
+
 
 def outside(ranges: Iterable[Range], table: Table) -> list[tuple[str, ...]]:
-    """For each row the features in which it lies outside of their ranges."""
+    """For each row the columns in which it lies outside of their ranges."""
     flags = [(each.name, each.outside(table)) for each in ranges]
     return [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
 
 
+def constants(table: Table, features: Iterable[str]) -> tuple[Range, ...]:
+    """Columns that never change and are no features: nothing was learned of another value.
+
+    Outcomes of the run and columns with missing numbers are left out.
+    """
+    used = set(features)
+    others = ((name, column) for name, column in table.columns.items() if name not in used)
+    return tuple(
+        Range.of(name, column)
+        for name, column in others
+        if columns.is_constant(column) and not columns.is_outcome(name)
+    )
+
+
 class IntervalPrediction(NamedTuple):
-    """Values with their intervals, and for each row the features in which it lies outside of what was fitted on."""
+    """Values with their intervals.
+
+    extrapolated: for each row the columns in which it lies outside of what was fitted on.
+    """
 
     values: Floats
     low: Floats
@@ -132,10 +156,16 @@ class IntervalPrediction(NamedTuple):
 
 
 class Fitted:
-    """What fitted models of every interface say of themselves."""
+    """What fitted models of every interface have in common.
+
+    ranges: of the features, which a prediction needs.
+    constants: columns that had one value in training; another value, where given, is extrapolation.
+    width: half an interval's width, a logarithm.
+    """
 
     target: str
     ranges: tuple[Range, ...]
+    constants: tuple[Range, ...]
     width: float
 
     @property
@@ -149,15 +179,20 @@ class Fitted:
     def interval(self, values: Floats, spread: Floats, table: Table) -> IntervalPrediction:
         """Values with 90 % intervals, ``width`` times their spread to either side as a logarithm."""
         factor = np.exp(self.width * spread)
-        return IntervalPrediction(values, values / factor, values * factor, outside(self.ranges, table))
+        given = [each for each in self.constants if each.name in table.columns]
+        return IntervalPrediction(values, values / factor, values * factor, outside([*self.ranges, *given], table))
 
-    def _of(self) -> str:
+    def _title(self) -> str:
         return f"{self.target} [{self.unit}]" if self.unit else self.target
 
 
 @dataclass(frozen=True)
 class PowerModel(Fitted):
-    """A fitted model with the ranges it holds in. ``width``: half an interval's width as a logarithm."""
+    """A fitted model with the ranges it holds in.
+
+    least, greatest: of the target as fitted on.
+    about: how it was fitted, for people.
+    """
 
     regressor: Regressor
     target: str
@@ -167,6 +202,7 @@ class PowerModel(Fitted):
     rows: int
     width: float
     about: Mapping[str, Any]
+    constants: tuple[Range, ...] = ()
 
     @classmethod
     def fit(
@@ -184,14 +220,14 @@ class PowerModel(Fitted):
         cls, fitted: Regressor, table: Table, target: Target, width: float = math.nan,
         about: Mapping[str, Any] | None = None,
     ) -> "PowerModel":  # fmt: skip
-        """The same of what was fitted on this table already."""
+        """The same, of a regressor that was fitted on this table already."""
         ranges = tuple(Range.of(name, column) for name, column in table.columns.items())
         least, greatest = float(target.values.min()), float(target.values.max())
         return cls(fitted, target.name, least, greatest, ranges, table.rows, width, about or {})
 
     @property
     def name(self) -> str:
-        """Of its kind."""
+        """The name of its kind."""
         return self.regressor.name
 
     def guess(self, table: Table) -> Estimate:
@@ -209,4 +245,4 @@ class PowerModel(Fitted):
 
     def describe(self) -> str:
         """The model in a line: its kind, what it learned, and from how many rows."""
-        return f"{self._of()} by {self.name}, {self.rows} rows: {self.regressor.describe()}"
+        return f"{self._title()} by {self.name}, {self.rows} rows: {self.regressor.describe()}"

@@ -1,7 +1,7 @@
-"""What the names of columns tell: clocks, limits, units, and what may be a feature."""
+"""The names of columns tell clocks, limits and units, and with the values which columns may be features."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,18 @@ OUTCOME = WATTS | SECONDS | JOULES | {"timestamp", "date", "edp"}
 SETTING = LIMIT | {"tdp", "mode", "state", "idle"}
 #: Units, where they are the last word of a name.
 UNITS = frozenset({"mw", "kw", "mj", "kj", "wh", "mwh", "kwh", "s", "ms", "us", "ns"})
+#: Names of quantities that somebody set, in whole numbers.
+QUANTITY = (
+    CLOCK
+    | LIMIT
+    | LOAD
+    | frozenset(
+        {"batch", "size", "nodes", "node", "workers", "gpus", "gpu", "cores", "threads", "count", "num", "n", "steps"}
+        | {"rate", "epochs", "layers", "width", "depth", "length", "level"}
+    )
+)
+#: Names of numbers that only tell rows apart.
+IDENTIFIER = frozenset({"id", "ids", "index", "idx", "run", "job", "no", "number", "group", "fold", "seed"})
 #: Columns of more categories than this are taken for identifiers.
 MOST_CATEGORIES = 64
 
@@ -75,36 +87,72 @@ def unit(name: str) -> str:
     return ""
 
 
-def choose(table: Table, target: str, groups: Ints) -> Choice:
+def is_constant(column: Column) -> bool:
+    """Whether every row has the same value, none missing."""
+    if is_numeric(column):
+        values = np.asarray(column, dtype=np.float64)
+        return bool(values.size and np.isfinite(values).all() and values.min() == values.max())
+    return len(np.unique(column)) == 1
+
+
+def choose(table: Table, target: str, groups: Ints, grouped_by: Collection[str] = ()) -> Choice:
     """The default features: every column but those that cannot help, or are outcomes of the same run.
 
-    A text column helps where its values are found in several groups; in one group only, they tell nothing of a
-    group that is held out. groups: one number a row.
+    groups: one number a row.
+    grouped_by: the columns that the groups were made of.
     """
     left_out = {}
     for name, column in table.columns.items():
-        if name != target and (reason := _reason(name, column, groups)):
+        if name != target and (reason := _reason(name, column, groups, name in grouped_by)):
             left_out[name] = reason
     return Choice(tuple(name for name in table.names if name != target and name not in left_out), left_out)
 
 
-def _reason(name: str, column: Column, groups: Ints) -> str:
+def _reason(name: str, column: Column, groups: Ints, groups_rows: bool) -> str:
+    """Why a column is no feature; empty for one that is."""
     if is_outcome(name):
         return "seems to be an outcome of the run"
-    if is_numeric(column):
-        return _numeric_reason(np.asarray(column, dtype=np.float64))
-    values, codes = np.unique(column, return_inverse=True)
-    if len(values) < 2:
+    if is_constant(column):
         return "always the same"
+    if is_numeric(column):
+        return _numeric_reason(name, np.asarray(column, dtype=np.float64), groups, groups_rows)
+    return _text_reason(column, groups)
+
+
+def _numeric_reason(name: str, values: Floats, groups: Ints, groups_rows: bool) -> str:
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return "empty"
+    if known.min() == known.max():
+        return "always the same"
+    return "numbers the groups; name it with --features if it is a quantity" * _is_identifier(
+        name, values, groups, groups_rows
+    )
+
+
+def _is_identifier(name: str, values: Floats, groups: Ints, groups_rows: bool) -> bool:
+    """Whether integers only tell one group from another, one number a group.
+
+    The column that the groups were made of is one unless its name is that of a quantity; another column is one where
+    its numbers follow each other without a gap, or its name says so.
+    """
+    distinct, codes = np.unique(values, return_inverse=True)
+    whole = bool(np.isfinite(distinct).all() and (distinct == np.round(distinct)).all())
+    combinations = len(np.unique(np.stack([codes, groups], axis=1), axis=0))
+    count = len(np.unique(groups))
+    if not whole or count == len(values) or not len(distinct) == combinations == count:
+        return False
+    if groups_rows:
+        return QUANTITY.isdisjoint(words(name))
+    dense = bool(distinct[-1] - distinct[0] + 1 == len(distinct)) and QUANTITY.isdisjoint(words(name))
+    return dense or not IDENTIFIER.isdisjoint(words(name))
+
+
+def _text_reason(column: Column, groups: Ints) -> str:
+    """A text that occurs in one group only tells nothing of a group that is held out."""
+    values, codes = np.unique(column, return_inverse=True)
     if len(values) > MOST_CATEGORIES:
         return f"more than {MOST_CATEGORIES} different texts"
     pairs = np.unique(np.stack([codes, groups], axis=1), axis=0)
     shared = np.bincount(pairs[:, 0], minlength=len(values)) > 1
     return "" if shared[codes].mean() >= 0.5 else "its texts hardly occur in more than one group"
-
-
-def _numeric_reason(values: Floats) -> str:
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return "empty"
-    return "always the same" if known.min() == known.max() else ""

@@ -1,4 +1,4 @@
-"""From columns of numbers and words to a matrix, the same way when a model is used as when it was fitted."""
+"""An encoder turns a table into a matrix, the same way when a model is used as when it was fitted."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -7,18 +7,22 @@ from typing import Any
 import numpy as np
 
 from power_models.base import Unsuitable
-from power_models.derived import per_cycle
+from power_models.columns import words
 from power_models.table import Floats, Ints, Table, is_numeric
 
 #: Positive columns whose greatest value is this many times the least are taken as logarithms.
 LOG_SPAN = 4.0
 #: The same for columns that hold zeros, of their values above zero.
 LOG1P_SPAN = 100.0
+#: Instructions executed and instructions a cycle, as NVIDIA's profilers name them.
+INSTRUCTIONS = "inst_executed"
+PER_CYCLE = ("executed_ipc", "ipc")
+COUNTED = frozenset({"inst", "flop", "transactions", "cf", "warps"})
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """How one column of numbers is scaled: ``kind`` of x / unit, less its mean, over its standard deviation."""
+    """A scaled column: ``kind`` of x / unit, less its mean, over its standard deviation."""
 
     name: str
     kind: str
@@ -27,8 +31,19 @@ class Numeric:
     stdev: float
     fill: float
 
+    @classmethod
+    def fit(cls, name: str, values: Floats, logs: bool) -> "Numeric | None":
+        """None for a column that is empty or always the same."""
+        known = values[np.isfinite(values)]
+        if not known.size or known.min() == known.max():
+            return None
+        kind, unit = _kind(known) if logs else ("linear", 1.0)
+        raw = cls(name, kind, unit, 0.0, 1.0, float(np.median(known)))
+        scaled = raw.apply(values)
+        return replace(raw, mean=float(scaled.mean()), stdev=float(scaled.std()) or 1.0)
+
     def apply(self, values: Floats) -> Floats:
-        """Missing values are the median of those fitted on; a logarithm starts at a thousandth of the unit."""
+        """Missing values become the fitted median; a logarithm starts at a thousandth of the unit."""
         known = np.where(np.isfinite(values), values, self.fill) / self.unit
         if self.kind == "log":
             known = np.log(np.maximum(known, 1e-3))
@@ -39,7 +54,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Standardised numbers, then one column of 0 and 1 for each category. An unseen category is all zeros."""
+    """Standardised numbers, then one column of 0 and 1 a category. An unseen category is all zeros."""
 
     numeric: tuple[Numeric, ...]
     categories: Mapping[str, tuple[str, ...]]
@@ -48,24 +63,22 @@ class Encoder:
     def fit(cls, table: Table, logs: bool, needed: bool = True) -> "Encoder":
         """Learn from a table. Columns that never change, or repeat another, are dropped.
 
-        logs: take the logarithm of columns that span orders of magnitude. Raises Unsuitable where no column is left
-        and one is needed.
+        logs: take the logarithm of columns that span orders of magnitude.
+        Raises Unsuitable where no column is left and one is needed.
         """
         ready = per_cycle(table)
         numeric: list[Numeric] = []
-        kept: list[Floats] = []
+        matrix: list[Floats] = []
         categories: dict[str, tuple[str, ...]] = {}
         for name, column in ready.columns.items():
             if not is_numeric(column):
                 if len(found := np.unique(column)) > 1:
                     categories[name] = tuple(str(value) for value in found)
-                continue
-            scaling = _scaling(name, ready.numbers(name), logs)
-            if scaling is not None:
+            elif (scaling := Numeric.fit(name, ready.numbers(name), logs)) is not None:
                 scaled = scaling.apply(ready.numbers(name))
-                if not any(np.array_equal(scaled, other) for other in kept):
+                if not any(np.array_equal(scaled, other) for other in matrix):
                     numeric.append(scaling)
-                    kept.append(scaled)
+                    matrix.append(scaled)
         if needed and not numeric and not categories:
             raise Unsuitable("no column changes")
         return cls(tuple(numeric), categories)
@@ -78,17 +91,16 @@ class Encoder:
 
     @property
     def owners(self) -> Ints:
-        """For each of the matrix's columns, which column of the table it comes from, counted from 0."""
+        """Number, from 0, of the table's column that each of the matrix's columns comes from."""
         counts = [1] * len(self.numeric) + [len(values) for values in self.categories.values()]
         return np.repeat(np.arange(len(counts)), counts)
 
     def matrix(self, table: Table) -> Floats:
         """(rows, columns) of numbers. Raises ValueError for a column that the table lacks."""
-        ready = per_cycle(table)
-        wanted = ready.only([*(column.name for column in self.numeric), *self.categories])
-        blocks = [column.apply(wanted.numbers(column.name))[:, None] for column in self.numeric]
+        used = per_cycle(table).only([*(column.name for column in self.numeric), *self.categories])
+        blocks = [column.apply(used.numbers(column.name))[:, None] for column in self.numeric]
         for name, values in self.categories.items():
-            blocks.append((wanted.columns[name][:, None] == np.array(values)[None, :]).astype(np.float64))
+            blocks.append((used.columns[name][:, None] == np.array(values)[None, :]).astype(np.float64))
         return np.concatenate(blocks, axis=1) if blocks else np.zeros((table.rows, 0))
 
     def to_json(self) -> dict[str, Any]:
@@ -100,18 +112,34 @@ class Encoder:
         return cls(tuple(Numeric(**column) for column in data["numeric"]), categories)
 
 
-def _scaling(name: str, values: Floats, logs: bool) -> Numeric | None:
-    """None for a column that is empty or always the same."""
-    known = values[np.isfinite(values)]
-    if not known.size or known.min() == known.max():
-        return None
-    kind, unit = _kind(known) if logs else ("linear", 1.0)
-    raw = Numeric(name, kind, unit, 0.0, 1.0, float(np.median(known)))
-    scaled = raw.apply(values)
-    return replace(raw, mean=float(scaled.mean()), stdev=float(scaled.std()) or 1.0)
+def per_cycle(table: Table) -> Table:
+    """Divide counts of events by the cycles they were counted in, where the table tells the cycles.
+
+    How often something happened says little of an unseen program, how often in a cycle does.
+    cycles = inst_executed / executed_ipc, both of one multiprocessor's profile.
+    """
+    rate = next((name for name in PER_CYCLE if name in table.columns), None)
+    if INSTRUCTIONS not in table.columns or rate is None:
+        return table
+    cycles = table.numbers(INSTRUCTIONS) / _above_zero(table.numbers(rate))
+    columns = dict(table.columns)
+    for name, column in table.columns.items():
+        if _is_count(name) and is_numeric(column):
+            columns[name] = table.numbers(name) / _above_zero(cycles)
+    return Table(columns)
+
+
+def _is_count(name: str) -> bool:
+    found = words(name)
+    return "per" not in found and not COUNTED.isdisjoint(found)
+
+
+def _above_zero(values: Floats) -> Floats:
+    return np.where(values > 0, values, np.nan)
 
 
 def _kind(known: Floats) -> tuple[str, float]:
+    """How a column of finite numbers is scaled, and its unit."""
     above = known[known > 0]
     if known.min() < 0 or not above.size:
         return "linear", 1.0

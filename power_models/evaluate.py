@@ -1,28 +1,32 @@
-"""How well models predict what they have not seen: grouped cross-validation, never a group on both sides."""
+"""Grouped cross-validation measures how well models predict rows of groups that they have not seen."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from power_models.base import LEVEL, Estimate, PowerModel, Regressor, Target, Unsuitable
-from power_models.blend import Blend
-from power_models.registry import MODELS
+from power_models.linear import Mean
+from power_models.registry import MODELS, Blend
 from power_models.table import Floats, Ints, Table
 
 #: Folds, where there are as many groups.
 FOLDS = 10
 
-#: Called with what is done, how far it is, and the share of it that is done.
+#: Called with the activity, its position as text, and the share of it that is done.
 OnFold = Callable[[str, str, float | None], None]
 
 
 class Scores(NamedTuple):
     """Errors over all held-out rows, and their standard deviation over folds.
 
-    mape: per cent; rmse: in the target's unit; coverage: share of held-out rows that lie in their 90 % interval,
-    which is made without their fold.
+    mape: per cent.
+    rmse: in the target's unit.
+    coverage: share of held-out rows inside their 90 % interval, which is made without their fold.
+    coverage_least, coverage_greatest: that share in the worst and in the best fold. Intervals hold on the average
+    over folds (marginally), not in each.
     """
 
     name: str
@@ -31,10 +35,12 @@ class Scores(NamedTuple):
     rmse: float
     rmse_stdev: float
     coverage: float
+    coverage_least: float
+    coverage_greatest: float
 
 
 class HeldOut(NamedTuple):
-    """What one kind of model predicted for rows that it was fitted without."""
+    """Predictions of one kind of model for rows that it was fitted without."""
 
     name: str
     actual: Floats
@@ -50,28 +56,31 @@ class HeldOut(NamedTuple):
     def scores(self) -> Scores:
         relative = 100 * np.abs(self.predicted / self.actual - 1)
         squares = (self.predicted - self.actual) ** 2
-        folds = np.unique(self.fold)
-        mapes = [relative[self.fold == fold].mean() for fold in folds]
-        rmses = [math.sqrt(squares[self.fold == fold].mean()) for fold in folds]
+        inside = self._inside()
+        by_fold = [self.fold == fold for fold in np.unique(self.fold)]
+        covered = [float(inside[rows].mean()) for rows in by_fold]
         return Scores(
-            self.name,
-            float(relative.mean()),
-            float(np.std(mapes, ddof=1)),
-            math.sqrt(squares.mean()),
-            float(np.std(rmses, ddof=1)),
-            self.coverage(),
+            name=self.name,
+            mape=float(relative.mean()),
+            mape_stdev=float(np.std([relative[rows].mean() for rows in by_fold], ddof=1)),
+            rmse=math.sqrt(squares.mean()),
+            rmse_stdev=float(np.std([math.sqrt(squares[rows].mean()) for rows in by_fold], ddof=1)),
+            coverage=float(inside.mean()),
+            coverage_least=min(covered),
+            coverage_greatest=max(covered),
         )
 
-    def coverage(self) -> float:
+    def _inside(self) -> NDArray[np.bool_]:
         """Each fold is held against intervals as wide as the other folds' misses ask for."""
-        inside = [
-            self.misses[self.fold == fold] <= width(self.misses[self.fold != fold]) for fold in np.unique(self.fold)
-        ]
-        return float(np.concatenate(inside).mean())
+        inside = np.empty(len(self.fold), dtype=bool)
+        for fold in np.unique(self.fold):
+            here = self.fold == fold
+            inside[here] = self.misses[here] <= width(self.misses[~here])
+        return inside
 
 
 class Validation(NamedTuple):
-    """One kind after another, and why some kinds could not be fitted."""
+    """What each kind predicted, and why some kinds could not be fitted."""
 
     held_out: dict[str, HeldOut]
     unsuitable: dict[str, str]
@@ -88,22 +97,23 @@ def width(misses: Floats) -> float:
 
 
 def folds(groups: Ints, count: int | None = None, seed: int = 0) -> list[Ints]:
-    """The rows of each fold. Groups go, largest first, to the fold that holds the fewest rows, equals by chance.
+    """The rows of each fold. Groups go, largest first, to the fold with the fewest rows, equals by chance.
 
-    count: as many as there are groups, FOLDS at most, if not given; seed: of the chance. Raises ValueError for fewer
-    groups than folds.
+    count: as many as there are groups, FOLDS at most, if not given.
+    seed: of the chance.
+    Raises ValueError for fewer groups than folds.
     """
     sizes = np.bincount(groups)
-    wanted = min(FOLDS, len(sizes)) if count is None else count
-    if len(sizes) < max(2, wanted):
-        raise ValueError(f"{len(sizes)} groups cannot be divided into {max(2, wanted)} folds")
+    number = min(FOLDS, len(sizes)) if count is None else count
+    if len(sizes) < max(2, number):
+        raise ValueError(f"{len(sizes)} groups cannot be divided into {max(2, number)} folds")
     order = np.random.default_rng(seed).permutation(len(sizes))
     order = order[np.argsort(-sizes[order], kind="stable")]
-    filled, fold = np.zeros(wanted), np.zeros(len(sizes), dtype=np.intp)
+    filled, fold = np.zeros(number), np.zeros(len(sizes), dtype=np.intp)
     for group in order:
         fold[group] = int(filled.argmin())
         filled[fold[group]] += sizes[group]
-    return [np.flatnonzero(fold[groups] == each) for each in range(wanted)]
+    return [np.flatnonzero(fold[groups] == each) for each in range(number)]
 
 
 def cross_validate(
@@ -111,7 +121,7 @@ def cross_validate(
 ) -> Validation:
     """Fit every kind (all, if none is named) on all folds but one, predict that one, and so on.
 
-    Raises ValueError where no kind suits the table.
+    Raises ValueError where no kind but the mean suits the table.
     """
     parts: dict[str, list[Estimate]] = {name: [] for name in kinds or MODELS}
     unsuitable: dict[str, str] = {}
@@ -135,13 +145,13 @@ def cross_validate(
         for name, guesses in parts.items()
         if name not in unsuitable
     }
-    if not found:
+    if unsuitable and not found.keys() - {Mean.name}:
         raise ValueError("; ".join(f"{name}: {reason}" for name, reason in unsuitable.items()))
     return Validation(found, unsuitable)
 
 
 def final(table: Table, target: Target, held_out: HeldOut, about: Mapping[str, Any] | None = None) -> PowerModel:
-    """A model of this kind on all rows. Its interval holds LEVEL of what the same kind was held against."""
+    """A model of this kind on all rows. Its interval holds LEVEL of the held-out rows."""
     return PowerModel.fit(MODELS[held_out.name], table, target, width(held_out.misses), about)
 
 

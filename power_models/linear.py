@@ -1,4 +1,4 @@
-"""Linear regression, the paper's Eq. 1: watts = intercept + sum of weight times counter (Gu et al.)."""
+"""Linear models add up counters: the mean alone, least squares, ridge and non-negative least squares."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,17 +6,49 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from power_models.base import Estimate, Regressor, Target
+from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.encoding import Encoder
 from power_models.table import Floats, Table
 
 #: Terms that a description shows.
 SHOWN = 5
+#: Strengths of the ridge's penalty that are tried.
+STRENGTHS = tuple(np.logspace(-3, 3, 13))
+#: Iterations of the non-negative solver, for each weight.
+SOLVER_ITERATIONS = 30
+
+
+@dataclass(frozen=True)
+class Mean(Regressor):
+    """The same value for every row: what a model must beat to be of use."""
+
+    name: ClassVar[str] = "mean"
+    summary: ClassVar[str] = "the mean of all rows, whatever the features: what the others must beat"
+
+    value: float
+
+    @classmethod
+    def fit(cls, table: Table, target: Target) -> Self:
+        """Of times and joules the geometric mean."""
+        return cls(float(np.exp(target.logs.mean()) if target.log else target.values.mean()))
+
+    def predict(self, table: Table) -> Estimate:
+        return Estimate.even(np.full(table.rows, self.value))
+
+    def describe(self) -> str:
+        return f"always {self.value:.3g}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"value": self.value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(float(data["value"]))
 
 
 @dataclass(frozen=True)
 class Linear(Regressor):
-    """Ordinary least squares with an intercept, on standardised columns."""
+    """The paper's Eq. 1 (Gu et al.): intercept + sum of weight times standardised counter."""
 
     name: ClassVar[str] = "linear"
     summary: ClassVar[str] = "ordinary least squares with an intercept (the paper's Eq. 1)"
@@ -57,3 +89,76 @@ class Linear(Regressor):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         weights = np.array(data["weights"], dtype=np.float64)
         return cls(Encoder.from_json(data["encoder"]), weights, data["intercept"], data["log"])
+
+
+@dataclass(frozen=True)
+class Ridge(Linear):
+    """Least squares of relative errors with a penalty on weights.
+
+    Counters that move together share a weight. The strength comes from leaving one row out.
+    """
+
+    name: ClassVar[str] = "ridge"
+    summary: ClassVar[str] = "linear with small weights (L2), relative errors"
+
+    @classmethod
+    def solver(cls, matrix: Floats, target: Target) -> Any:
+        from sklearn.linear_model import RidgeCV
+
+        if target.log:
+            return RidgeCV(STRENGTHS).fit(matrix, target.logs)
+        relative = (target.values.mean() / target.values) ** 2
+        return RidgeCV(STRENGTHS).fit(matrix, target.values, sample_weight=relative)
+
+
+@dataclass(frozen=True)
+class NonNegative(Regressor):
+    """watts = idle + sum of weight · (counter - least of it), all ≥ 0, relative errors.
+
+    No counter that goes up makes a device draw less.
+    """
+
+    name: ClassVar[str] = "nonnegative"
+    summary: ClassVar[str] = "linear without negative weights, relative errors"
+
+    encoder: Encoder
+    floor: Floats
+    weights: Floats
+    idle: float
+
+    @classmethod
+    def fit(cls, table: Table, target: Target) -> Self:
+        target.require_power()
+        encoder = Encoder.fit(table, logs=False)
+        matrix = encoder.matrix(table)
+        floor = matrix.min(axis=0, initial=0.0)
+        terms = np.column_stack([np.ones(table.rows), matrix - floor])
+        weights = nonnegative_weights(terms / target.values[:, None], np.ones(table.rows))
+        return cls(encoder, floor, weights[1:], float(weights[0]))
+
+    def predict(self, table: Table) -> Estimate:
+        return Estimate.even(self.idle + (self.encoder.matrix(table) - self.floor) @ self.weights)
+
+    def describe(self) -> str:
+        used = int(np.count_nonzero(self.weights))
+        return f"{self.idle:.3g} at the least counters, {used} of {len(self.weights)} weights above zero"
+
+    def to_json(self) -> dict[str, Any]:
+        data = {"encoder": self.encoder.to_json(), "idle": self.idle}
+        return {**data, "floor": self.floor.tolist(), "weights": self.weights.tolist()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        floor, weights = (np.array(data[key], dtype=np.float64) for key in ("floor", "weights"))
+        return cls(Encoder.from_json(data["encoder"]), floor, weights, data["idle"])
+
+
+def nonnegative_weights(terms: Floats, goal: Floats) -> Floats:
+    """Weights ≥ 0 whose sum of terms is nearest to the goal. Raises Unsuitable without convergence."""
+    from scipy.optimize import nnls
+
+    try:
+        weights = nnls(terms, goal, maxiter=SOLVER_ITERATIONS * terms.shape[1])[0]
+    except RuntimeError:
+        raise Unsuitable("its non-negative least squares do not converge") from None
+    return np.asarray(weights, dtype=np.float64)

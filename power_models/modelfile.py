@@ -1,4 +1,4 @@
-"""Saved models: JSON, so that loading one can run nothing."""
+"""Model files are JSON, so that loading one can run nothing."""
 
 import json
 import math
@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from power_models.base import LEVEL, PowerModel, Range
-from power_models.forest import Forest
 from power_models.ratio import Ratio
-from power_models.registry import MODELS
+from power_models.registry import GoneKind, kind
 from power_models.table import Table
 from power_models.transfer import Columns, Transfer
+from power_models.trees import Forest
 
 KIND = "power model"
 SCHEMA = 1
@@ -23,14 +23,21 @@ Model = PowerModel | Transfer
 
 
 def save(model: Model, path: Path) -> None:
-    """Write a model under another name, then move it into place. Raises OSError, ValueError for what is no number."""
+    """Write a model under another name, then move it into place.
+
+    Raises OSError, and ValueError for infinity and NaN.
+    """
     draft = path.with_name(path.name + ".part")
     draft.write_text(json.dumps(to_json(model), allow_nan=False) + "\n", encoding="utf-8")
     os.replace(draft, path)
 
 
 def load(path: Path) -> Model:
-    """Raises OSError, and ValueError where the file is no model, was cut off, is damaged, or is of another schema."""
+    """Read a model.
+
+    Raises OSError, and ValueError where the file is no model, was cut off, is damaged, or is of another schema or of a
+    kind that is gone.
+    """
     try:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse, parse_float=_finite)
     except UnicodeDecodeError:
@@ -44,13 +51,15 @@ def load(path: Path) -> Model:
     try:
         model = from_json(data)
         _try(model)
+    except GoneKind as error:
+        raise ValueError(f"{path}: {error}") from None
     except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: a damaged power model: {type(error).__name__}: {error}; fit it again") from None
     return model
 
 
 def to_json(model: Model) -> dict[str, Any]:
-    """What ``from_json`` makes an equal model of."""
+    """The file's content."""
     target = {"name": model.target, "unit": model.unit}
     data = {
         "kind": KIND,
@@ -58,6 +67,7 @@ def to_json(model: Model) -> dict[str, Any]:
         "model": model.name,
         "target": target,
         "features": [_range_to_json(each) for each in model.ranges],
+        "constants": [_range_to_json(each) for each in model.constants],
         "interval": {"level": LEVEL, "width": None if math.isnan(model.width) else model.width},
         "rows": model.rows,
         "about": dict(model.about),
@@ -70,18 +80,22 @@ def to_json(model: Model) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> Model:
-    """Raises ArithmeticError, AttributeError, IndexError, KeyError, TypeError or ValueError for what ``to_json`` did
-    not write."""
+    """The model that ``to_json`` wrote.
+
+    Raises GoneKind, ArithmeticError, AttributeError, IndexError, KeyError, TypeError or ValueError for other data.
+    """
     target, width = data["target"], data["interval"]["width"]
     name, rows, about = str(target["name"]), int(data["rows"]), dict(data["about"])
-    ranges = tuple(_range_from_json(each) for each in data["features"])
+    ranges, constants = (
+        tuple(_range_from_json(each) for each in data.get(key, ())) for key in ("features", "constants")
+    )
     half = math.nan if width is None else float(width)
     if data["model"] == Transfer.name:
         ratio, spread = Ratio.from_json(data["fitted"]), Forest.from_json(data["spread"])
-        return Transfer(name, _columns(data["columns"]), ratio, spread, ranges, rows, half, about)
-    regressor = MODELS[data["model"]].from_json(data["fitted"])
+        return Transfer(name, _columns(data["columns"]), ratio, spread, ranges, rows, half, about, constants)
+    regressor = kind(data["model"]).from_json(data["fitted"])
     return PowerModel(
-        regressor, name, float(target["least"]), float(target["greatest"]), ranges, rows, half, about
+        regressor, name, float(target["least"]), float(target["greatest"]), ranges, rows, half, about, constants,
     )  # fmt: skip
 
 
@@ -95,13 +109,13 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """What is written with too large an exponent is read as infinity."""
+    """A number whose exponent is too large would be read as infinity."""
     value = float(text)
     return value if math.isfinite(value) else _refuse(text)
 
 
 def _try(model: Model) -> None:
-    """Ask a model for one row of what it was fitted on, and what it is: parts that do not fit together show now."""
+    """Predict one row and describe: parts of a file that do not fit together fail now, not later."""
     first = Table({each.name: np.array(each.categories[:1] or [each.least]) for each in model.ranges})
     if isinstance(model, Transfer):
         one = np.ones(1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from power_models import columns
 from power_models.base import Estimate, Regressor, Target, Unsuitable
-from power_models.nonnegative import solved
+from power_models.linear import nonnegative_weights
 from power_models.table import Floats, Table
 
 #: Share that a device of unknown load is taken to be busy.
@@ -50,7 +50,7 @@ class Nameplate(Regressor):
         draft = cls(0.0, 0.0, _loads(table))
         busy = draft.busy(table)
         terms = np.column_stack([1 - busy, busy]) / target.values[:, None]
-        idle_w, max_w = solved(terms, np.ones(table.rows))
+        idle_w, max_w = nonnegative_weights(terms, np.ones(table.rows))
         return cls(float(idle_w), float(max_w), draft.loads)
 
     def busy(self, table: Table) -> Floats:

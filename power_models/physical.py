@@ -16,7 +16,7 @@ import numpy as np
 from power_models import columns
 from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.encoding import Encoder
-from power_models.nonnegative import solved
+from power_models.linear import nonnegative_weights
 from power_models.table import Floats, Table, is_numeric
 
 #: Parts of a device whose clock and utilisation belong together.
@@ -52,7 +52,7 @@ class Physical(Regressor):
         penalty = np.sqrt(PENALTY) * np.eye(terms.shape[1])
         rows = np.vstack([terms * mean_w / target.values[:, None], penalty])
         wanted = np.concatenate([np.ones(table.rows), np.zeros(terms.shape[1])])
-        weights = mean_w * solved(rows, wanted)
+        weights = mean_w * nonnegative_weights(rows, wanted)
         return cls(clocks, encoder, floor, span, weights)
 
     def terms(self, table: Table) -> Floats:

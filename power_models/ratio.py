@@ -1,35 +1,45 @@
-"""How one run compares with another one of the same job: the logarithm of their ratio, learned from pairs of runs.
+"""A ratio predicts log(wanted / reference) of two runs of one job; it learns from all pairs of runs of known jobs.
 
-A sum of three parts:
+Two predictors are averaged, because each errs on other devices and workloads. The structured one is a sum:
 
 1. of watts, the step along the ``curve`` of the power limit: the reference's watts tell the job's demand;
-2. a linear part: times grow as watts are cut, by d and d² with d = log(demand / watts); other settings count by the
-   logarithm of their ratio. Each also counts times log(demand / greatest limit). A pair counts by how much its
-   reference tells of the demand: under a tight limit every demand draws the same;
+2. a linear part: times grow by d and d² with d = log(demand / watts); settings count by the logarithm of their ratio;
+   each also counts times log(demand / greatest limit);
 3. extra-trees of what is left over.
+
+The plain one is extra-trees on logarithms of limits, watts and target, without the curve.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from power_models.curve import Corner, Curve
-from power_models.forest import Forest
 from power_models.table import Floats, Ints, Table
+from power_models.trees import Forest
 
-OPTIONS = {"n_estimators": 100, "min_samples_leaf": 10, "max_features": 0.7, "random_state": 0}
+REST_OPTIONS = {"n_estimators": 100, "min_samples_leaf": 10, "max_features": 0.7, "random_state": 0}
+PLAIN_OPTIONS = {"n_estimators": 100, "min_samples_leaf": 5, "random_state": 0}
 #: Pairs learned from, at most.
 MOST_PAIRS = 8_000
 #: Penalty on the linear part's weights, for each pair.
 PENALTY = 1e-4
-#: What a pair counts at least in the linear part.
+#: Weight of a pair in the linear part, at least. Under a tight limit every demand draws the same watts, so that a
+#: pair counts by how much its reference tells of the demand.
 LEAST_WEIGHT = 0.02
+#: The plain predictor's share before any data, and how much that counts beside the data.
+USUAL_SHARE, SHARE_PRIOR = 0.5, 0.2
 
 
 class Runs(NamedTuple):
-    """Logarithms, one a run: watts allowed, watts drawn, and other settings (runs, settings)."""
+    """Logarithms, one a run.
+
+    limits: watts allowed.
+    watts: watts drawn.
+    settings: (runs, settings), what else is set.
+    """
 
     limits: Floats
     watts: Floats
@@ -38,51 +48,84 @@ class Runs(NamedTuple):
     @classmethod
     def of(cls, table: Table, limit: str, watts: str, settings: tuple[str, ...]) -> "Runs":
         """Raises ValueError for a column that is missing or not above zero."""
-        wanted = table.only([limit, watts, *settings])
-        for name in wanted.names:
-            if not np.all(wanted.numbers(name) > 0):
+        used = table.only([limit, watts, *settings])
+        for name in used.names:
+            if not np.all(used.numbers(name) > 0):
                 raise ValueError(f"{name}: a transfer needs numbers above zero")
-        logs = [np.log(wanted.numbers(name)) for name in settings]
+        logs = [np.log(used.numbers(name)) for name in settings]
         stacked = np.column_stack(logs) if logs else np.zeros((table.rows, 0))
-        return cls(np.log(wanted.numbers(limit)), np.log(wanted.numbers(watts)), stacked)
+        return cls(np.log(used.numbers(limit)), np.log(used.numbers(watts)), stacked)
 
     def take(self, rows: Ints) -> "Runs":
         return Runs(self.limits[rows], self.watts[rows], self.settings[rows])
 
 
 class Step(NamedTuple):
-    """From a reference to a wanted run: the part that needs no fit, what the linear part and what the trees see, and
-    how much the reference's watts tell of the demand, 0 to 1."""
+    """From a reference to a wanted run, one row a pair.
+
+    known: the part that needs no fit.
+    linear, inputs: what the linear part and the trees see.
+    informative: how much the reference's watts tell of the demand, 0 to 1.
+    """
 
     known: Floats
     linear: Floats
     inputs: Floats
-    told: Floats
+    informative: Floats
 
 
-class Between(NamedTuple):
-    """log(wanted / reference), and where each pair lies: (pairs, inputs)."""
+class Predicted(NamedTuple):
+    """log(wanted / reference) by both predictors, and where each pair lies: (pairs, inputs)."""
 
-    logs: Floats
+    structured: Floats
+    plain: Floats
     inputs: Floats
+
+    def take(self, rows: Any) -> "Predicted":
+        """These pairs."""
+        return Predicted(self.structured[rows], self.plain[rows], self.inputs[rows])
+
+    def mixed(self, share: float) -> Floats:
+        """The mean, with this share for the plain predictor."""
+        return (1 - share) * self.structured + share * self.plain
+
+    def best_share(self, logs: Floats) -> float:
+        """The share that errs least in squares (stacking: Breiman 1996), drawn to the usual one.
+
+        logs: log(wanted / reference) as measured, of jobs that the predictors have not seen.
+        """
+        between = self.plain - self.structured
+        prior = SHARE_PRIOR * float(((logs - self.mixed(USUAL_SHARE)) ** 2).sum())
+        slope = float(between @ (logs - self.structured)) + prior * USUAL_SHARE
+        size = float(between @ between) + prior
+        return float(np.clip(slope / size, 0.0, 1.0)) if size else USUAL_SHARE
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """log(wanted / reference) of one target. top: the greatest limit (log); of_watts: whether the target is the watts.
+    """A fitted log(wanted / reference) of one target.
 
-    weights: of the linear part, (columns,).
+    top: the greatest limit, a logarithm.
+    of_watts: whether the target is the watts.
+    weights: of the linear part.
+    rest: the trees of what the linear part leaves over.
+    plain: the plain predictor, and ``share`` what it counts.
     """
 
     curve: Curve
     top: float
     of_watts: bool
     weights: Floats
-    forest: Forest
+    rest: Forest
+    plain: Forest
+    share: float = USUAL_SHARE
 
     @classmethod
     def fit(cls, runs: Runs, logs: Floats, jobs: Ints, of_watts: bool) -> "Ratio":
-        """logs: of the target, (runs,); jobs: one number a run. Raises ValueError where no two runs are of one job."""
+        """logs: of the target, (runs,); jobs: one number a run.
+
+        Raises ValueError where no two runs are of one job.
+        """
         from sklearn.ensemble import ExtraTreesRegressor
 
         series = np.unique(np.column_stack([jobs, runs.settings]), axis=0, return_inverse=True)[1].reshape(-1)
@@ -90,37 +133,48 @@ class Ratio:
         first, second = pairs(jobs, MOST_PAIRS)
         if not len(first):
             raise ValueError("no two runs are of one job: there is nothing to learn a transfer from")
-        step = _step(curve, top, of_watts, runs.take(first), runs.take(second))
-        left = logs[second] - logs[first] - step.known
-        weighted = step.linear * np.maximum(step.told, LEAST_WEIGHT)[:, None]
-        gram = weighted.T @ step.linear + PENALTY * len(first) * np.eye(step.linear.shape[1])
-        weights = np.asarray(np.linalg.solve(gram, weighted.T @ left), dtype=np.float64)
-        trees = ExtraTreesRegressor(**OPTIONS).fit(step.inputs, left - step.linear @ weights)
-        return cls(curve, top, of_watts, weights, Forest.of(trees.estimators_))
+        reference, wanted, ratios = runs.take(first), runs.take(second), logs[second] - logs[first]
+        step = _step(curve, top, of_watts, reference, wanted)
+        left = ratios - step.known
+        weights = _linear_weights(step, left)
+        rest = ExtraTreesRegressor(**REST_OPTIONS).fit(step.inputs, left - step.linear @ weights)
+        plain = ExtraTreesRegressor(**PLAIN_OPTIONS).fit(_plain_inputs(top, reference, wanted, logs[first]), ratios)
+        return cls(curve, top, of_watts, weights, Forest.of(rest.estimators_), Forest.of(plain.estimators_))
 
-    def between(self, reference: Runs, wanted: Runs) -> Between:
-        """Pair by pair. The wanted runs' watts are not looked at."""
+    def predict(self, reference: Runs, wanted: Runs, logs: Floats) -> Predicted:
+        """Pair by pair. logs: the reference's target. The wanted runs' watts are not looked at."""
         step = _step(self.curve, self.top, self.of_watts, reference, wanted)
-        logs = step.known + step.linear @ self.weights + self.forest.mean(step.inputs)
-        return Between(np.asarray(logs, dtype=np.float64), step.inputs)
+        structured = step.known + step.linear @ self.weights + self.rest.mean(step.inputs)
+        plain = self.plain.mean(_plain_inputs(self.top, reference, wanted, logs))
+        return Predicted(np.asarray(structured, dtype=np.float64), plain, step.inputs)
+
+    def sharing(self, share: float) -> "Ratio":
+        """The same with another share."""
+        return replace(self, share=share)
 
     def to_json(self) -> dict[str, Any]:
         data = {"corner": self.curve.corner._asdict(), "top": self.top, "of_watts": self.of_watts}
-        return {**data, "weights": self.weights.tolist(), "forest": self.forest.to_json()}
+        forests = {"forest": self.rest.to_json(), "plain": self.plain.to_json()}
+        return {**data, "weights": self.weights.tolist(), **forests, "share": self.share}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Ratio":
+        """Files of former versions hold no plain predictor: its share is 0 then."""
         curve, weights = Curve(Corner(**data["corner"])), np.array(data["weights"], dtype=np.float64)
-        return cls(curve, float(data["top"]), bool(data["of_watts"]), weights, Forest.from_json(data["forest"]))
+        rest, share = Forest.from_json(data["forest"]), float(data.get("share", 0.0))
+        plain = Forest.from_json(data["plain"]) if "plain" in data else Forest.constant(0.0)
+        return cls(curve, float(data["top"]), bool(data["of_watts"]), weights, rest, plain, share)
 
 
 def pairs(jobs: Ints, most: int | None = None) -> tuple[Ints, Ints]:
-    """Rows of every two different runs of the same job, in both directions; where there are more than ``most``, a fixed
-    sample."""
+    """Rows of every two different runs of the same job, in both directions.
+
+    Where there are more than ``most``, a fixed sample.
+    """
     first, second = np.nonzero((jobs[:, None] == jobs[None, :]) & ~np.eye(len(jobs), dtype=bool))
     if most is not None and len(first) > most:
-        kept = np.sort(np.random.default_rng(0).permutation(len(first))[:most])
-        first, second = first[kept], second[kept]
+        chosen = np.sort(np.random.default_rng(0).permutation(len(first))[:most])
+        first, second = first[chosen], second[chosen]
     return first, second
 
 
@@ -135,3 +189,17 @@ def _step(curve: Curve, top: float, of_watts: bool, reference: Runs, wanted: Run
     inputs = [wanted.limits - reference.limits, demand - wanted.limits, demand - reference.limits, near, *ratios.T]
     known = after - before if of_watts else np.zeros(len(demand))
     return Step(known, linear, np.column_stack(inputs), curve.slope(demand, reference.limits))
+
+
+def _linear_weights(step: Step, goal: Floats) -> Floats:
+    """Weighted least squares with a small penalty."""
+    weighted = step.linear * np.maximum(step.informative, LEAST_WEIGHT)[:, None]
+    gram = weighted.T @ step.linear + PENALTY * len(goal) * np.eye(step.linear.shape[1])
+    return np.asarray(np.linalg.solve(gram, weighted.T @ goal), dtype=np.float64)
+
+
+def _plain_inputs(top: float, reference: Runs, wanted: Runs, logs: Floats) -> Floats:
+    """(pairs, inputs) of the plain predictor."""
+    headroom = [reference.watts - reference.limits, reference.watts - wanted.limits]
+    limits = [reference.limits - top, wanted.limits - top]
+    return np.column_stack([*limits, reference.watts - top, logs, *headroom, *(wanted.settings - reference.settings).T])

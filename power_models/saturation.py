@@ -15,10 +15,9 @@ from power_models import columns
 from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.curve import Corner, Curve
 from power_models.encoding import Encoder
-from power_models.forest import Forest
-from power_models.gaussian import FittedProcess
-from power_models.gp import lengths_of
+from power_models.gp import FittedProcess, length_owners
 from power_models.table import Floats, Ints, Table
+from power_models.trees import Forest
 
 #: Rows that each configuration needs on average, at different limits.
 FEWEST_ROWS = 2.5
@@ -65,7 +64,7 @@ class Saturation(Regressor):
         demands = curve.demands(limits, target.logs, series)
         idle_w = IDLE * float(np.exp(demands.min()))
         logs = np.log(np.exp(demands) - idle_w)
-        above = FittedProcess.fit(known, logs, lengths_of(encoder))
+        above = FittedProcess.fit(known, logs, length_owners(encoder))
         forest = Forest.of(ExtraTreesRegressor(**OPTIONS).fit(known, logs).estimators_)
         left = target.logs - curve.watts(demands[series], limits)
         rest = FittedProcess.fit(_inputs(matrix, demands[series], limits, curve), left, _owners(encoder))
@@ -130,4 +129,4 @@ def _inputs(matrix: Floats, demands: Floats, limits: Floats, curve: Curve) -> Fl
 
 
 def _owners(encoder: Encoder) -> Ints:
-    return np.concatenate([[0, 1], lengths_of(encoder) + 2]).astype(np.intp)
+    return np.concatenate([[0, 1], length_owners(encoder) + 2]).astype(np.intp)

@@ -1,6 +1,6 @@
-"""Extremely randomised trees (Geurts et al. 2006) on the target's logarithm."""
+"""Extremely randomised trees (Geurts et al. 2006) predict the target's logarithm."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -8,11 +8,84 @@ import numpy as np
 
 from power_models.base import Estimate, Regressor, Target
 from power_models.encoding import Encoder
-from power_models.forest import Forest
-from power_models.table import Table
+from power_models.table import Floats, Ints, Table
 
 TREES = 200
 OPTIONS = {"n_estimators": TREES, "max_features": 0.6, "random_state": 0}
+#: What Forest.feature holds at a leaf.
+LEAF = -1
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Binary trees as arrays, read from scikit-learn once, then saved, loaded and used without it.
+
+    roots: number of the first node of each tree.
+    feature: the column that a node asks, LEAF at a leaf.
+    threshold: a row at most this (as float32, as in scikit-learn) goes left.
+    left, right: numbers of the children.
+    value: at each node.
+    """
+
+    roots: Ints
+    feature: Ints
+    threshold: Floats
+    left: Ints
+    right: Ints
+    value: Floats
+
+    @classmethod
+    def of(cls, trees: Sequence[Any]) -> "Forest":
+        """From fitted regression trees of scikit-learn."""
+        sizes = [tree.tree_.node_count for tree in trees]
+        roots = np.cumsum([0, *sizes[:-1]]).astype(np.intp)
+        feature = np.concatenate([tree.tree_.feature for tree in trees])
+        pairs = list(zip(trees, roots, strict=True))
+        return cls(
+            roots,
+            np.where(feature < 0, LEAF, feature).astype(np.intp),
+            np.concatenate([tree.tree_.threshold for tree in trees]).astype(np.float64),
+            np.concatenate([tree.tree_.children_left + root for tree, root in pairs]).astype(np.intp),
+            np.concatenate([tree.tree_.children_right + root for tree, root in pairs]).astype(np.intp),
+            np.concatenate([tree.tree_.value[:, 0, 0] for tree in trees]).astype(np.float64),
+        )
+
+    @classmethod
+    def constant(cls, value: float) -> "Forest":
+        """One tree of one leaf."""
+        leaf = np.array([LEAF])
+        return cls(np.array([0]), leaf, np.zeros(1), leaf, leaf, np.array([value]))
+
+    def leaves(self, matrix: Floats) -> Floats:
+        """(trees, rows): the value that each tree gives each row of a matrix (rows, columns)."""
+        single = matrix.astype(np.float32)
+        node = np.repeat(self.roots[:, None], len(matrix), axis=1)
+        rows = np.broadcast_to(np.arange(len(matrix)), node.shape)
+        while (inner := self.feature[node] != LEAF).any():
+            at = node[inner]
+            below = single[rows[inner], self.feature[at]] <= self.threshold[at]
+            node[inner] = np.where(below, self.left[at], self.right[at])
+        return np.asarray(self.value[node], dtype=np.float64)
+
+    def mean(self, matrix: Floats) -> Floats:
+        """The mean over trees for each row."""
+        return np.asarray(self.leaves(matrix).mean(axis=0), dtype=np.float64)
+
+    def to_json(self) -> dict[str, Any]:
+        names = ("roots", "feature", "threshold", "left", "right", "value")
+        return {name: getattr(self, name).tolist() for name in names}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Forest":
+        """Raises ValueError for a node that does not come before its children: no row would reach a leaf."""
+        roots, feature, left, right = (
+            np.array(data[key], dtype=np.intp) for key in ("roots", "feature", "left", "right")
+        )
+        threshold, value = (np.array(data[key], dtype=np.float64) for key in ("threshold", "value"))
+        inner = np.flatnonzero(feature != LEAF)
+        if (np.minimum(left, right)[inner] <= inner).any():
+            raise ValueError("a tree with a circle")
+        return cls(roots, feature, threshold, left, right, value)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""Fit models to a table and hold saved ones against another: what `planner power fit` and `evaluate` do."""
+"""`planner power fit` compares kinds of models on a table; `evaluate` tests a saved one on another table."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,8 +10,9 @@ import numpy as np
 from planner.console import OnProgress
 from planner.errors import PowerError
 from power_models import evaluate, transfer
-from power_models.base import Target
+from power_models.base import Range, Target, constants
 from power_models.columns import Choice, choose
+from power_models.linear import Mean
 from power_models.modelfile import Model
 from power_models.table import CsvFile, Floats, Ints, Table
 
@@ -18,7 +20,7 @@ Names = tuple[str, ...]
 
 
 class Fit(NamedTuple):
-    """What a fit compared, on what, and what it chose and saved."""
+    """The kinds that were compared, the data, and the model that was chosen and saved."""
 
     scores: Sequence[evaluate.Scores]
     unsuitable: Mapping[str, str]
@@ -28,14 +30,25 @@ class Fit(NamedTuple):
     model: Model
     saved: Path
 
-    def to_json(self) -> dict[str, Any]:
-        """{"models": [{"name", "mape", "mape_stdev", "rmse", "rmse_stdev", "coverage"}], "chosen", "saved", …}.
+    @property
+    def beats_mean(self) -> bool | None:
+        """Whether a kind errs less than the mean of all rows; None where the mean was not compared."""
+        mapes = {each.name: each.mape for each in self.scores}
+        mean = mapes.pop(Mean.name, None)
+        return None if mean is None or not mapes else min(mapes.values()) < mean
 
-        mape: per cent; rmse: in the target's unit; coverage: share of 0 to 1.
+    def to_json(self) -> dict[str, Any]:
+        """Scores in "models", one a kind.
+
+        mape: per cent.
+        rmse: in the target's unit.
+        coverage: a share of 0 to 1; coverage_least, coverage_greatest: in the worst and in the best fold.
+        beats_mean: null where the mean was not compared.
         """
         return {
             "models": [each._asdict() for each in self.scores],
             "chosen": self.model.name,
+            "beats_mean": self.beats_mean,
             "saved": str(self.saved),
             "target": self.model.target,
             "unit": self.model.unit or None,
@@ -44,12 +57,17 @@ class Fit(NamedTuple):
             "folds": self.folds,
             "features": list(self.choice.features),
             "left_out": dict(self.choice.left_out),
+            "constants": {each.name: each.text for each in self.model.constants},
             "unsuitable": dict(self.unsuitable),
         }
 
 
 class Evaluation(NamedTuple):
-    """A saved model held against a table. outside: the lines beyond what it was fitted on, with the features."""
+    """A saved model tested on a table.
+
+    rows: predictions, for a transfer one a pair of runs.
+    outside: the lines beyond what it was fitted on, with the columns.
+    """
 
     model: Model
     rows: int
@@ -58,8 +76,15 @@ class Evaluation(NamedTuple):
     coverage: float | None
     outside: Mapping[int, Sequence[str]]
 
+    @property
+    def exceeded(self) -> dict[Range, int]:
+        """The ranges that lines lie outside of, and the number of those lines."""
+        ranges = (*self.model.ranges, *self.model.constants)
+        counts = {each: sum(each.name in names for names in self.outside.values()) for each in ranges}
+        return {each: count for each, count in counts.items() if count}
+
     def to_json(self) -> dict[str, Any]:
-        """{"model", "target", "unit", "rows", "mape", "rmse", "coverage", "extrapolated": [{"line", "features"}]}."""
+        """Scores, "extrapolated" lines with their columns, and the ranges of those in "fitted_on"."""
         lines = [{"line": line, "features": list(names)} for line, names in self.outside.items()]
         return {
             "model": self.model.name,
@@ -70,6 +95,7 @@ class Evaluation(NamedTuple):
             "rmse": self.rmse,
             "coverage": self.coverage,
             "extrapolated": lines,
+            "fitted_on": {each.name: each.text for each in self.exceeded},
         }
 
 
@@ -77,38 +103,40 @@ def compared(
     file: CsvFile, target: str, features: Names, by: Names, kinds: Names, folds: int | None, out: Path,
     on_progress: OnProgress,
 ) -> Fit:  # fmt: skip
-    """The kinds (all, if none is named) on rows held out by groups, the best on all rows.
+    """Compare kinds (all, if none is named) on rows held out by groups; fit the best on all rows.
 
-    Raises ValueError for what cannot be fitted, PowerError for features that are none.
+    Raises ValueError for data that cannot be fitted, PowerError for features that do not exist.
     """
-    table, wanted = file.table(), Target(target, file.positive(target))
+    table, measured = file.table(), Target(target, file.positive(target))
     groups = table.keys(by) if by else np.arange(table.rows)
-    choice = _choice(table, target, groups, features)
+    choice = _choice(table, target, groups, by, features)
     held = evaluate.folds(groups, folds)
     used = table.only(choice.features)
-    found = evaluate.cross_validate(used, wanted, held, kinds, on_progress)
+    found = evaluate.cross_validate(used, measured, held, kinds, on_progress)
     best = found.held_out[found.best()]
-    model = evaluate.final(used, wanted, best, _about(best, by, len(held)))
+    model = evaluate.final(used, measured, best, _about(best, by, len(held)))
     scores = [each.scores() for each in found.held_out.values()]
-    return Fit(scores, found.unsuitable, choice, by, len(held), model, out)
+    known = constants(table, (*choice.features, target))
+    return Fit(scores, found.unsuitable, choice, by, len(held), replace(model, constants=known), out)
 
 
 def transferred(file: CsvFile, target: str, by: Names, job: Names, out: Path) -> Fit:
     """A transfer between runs that agree in the ``by`` and ``job`` columns, held out by the former.
 
-    Raises ValueError for what cannot be fitted.
+    Raises ValueError for data that cannot be fitted.
     """
-    table, wanted = file.table(), Target(target, file.positive(target))
+    table, measured = file.table(), Target(target, file.positive(target))
     names = transfer.Columns.found(table, target, job, by)
-    tried = transfer.tried(table, wanted, names)
+    tried = transfer.tried(table, measured, names)
     held, folds = tried.held_out, len(np.unique(tried.held_out.fold))
-    model = transfer.Transfer.fit(table, wanted, names, tried, _about(held, by, folds))
+    model = transfer.Transfer.fit(table, measured, names, tried, _about(held, by, folds))
+    model = replace(model, constants=constants(table, (names.limit, target)))
     choice = Choice((names.limit, *(f"{name} of the reference" for name in dict.fromkeys((names.watts, target)))), {})
     return Fit([held.scores()], {}, choice, by, folds, model, out)
 
 
 def evaluated(model: Model, file: CsvFile) -> Evaluation:
-    """A model held against every row, a transfer against every two runs of one job. Raises ValueError."""
+    """Test a model on every row, a transfer on every two runs of one job. Raises ValueError."""
     table, actual = file.table(), file.positive(model.target)
     if isinstance(model, transfer.Transfer):
         reference, rows = model.pairs(table)
@@ -133,11 +161,11 @@ def _about(held: evaluate.HeldOut, by: Names, folds: int) -> dict[str, Any]:
     return {"groups": list(by), "folds": folds, "scores": held.scores()._asdict()}
 
 
-def _choice(table: Table, target: str, groups: Ints, named: Names) -> Choice:
-    """The features named, or the default ones. Raises PowerError where there are none."""
+def _choice(table: Table, target: str, groups: Ints, by: Names, named: Names) -> Choice:
+    """The named features, or the default ones. Raises PowerError where there are none."""
     if target in named:
         raise PowerError(f"--features {target}: is the target itself")
-    found = Choice(table.only(named).names, {}) if named else choose(table, target, groups)
+    found = Choice(table.only(named).names, {}) if named else choose(table, target, groups, by)
     if not found.features:
         raise PowerError("there is no column to predict from; name some with --features")
     return found

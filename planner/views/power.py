@@ -1,4 +1,4 @@
-"""Power models as tables and JSON: what a fit found, how a model does on other data, what kinds there are."""
+"""Fits, evaluations and kinds of power models become tables and JSON."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,30 +16,37 @@ NAMED = 5
 
 
 def fit(found: "Fit") -> RenderableType:
-    """The kinds that were compared, how each did on rows held out, and the one chosen."""
+    """The kinds that were compared, their errors on held-out rows, and the one chosen."""
     chosen = found.model.name
     held = f"by {', '.join(found.groups)}" if found.groups else "row by row"
     title = f"{found.model.target}, {found.model.rows} rows, {found.folds} folds {held}"
-    columns = ("model", "MAPE %", "± MAPE", f"RMSE {found.model.unit}".strip(), "± RMSE", "in 90 %")
+    columns = ("model", "MAPE %", "± MAPE", f"RMSE {found.model.unit}".strip(), "± RMSE", "in 90 %", "by fold")
     made = table(title, columns, left=("model",))
     for each in found.scores:
         name = f"{each.name} (chosen)" if each.name == chosen else each.name
         numbers = (each.mape, each.mape_stdev, each.rmse, each.rmse_stdev)
-        made.add_row(name, *(f"{value:.3g}" for value in numbers), f"{100 * each.coverage:.0f} %")
+        by_fold = f"{100 * each.coverage_least:.0f} to {100 * each.coverage_greatest:.0f} %"
+        made.add_row(name, *(f"{value:.3g}" for value in numbers), f"{100 * each.coverage:.0f} %", by_fold)
     notes = [f"features: {', '.join(found.choice.features)}"]
     notes += [f"left out: {name} ({reason})" for name, reason in found.choice.left_out.items()]
     notes += [f"not fitted: {name}: {reason}" for name, reason in found.unsuitable.items()]
+    if found.beats_mean is False:
+        notes.append("no kind errs less than the mean of all rows: these features do not predict an unseen group")
     return stack([made], [*notes, found.model.describe(), f"wrote {found.saved}"])
 
 
 def evaluation(seen: "Evaluation") -> RenderableType:
-    """How a saved model does on another table."""
+    """The errors of a saved model on another table."""
     made = table(seen.model.describe(), ("rows", "MAPE %", f"RMSE {seen.model.unit}".strip(), "in 90 %", "outside"))
     inside = "unknown" if seen.coverage is None else f"{100 * seen.coverage:.0f} %"
     made.add_row(str(seen.rows), f"{seen.mape:.3g}", f"{seen.rmse:.3g}", inside, str(len(seen.outside)))
-    notes = [f"line {line}: outside of what was fitted: {', '.join(names)}" for line, names in seen.outside.items()]
-    more = [f"… and {len(notes) - NAMED} more lines"] if len(notes) > NAMED else []
-    return stack([made], [*notes[:NAMED], *more])
+    notes = [
+        f"extrapolated: {each.name} in {count} lines, fitted on {each.text} only; the interval was not tested there"
+        for each, count in seen.exceeded.items()
+    ]
+    lines = [f"line {line}: outside of what was fitted: {', '.join(names)}" for line, names in seen.outside.items()]
+    more = [f"… and {len(lines) - NAMED} more lines"] if len(lines) > NAMED else []
+    return stack([made], [*notes, *lines[:NAMED], *more])
 
 
 def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> dict[str, Any]:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from power_models.base import Unsuitable
-from power_models.derived import per_cycle
-from power_models.encoding import Encoder
+from power_models.encoding import Encoder, per_cycle
 from power_models.table import Table
 
 TABLE = Table.of(

@@ -40,7 +40,7 @@ def test_the_interval_holds_nine_points_in_ten() -> None:
     actual = np.exp(random.normal(3, 1, 2000))
     predicted = actual * np.exp(random.normal(0, 0.1, 2000))
     found = HeldOut("x", actual, predicted, np.ones(2000), np.arange(2000) % 10)
-    assert found.coverage() == pytest.approx(0.9, abs=0.02)
+    assert found.scores().coverage == pytest.approx(0.9, abs=0.02)
     assert width(found.misses) == pytest.approx(0.1645, abs=0.01)
     assert width(np.array([1.0, 2.0])) == 2.0
 
@@ -87,15 +87,15 @@ def test_a_kind_whose_weights_are_not_found_leaves_the_others(monkeypatch: pytes
     table, target = counters()
     found = cross_validate(table, target, folds(np.arange(60), 2), ("linear", "nonnegative", "physical"))
     assert set(found.held_out) == {"linear"}
-    assert found.unsuitable["physical"] == "its non-negative least squares do not end"
+    assert found.unsuitable["physical"] == "its non-negative least squares do not converge"
 
 
 def test_a_matrix_that_cannot_be_factorised_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     def singular(*args: object, **options: object) -> None:
         raise np.linalg.LinAlgError("not positive definite")
 
-    monkeypatch.setattr("scipy.linalg.cho_factor", singular)
+    monkeypatch.setattr("sklearn.gaussian_process._gpr.cholesky", singular)
     table, target = counters()
     found = cross_validate(table, target, folds(np.arange(60), 2), ("linear", "gp", "blend"))
-    assert found.unsuitable == {"gp": "not positive definite"}
+    assert found.unsuitable == {"gp": "the covariance of its rows cannot be factorised"}
     assert set(found.held_out) == {"linear", "blend"}

@@ -5,18 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LinearRegression
 
-from power_models import boosted, trees
+from power_models import trees
 from power_models.base import BEYOND, PowerModel, Target, Unsuitable
-from power_models.boosted import Boosted
-from power_models.gaussian import FittedProcess
-from power_models.linear import Linear
+from power_models.gp import FittedProcess, Hyperparameters
+from power_models.linear import Linear, NonNegative
 from power_models.modelfile import load, save
-from power_models.nonnegative import NonNegative
 from power_models.physical import Physical
 from power_models.registry import MODELS
 from power_models.saturation import Saturation
@@ -35,6 +31,9 @@ def example(name: str) -> tuple[Table, Target]:
         return table.only(["network", "power_limit"]), target
     if name == "nameplate":
         return added(clock_w=0.0)
+    if name == "mean":
+        table, target = counters()
+        return table, Target(target.name, np.linspace(99, 101, table.rows))
     return added() if name in STRAIGHT else counters()
 
 
@@ -112,31 +111,23 @@ def test_extra_trees_predict_as_scikit_learn() -> None:
     assert np.allclose(model.forest.leaves(other).mean(axis=0), expected, rtol=1e-12)
 
 
-def test_boosted_trees_predict_as_scikit_learn() -> None:
-    table, target = counters()
-    model = Boosted.fit(table, target)
-    other, _ = counters(200, seed=5)
-    expected = GradientBoostingRegressor(**boosted.OPTIONS).fit(model.encoder.matrix(table), target.logs)
-    found = np.log(model.predict(other).values)
-    assert np.allclose(found, expected.predict(model.encoder.matrix(other)), rtol=1e-10)
+def test_the_kernel_of_a_gaussian_process_is_that_of_its_formula() -> None:
+    hyper = Hyperparameters(signal=2.0, linear=0.5, noise=0.01, lengths=np.array([0.5, 3.0]))
+    a, b = np.array([[0.3, -1.0]]), np.array([[1.0, 0.5]])
+    smooth = 2 * np.exp(-(((a - b) / hyper.lengths) ** 2).sum() / 2)
+    assert hyper.kernel()(a, b)[0, 0] == pytest.approx(smooth + 0.5 * (1 + (a @ b.T)[0, 0] / 2))
+    assert hyper.kernel()(a)[0, 0] == pytest.approx(2 + 0.5 * (1 + (a @ a.T)[0, 0] / 2) + 0.01)
 
 
-def test_a_gaussian_process_predicts_as_scikit_learn() -> None:
+def test_a_gaussian_process_finds_the_noise_and_the_columns_that_matter() -> None:
     random = np.random.default_rng(0)
-    inputs, other = random.standard_normal((30, 2)), random.standard_normal((10, 2))
-    outputs = np.sin(inputs[:, 0]) + 0.3 * inputs[:, 1]
-    ours = FittedProcess.fit(inputs, outputs, np.array([0, 1]))
-    signal, linear, noise, lengths = ours.hyper
-    kernel = (
-        ConstantKernel(signal) * RBF(lengths)
-        + ConstantKernel(linear / 2) * DotProduct(np.sqrt(2.0))
-        + WhiteKernel(noise)
-    )
-    theirs = GaussianProcessRegressor(kernel, optimizer=None).fit(inputs, ours.outputs)
-    mean, stdev = theirs.predict(other, return_std=True)
-    found = ours.predict(other)
-    assert (found.mean - ours.mean) / ours.stdev == pytest.approx(mean, abs=1e-6)
-    assert found.stdev / ours.stdev == pytest.approx(stdev, rel=1e-5)
+    inputs = random.standard_normal((120, 3))
+    outputs = 5 + np.sin(2 * inputs[:, 0]) + 0.05 * random.standard_normal(120)
+    found = FittedProcess.fit(inputs, outputs, np.array([0, 1, 1]))
+    assert found.stdev * np.sqrt(found.hyper.noise) == pytest.approx(0.05, rel=0.3)
+    assert found.hyper.lengths[1] == found.hyper.lengths[2] > 3 * found.hyper.lengths[0]
+    far = found.predict(np.full((1, 3), 50.0))
+    assert far.stdev[0] > 3 * found.predict(inputs).stdev.max()
 
 
 # -- laws that some of them know -------------------------------------------------------------------
@@ -227,7 +218,7 @@ def test_a_tree_that_runs_in_circles_is_refused(tmp_path: Path) -> None:
     data = json.loads(path.read_text())
     data["fitted"]["forest"]["left"][0] = 0
     path.write_text(json.dumps(data))
-    with pytest.raises(ValueError, match="runs in circles"):
+    with pytest.raises(ValueError, match="a tree with a circle"):
         load(path)
 
 
