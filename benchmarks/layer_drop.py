@@ -78,7 +78,7 @@ def _steps(options: Any) -> Iterator[list[Sent]]:
         for own, drops in zip(batches, senders, strict=True):
             replica.gradient(*next(own), rate=options.rate, weight_decay=0.0)
             replica.fetch()
-            messages.append(drops.send(replica.gradients))
+            messages.append(drops.compress(replica.gradients))
         server.update(messages, [1.0 / WORKERS] * WORKERS, OptimizerSettings(momentum=0.0))
         yield [
             Sent(message.traffic_bytes / whole, server.pull(str(rank)).traffic_bytes / whole)

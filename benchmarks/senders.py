@@ -62,7 +62,7 @@ def _kinds(variables: tuple[Variable, ...], weights: np.ndarray) -> list[Kind]:
         if kinds[-1].made.by_link:
             kinds.append(Kind(f"{name}, fitted", CompressorSpec(name).build(variables), room_bytes))
     for kind in kinds:
-        kind.made.look(weights)
+        kind.made.bind_weights(weights)
     return kinds
 
 
@@ -86,7 +86,7 @@ def _beside_updates(size: int) -> Iterator[dict[str, Any]]:
 def _times(kind: Kind, gradients: list[np.ndarray], weights: np.ndarray) -> Iterator[tuple[float, float]]:
     """Seconds of a message and of an update, taken in turn."""
     for step in range(WARM_UP):
-        kind.made.send(gradients[step % 3], kind.budget_bytes)
+        kind.made.compress(gradients[step % 3], kind.budget_bytes)
     for step in range(REPEATS):
         values = gradients[step % 3]
         yield _send_s(kind, values), _seconds(lambda values=values: np.subtract(weights, values, out=weights))
@@ -127,7 +127,7 @@ def _step(replica: Replica, images: np.ndarray, labels: np.ndarray) -> None:
 
 
 def _send_s(kind: Kind, values: np.ndarray) -> float:
-    return _seconds(lambda: kind.made.send(values, kind.budget_bytes))
+    return _seconds(lambda: kind.made.compress(values, kind.budget_bytes))
 
 
 def _seconds(work: Callable[[], Any]) -> float:

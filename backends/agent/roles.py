@@ -67,7 +67,7 @@ def work(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any,
         sending = Strategy.from_text(part["strategy"]).compressor.build(replica.variables, part["correction"])
         return StartedRole(
             lambda: worker.run(connection, replica, train, test, part["slowdown"], meter.note, sending),
-            told=sending.told,
+            told=sending.metrics,
         )
 
     return _take_part(job, part, address, port, framing.Identity(*identity), heartbeat_s, begin)

@@ -25,9 +25,9 @@ class Variable(NamedTuple):
 class OptimizerSettings(NamedTuple):
     """SGD. u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v.
 
-    While the rate stays this is what torch.optim.SGD does; when it changes, what has gathered in v keeps the rate it
-    came with (as Sutskever et al., 2013, write it). Thus workers can send u, in whose scaling they share, and a
-    server has only the sums left to do.
+    While the rate stays this is what torch.optim.SGD does; when it changes, what has gathered in
+    v keeps the rate it came with (as Sutskever et al., 2013, write it). Thus workers can send u,
+    in whose scaling they share, and a server has only the sums left to do.
     """
 
     rate: float = 0.01
@@ -38,9 +38,10 @@ class OptimizerSettings(NamedTuple):
 class Replica(abc.ABC):
     """A full copy of one model on one device, seen through flat float32 host buffers.
 
-    weights, gradients: (parameters,), the gradients scaled, the u of Optimiser; state: (state,), what is not
-    trained but belongs to the model, such as the running statistics of batch normalisation. Where the accelerator
-    is the CPU the buffers share memory with the framework's own tensors, so that nothing is copied.
+    weights, gradients: (parameters,), the gradients scaled, the u of Optimiser; state: (state,),
+    what is not trained but belongs to the model, such as the running statistics of batch
+    normalisation. Where the accelerator is the CPU the buffers share memory with the framework's
+    own tensors, so that nothing is copied.
     """
 
     accelerator: str
@@ -52,10 +53,11 @@ class Replica(abc.ABC):
 
     @abc.abstractmethod
     def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
-        """Forward and backward pass on the accelerator: the gradients of rate (loss + weight_decay |w|^2 / 2).
+        """Forward and backward pass on the accelerator: the gradients of rate (loss +
+        weight_decay |w|^2 / 2).
 
-        Returns the mean loss. images: uint8 (batch, height, width, channels); labels: int64 (batch,). Done
-        when it returns: work on a GPU is synchronised.
+        Returns the mean loss. images: uint8 (batch, height, width, channels); labels: int64
+        (batch,). Done when it returns: work on a GPU is synchronised.
         """
 
     @abc.abstractmethod
@@ -64,7 +66,9 @@ class Replica(abc.ABC):
 
     @abc.abstractmethod
     def load(self) -> None:
-        """Take the host buffers' weights and state into the replica; little work on a CPU, or none."""
+        """Take the host buffers' weights and state into the replica; little work on a CPU, or
+        none.
+        """
 
     @abc.abstractmethod
     def update(self, momentum: float) -> None:

@@ -63,7 +63,9 @@ def model(name: str, input_shape: Optional[Shape] = None, classes: Optional[int]
 
 
 def agree(name: str, own_shape: Shape, own_classes: int, input_shape: Optional[Shape], classes: Optional[int]) -> None:
-    """Raises ValueError where a model and the data, None where not known, are of different shape or classes."""
+    """Raises ValueError where a model and the data, None where not known, are of different shape
+    or classes.
+    """
     if input_shape is not None and tuple(input_shape) != own_shape:
         raise ValueError("model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape)))
     if classes is not None and own_classes != classes:
@@ -81,8 +83,9 @@ def multiply_adds(model: Model) -> int:
 
 
 def fingerprint(model: Union[Model, str]) -> str:
-    """Twelve hexadecimal digits that change with what is computed: of a description's input, classes and
-    layers, or of the source of a user's ``file.py:function``, files that it imports from its folder included.
+    """Twelve hexadecimal digits that change with what is computed: of a description's input,
+    classes and layers, or of the source of a user's ``file.py:function``, files that it imports
+    from its folder included.
 
     Raises ValueError if there is no such file, and as ``source_files`` does.
     """

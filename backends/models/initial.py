@@ -9,9 +9,10 @@ from backends.models.shapes import Shape, size, trace
 def initial_weights(model: Model, seed: int) -> np.ndarray:
     """Flat float32 (parameters,): scales one, biases zero, weights uniform within ±limit.
 
-    limit: sqrt(6 / inputs) for kernels (He et al., Delving deep into rectifiers, 2015),
-    sqrt(6 / (inputs + outputs)) for dense weights (Glorot and Bengio, 2010).
-    numpy's RandomState promises the same numbers in all its versions, which its newer generators do not.
+    limit: sqrt(6 / inputs) for kernels (He et al., Delving deep into rectifiers, 2015), sqrt(6 /
+    (inputs + outputs)) for dense weights (Glorot and Bengio, 2010).
+    numpy's RandomState promises the same numbers in all its versions, which its newer generators
+    do not.
     """
     random = np.random.RandomState(seed)
     return np.concatenate([_start(random, name, shape) for name, shape in trace(model).variables])

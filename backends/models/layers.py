@@ -30,7 +30,9 @@ class Depthwise(NamedTuple):
 
 
 class BatchNorm(NamedTuple):
-    """Batch normalisation; running statistic <- (1 - momentum) statistic + momentum batch statistic."""
+    """Batch normalisation; running statistic <- (1 - momentum) statistic + momentum batch
+    statistic.
+    """
 
     epsilon: float = 1e-5
     momentum: float = 0.1
@@ -106,7 +108,9 @@ class Concat(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A parameter count as a source prints it (270_000 for "0.27 M"), and for which input it holds."""
+    """A parameter count as a source prints it (270_000 for "0.27 M"), and for which input it
+    holds.
+    """
 
     parameters: int
     input_shape: Shape
@@ -114,7 +118,9 @@ class Published(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A network: input (height, width, channels), number of classes, layers, and where it comes from."""
+    """A network: input (height, width, channels), number of classes, layers, and where it comes
+    from.
+    """
 
     name: str
     input_shape: Shape

@@ -11,9 +11,10 @@ Named = Tuple[Tuple[str, Shape], ...]
 class Trace(NamedTuple):
     """What a layer or a sequence makes of its input.
 
-    variables, state: (name, shape) of what is trained and of what is not, in the order in which every
-    framework keeps them. Kernels are (outputs, inputs, height, width), dense weights (outputs, inputs).
-    multiply_adds: of one forward pass of one image, in convolutions and dense layers.
+    variables, state: (name, shape) of what is trained and of what is not, in the order in which
+    every framework keeps them. Kernels are (outputs, inputs, height, width), dense weights
+    (outputs, inputs). multiply_adds: of one forward pass of one image, in convolutions and dense
+    layers.
     """
 
     output: Shape

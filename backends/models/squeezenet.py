@@ -8,8 +8,9 @@ SOURCE = "F. Iandola et al., SqueezeNet, 2016, release v1.1; torchvision squeeze
 
 
 def squeezenet(input_shape: Shape = (32, 32, 3), classes: int = 10) -> Model:
-    """From 64 pixels on, the published network. Below, the first convolution has stride 1 and padding 1
-    (the weights are the same in number), so that 32x32 ends as 3x3."""
+    """From 64 pixels on, the published network. Below, the first convolution has stride 1 and
+    padding 1 (the weights are the same in number), so that 32x32 ends as 3x3.
+    """
     stem = Conv(64, 3, 2) if min(input_shape[:2]) >= 64 else Conv(64, 3, 1, 1)
     layers = (
         (stem, Relu(), MaxPool(3, 2))

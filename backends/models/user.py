@@ -1,4 +1,6 @@
-"""A user's own model is a function, named ``path/to/file.py:function``, in a file that may import its neighbours."""
+"""A user's own model is a function, named ``path/to/file.py:function``, in a file that may import
+its neighbours.
+"""
 
 import contextlib
 import importlib
@@ -27,7 +29,8 @@ def loaded(model: str) -> Iterator[Callable[[], Any]]:
     """The user's function, with the modules beside its file importable until the block ends.
 
     They are forgotten then: those of another model may have the same names.
-    Raises ValueError if the file defines no such function; what the files raise comes through as it is.
+    Raises ValueError if the file defines no such function; what the files raise comes through as
+    it is.
     """
     path, name = locate(model)
     folder = os.path.dirname(os.path.abspath(path))
@@ -48,7 +51,9 @@ def loaded(model: str) -> Iterator[Callable[[], Any]]:
 
 
 def _package(folder: str, has_init: bool) -> None:
-    """Make the folder a package; its ``__init__.py`` is executed where the model's imports need it."""
+    """Make the folder a package; its ``__init__.py`` is executed where the model's imports need
+    it.
+    """
     if has_init:
         _executed(PACKAGE, os.path.join(folder, "__init__.py"), folder)
         return
@@ -75,7 +80,8 @@ def _forget(paths: Any) -> None:
 def returned(model: str, kind: str, fits: Callable[[Any], bool]) -> Tuple[Any, Shape]:
     """(module, input shape) as the user's function returns them.
 
-    kind: what the module must be, as the user is told; fits: whether it is that. Raises ValueError for anything else.
+    kind: what the module must be, as the user is told; fits: whether it is that. Raises
+    ValueError for anything else.
     """
     with loaded(model) as function:
         result = function()
@@ -91,7 +97,9 @@ def returned(model: str, kind: str, fits: Callable[[Any], bool]) -> Tuple[Any, S
 
 
 def outputs(model: str, output: Any) -> int:
-    """Classes, from what the module makes of one image. Raises ValueError where that is not (batch, classes)."""
+    """Classes, from what the module makes of one image. Raises ValueError where that is not
+    (batch, classes).
+    """
     shape = getattr(output, "shape", None)
     if shape is None or len(shape) != 2:
         found = type(output).__name__ if shape is None else tuple(shape)

@@ -17,7 +17,9 @@ class Source(NamedTuple):
 
 
 def locate(model: str) -> Tuple[str, str]:
-    """(file, function) of ``path/to/file.py:function``. Raises ValueError if there is no such file."""
+    """(file, function) of ``path/to/file.py:function``. Raises ValueError if there is no such
+    file.
+    """
     path, _, function = model.rpartition(":")
     if not path.endswith(".py") or not function.isidentifier():
         raise ValueError("model %r is not of the form path/to/file.py:function" % model)
@@ -27,10 +29,12 @@ def locate(model: str) -> Tuple[str, str]:
 
 
 def source_files(model: str) -> List[Source]:
-    """The model's file, and those of its folder that it imports, directly or through one another, by name.
+    """The model's file, and those of its folder that it imports, directly or through one another,
+    by name.
 
-    Found by reading import statements, not by executing them; what is imported by other means is not found.
-    Raises ValueError for a file that is not Python, and beyond MOST_FILES or MOST_BYTES.
+    Found by reading import statements, not by executing them; what is imported by other means is
+    not found. Raises ValueError for a file that is not Python, and beyond MOST_FILES or
+    MOST_BYTES.
     """
     path, _ = locate(model)
     folder, name = os.path.split(os.path.abspath(path))

@@ -2,15 +2,16 @@
 
 import numpy as np
 
-#: Elements handled at once: a block of the velocity, which is used three times, stays in a second-level cache of 1 MiB.
+#: Elements handled at once: a block of the velocity, which is used three times, stays in a
+#: second-level cache of 1 MiB.
 BLOCK = 1 << 17
 
 
 def apply(weights: np.ndarray, velocity: np.ndarray, gradients: np.ndarray, momentum: float) -> None:
     """v <- m v + u;  w <- w - v, in place. All arrays float32 of one shape (parameters,).
 
-    ``gradients`` is u of base.Optimiser, scaled by the learning rate as a worker sends it, and left as it was;
-    ``velocity`` is neither read nor written where the momentum m is 0.
+    ``gradients`` is u of base.Optimiser, scaled by the learning rate as a worker sends it, and
+    left as it was; ``velocity`` is neither read nor written where the momentum m is 0.
     """
     if not momentum:
         weights -= gradients
@@ -24,5 +25,7 @@ def apply(weights: np.ndarray, velocity: np.ndarray, gradients: np.ndarray, mome
 
 
 def finite(flat: np.ndarray) -> bool:
-    """Whether all of (elements,) float32 are finite, in one reading. Those whose squares overflow are not."""
+    """Whether all of (elements,) float32 are finite, in one reading. Those whose squares overflow
+    are not.
+    """
     return bool(np.isfinite(np.dot(flat, flat)))

@@ -40,7 +40,7 @@ def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
     found = {}
     for name in COMPRESSORS:
         made = CompressorSpec(name).build(small)
-        made.look(weights)
+        made.bind_weights(weights)
         found[name] = _coding(made, gradients, times)
     return found
 
@@ -61,14 +61,14 @@ def _shrunk(variables: Sequence[Variable]) -> Tuple[List[Variable], float]:
 def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> CodecCost:
     budget = ROOM * bytes_of(DENSE, made.size, made.size) if made.by_link else None
     for step in range(WARM_UP):
-        made.send(gradients[step % len(gradients)], budget)
+        made.compress(gradients[step % len(gradients)], budget)
     total = np.zeros(made.size, np.float32)
     send_s: List[float] = []
     add_s: List[float] = []
     began = time.perf_counter()
     while len(send_s) < FEWEST or (len(send_s) < MOST and time.perf_counter() - began < LIMIT_S):
         values = gradients[len(send_s) % len(gradients)]
-        message, seconds = _timed(lambda values=values: made.send(values, budget))
+        message, seconds = _timed(lambda values=values: made.compress(values, budget))
         send_s.append(times * seconds)
         add_s.append(times * _timed(lambda message=message: add(message, total, 0.5))[1])
     return CodecCost(Samples("s", tuple(send_s)), Samples("s", tuple(add_s)))

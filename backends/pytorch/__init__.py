@@ -8,7 +8,7 @@ import torch
 
 from backends import models
 from backends.models.layers import Model, Shape
-from backends.pytorch import layers, own
+from backends.pytorch import layers, user_model
 from backends.pytorch.replica import TorchReplica
 from profilers import facts
 from profilers.tree import Tree
@@ -35,16 +35,16 @@ def build(
 ) -> TorchReplica:
     """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
 
-    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the function
-    returns (torch.nn.Module, (height, width, channels)) and the module maps float32 (batch, channels, height,
-    width) to (batch, classes). input_shape and classes: of the data; the model's own where None. The same
-    seed gives the same weights. Raises ValueError where model and data do not fit, or for what is
-    wrong with the user's file.
+    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the
+    function returns (torch.nn.Module, (height, width, channels)) and the module maps float32
+    (batch, channels, height, width) to (batch, classes). input_shape and classes: of the data;
+    the model's own where None. The same seed gives the same weights. Raises ValueError where
+    model and data do not fit, or for what is wrong with the user's file.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     if isinstance(model, str) and models.is_user_model(model):
-        module, shape, outputs = own.build(model)
+        module, shape, outputs = user_model.build(model)
         models.agree(model, shape, outputs, input_shape, classes)
         return TorchReplica(module, shape, outputs)
     description = models.model(model, input_shape, classes) if isinstance(model, str) else model

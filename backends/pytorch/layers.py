@@ -31,7 +31,9 @@ class _Concat(nn.ModuleList):
 
 
 class _ResponseNorm(nn.Module):
-    """layers.LocalResponseNorm, its sums as a 1x1 convolution: four times as fast as torch's own on a CPU."""
+    """layers.LocalResponseNorm, its sums as a 1x1 convolution: four times as fast as torch's own
+    on a CPU.
+    """
 
     def __init__(self, layer: kinds.LocalResponseNorm, channels: int) -> None:
         super().__init__()

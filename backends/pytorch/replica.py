@@ -15,7 +15,8 @@ class TorchReplica(Replica):
     """A torch module whose parameters, gradients and state are views into flat tensors.
 
     input_shape: (height, width, channels) of an image; classes: width of the module's output.
-    Frozen parameters and floating-point buffers are state, but for buffers that hold infinities: constants.
+    Frozen parameters and floating-point buffers are state, but for buffers that hold infinities:
+    constants.
     """
 
     def __init__(self, module: nn.Module, input_shape: Shape, classes: int) -> None:
@@ -42,14 +43,16 @@ class TorchReplica(Replica):
 
     def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         """See Replica."""
-        # Never set to None: autograd adds into these views as long as they are there, so also to the decay.
+        # Never set to None: autograd adds into these views as long as they are there, so also to
+        # the decay.
         if weight_decay:
             torch.mul(self._weights, weight_decay, out=self._gradients)
         else:
             self._gradients.zero_()
         loss = functional.cross_entropy(self.module(self.inputs(images)), self._labels(labels))
         loss.backward()
-        # Scaling the loss instead would save this pass, but half precision or a hook in a user's model would see it.
+        # Scaling the loss instead would save this pass, but half precision or a hook in a user's
+        # model would see it.
         self._gradients.mul_(rate)
         value = float(loss.item())
         self._synchronise()
@@ -102,7 +105,9 @@ class TorchReplica(Replica):
         self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
 
     def inputs(self, images: np.ndarray) -> torch.Tensor:
-        """uint8 (batch, height, width, channels) -> float32 (batch, channels, height, width), -1 to 1."""
+        """uint8 (batch, height, width, channels) -> float32 (batch, channels, height, width), -1
+        to 1.
+        """
         raw = torch.from_numpy(images).to(self._device)
         return raw.permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255.0).sub_(1.0)
 
@@ -142,7 +147,9 @@ def _flatten(
 
 
 def _host(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself on a CPU; else a page-locked copy, which the GPU reads and writes directly."""
+    """The tensor itself on a CPU; else a page-locked copy, which the GPU reads and writes
+    directly.
+    """
     if tensor.device.type == "cpu":
         return tensor
     return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor)

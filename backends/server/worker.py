@@ -25,7 +25,7 @@ class ServerClient:
         self._replica = replica
         self._sender = sender
         self.merged = np.empty_like(replica.state)
-        sender.look(replica.weights)
+        sender.bind_weights(replica.weights)
 
     def introduce(self) -> None:
         """Get the run's state, and after a checkpoint what was kept; or give the initial weights."""
@@ -60,7 +60,7 @@ class ServerClient:
     def answer(self, order: Dict[str, Any], loss: float, seconds: float) -> None:
         """Send the gradient at hand, or what of it is to go, what computing it took, and what is kept where it is asked
         for."""
-        message = self._sender.send(self._replica.gradients)
+        message = self._sender.compress(self._replica.gradients)
         kept = self._sender.state() if order["keep"] else ()
         arrays = message.arrays + (self._replica.state,) + kept
         answer = {"loss": loss, "seconds": seconds, "gradient": message.head}

@@ -1,12 +1,15 @@
-"""How what workers send is merged: the weight of each gradient, and weights with weights, in place on flat float32."""
+"""How what workers send is merged: the weight of each gradient, and weights with weights, in
+place on flat float32.
+"""
 
 from typing import Callable, Dict
 
 import numpy as np
 
-#: The most that a gradient may weigh beside one's own. Eq. 7 has no bound: one sample beside hundreds would take steps
-#: hundreds of times as long as the learning rate says. The widest ratio of batches that DLion was tried with is that of
-#: workers with 8 accelerators and with 1 (Table 3), up to which the equation holds as it stands.
+#: The most that a gradient may weigh beside one's own. Eq. 7 has no bound: one sample beside
+#: hundreds would take steps hundreds of times as long as the learning rate says. The widest ratio
+#: of batches that DLion was tried with is that of workers with 8 accelerators and with 1 (Table
+#: 3), up to which the equation holds as it stands.
 MOST = 8.0
 
 
@@ -18,17 +21,19 @@ def equal(batch: int, own: float, usual: int, n: int) -> float:
 def by_own_batch(batch: int, own: float, usual: int, n: int) -> float:
     """(LBS_j / LBS_k) / n, for worker k's own update (DLion, Eq. 7); the ratio is at most ``MOST``.
 
-    A parameter server has no batch of its own: with the mean of the workers' the factors of a round sum to 1, and its
-    update is that of one process with all their samples.
+    A parameter server has no batch of its own: with the mean of the workers' the factors of a
+    round sum to 1, and its update is that of one process with all their samples.
     """
     return min(MOST, batch / own) / n
 
 
 def by_sample(batch: int, mean: float, usual: int, n: int) -> float:
-    """LBS_j / sum LBS, from the mean batch of all members: every sample weighs the same, as on one device with all.
+    """LBS_j / sum LBS, from the mean batch of all members: every sample weighs the same, as on
+    one device with all.
 
-    Ours, with what Eq. 7 is for and without what it does besides: there the sum of the weights is mean / own, so that
-    who has small batches takes longer steps than the others, and weights that were alike drift apart.
+    Ours, with what Eq. 7 is for and without what it does besides: there the sum of the weights is
+    mean / own, so that who has small batches takes longer steps than the others, and weights that
+    were alike drift apart.
     """
     return batch / (mean * n)
 
@@ -41,8 +46,8 @@ def by_rate(batch: int, own: float, usual: int, n: int) -> float:
 #: Merges that compare a batch with the mean of all members' batches, where others take one's own.
 WITH_MEAN = frozenset(["samples"])
 
-#: What one of n workers' gradients is multiplied by, from samples: of its batch, of the one that it is compared with,
-#: and of the usual one.
+#: What one of n workers' gradients is multiplied by, from samples: of its batch, of the one that
+#: it is compared with, and of the usual one.
 FACTORS: Dict[str, Callable[[int, float, int, int], float]] = {
     "mean": equal,
     "weighted": by_own_batch,
@@ -52,7 +57,9 @@ FACTORS: Dict[str, Callable[[int, float, int, int], float]] = {
 
 
 def average(weights: np.ndarray, received: np.ndarray) -> None:
-    """w <- (w + received) / 2, in place; both of one shape, such as a segment (Crossover-SGD, Alg. 1)."""
+    """w <- (w + received) / 2, in place; both of one shape, such as a segment (Crossover-SGD,
+    Alg. 1).
+    """
     weights += received
     weights *= 0.5
 
@@ -60,8 +67,8 @@ def average(weights: np.ndarray, received: np.ndarray) -> None:
 def average_pair(first: np.ndarray, second: np.ndarray) -> None:
     """Both become their mean, so that their sum stays (AD-PSGD, Lian et al., 2018, Alg. 1).
 
-    To be atomic it needs the lock of the passive worker, who averages what came with its own weights and sends the
-    result back from the buffer it came in.
+    To be atomic it needs the lock of the passive worker, who averages what came with its own
+    weights and sends the result back from the buffer it came in.
     """
     average(first, second)
     second[:] = first

@@ -1,12 +1,15 @@
-"""Ring all-reduce (Patarasuk and Yuan, 2009): reduce-scatter, then all-gather, each rank sending to the next.
+"""Ring all-reduce (Patarasuk and Yuan, 2009): reduce-scatter, then all-gather, each rank sending
+to the next.
 
-The vector is cut into n chunks. In each of 2 (n - 1) rounds a rank sends on the chunk that came in the round before,
-beginning with its own. In the first half what comes is added to one's own, in the second it takes its place: a rank
-sends 2 (n - 1) / n of a vector, and all end with the same bits.
+The vector is cut into n chunks. In each of 2 (n - 1) rounds a rank sends on the chunk that came
+in the round before, beginning with its own. In the first half what comes is added to one's own,
+in the second it takes its place: a rank sends 2 (n - 1) / n of a vector, and all end with the
+same bits.
 
-Chunks travel in pieces, each sent on as soon as it has been dealt with, so that transfers and additions overlap. No
-copy is needed: what is sent is not written to again before it has been around the ring. The result is the sum; it is
-the mean where all have scaled theirs by 1 / n, which a worker's learning rate takes in for nothing.
+Chunks travel in pieces, each sent on as soon as it has been dealt with, so that transfers and
+additions overlap. No copy is needed: what is sent is not written to again before it has been
+around the ring. The result is the sum; it is the mean where all have scaled theirs by 1 / n,
+which a worker's learning rate takes in for nothing.
 """
 
 from collections import deque
@@ -18,12 +21,15 @@ from backends.strategies.message import DENSE, Message, add, dense, put
 
 Encode = Callable[[np.ndarray], Message]
 
-#: Elements of a piece: 256 KiB stay in a cache between coming and being sent on, and take 2 ms at 1 Gbit/s.
+#: Elements of a piece: 256 KiB stay in a cache between coming and being sent on, and take 2 ms at
+#: 1 Gbit/s.
 PIECE = 1 << 16
 
 
 class Round(NamedTuple):
-    """The chunks that a rank sends and receives, and whether what it receives is added to its own or replaces it."""
+    """The chunks that a rank sends and receives, and whether what it receives is added to its own
+    or replaces it.
+    """
 
     sent: int
     received: int
@@ -31,7 +37,9 @@ class Round(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Elements [start, end) that come from the rank before; ``adds`` as in Round; whether they are then sent on."""
+    """Elements [start, end) that come from the rank before; ``adds`` as in Round; whether they
+    are then sent on.
+    """
 
     start: int
     end: int
@@ -40,7 +48,9 @@ class Piece(NamedTuple):
 
 
 def bounds(size: int, n: int) -> List[Tuple[int, int]]:
-    """Start and end of the n chunks of ``size`` elements; they differ by at most one in size, and may be empty."""
+    """Start and end of the n chunks of ``size`` elements; they differ by at most one in size, and
+    may be empty.
+    """
     return [(size * i // n, size * (i + 1) // n) for i in range(n)]
 
 
@@ -50,12 +60,16 @@ def schedule(rank: int, n: int) -> List[Round]:
 
 
 def departures(rank: int, n: int, size: int, most: int = PIECE) -> List[Tuple[int, int]]:
-    """Start and end of the pieces, of at most ``most`` elements, that a rank sends before any has come; in order."""
+    """Start and end of the pieces, of at most ``most`` elements, that a rank sends before any has
+    come; in order.
+    """
     return _pieces(bounds(size, n)[rank], most) if n > 1 else []
 
 
 def arrivals(rank: int, n: int, size: int, most: int = PIECE) -> List[Piece]:
-    """All pieces that come, in order. Those to be sent on follow the departures, in the same order."""
+    """All pieces that come, in order. Those to be sent on follow the departures, in the same
+    order.
+    """
     chunks, rounds = bounds(size, n), schedule(rank, n)
     return [
         Piece(start, end, each.adds, i < len(rounds) - 1)
@@ -74,7 +88,9 @@ def absorb(vector: np.ndarray, piece: Piece, message: Message) -> None:
 
 
 def departing(part: np.ndarray, encode: Encode) -> Message:
-    """A piece as it goes on its way. What is rounded on it is rounded here too, so that all end with the same bits."""
+    """A piece as it goes on its way. What is rounded on it is rounded here too, so that all end
+    with the same bits.
+    """
     message = encode(part)
     if message.kind != DENSE:
         put(message, part)
@@ -84,7 +100,8 @@ def departing(part: np.ndarray, encode: Encode) -> Message:
 def in_memory(vectors: Sequence[np.ndarray], most: int = PIECE, encode: Encode = dense) -> int:
     """What a ring does with the (size,) vectors of its ranks: each becomes their sum, in place.
 
-    Dense messages are views: nothing is copied before the next rank deals with it. Returns the bytes of all messages.
+    Dense messages are views: nothing is copied before the next rank deals with it. Returns the
+    bytes of all messages.
     """
     n, size = len(vectors), vectors[0].size
     coming: List[Deque[Message]] = [deque() for _ in vectors]

@@ -1,4 +1,6 @@
-"""How much each worker computes: DLion's weighted dynamic batching (Hong and Chandra, 2021, section 3.2)."""
+"""How much each worker computes: DLion's weighted dynamic batching (Hong and Chandra, 2021,
+section 3.2).
+"""
 
 from typing import List, NamedTuple, Sequence, Tuple
 
@@ -13,10 +15,11 @@ WINDOW = 20
 class Growth(NamedTuple):
     """When and by how much a global batch grows; sizes in samples, intervals in iterations.
 
-    ``warmup_samples`` (C_warmup) are added every ``warmup_every`` until the batch exceeds ``warmup_share`` of the
-    training set; then it is multiplied by ``speedup_factor`` (C_speedup) every ``speedup_every`` until it exceeds
-    ``speedup_share``. The paper gives the shares alone; the other values are ours. From 6 x 32 they warm up for two
-    epochs of its 60,000 images, after which its Fig. 5 sees no more harm, and then double, as they do there.
+    ``warmup_samples`` (C_warmup) are added every ``warmup_every`` until the batch exceeds
+    ``warmup_share`` of the training set; then it is multiplied by ``speedup_factor`` (C_speedup)
+    every ``speedup_every`` until it exceeds ``speedup_share``. The paper gives the shares alone;
+    the other values are ours. From 6 x 32 they warm up for two epochs of its 60,000 images, after
+    which its Fig. 5 sees no more harm, and then double, as they do there.
     """
 
     warmup_samples: int = 32
@@ -31,10 +34,11 @@ GROWTH = Growth()
 
 
 class GlobalBatch:
-    """The controller of the global batch size; ``size``: samples of all workers together in one iteration.
+    """The controller of the global batch size; ``size``: samples of all workers together in one
+    iteration.
 
-    The last growth of a phase goes beyond its share, as in the paper. Raises ValueError for a size below 1, and where
-    it could not grow.
+    The last growth of a phase goes beyond its share, as in the paper. Raises ValueError for a
+    size below 1, and where it could not grow.
     """
 
     def __init__(self, size: int, training_samples: int, growth: Growth = GROWTH) -> None:
@@ -85,22 +89,27 @@ class Cost(NamedTuple):
 
 
 class Throughput:
-    """What an iteration of some size costs one worker now: least squares over its last ``window`` iterations."""
+    """What an iteration of some size costs one worker now: least squares over its last ``window``
+    iterations.
+    """
 
     def __init__(self, window: int = WINDOW) -> None:
         self._samples = np.zeros((window, 2))
         self._count = 0
 
     def add(self, batch: int, seconds: float) -> None:
-        """An iteration over ``batch`` samples took ``seconds``. Raises ValueError unless both are positive."""
+        """An iteration over ``batch`` samples took ``seconds``. Raises ValueError unless both are
+        positive.
+        """
         if batch < 1 or not 0.0 < seconds < float("inf"):
             raise ValueError("an iteration over %s samples cannot take %s s" % (batch, seconds))
         self._samples[self._count % len(self._samples)] = batch, seconds
         self._count += 1
 
     def cost(self) -> Cost:
-        """The line through the iterations, or one through the origin where their sizes do not differ enough to tell
-        (``SPREAD``) or noise would tilt it below 0. Raises ValueError before the first iteration.
+        """The line through the iterations, or one through the origin where their sizes do not
+        differ enough to tell (``SPREAD``) or noise would tilt it below 0. Raises ValueError
+        before the first iteration.
         """
         if not self._count:
             raise ValueError("no iteration has been timed yet")
@@ -114,7 +123,9 @@ class Throughput:
         return Cost(0.0, float(batch.dot(seconds) / batch.dot(batch)))
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """For a checkpoint: (window, 2) float64 of batches and seconds, and (1,) int64 of how many there have been."""
+        """For a checkpoint: (window, 2) float64 of batches and seconds, and (1,) int64 of how
+        many there have been.
+        """
         return self._samples.copy(), np.array([self._count], np.int64)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
@@ -126,10 +137,12 @@ class Throughput:
 
 
 def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
-    """RCP_i of each worker: the samples it processes in the time that the global batch takes them all together.
+    """RCP_i of each worker: the samples it processes in the time that the global batch takes them
+    all together.
 
-    The paper leaves the unit of time open. With this one Eq. 5 lets all workers end an iteration at once, whatever the
-    fixed parts of their costs (nearly, where the fixed part of one alone takes longer).
+    The paper leaves the unit of time open. With this one Eq. 5 lets all workers end an iteration
+    at once, whatever the fixed parts of their costs (nearly, where the fixed part of one alone
+    takes longer).
     """
     fixed = sum(cost.fixed_s / cost.sample_s for cost in costs)
     unit_s = (global_batch + fixed) / sum(1.0 / cost.sample_s for cost in costs)
@@ -137,10 +150,11 @@ def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
 
 
 def local_batches(global_batch: int, rcp: Sequence[float]) -> List[int]:
-    """LBS_i = GBS RCP_i / sum RCP (Eq. 5), by largest remainder: they sum to the global batch and none is 0.
+    """LBS_i = GBS RCP_i / sum RCP (Eq. 5), by largest remainder: they sum to the global batch and
+    none is 0.
 
-    Raises ValueError for a global batch smaller than the number of workers, and unless the powers are all finite, none
-    of them negative and their sum positive.
+    Raises ValueError for a global batch smaller than the number of workers, and unless the powers
+    are all finite, none of them negative and their sum positive.
     """
     share = np.array(rcp, np.float64)
     if not np.all(np.isfinite(share)) or np.any(share < 0.0) or not 0.0 < share.sum() < float("inf"):

@@ -27,7 +27,8 @@ _SCALED_LATER = tuple(name for name in COMPRESSORS if name != "gaia")
 _IN_STEP = ("synchronous",)
 _NO_TRANSFER = ("none",)
 
-#: For a part and its name, and another part: the names it goes with, where not with all, and why with no others.
+#: For a part and its name, and another part: the names it goes with, where not with all, and why
+#: with no others.
 FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("topology", "server"): {
         "aggregation": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),

@@ -1,4 +1,6 @@
-"""Float16 as integers. numpy's own conversion takes 80 ns an element where it is below 6e-5, as gradients are."""
+"""Float16 as integers. numpy's own conversion takes 80 ns an element where it is below 6e-5, as
+gradients are.
+"""
 
 import functools
 
@@ -12,12 +14,15 @@ _MOST = 65504.0
 _MAGNITUDE, _NORMAL = 0x7FFFFFFF, 0x38800000
 #: What the exponents differ by, less half of the last bit that stays; 13 bits of the fraction go.
 _REBIAS, _DROPPED = (112 << 23) - 0x1000, 13
-#: The bits of 0.5, whose last one is worth as much as that of what is not normal: adding 0.5 rounds to that.
+#: The bits of 0.5, whose last one is worth as much as that of what is not normal: adding 0.5
+#: rounds to that.
 _HALF = 0x3F000000
 
 
 def encode(values: np.ndarray) -> np.ndarray:
-    """(n,) uint16 of (n,) float32, rounded to the nearest; what is beyond its range becomes the greatest there is."""
+    """(n,) uint16 of (n,) float32, rounded to the nearest; what is beyond its range becomes the
+    greatest there is.
+    """
     if not np.dot(values, values) < _MOST * _MOST:  # one may be beyond, or no number
         values = np.clip(values, -_MOST, _MOST)
         if np.isnan(values).any():
@@ -33,8 +38,9 @@ def encode(values: np.ndarray) -> np.ndarray:
 def _encoded(bits: np.ndarray, normal: np.ndarray, other: np.ndarray) -> np.ndarray:
     """A block of bit patterns, in ``normal``; ``other`` is room to work in.
 
-    Two ways lead to a float16: to drop bits of the fraction, which falls short of what is not normal, and to add 0.5,
-    which is cut off where the normal ones begin. The greater of the two is right.
+    Two ways lead to a float16: to drop bits of the fraction, which falls short of what is not
+    normal, and to add 0.5, which is cut off where the normal ones begin. The greater of the two
+    is right.
     """
     np.bitwise_and(bits, np.int32(_MAGNITUDE), out=normal)
     tiny = np.minimum(normal, np.int32(_NORMAL), out=other).view(np.float32)

@@ -1,4 +1,6 @@
-"""DLion's direct knowledge transfer: now and then the best worker hands on its weights (section 3.4)."""
+"""DLion's direct knowledge transfer: now and then the best worker hands on its weights (section
+3.4).
+"""
 
 from typing import Dict, Sequence, Tuple
 
@@ -33,7 +35,9 @@ class LossWindow:
         return float(self._losses[: self._count].mean()) if self._count else float("inf")
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """For a checkpoint: (window,) float64 of losses, and (1,) int64 of how many there have been."""
+        """For a checkpoint: (window,) float64 of losses, and (1,) int64 of how many there have
+        been.
+        """
         return self._losses.copy(), np.array([self._count], np.int64)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:

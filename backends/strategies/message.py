@@ -1,6 +1,8 @@
-"""What one worker sends another of a vector: all of it, spans of it, or single elements; as arrays of raw bytes.
+"""What one worker sends another of a vector: all of it, spans of it, or single elements; as
+arrays of raw bytes.
 
-A message is a small JSON object and arrays whose bytes follow it. What is not in it stands for zeros.
+A message is a small JSON object and arrays whose bytes follow it. What is not in it stands for
+zeros.
 """
 
 import json
@@ -15,11 +17,12 @@ DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
 
 
 class Message(NamedTuple):
-    """kind: of DENSE, HALF, SPANS, SPARSE; size: elements of the vector; arrays: contiguous, as they go on the wire.
+    """kind: of DENSE, HALF, SPANS, SPARSE; size: elements of the vector; arrays: contiguous, as
+    they go on the wire.
 
-    dense: (size,) float32. half: (size,) uint16, the bits of float16, which Python before 3.12 cannot see as bytes.
-    spans: (n, 2) uint32 of start and end, ascending and apart, and float32 values one after the other. sparse: (n,)
-    uint32 indices, ascending, and (n,) float32 values.
+    dense: (size,) float32. half: (size,) uint16, the bits of float16, which Python before 3.12
+    cannot see as bytes. spans: (n, 2) uint32 of start and end, ascending and apart, and float32
+    values one after the other. sparse: (n,) uint32 indices, ascending, and (n,) float32 values.
     """
 
     kind: str
@@ -52,7 +55,9 @@ WHOLE: Dict[str, Callable[[np.ndarray], Message]] = {"dense": dense, "float16": 
 
 
 def spans(values: np.ndarray, parts: Sequence[Tuple[int, int]]) -> Message:
-    """The elements [start, end) of each part; parts ascending and apart. A single part is not copied."""
+    """The elements [start, end) of each part; parts ascending and apart. A single part is not
+    copied.
+    """
     edges = np.array(parts, dtype=np.uint32).reshape(-1, 2)
     taken = [values[start:end] for start, end in parts]
     joined = taken[0] if len(taken) == 1 else np.concatenate(taken) if taken else np.empty(0, np.float32)
@@ -66,7 +71,8 @@ def sparse(values: np.ndarray, indices: np.ndarray) -> Message:
 
 
 def buffers(head: Dict[str, Any], size: int, room: Optional[np.ndarray] = None) -> Message:
-    """An empty message to receive into. Raises ValueError for a head that no message of ``size`` elements has.
+    """An empty message to receive into. Raises ValueError for a head that no message of ``size``
+    elements has.
 
     room: (size,) float32 that takes all of a dense one, in place of new memory.
     """
@@ -99,7 +105,9 @@ def bytes_of(kind: str, size: int, *counts: int) -> int:
 
 
 def add(message: Message, total: np.ndarray, scale: float = 1.0) -> None:
-    """total += scale * what was sent, in place; (size,) float32. Raises ValueError for one that does not fit it."""
+    """total += scale * what was sent, in place; (size,) float32. Raises ValueError for one that
+    does not fit it.
+    """
     _same_size(message, total)
     if message.kind in (DENSE, HALF):
         values = _all(message)
@@ -116,7 +124,9 @@ def add(message: Message, total: np.ndarray, scale: float = 1.0) -> None:
 
 
 def put(message: Message, total: np.ndarray) -> None:
-    """total = what was sent, where something was, in place; (size,) float32. Raises ValueError as ``add`` does."""
+    """total = what was sent, where something was, in place; (size,) float32. Raises ValueError as
+    ``add`` does.
+    """
     _same_size(message, total)
     if message.kind in (DENSE, HALF):
         total[:] = _all(message)
@@ -139,7 +149,9 @@ def whole(message: Message) -> np.ndarray:
 
 
 def sound(message: Message) -> bool:
-    """Whether all values are finite. Raises ValueError where a message that came does not fit its own vector."""
+    """Whether all values are finite. Raises ValueError where a message that came does not fit its
+    own vector.
+    """
     if message.kind == SPANS:
         _checked(message.arrays[0], message.arrays[1], message.size)
     elif message.kind == SPARSE:

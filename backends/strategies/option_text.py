@@ -1,9 +1,12 @@
-"""The text ``NAME:key=value,...``, by which a person chooses something and its options, is parsed here alone."""
+"""The text ``NAME:key=value,...``, by which a person chooses something and its options, is parsed
+here alone.
+"""
 
 import difflib
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence
 
-#: What parts and values of strategies were called before; old plans, profiles and habits still have these.
+#: What parts and values of strategies were called before; old plans, profiles and habits still
+#: have these.
 FORMER_NAMES = {
     "sender": "compressor",
     "gate": "sync",
@@ -14,7 +17,9 @@ FORMER_NAMES = {
 
 
 def one_of(what: str, name: str, known: Iterable[str]) -> str:
-    """``name`` as it is called today. Raises ValueError naming the nearest and all where it is not known."""
+    """``name`` as it is called today. Raises ValueError naming the nearest and all where it is
+    not known.
+    """
     names = list(known)
     found = FORMER_NAMES.get(name, name)
     if found not in names:
@@ -32,9 +37,10 @@ def name_of(what: str, text: str, known: Iterable[str]) -> str:
 def options_of(text: str, keys: Optional[Sequence[str]] = None) -> Dict[str, str]:
     """The options of ``NAME:key=value,...``, as texts.
 
-    keys: all keys, where values may have options of their own. An item with another key then belongs
-    to the value before it, as in ``groups:between=random:segments=4,count=2``.
-    Raises ValueError for an item that is not key=value, an unknown key, or a key that is given twice.
+    keys: all keys, where values may have options of their own. An item with another key then
+    belongs to the value before it, as in ``groups:between=random:segments=4,count=2``.
+    Raises ValueError for an item that is not key=value, an unknown key, or a key that is given
+    twice.
     """
     _, colon, rest = text.partition(":")
     found: Dict[str, str] = {}
@@ -57,7 +63,9 @@ def options_of(text: str, keys: Optional[Sequence[str]] = None) -> Dict[str, str
 
 
 def typed(what: str, options: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]]) -> Dict[str, Any]:
-    """The values of options. Raises ValueError where a reader does, with the name of the option before it."""
+    """The values of options. Raises ValueError where a reader does, with the name of the option
+    before it.
+    """
     found = {}
     for key, text in options.items():
         try:

@@ -7,7 +7,9 @@ DEFAULT = "parameter-server"
 
 
 class Parts(NamedTuple):
-    """The parts of a strategy as texts; compressor, topology and sync may have options, ``NAME:key=value,...``."""
+    """The parts of a strategy as texts; compressor, topology and sync may have options,
+    ``NAME:key=value,...``.
+    """
 
     compressor: str
     topology: str
@@ -18,7 +20,8 @@ class Parts(NamedTuple):
     optimizer: str = "sgd"
 
 
-#: The sync of gaia and ako: DLion, section 5.2.5. Crossover-SGD is compared with optimizer=lars at large batches.
+#: The sync of gaia and ako: DLion, section 5.2.5. Crossover-SGD is compared with optimizer=lars
+#: at large batches.
 PRESETS: Dict[str, Parts] = {
     "parameter-server": Parts("dense", "server", "asynchronous"),
     "layer-drop": Parts("layer-drop", "server", "synchronous"),

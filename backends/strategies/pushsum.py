@@ -1,4 +1,6 @@
-"""Push-sum, by which stochastic gradient push averages over directed graphs (SGP, Assran et al., 2019, Alg. 1)."""
+"""Push-sum, by which stochastic gradient push averages over directed graphs (SGP, Assran et al.,
+2019, Alg. 1).
+"""
 
 from typing import Sequence, Tuple
 
@@ -6,10 +8,11 @@ import numpy as np
 
 
 class PushSum:
-    """What one worker holds: ``x``, (parameters,) float32, and its push-sum ``weight``. It starts with a weight of 1.
+    """What one worker holds: ``x``, (parameters,) float32, and its push-sum ``weight``. It starts
+    with a weight of 1.
 
-    Gradients are computed at z = x / weight and applied to x. The sums of x and of weight over all workers, and over
-    what is on its way between them, stay the same whoever shares how often.
+    Gradients are computed at z = x / weight and applied to x. The sums of x and of weight over
+    all workers, and over what is on its way between them, stay the same whoever shares how often.
     """
 
     def __init__(self, weights: np.ndarray) -> None:
@@ -17,7 +20,8 @@ class PushSum:
         self.weight = 1.0
 
     def share(self, peers: int = 1) -> Tuple[np.ndarray, float]:
-        """Keep one of ``peers`` + 1 equal parts: returns it, x and weight, as it goes to every peer.
+        """Keep one of ``peers`` + 1 equal parts: returns it, x and weight, as it goes to every
+        peer.
 
         x is not copied: send it before anything is taken in or applied.
         """

@@ -1,4 +1,6 @@
-"""A strategy says how workers exchange what they learn; its text is parsed once, here, into an object."""
+"""A strategy says how workers exchange what they learn; its text is parsed once, here, into an
+object.
+"""
 
 from typing import NamedTuple
 
@@ -13,7 +15,8 @@ from backends.strategies.topologies.registry import TopologySpec
 class Strategy(NamedTuple):
     """The parsed parts of a strategy, and its ``text`` as it was typed.
 
-    It becomes text only where it is written, in plan.json and in orders, and is parsed where that is read.
+    It becomes text only where it is written, in plan.json and in orders, and is parsed where that
+    is read.
     """
 
     compressor: CompressorSpec
@@ -27,9 +30,11 @@ class Strategy(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> "Strategy":
-        """The strategy of "NAME" or "NAME:part=value,part=value", whose parts override those of the preset NAME.
+        """The strategy of "NAME" or "NAME:part=value,part=value", whose parts override those of
+        the preset NAME.
 
-        Raises ValueError for an unknown name, part, option or value, and where parts do not go together.
+        Raises ValueError for an unknown name, part, option or value, and where parts do not go
+        together.
         """
         parts = check(parts_of(text))
         return cls(
@@ -58,7 +63,9 @@ class Strategy(NamedTuple):
 
     @property
     def with_lars(self) -> bool:
-        """Whether gradients are scaled by LARS where they are applied, and not where they are computed."""
+        """Whether gradients are scaled by LARS where they are applied, and not where they are
+        computed.
+        """
         return self.optimizer == "lars"
 
     def evaluation_stops_all(self, workers: int) -> bool:

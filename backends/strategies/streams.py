@@ -1,4 +1,6 @@
-"""Training on samples as they arrive at the edge: batches, weights, buffers, injection (ScaDLES, Tyagi and Swany)."""
+"""Training on samples as they arrive at the edge: batches, weights, buffers, injection (ScaDLES,
+Tyagi and Swany).
+"""
 
 import collections
 import math
@@ -20,7 +22,9 @@ LEAST_RATE = 1.0
 
 
 def draw_rates(distribution: str, devices: int, seed: Seed) -> List[float]:
-    """The stream rate of each device, in samples a second. Raises ValueError for an unknown distribution."""
+    """The stream rate of each device, in samples a second. Raises ValueError for an unknown
+    distribution.
+    """
     if distribution not in DISTRIBUTIONS:
         raise ValueError(
             "unknown distribution of stream rates %r; known: %s" % (distribution, ", ".join(DISTRIBUTIONS))
@@ -36,7 +40,9 @@ def draw_rates(distribution: str, devices: int, seed: Seed) -> List[float]:
 
 
 def batches(rates: Sequence[float]) -> List[int]:
-    """What arrives at each device in a second, at least 1: so nobody waits for samples longer than others."""
+    """What arrives at each device in a second, at least 1: so nobody waits for samples longer
+    than others.
+    """
     return [max(1, int(rate + 0.5)) for rate in rates]
 
 
@@ -52,7 +58,9 @@ def rate_factor(rates: Sequence[float], reference_batch: int) -> float:
 
 
 class Persistence:
-    """Indices of samples that wait for training, oldest first: every one until it is taken, O(S T) of them."""
+    """Indices of samples that wait for training, oldest first: every one until it is taken, O(S
+    T) of them.
+    """
 
     def __init__(self) -> None:
         self._waiting: collections.deque = collections.deque()
@@ -89,10 +97,11 @@ class Truncation(Persistence):
 
 
 def sharing(devices: int, alpha: float, seed: Seed) -> Tuple[int, ...]:
-    """The devices that share samples with all others now: a random fraction alpha of 0 to devices - 1, ascending.
+    """The devices that share samples with all others now: a random fraction alpha of 0 to devices
+    - 1, ascending.
 
-    All who draw with one seed, such as (seed, step), agree. At least one unless alpha is 0. Raises ValueError for an
-    alpha that is no fraction.
+    All who draw with one seed, such as (seed, step), agree. At least one unless alpha is 0.
+    Raises ValueError for an alpha that is no fraction.
     """
     count = _part(alpha, devices)
     chosen = np.random.RandomState(seed).permutation(devices)[: count or int(alpha > 0.0)]

@@ -1,4 +1,6 @@
-"""TensorFlow: builds described models of its operations, and users' own of Keras. From TensorFlow 2.4 on."""
+"""TensorFlow: builds described models of its operations, and users' own of Keras. From TensorFlow
+2.4 on.
+"""
 
 from typing import Optional, Union
 
@@ -6,7 +8,7 @@ import numpy as np
 
 from backends import models
 from backends.models.layers import Model, Shape
-from backends.tensorflow import environment, layers, own, runtime
+from backends.tensorflow import environment, layers, runtime, user_model
 from backends.tensorflow.replica import TensorFlowReplica
 from backends.tensorflow.runtime import accelerator, version
 
@@ -22,16 +24,17 @@ def build(
 ) -> TensorFlowReplica:
     """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
 
-    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the function
-    returns (Keras model or tf.Module, (height, width, channels)) and the model maps float32 (batch, height, width,
-    channels) to (batch, classes). input_shape and classes: of the data; the model's own where None. The same
-    seed gives the same weights. Raises ValueError where model and data do not fit, or for what is
-    wrong with the user's file. The threads are those of the first build in this process.
+    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the
+    function returns (Keras model or tf.Module, (height, width, channels)) and the model maps
+    float32 (batch, height, width, channels) to (batch, classes). input_shape and classes: of the
+    data; the model's own where None. The same seed gives the same weights. Raises ValueError
+    where model and data do not fit, or for what is wrong with the user's file. The threads are
+    those of the first build in this process.
     """
     runtime.use_threads(threads)
     kind = accelerator()[0]
     if isinstance(model, str) and models.is_user_model(model):
-        network, shape, outputs = own.build(model, seed)
+        network, shape, outputs = user_model.build(model, seed)
         models.agree(model, shape, outputs, input_shape, classes)
         return TensorFlowReplica(network, shape, outputs, kind)
     description = models.model(model, input_shape, classes) if isinstance(model, str) else model

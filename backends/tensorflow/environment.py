@@ -3,7 +3,8 @@
 import logging
 import os
 
-# Errors only: it tells much of itself on standard error, and warns of tracing again where the next model is built.
+# Errors only: it tells much of itself on standard error, and warns of tracing again where the
+# next model is built.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 # Memory as it is needed: else a GPU is taken whole, which on a Jetson is all the memory there is.

@@ -1,7 +1,8 @@
 """Described layers in TensorFlow's operations.
 
-Arrays are as descriptions and other frameworks have them (kernels are (outputs, inputs, height, width)), images are
-(batch, height, width, channels), which is all that TensorFlow computes on a CPU.
+Arrays are as descriptions and other frameworks have them (kernels are (outputs, inputs, height,
+width)), images are (batch, height, width, channels), which is all that TensorFlow computes on a
+CPU.
 """
 
 import zlib
@@ -18,7 +19,9 @@ Named = List[Tuple[str, Any]]
 
 
 class Described:
-    """A described model. trained, kept: its named variables, float32, in the order of ``shapes.trace``."""
+    """A described model. trained, kept: its named variables, float32, in the order of
+    ``shapes.trace``.
+    """
 
     def __init__(self, model: Model, seed: int) -> None:
         found = trace(model)
@@ -32,11 +35,15 @@ class Described:
         self._seed = seed
 
     def __call__(self, images: tf.Tensor, training: bool, step: tf.Tensor) -> tf.Tensor:
-        """Logits (batch, classes) of float32 (batch, height, width, channels); step: what noise is drawn for."""
+        """Logits (batch, classes) of float32 (batch, height, width, channels); step: what noise
+        is drawn for.
+        """
         return _sequence(self._layers, images, Scope(self._arrays, training, self._seed, step))
 
     def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:
-        """Those of ``rate * loss``: scaled at the start, where it costs nothing, as nothing here depends on it."""
+        """Those of ``rate * loss``: scaled at the start, where it costs nothing, as nothing here
+        depends on it.
+        """
         return list(tape.gradient(loss, [variable for _, variable in self.trained], rate))
 
 
@@ -76,7 +83,9 @@ def _convolution(layer: kinds.Conv, x: tf.Tensor, scope: Scope) -> tf.Tensor:
 
 
 def _pointwise(layer: kinds.Conv, x: tf.Tensor, scope: Scope) -> tf.Tensor:
-    """A 1x1 convolution as the product that it is: faster on a CPU, and the kernel stays as it is."""
+    """A 1x1 convolution as the product that it is: faster on a CPU, and the kernel stays as it
+    is.
+    """
     inputs = x.shape[3]
     kernel = tf.reshape(scope["weight"], (layer.channels, inputs))
     product = tf.matmul(tf.reshape(x, (-1, inputs)), kernel, transpose_b=True)
@@ -93,8 +102,9 @@ def _depthwise(layer: kinds.Depthwise, x: tf.Tensor, scope: Scope) -> tf.Tensor:
 
 
 def _batch_norm(layer: kinds.BatchNorm, x: tf.Tensor, scope: Scope) -> tf.Tensor:
-    """With the batch's biased variance, while the running one is unbiased, as in torch. Not through ``tf.nn``, which
-    raises epsilons below 1.001e-5."""
+    """With the batch's biased variance, while the running one is unbiased, as in torch. Not
+    through ``tf.nn``, which raises epsilons below 1.001e-5.
+    """
     mean, variance = scope["running_mean"], scope["running_var"]
     result = tf.raw_ops.FusedBatchNormV3(
         x=x,
@@ -113,8 +123,9 @@ def _batch_norm(layer: kinds.BatchNorm, x: tf.Tensor, scope: Scope) -> tf.Tensor
 
 
 def _response_norm(layer: kinds.LocalResponseNorm, x: tf.Tensor, scope: Scope) -> tf.Tensor:
-    """Its sums as a product with a band of ones, its power through logarithms: three times as fast on a CPU as what
-    ``tf.nn`` has, or as the power itself."""
+    """Its sums as a product with a band of ones, its power through logarithms: three times as
+    fast on a CPU as what ``tf.nn`` has, or as the power itself.
+    """
     channels = x.shape[3]
     index = np.arange(channels)
     near = np.abs(index[:, None] - index[None, :]) <= layer.size // 2
@@ -136,7 +147,9 @@ def _average_pool(layer: kinds.AveragePool, x: tf.Tensor, scope: Scope) -> tf.Te
 
 
 def _shares(layer: kinds.AveragePool, height: int, width: int) -> np.ndarray:
-    """By what each mean over a padded window is too small: float32 (height, width, 1) of the output."""
+    """By what each mean over a padded window is too small: float32 (height, width, 1) of the
+    output.
+    """
     rows, columns = (_within(layer, length) for length in (height, width))
     return (layer.window**2 / (rows[:, None] * columns[None, :])).astype(np.float32)[:, :, None]
 
@@ -178,7 +191,9 @@ def _concat(layer: kinds.Concat, x: tf.Tensor, scope: Scope) -> tf.Tensor:
 
 
 def _padding(layer: Any) -> Any:
-    """How a convolution is told to pad; by name where there is one, as with numbers its gradient is half as fast."""
+    """How a convolution is told to pad; by name where there is one, as with numbers its gradient
+    is half as fast.
+    """
     if not layer.padding:
         return "VALID"
     return "SAME" if layer.stride == 1 and 2 * layer.padding == layer.kernel - 1 else _around(layer.padding)

@@ -7,16 +7,17 @@ import tensorflow as tf
 
 from backends.frameworks.base import Replica
 from backends.models.layers import Shape
-from backends.tensorflow.carriers import Each, Whole, aligned, end, places
+from backends.tensorflow.buffers import Each, Whole, aligned, end, places
 from backends.tensorflow.updates import Update
 
 
 class TensorFlowReplica(Replica):
-    """The variables of a network, a graph for each size of batch, and host buffers that stay where they are.
+    """The variables of a network, a graph for each size of batch, and host buffers that stay
+    where they are.
 
-    network: a ``layers.Described`` or an ``own.Own``; input_shape: (height, width, channels) of an image; classes:
-    width of the network's output; accelerator: ``cpu``, where variables use the host buffer of the weights as far
-    as they can (``carriers``), or another.
+    network: a ``layers.Described`` or an ``own.Own``; input_shape: (height, width, channels) of
+    an image; classes: width of the network's output; accelerator: ``cpu``, where variables use
+    the host buffer of the weights as far as they can (``buffers``), or another.
     """
 
     def __init__(self, network: Any, input_shape: Shape, classes: int, accelerator: str) -> None:

@@ -29,7 +29,8 @@ def accelerator() -> Tuple[str, str]:
 def use_threads(threads: int) -> None:
     """Compute each operation on so many CPU threads, one operation at a time.
 
-    The runtime takes the number once, when it starts: later calls in the same process change nothing.
+    The runtime takes the number once, when it starts: later calls in the same process change
+    nothing.
     """
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)

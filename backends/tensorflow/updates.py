@@ -6,14 +6,15 @@ import numpy as np
 import tensorflow as tf
 
 from backends.frameworks.base import Variable
-from backends.tensorflow.carriers import end
+from backends.tensorflow.buffers import end
 
 
 class Update:
     """On gradients as a carrier has packed them.
 
-    On a CPU, variables leave the host buffer of the weights with their first update: in memory that numpy sees too,
-    TensorFlow would copy them before each one. It is compiled, and computes on as many cores as the gradients.
+    On a CPU, variables leave the host buffer of the weights with their first update: in memory
+    that numpy sees too, TensorFlow would copy them before each one. It is compiled, and computes
+    on as many cores as the gradients.
     """
 
     def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable], gradients: Any) -> None:

@@ -1,8 +1,10 @@
-"""``--strategy auto``: the best way to a target, among strategies of which it is known what their images are worth.
+"""``--strategy auto``: the best way to a target, among strategies of which it is known what their
+images are worth.
 
-EQUAL ones make the same weights in as many steps. Of others a race has to tell how many images they need (``worth``): a
-strategy is predicted for as many of its steps as teach as much as those that were asked for, which are a lone device's,
-wherever it was seen: the least that its images were worth counts, for from place to place they differ several times.
+EQUAL ones make the same weights in as many steps. Of others a race has to tell how many images
+they need (``worth``): a strategy is predicted for as many of its steps as teach as much as those
+that were asked for, which are a lone device's, wherever it was seen: the least that its images
+were worth counts, for from place to place they differ several times.
 """
 
 from typing import NamedTuple
@@ -17,7 +19,8 @@ from planner.profile.file import Profile
 
 AUTO = "auto"
 
-#: Synchronous and lossless: the same weights after as many steps, so that what a step costs is all that differs.
+#: Synchronous and lossless: the same weights after as many steps, so that what a step costs is
+#: all that differs.
 EQUAL = (
     "parameter-server:sync=synchronous",
     "baseline",
@@ -34,7 +37,9 @@ class Candidate(NamedTuple):
 
 
 def best_of(profile: Profile, request: RecommendRequest, strategy: str, worths: SampleEfficiencies) -> Recommendation:
-    """``recommend`` for one strategy, or for the best of EQUAL and of those with a worth. Raises PlanError as that."""
+    """``recommend`` for one strategy, or for the best of EQUAL and of those with a worth. Raises
+    PlanError as that.
+    """
     if strategy != AUTO:
         return recommend(profile, request._replace(strategy=parse_option(strategy)))
     found, failed = [], None

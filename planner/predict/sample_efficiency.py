@@ -1,8 +1,9 @@
-"""What an image is worth: to a strategy, the images that synchronous workers need to a target over those it needs; to
-synchronous workers, less the more they are, for each of their steps is one of a larger batch.
+"""What an image is worth: to a strategy, the images that synchronous workers need to a target
+over those it needs; to synchronous workers, less the more they are, for each of their steps is
+one of a larger batch.
 
-No profile tells that. Races do (benchmarks/worth.py), and it is kept in a small file: that in the working folder
-if there is one, else the one that comes with the program.
+No profile tells that. Races do (benchmarks/worth.py), and it is kept in a small file: that in the
+working folder if there is one, else the one that comes with the program.
 """
 
 import math
@@ -24,7 +25,8 @@ REMEDY = "make it again with benchmarks/worth.py, or remove it"
 
 
 class SampleEfficiency(NamedTuple):
-    """One strategy's: the geometric mean over ``pairs`` of runs, in the same place with the same seed, and its bounds.
+    """One strategy's: the geometric mean over ``pairs`` of runs, in the same place with the same
+    seed, and its bounds.
 
     missed: in how many of them it did not reach the target, which the synchronous workers did.
     """
@@ -38,8 +40,10 @@ class SampleEfficiency(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where worths come from: the accuracy that was the ``target``, how many ``workers`` there were in which
-    ``environments``; images: of the training data; date: of the last run, YYYY-MM-DD."""
+    """Where worths come from: the accuracy that was the ``target``, how many ``workers`` there
+    were in which ``environments``; images: of the training data; date: of the last run,
+    YYYY-MM-DD.
+    """
 
     model: str
     data: str
@@ -52,8 +56,10 @@ class Source(NamedTuple):
 
 
 class SampleEfficiencies(NamedTuple):
-    """worth.json. measured: of strategies that always reached the target; missed: the others; critical_batch: images,
-    see ``more_images``, None where nobody was seen to need more; no source, nothing measured."""
+    """worth.json. measured: of strategies that always reached the target; missed: the others;
+    critical_batch: images, see ``more_images``, None where nobody was seen to need more; no
+    source, nothing measured.
+    """
 
     schema: int
     source: Source | None
@@ -96,8 +102,9 @@ def worths(source: Source, runs: Sequence[Reached], equal: Sequence[str]) -> Sam
 def measured(runs: Iterable[Reached], equal: Sequence[str]) -> list[SampleEfficiency]:
     """Worths of all strategies but those that are ``equal`` by definition, and of a device alone.
 
-    In each place and with each seed the measure is the geometric mean of the images that equal ones needed. Where none
-    of them reached the target nothing can be said. Bounds and mean are of the runs that did; 0 where none did.
+    In each place and with each seed the measure is the geometric mean of the images that equal
+    ones needed. Where none of them reached the target nothing can be said. Bounds and mean are of
+    the runs that did; 0 where none did.
     """
     shares: dict[str, list[float | None]] = {}
     for usual, others in _compared(runs, equal):
@@ -107,16 +114,19 @@ def measured(runs: Iterable[Reached], equal: Sequence[str]) -> list[SampleEffici
 
 
 def images_factor(workers: int, batch: int, critical: float | None) -> float:
-    """The images that so many synchronous workers need over those that one needs by itself, ``batch`` each in a step.
+    """The images that so many synchronous workers need over those that one needs by itself,
+    ``batch`` each in a step.
 
-    1 + B / B_crit times as many as with the smallest batch, B being the images of a step (McCandlish et al., An
-    Empirical Model of Large-Batch Training, 2018). Where no critical batch is known, as many.
+    1 + B / B_crit times as many as with the smallest batch, B being the images of a step
+    (McCandlish et al., An Empirical Model of Large-Batch Training, 2018). Where no critical batch
+    is known, as many.
     """
     return 1.0 if critical is None else (critical + workers * batch) / (critical + batch)
 
 
 def critical_batch(runs: Iterable[Reached], equal: Sequence[str], batch: int) -> float | None:
-    """B_crit of ``more_images``, by least squares of the logarithms, from equal ones beside a device alone.
+    """B_crit of ``more_images``, by least squares of the logarithms, from equal ones beside a
+    device alone.
 
     None where there are none that both got there, or the device alone needed no less.
     """

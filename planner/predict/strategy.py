@@ -1,4 +1,6 @@
-"""A strategy tells the planner how many bytes each member of a cluster sends and receives in a step."""
+"""A strategy tells the planner how many bytes each member of a cluster sends and receives in a
+step.
+"""
 
 from typing import NamedTuple
 
@@ -10,7 +12,9 @@ from profilers.records import StepProfile
 
 
 class TrafficShare(NamedTuple):
-    """Bytes of what goes out and of what comes back, as shares of the whole gradient and of all weights."""
+    """Bytes of what goes out and of what comes back, as shares of the whole gradient and of all
+    weights.
+    """
 
     up: float
     down: float
@@ -25,7 +29,8 @@ def parse_option(text: str) -> Strategy:
 
 
 def traffic(strategy: Strategy, step: StepProfile, workers: int) -> TrafficShare:
-    """What of a model goes to a parameter server and back in a step of so many workers; or to one peer, and from it.
+    """What of a model goes to a parameter server and back in a step of so many workers; or to one
+    peer, and from it.
 
     workers: of the largest cluster, for a smaller one is sent back no more than that.
     """

@@ -26,7 +26,7 @@ from backends.models.layers import (
     Subsample,
 )
 from backends.tensorflow import layers
-from backends.tensorflow.carriers import host
+from backends.tensorflow.buffers import host
 from backends.tensorflow.replica import TensorFlowReplica
 from tests.backends.replicas import batch_for, close
 

@@ -27,7 +27,7 @@ class GradientExchange(Exchange):
     def __init__(self, means: ExchangeParts) -> None:
         super().__init__(means)
         self._shared = means.strategy.compressor.build(means.replica.variables)
-        self._shared.look(means.replica.weights)
+        self._shared.bind_weights(means.replica.weights)
         self._own: Dict[str, Compressor] = {}
         self._batches: Dict[str, int] = {}
         self._merged = np.empty(means.replica.weights.size, np.float32)
@@ -48,19 +48,19 @@ class GradientExchange(Exchange):
     def _send(self, step: int, batch: int, budget_s: Any, waits: bool) -> None:
         gradients, links = self.means.replica.gradients, self.means.links
         peers = self.peers(self.means.topology.sends_to(self.rank, len(self.names), step))
-        message = None if self._shared.by_link or not peers else self._shared.send(gradients)
+        message = None if self._shared.by_link or not peers else self._shared.compress(gradients)
         if message is not None and message.kind == DENSE and not waits:
             message = message._replace(arrays=(message.arrays[0].copy(),))  # goes on while others are computed
         # All are chosen before the first goes out: a link that carries something while the others still rest seems to
         # carry more than it does beside them, and together they would get more than the card has.
-        chosen = [message or self._for(peer).send(gradients, self._budget(peer, budget_s)) for peer in peers]
+        chosen = [message or self._for(peer).compress(gradients, self._budget(peer, budget_s)) for peer in peers]
         for peer, mine in zip(peers, chosen):
             links.send(peer, step, mine, kind=GRADIENT, batch=batch)
 
     def _for(self, peer: str) -> Compressor:
         if peer not in self._own:
             self._own[peer] = self.means.strategy.compressor.build(self.means.replica.variables)
-            self._own[peer].look(self.means.replica.weights)
+            self._own[peer].bind_weights(self.means.replica.weights)
         return self._own[peer]
 
     def _budget(self, peer: str, budget_s: Any) -> float:
@@ -107,7 +107,11 @@ class GradientExchange(Exchange):
 
     def told(self) -> Dict[str, Any]:
         """What its sender tells, or each by the peer that it is for."""
-        return {name: made.told() for name, made in self._own.items()} if self._shared.by_link else self._shared.told()
+        return (
+            {name: made.metrics() for name, made in self._own.items()}
+            if self._shared.by_link
+            else self._shared.metrics()
+        )
 
 
 def _is_gradient(parcel: Envelope) -> bool:

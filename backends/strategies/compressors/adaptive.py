@@ -1,4 +1,6 @@
-"""ScaDLES's adaptive compression (Tyagi and Swany): compressed where that loses little, else everything."""
+"""ScaDLES's adaptive compression (Tyagi and Swany): compressed where that loses little, else
+everything.
+"""
 
 from typing import Any, Dict, Optional, Sequence, Tuple
 
@@ -11,11 +13,13 @@ from backends.strategies.message import DENSE, Message, add, bytes_of
 
 
 class Adaptive(Compressor):
-    """Sends what another sender, ``of``, would if | |g|^2 - |sent|^2 | / |g|^2 <= delta, else all of g.
+    """Sends what another compressor, ``of``, would if | |g|^2 - |sent|^2 | / |g|^2 <= delta, else
+    all of g.
 
-    g is what the other had to send, its rest included, so that what it leaves behind is at right angles to what it
-    sends, and |g|^2 the sum of their squares. One that keeps no rest leaves nothing behind. Without an ``of`` it is
-    top-k. Raises ValueError unless 0 <= delta <= 1, and where it would wrap one of its own kind.
+    g is what the other had to send, its rest included, so that what it leaves behind is at right
+    angles to what it sends, and |g|^2 the sum of their squares. One that keeps no rest leaves
+    nothing behind. Without an ``of`` it is top-k. Raises ValueError unless 0 <= delta <= 1, and
+    where it would wrap one of its own kind.
     """
 
     def __init__(self, variables: Sequence[Variable], of: Optional[Compressor] = None, delta: float = 0.3) -> None:
@@ -31,14 +35,14 @@ class Adaptive(Compressor):
         self.compressed = 0
         self.steps = 0
 
-    def look(self, weights: np.ndarray) -> None:
+    def bind_weights(self, weights: np.ndarray) -> None:
         """Hand them on."""
-        self.of.look(weights)
+        self.of.bind_weights(weights)
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """Beyond budget_bytes where the rule asks for everything."""
-        message = self.of.send(values, budget_bytes)
-        rest = self.of.kept()
+        message = self.of.compress(values, budget_bytes)
+        rest = self.of.residual()
         self.steps += 1
         if rest is not None and _loss(rest, message.arrays[-1]) > self.delta:
             add(message, rest)
@@ -47,14 +51,16 @@ class Adaptive(Compressor):
         return message
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """By the CNC ratio so far; before the first step, when nobody can know it, as if it never compressed."""
+        """By the CNC ratio so far; before the first step, when nobody can know it, as if it never
+        compressed.
+        """
         ratio = self._ratio()
         everything = bytes_of(DENSE, self.size, self.size)
         return ratio * self.of.traffic_bytes(budget_bytes) + (1.0 - ratio) * everything
 
-    def kept(self) -> Optional[np.ndarray]:
+    def residual(self) -> Optional[np.ndarray]:
         """That of the other."""
-        return self.of.kept()
+        return self.of.residual()
 
     def state(self) -> Tuple[np.ndarray, ...]:
         """That of the other, and (2,) float64: compressed and all steps."""
@@ -67,9 +73,9 @@ class Adaptive(Compressor):
         self.of.restore(state[:-1])
         self.compressed, self.steps = (int(number) for number in state[-1])
 
-    def told(self) -> Dict[str, Any]:
+    def metrics(self) -> Dict[str, Any]:
         """cnc_ratio: compressed steps / all steps, 0 before the first; and what the other tells."""
-        return dict(self.of.told(), cnc_ratio=self._ratio())
+        return dict(self.of.metrics(), cnc_ratio=self._ratio())
 
     def _ratio(self) -> float:
         return self.compressed / self.steps if self.steps else 0.0

@@ -1,4 +1,6 @@
-"""Ako's partial gradient exchange (Watcharapichat et al., 2016): one block of the gradient in turn."""
+"""Ako's partial gradient exchange (Watcharapichat et al., 2016): one block of the gradient in
+turn.
+"""
 
 from typing import Optional, Sequence
 
@@ -10,10 +12,12 @@ from backends.strategies.message import DENSE, SPANS, Message, bytes_of
 
 
 class Ako(ErrorFeedback):
-    """Cuts the vector into blocks of one size, sends one at a time, all in turn, and adds up the others meanwhile.
+    """Cuts the vector into blocks of one size, sends one at a time, all in turn, and adds up the
+    others meanwhile.
 
-    With a byte budget there are as few blocks as make each of them fit (DLion, section 5.1.4: by network capacity and
-    computation power); without one there are ``blocks``. Raises ValueError unless blocks >= 1.
+    With a byte budget there are as few blocks as make each of them fit (DLion, section 5.1.4: by
+    network capacity and computation power); without one there are ``blocks``. Raises ValueError
+    unless blocks >= 1.
     """
 
     counters = ("at",)
@@ -26,9 +30,11 @@ class Ako(ErrorFeedback):
         self.blocks = blocks
         self.at = 0
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """From where the last one ended to the end of a block; over budget_bytes only where one element is."""
-        self.gather(values)
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+        """From where the last one ended to the end of a block; over budget_bytes only where one
+        element is.
+        """
+        self.accumulate(values)
         start, blocks = self.at, self._blocks(budget_bytes)
         after = start * blocks // self.size + 1
         end = _divided(after * self.size, blocks)

@@ -11,7 +11,7 @@ from backends.strategies.message import DENSE, Message, bytes_of, dense
 class Uncompressed(Compressor):
     """Sends what it is given and keeps nothing."""
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """All of it. The message shares the memory of ``values``: send it before they change."""
         return dense(values)
 

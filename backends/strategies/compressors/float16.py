@@ -9,11 +9,13 @@ from backends.strategies.message import HALF, Message, bytes_of, half
 
 
 class Float16(Compressor):
-    """Sends what it is given as float16 (11 significant bits), and forgets the bits that were rounded away."""
+    """Sends what it is given as float16 (11 significant bits), and forgets the bits that were
+    rounded away.
+    """
 
     lossy = True
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """All of it, rounded."""
         return half(values)
 

@@ -1,4 +1,6 @@
-"""Gaia's significance filter (Hsieh et al., NSDI 2017): what changes a weight by more than a given part of it."""
+"""Gaia's significance filter (Hsieh et al., NSDI 2017): what changes a weight by more than a
+given part of it.
+"""
 
 import math
 from typing import Optional, Sequence
@@ -10,18 +12,20 @@ from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import blocks
 from backends.strategies.message import SPARSE, Message, bytes_of
 
-#: Share of the entries that is taken to be significant before anything has run. It depends on the learning rate, the
-#: model and how far training has come: 6 to 9 % of those of a small network in 40 s of training with momentum, at rates
-#: of 0.01 and 0.03 (docs/results.md, the race).
+#: Share of the entries that is taken to be significant before anything has run. It depends on the
+#: learning rate, the model and how far training has come: 6 to 9 % of those of a small network in
+#: 40 s of training with momentum, at rates of 0.01 and 0.03 (docs/results.md, the race).
 SHARE = 0.07
 
 
 class Gaia(ErrorFeedback):
-    """Sends the entries with |u| > s |w|, u being what has gathered; any change of a weight that is zero is enough.
+    """Sends the entries with |u| > s |w|, u being what has gathered; any change of a weight that
+    is zero is enough.
 
-    u must be scaled as it will be subtracted from the weights w (see base.Optimiser), and w shown by ``look``. s is a
-    hundredth as in DLion, section 5.1.4. Where it is ``falling`` it is divided by the square root of the number of
-    the step, as in Gaia; DLion lets it stay. Raises ValueError unless 0 < s < 1.
+    u must be scaled as it will be subtracted from the weights w, which ``bind_weights`` gives. s
+    is a hundredth as in DLion, section 5.1.4. Where it is ``falling`` it is divided by the square
+    root of the number of the step, as in Gaia; DLion lets it stay. Raises ValueError unless 0 < s
+    < 1.
     """
 
     counters = ("steps",)
@@ -34,14 +38,14 @@ class Gaia(ErrorFeedback):
         self.falling = falling
         self.steps = 0
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """Asserts that there was a ``look`` at the weights."""
-        assert self.weights is not None, "gaia must look at the weights before it sends"
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+        """Asserts that the weights were bound."""
+        assert self.weights is not None, "gaia needs the weights (bind_weights) before it compresses"
         self.steps += 1
         s = np.float32(self.s / math.sqrt(self.steps) if self.falling else self.s)
         found = [
             np.flatnonzero(np.abs(change) > np.multiply(weight, s, out=weight)) + start
-            for (start, change), (_, weight) in zip(self.gathering(values), blocks(self.weights))
+            for (start, change), (_, weight) in zip(self.accumulate_blocks(values), blocks(self.weights))
         ]
         return self.take(np.concatenate(found))
 

@@ -1,7 +1,8 @@
 """Layer dropping (Lee et al., 2020): whole layers go, or stay until enough of them has gathered.
 
-A layer is one weight variable. Its representative value is the mean of its absolute values (section 4; Eq. 2 forgets
-the absolute value). One that is below the threshold is not sent. A server sends back only what has changed.
+A layer is one weight variable. Its representative value is the mean of its absolute values
+(section 4; Eq. 2 forgets the absolute value). One that is below the threshold is not sent. A
+server sends back only what has changed.
 """
 
 import math
@@ -17,20 +18,22 @@ from backends.strategies.message import SPANS, Message, bytes_of
 NORMS = ("mean", "l1")
 
 
-#: Of what Alg. 1 drops, the share that goes all the same in a step, for it has gathered enough. Measured: 0.19 to 0.27
-#: for ResNet, MobileNet and SqueezeNet, whose layers are many; 0.09 for CIFAR10's and 0.58 for Cipher, most of which is
-#: one layer (benchmarks/layer_drop.py).
+#: Of what Alg. 1 drops, the share that goes all the same in a step, for it has gathered enough.
+#: Measured: 0.19 to 0.27 for ResNet, MobileNet and SqueezeNet, whose layers are many; 0.09 for
+#: CIFAR10's and 0.58 for Cipher, most of which is one layer (benchmarks/layer_drop.py).
 RETURNING = 0.25
 
 
 class LayerDrop(ErrorFeedback):
-    """The worker's side, section 4: sends the layers whose gathered representative value is the threshold or more.
+    """The worker's side, section 4: sends the layers whose gathered representative value is the
+    threshold or more.
 
-    The threshold is computed anew every ``every`` steps, by Alg. 1, from the gradients of that step alone, to drop at
-    most the share ``ratio`` of all elements. Once more after a tenth of the first ``every``, which the paper does not:
-    with momentum values grow up to tenfold at first, and nearly all would be above the first step's. norm: what
-    represents a layer, in both places: "mean", or "l1" as in the text of Alg. 1. Raises ValueError unless 0 <= ratio
-    < 1 and every >= 1, and for another norm.
+    The threshold is computed anew every ``every`` steps, by Alg. 1, from the gradients of that
+    step alone, to drop at most the share ``ratio`` of all elements. Once more after a tenth of
+    the first ``every``, which the paper does not: with momentum values grow up to tenfold at
+    first, and nearly all would be above the first step's. norm: what represents a layer, in both
+    places: "mean", or "l1" as in the text of Alg. 1. Raises ValueError unless 0 <= ratio < 1 and
+    every >= 1, and for another norm.
     """
 
     counters = ("steps", "threshold")
@@ -51,27 +54,30 @@ class LayerDrop(ErrorFeedback):
         self.steps = 0
         self.threshold = -1.0
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """One span for each layer that goes; what is not in it is the marker of the paper."""
         if self.steps % self.every == 0 or self.steps == self.every // 10:
             self.threshold = threshold(self._represented(values), [v.size for v in self.variables], self.ratio)
         self.steps += 1
-        represented = self._represented(self.gather(values))
+        represented = self._represented(self.accumulate(values))
         chosen = [v for v, value in zip(self.variables, represented) if value >= self.threshold]
         return self.take_spans(_parts(chosen))
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """For layers whose sizes say nothing of their rank, and which are far apart in scale.
 
-        Alg. 1 drops ratio less what it could still drop of the layer it ends in: half of it on average, a layer being
-        met in proportion to its size. What was dropped returns: the share RETURNING of it, where that is more.
+        Alg. 1 drops ratio less what it could still drop of the layer it ends in: half of it on
+        average, a layer being met in proportion to its size. What was dropped returns: the share
+        RETURNING of it, where that is more.
         """
         return self._bytes(self._share())
 
     def answer_bytes(self, workers: int) -> float:
-        """As if which layers a worker sends said nothing of the others': those that none of them sends stay.
+        """As if which layers a worker sends said nothing of the others': those that none of them
+        sends stay.
 
-        That is 5 to 18 points of a whole answer more than four workers got: what they send overlaps.
+        That is 5 to 18 points of a whole answer more than four workers got: what they send
+        overlaps.
         """
         return self._bytes(1.0 - (1.0 - self._share()) ** workers)
 
@@ -82,7 +88,7 @@ class LayerDrop(ErrorFeedback):
     def _bytes(self, share: float) -> float:
         return bytes_of(SPANS, self.size, math.ceil(share * len(self.variables)), int(share * self.size))
 
-    def told(self) -> Dict[str, Any]:
+    def metrics(self) -> Dict[str, Any]:
         """threshold: that of the last message."""
         return {"threshold": self.threshold}
 
@@ -92,10 +98,11 @@ class LayerDrop(ErrorFeedback):
 
 
 def threshold(represented: Sequence[float], sizes: Sequence[int], ratio: float) -> float:
-    """Alg. 1: the value of the layer in which the sizes, smallest value first, exceed ``ratio`` of all elements.
+    """Alg. 1: the value of the layer in which the sizes, smallest value first, exceed ``ratio``
+    of all elements.
 
-    The paper sorts in reverse; to drop the small ones takes ascending order. -1, which drops nothing, where they
-    never do.
+    The paper sorts in reverse; to drop the small ones takes ascending order. -1, which drops
+    nothing, where they never do.
     """
     dropped = 0
     for layer in np.argsort(represented, kind="mergesort"):

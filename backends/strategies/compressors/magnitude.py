@@ -1,4 +1,6 @@
-"""How large the elements of a long vector are: block by block, so that their absolute values never leave the cache."""
+"""How large the elements of a long vector are: block by block, so that their absolute values
+never leave the cache.
+"""
 
 import math
 from typing import Any, Iterator, Tuple
@@ -13,7 +15,9 @@ SPARE = 16
 
 
 def blocks(values: np.ndarray) -> Iterator[Tuple[int, np.ndarray]]:
-    """Where each block of (n,) float32 begins, and its absolute values, which last until the next."""
+    """Where each block of (n,) float32 begins, and its absolute values, which last until the
+    next.
+    """
     room = np.empty(min(BLOCK, values.size), np.float32)
     for start in range(0, values.size, BLOCK):
         part = values[start : start + BLOCK]
@@ -37,7 +41,9 @@ def above(values: np.ndarray, floor: Any) -> np.ndarray:
 
 
 def largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Ascending indices of the ``count`` largest of (n,) float32; 1 <= count <= n. Of equal ones any."""
+    """Ascending indices of the ``count`` largest of (n,) float32; 1 <= count <= n. Of equal ones
+    any.
+    """
     found = _candidates(values, count)
     magnitudes = np.abs(values[found])
     least = np.partition(magnitudes, found.size - count)[found.size - count]
@@ -47,7 +53,9 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def _candidates(values: np.ndarray, count: int) -> np.ndarray:
-    """Ascending indices of ``count`` elements or more, and of all that are as large as any of them."""
+    """Ascending indices of ``count`` elements or more, and of all that are as large as any of
+    them.
+    """
     step = values.size // SAMPLE
     if step > 1:
         guess = likely(np.abs(values[::step]), count / step)
@@ -58,8 +66,9 @@ def _candidates(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def likely(sample: np.ndarray, count: float) -> float:
-    """What so many elements exceed nearly always, of whose vector ``sample``, (m,) magnitudes that are partitioned,
-    should have ``count``; 0 if it tells nothing. It spares partitioning the whole vector.
+    """What so many elements exceed nearly always, of whose vector ``sample``, (m,) magnitudes
+    that are partitioned, should have ``count``; 0 if it tells nothing. It spares partitioning the
+    whole vector.
 
     As many of the sample as it should have, and four standard deviations more.
     """
@@ -67,7 +76,9 @@ def likely(sample: np.ndarray, count: float) -> float:
 
 
 def few_exceed(sample: np.ndarray, count: float) -> float:
-    """The same for what no more than so many elements exceed, nearly always: two standard deviations fewer of it do."""
+    """The same for what no more than so many elements exceed, nearly always: two standard
+    deviations fewer of it do.
+    """
     return _from_above(sample, int(count - 2.0 * math.sqrt(count)))
 
 

@@ -1,4 +1,6 @@
-"""DLion's Max N (Hong and Chandra, section 3.3): of each weight variable the entries that are near its largest one."""
+"""DLion's Max N (Hong and Chandra, section 3.3): of each weight variable the entries that are
+near its largest one.
+"""
 
 import math
 from typing import Any, Dict, Optional, Sequence, Tuple
@@ -10,20 +12,23 @@ from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import SAMPLE, above, few_exceed, greatest, likely
 from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 
-#: The least N that a narrow link can enforce, and the greatest, which sends everything (section 5.1.4).
+#: The least N that a narrow link can enforce, and the greatest, which sends everything (section
+#: 5.1.4).
 LEAST, MOST = 0.85, 100.0
 _ENTRY_BYTES = 8  # an index and a value
-#: From so many entries of a sample on it tells how many all have; and how much of the room is to be filled at least.
+#: From so many entries of a sample on it tells how many all have; and how much of the room is to
+#: be filled at least.
 MANY, NEARLY = 600, 0.85
 
 
 class MaxN(ErrorFeedback):
-    """Sends the entries with |g| >= (1 - N / 100) max |g|, g being what has gathered of their variable.
+    """Sends the entries with |g| >= (1 - N / 100) max |g|, g being what has gathered of their
+    variable.
 
-    With a byte budget N is the greatest from 0.85 to 100 whose message fits: the transmission speed assurance module,
-    for which a sender serves a single link. Of large messages it is nearly that, as a sample tells it, for to sort all
-    entries takes a slow device longer than to send what is missing. Without one it is ``n``. Raises ValueError unless
-    0.85 <= n <= 100.
+    With a byte budget N is the greatest from 0.85 to 100 whose message fits: the transmission
+    speed assurance module, for which a compressor serves a single link. Of large messages it is
+    nearly that, as a sample tells it, for to sort all entries takes a slow device longer than to
+    send what is missing. Without one it is ``n``. Raises ValueError unless 0.85 <= n <= 100.
     """
 
     by_link = True
@@ -35,9 +40,9 @@ class MaxN(ErrorFeedback):
         self.n = n
         self._last_n = n
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """Over budget_bytes only where N is 0.85 already."""
-        gathered = self.gather(values)
+        gathered = self.accumulate(values)
         most = [greatest(gathered[_part(variable)]) for variable in self.variables]
         if budget_bytes is None:
             floor, chosen = _floor(self.n), self._near(gathered, most, _floor(self.n))
@@ -49,19 +54,23 @@ class MaxN(ErrorFeedback):
         return self.take(chosen)
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """The budget, where that is less than everything; else as for Gaussian gradients (see ``_share``)."""
+        """The budget, where that is less than everything; else as for Gaussian gradients (see
+        ``_share``).
+        """
         everything = bytes_of(DENSE, self.size, self.size)
         if budget_bytes is not None:
             return min(max(budget_bytes, self._bytes(1)), everything)
         entries = sum(variable.size * _share(self.n / 100.0, variable.size) for variable in self.variables)
         return min(self._bytes(int(entries)), everything)
 
-    def told(self) -> Dict[str, Any]:
+    def metrics(self) -> Dict[str, Any]:
         """n: that of the last message."""
         return {"n": self._last_n}
 
     def _near(self, gathered: np.ndarray, most: Sequence[float], floor: float) -> np.ndarray:
-        """Ascending indices of the entries with |g| >= floor max |g|; ``most``: max |g| of each variable."""
+        """Ascending indices of the entries with |g| >= floor max |g|; ``most``: max |g| of each
+        variable.
+        """
         if floor == 0.0:
             return np.arange(self.size)
         # Of a variable of zeros none is near its largest.
@@ -69,8 +78,9 @@ class MaxN(ErrorFeedback):
         return np.concatenate([above(gathered[_part(v)], limit) + v.start for v, limit in zip(self.variables, floors)])
 
     def _fitting(self, gathered: np.ndarray, most: Sequence[float], budget_bytes: float) -> Tuple[float, np.ndarray]:
-        """The lowest floor of nearness, |g| / max |g|, from which on a message fits, as far as N may fall; and the
-        indices from there on."""
+        """The lowest floor of nearness, |g| / max |g|, from which on a message fits, as far as N
+        may fall; and the indices from there on.
+        """
         entries = max(0, int((budget_bytes - self._bytes(self.size)) // _ENTRY_BYTES) + self.size)
         step = self.size // SAMPLE
         if step > 1 and entries >= MANY * step:
@@ -84,7 +94,9 @@ class MaxN(ErrorFeedback):
         return floor, found[near >= floor]
 
     def _candidates(self, gathered: np.ndarray, most: Sequence[float], count: int) -> Tuple[np.ndarray, np.ndarray]:
-        """Indices and nearness of ``count`` entries or more, all others being less near or beyond what N may be."""
+        """Indices and nearness of ``count`` entries or more, all others being less near or beyond
+        what N may be.
+        """
         step = self.size // SAMPLE
         if step > 1:
             guess = min(likely(self._sample(gathered, most, step), count / step), _floor(LEAST))
@@ -118,12 +130,14 @@ def _floor(n: float) -> float:
 
 
 def _share(width: float, size: int) -> float:
-    """The share of a variable's ``size`` entries that goes in a step of Gaussian gradients; width: N / 100.
+    """The share of a variable's ``size`` entries that goes in a step of Gaussian gradients;
+    width: N / 100.
 
-    An entry is a random walk of unit steps that goes out when it gets to a level L. By Wald's identity that takes
-    L^2 + 1.165 L + 1 steps on average (Siegmund, 1979: it overshoots by 0.583). The one that overshoots most, by c,
-    sets the level: L = (1 - width) (L + c). It is the greatest of size * share overshoots, whose tail is nearly
-    exp(-c^2). At least that one goes. The equations are solved by iteration.
+    An entry is a random walk of unit steps that goes out when it gets to a level L. By Wald's
+    identity that takes L^2 + 1.165 L + 1 steps on average (Siegmund, 1979: it overshoots by
+    0.583). The one that overshoots most, by c, sets the level: L = (1 - width) (L + c). It is the
+    greatest of size * share overshoots, whose tail is nearly exp(-c^2). At least that one goes.
+    The equations are solved by iteration.
     """
     share = width
     for _ in range(30):

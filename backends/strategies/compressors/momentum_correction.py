@@ -1,4 +1,6 @@
-"""Momentum before what is left out is left out (momentum correction: Lin et al., Deep Gradient Compression, 2018)."""
+"""Momentum before what is left out is left out (momentum correction: Lin et al., Deep Gradient
+Compression, 2018).
+"""
 
 from typing import Any, Dict, Optional, Sequence, Tuple
 
@@ -9,10 +11,11 @@ from backends.strategies.message import Message
 
 
 class MomentumCorrection(Compressor):
-    """v <- momentum v + u, and another sender's part of v goes out.
+    """v <- momentum v + u, and another compressor's part of v goes out.
 
-    A server whose velocity gets sparse gradients would change every weight in every step, and have to send all of them
-    back. It is left with sums; with everything sent the result is the same, for velocities add up.
+    A server whose velocity gets sparse gradients would change every weight in every step, and
+    have to send all of them back. It is left with sums; with everything sent the result is the
+    same, for velocities add up.
     """
 
     def __init__(self, of: Compressor, momentum: float) -> None:
@@ -22,23 +25,23 @@ class MomentumCorrection(Compressor):
         self._momentum = momentum
         self._velocity = np.zeros(self.size, np.float32)
 
-    def look(self, weights: np.ndarray) -> None:
+    def bind_weights(self, weights: np.ndarray) -> None:
         """Hand them on."""
-        self.of.look(weights)
+        self.of.bind_weights(weights)
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """What the other sends of the velocity."""
         self._velocity *= self._momentum
         self._velocity += values
-        return self.of.send(self._velocity, budget_bytes)
+        return self.of.compress(self._velocity, budget_bytes)
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """That of the other."""
         return self.of.traffic_bytes(budget_bytes)
 
-    def kept(self) -> Optional[np.ndarray]:
+    def residual(self) -> Optional[np.ndarray]:
         """That of the other."""
-        return self.of.kept()
+        return self.of.residual()
 
     def state(self) -> Tuple[np.ndarray, ...]:
         """That of the other, and a copy of the (size,) float32 velocity."""
@@ -51,6 +54,6 @@ class MomentumCorrection(Compressor):
         self.of.restore(state[:-1])
         self._velocity[:] = state[-1]
 
-    def told(self) -> Dict[str, Any]:
+    def metrics(self) -> Dict[str, Any]:
         """What the other tells."""
-        return self.of.told()
+        return self.of.metrics()

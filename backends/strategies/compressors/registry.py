@@ -35,7 +35,9 @@ _ANY_VARIABLES = (Variable("any", (1,), 0, 1),)
 
 
 class CompressorSpec(NamedTuple):
-    """The choice of a compressor: its name, its options with their values, and the one that it wraps."""
+    """The choice of a compressor: its name, its options with their values, and the one that it
+    wraps.
+    """
 
     name: str
     options: Tuple[Tuple[str, Any], ...] = ()
@@ -53,7 +55,9 @@ class CompressorSpec(NamedTuple):
         return found
 
     def build(self, variables: Sequence[Variable], momentum: float = 0.0) -> Compressor:
-        """A compressor of gradients of these variables; momentum: applied before it (MomentumCorrection)."""
+        """A compressor of gradients of these variables; momentum: applied before it
+        (MomentumCorrection).
+        """
         options = dict(self.options)
         if self.wrapped is not None:
             options["of"] = self.wrapped.build(variables)
@@ -63,7 +67,7 @@ class CompressorSpec(NamedTuple):
     @property
     def keeps_residual(self) -> bool:
         """Whether it leaves something for later messages."""
-        return self.build(_ANY_VARIABLES).kept() is not None
+        return self.build(_ANY_VARIABLES).residual() is not None
 
     @property
     def by_link(self) -> bool:

@@ -1,4 +1,5 @@
-"""Top-k with error feedback: the largest elements of the whole vector go, the others are kept and added to.
+"""Top-k with error feedback: the largest elements of the whole vector go, the others are kept and
+added to.
 
 Stich et al., Sparsified SGD with Memory (2018), and the compressor of ScaDLES (Tyagi and Swany).
 """
@@ -14,7 +15,8 @@ from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 
 
 class TopK(ErrorFeedback):
-    """Sends the ``share`` of all elements that is largest in absolute value; everything from a half on.
+    """Sends the ``share`` of all elements that is largest in absolute value; everything from a
+    half on.
 
     Raises ValueError unless 0 < share <= 1.
     """
@@ -25,9 +27,9 @@ class TopK(ErrorFeedback):
         super().__init__(variables)
         self.count = max(1, int(round(share * self.size)))
 
-    def send(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
+    def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """The k largest of all that has gathered; of equal ones any."""
-        gathered = self.gather(values)
+        gathered = self.accumulate(values)
         if 2 * self.count >= self.size:
             return self.take_all()
         return self.take(largest(gathered, self.count))

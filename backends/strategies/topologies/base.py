@@ -1,7 +1,8 @@
-"""To whom a worker sends and from whom it receives: the interface. ``topologies`` has every kind by name.
+"""To whom a worker sends and from whom it receives: the interface. ``topologies`` has every kind
+by name.
 
-Workers are ranks 0..n-1 among the members of a run at that moment. One that leaves or joins changes n and ranks; every
-method is told both anew, so that there is no graph to mend.
+Workers are ranks 0..n-1 among the members of a run at that moment. One that leaves or joins
+changes n and ranks; every method is told both anew, so that there is no graph to mend.
 """
 
 import abc
@@ -12,19 +13,23 @@ SERVER = -1
 
 
 class MessageLoad(NamedTuple):
-    """Messages that one sends in a step, and receives as many, each of about this share of the vector."""
+    """Messages that one sends in a step, and receives as many, each of about this share of the
+    vector.
+    """
 
     messages: int
     share: float
 
 
 class Topology(abc.ABC):
-    """A directed graph over n ranks, which may change from step to step and differ between segments of the vector.
+    """A directed graph over n ranks, which may change from step to step and differ between
+    segments of the vector.
 
     Where workers form groups these are the edges between the groups' leaders; see ``leader``.
     """
 
-    #: Keys of ``NAME:key=value``, which are keyword arguments of the class, and what reads their values.
+    #: Keys of ``NAME:key=value``, which are keyword arguments of the class, and what reads their
+    #: values.
     options: Mapping[str, Callable[[str], Any]] = {}
     #: Parts of the vector that go different ways in a step.
     segments = 1
@@ -47,7 +52,9 @@ class Topology(abc.ABC):
         """All that ``rank`` of n, or SERVER, sends in a step."""
 
     def leader(self, rank: int, n: int) -> int:
-        """Whom it hands its gradients before the leaders' exchange and has weights from after it; else itself."""
+        """Whom it hands its gradients before the leaders' exchange and has weights from after it;
+        else itself.
+        """
         return rank
 
     def followers(self, rank: int, n: int) -> Tuple[int, ...]:

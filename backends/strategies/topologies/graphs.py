@@ -35,7 +35,9 @@ class AllToAll(Topology):
 
 
 class OneToOne(Topology):
-    """Everyone sends to one and receives from one: a permutation without fixed points. Alone, one has nobody."""
+    """Everyone sends to one and receives from one: a permutation without fixed points. Alone, one
+    has nobody.
+    """
 
     @abc.abstractmethod
     def permutation(self, n: int, step: int, segment: int) -> Sequence[int]:
@@ -86,8 +88,9 @@ class RandomGossip(OneToOne):
 class RandomPairs(Topology):
     """Even ranks each ask one odd rank, drawn anew, and get an answer (AD-PSGD, Lian et al., 2018).
 
-    The graph is bipartite, so that nobody who waits for an answer is asked, and nobody waits for ever. Who is asked by
-    several answers each of them; here what goes both ways is counted from the one who asks.
+    The graph is bipartite, so that nobody who waits for an answer is asked, and nobody waits for
+    ever. Who is asked by several answers each of them; here what goes both ways is counted from
+    the one who asks.
     """
 
     answers = True
@@ -113,8 +116,10 @@ class RandomPairs(Topology):
 
 
 def hop(n: int, step: int) -> int:
-    """How many ranks further all n >= 2 send in a step: 1, 2, 4, ... to the greatest power of 2 below n, and again.
+    """How many ranks further all n >= 2 send in a step: 1, 2, 4, ... to the greatest power of 2
+    below n, and again.
 
-    After one such cycle everyone has something of everyone: the mean itself where n is a power of 2.
+    After one such cycle everyone has something of everyone: the mean itself where n is a power of
+    2.
     """
     return 1 << (step % (n - 1).bit_length())

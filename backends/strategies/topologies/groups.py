@@ -1,8 +1,9 @@
-"""Two levels: groups of consecutive ranks, each led by its first (hierarchical Crossover-SGD, Yeo et al., 3.3).
+"""Two levels: groups of consecutive ranks, each led by its first (hierarchical Crossover-SGD, Yeo
+et al., 3.3).
 
-Gradients are summed at the leader, leaders exchange what they have, and weights go back to the group. Ranks that share
-a fast link should follow one another. There are as many groups as asked for, or n where there are fewer workers; one
-that leaves or joins moves the borders.
+Gradients are summed at the leader, leaders exchange what they have, and weights go back to the
+group. Ranks that share a fast link should follow one another. There are as many groups as asked
+for, or n where there are fewer workers; one that leaves or joins moves the borders.
 """
 
 from typing import List, Tuple

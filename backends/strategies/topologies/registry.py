@@ -14,7 +14,9 @@ def _spec(text: str) -> "TopologySpec":
 
 
 class GroupedTopology(Topology):
-    """Gradients to the leader of a group, a topology between the leaders, weights back (Crossover-SGD, 3.3)."""
+    """Gradients to the leader of a group, a topology between the leaders, weights back
+    (Crossover-SGD, 3.3).
+    """
 
     options = {"count": whole_number, "between": _spec}
 
@@ -83,7 +85,8 @@ class TopologySpec(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> "TopologySpec":
-        """Of ``NAME:key=value,...``, such as random:segments=4 or groups:count=2,between=random:segments=4.
+        """Of ``NAME:key=value,...``, such as random:segments=4 or
+        groups:count=2,between=random:segments=4.
 
         Raises ValueError for an unknown name, key or value, and says which there are.
         """

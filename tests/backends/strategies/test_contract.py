@@ -1,4 +1,4 @@
-"""What every sender promises, whatever it chooses to send."""
+"""What every compressor promises, whatever it chooses to send."""
 
 import json
 
@@ -49,7 +49,7 @@ FACTORS = {
 
 def made(text):
     new = CompressorSpec.from_text(text).build(VARIABLES)
-    new.look(WEIGHTS)
+    new.bind_weights(WEIGHTS)
     return new
 
 
@@ -81,11 +81,11 @@ def test_what_was_given_was_sent_or_is_kept(text, budget):
     given = gradients(50)
     sent = np.zeros(SIZE)
     for values in given:
-        sent += whole(new.send(values, budget))
+        sent += whole(new.compress(values, budget))
     if new.lossy:
-        assert new.kept() is None
+        assert new.residual() is None
         return
-    rest = 0 if new.kept() is None else new.kept()
+    rest = 0 if new.residual() is None else new.residual()
     difference = np.abs(given.sum(axis=0, dtype=np.float64) - sent - rest)
     assert np.all(difference <= 1e-4 * SCALES)
 
@@ -94,7 +94,7 @@ def test_what_was_given_was_sent_or_is_kept(text, budget):
 def test_bytes_are_those_that_go_on_the_wire(text):
     new = made(text)
     for values in gradients(10):
-        message = new.send(values)
+        message = new.compress(values)
         head = json.dumps(message.head).encode()
         assert message.traffic_bytes == len(head) + sum(view.nbytes for view in as_bytes(message.arrays))
 
@@ -103,7 +103,7 @@ def test_bytes_are_those_that_go_on_the_wire(text):
 def test_a_message_arrives_as_it_left(text):
     new = made(text)
     for values in gradients(10):
-        message = new.send(values)
+        message = new.compress(values)
         assert_same(received(message), message)
 
 
@@ -111,10 +111,10 @@ def test_a_message_arrives_as_it_left(text):
 def test_a_message_stays_as_it_is_while_training_goes_on(text):
     new = made(text)
     first, *others = gradients(10)
-    message = new.send(first)
+    message = new.compress(first)
     before = received(message)
     for values in others:
-        new.send(values)
+        new.compress(values)
     assert_same(message, before)
 
 
@@ -122,12 +122,12 @@ def test_a_message_stays_as_it_is_while_training_goes_on(text):
 def test_one_that_was_restored_sends_what_the_first_would_have(text):
     new, twin = made(text), made(text)
     for values in gradients(7):
-        new.send(values)
+        new.compress(values)
     state = new.state()
     twin.restore(state)
     copies = [array.copy() for array in state]
     for values in gradients(10, seed=1):
-        assert_same(twin.send(values), new.send(values))
+        assert_same(twin.compress(values), new.compress(values))
     for array, copy in zip(state, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 
@@ -137,7 +137,7 @@ def test_a_state_keeps_its_shapes_and_one_of_others_is_refused(text):
     new = made(text)
     shapes = [array.shape for array in new.state()]
     for values in gradients(5):
-        new.send(values)
+        new.compress(values)
     assert [array.shape for array in new.state()] == shapes
     with pytest.raises(ValueError, match=type(new).__name__):
         new.restore([*new.state(), np.zeros(1, np.float32)])
@@ -146,15 +146,15 @@ def test_a_state_keeps_its_shapes_and_one_of_others_is_refused(text):
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_it_tells_is_plain(text):
     new = made(text)
-    new.send(gradients(1)[0])
-    assert json.loads(json.dumps(new.told())) == new.told()
+    new.compress(gradients(1)[0])
+    assert json.loads(json.dumps(new.metrics())) == new.metrics()
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_what_it_costs_was_known_before(name):
     new = made(name)
     predicted = new.traffic_bytes()
-    sent = [new.send(values).traffic_bytes for values in gradients(500)]
+    sent = [new.compress(values).traffic_bytes for values in gradients(500)]
     measured = np.mean(sent[200:])  # what gathers needs a while to do so evenly
     factor = FACTORS[name]
     assert predicted / factor <= measured <= predicted * factor
@@ -168,6 +168,6 @@ def test_what_follows_a_budget_costs_no_more():
     for name in ("max-n", "ako"):
         new = made(name)
         predicted = new.traffic_bytes(2000.0)
-        sent = [new.send(values, 2000.0).traffic_bytes for values in gradients(60)]
+        sent = [new.compress(values, 2000.0).traffic_bytes for values in gradients(60)]
         assert max(sent) <= 2000
         assert predicted == pytest.approx(np.mean(sent), rel=0.02)

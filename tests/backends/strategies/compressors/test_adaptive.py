@@ -22,41 +22,41 @@ def top2(delta=0.3):
 
 
 def test_it_sends_what_the_other_does_where_that_loses_little():
-    sender = top2()
-    message = sender.send(UNEVEN)
+    compressor = top2()
+    message = compressor.compress(UNEVEN)
     np.testing.assert_array_equal(message.arrays[0], [0, 1])
-    np.testing.assert_array_equal(sender.kept(), [0, 0, 1, 0, 0, 0, 0, 0])
+    np.testing.assert_array_equal(compressor.residual(), [0, 0, 1, 0, 0, 0, 0, 0])
 
 
 def test_it_sends_all_there_is_where_that_would_lose_much():
-    sender = top2()
-    sender.send(UNEVEN)
-    message = sender.send(EVEN)  # of 9 + 7 * 4 = 37 two could send 13
+    compressor = top2()
+    compressor.compress(UNEVEN)
+    message = compressor.compress(EVEN)  # of 9 + 7 * 4 = 37 two could send 13
     assert message.kind == DENSE
     np.testing.assert_array_equal(message.arrays[0], [2, 2, 3, 2, 2, 2, 2, 2])
-    assert not sender.kept().any()
+    assert not compressor.residual().any()
 
 
 @pytest.mark.parametrize(("delta", "kind"), [(0.75, SPARSE), (0.74, DENSE), (0.0, DENSE), (1.0, SPARSE)])
 def test_delta_is_the_share_of_the_squares_that_may_wait(delta, kind):
-    assert top2(delta).send(EVEN).kind == kind  # 6 of 8 equal ones
+    assert top2(delta).compress(EVEN).kind == kind  # 6 of 8 equal ones
 
 
 def test_the_cnc_ratio_counts_the_compressed_steps():
-    sender = top2()
-    assert sender.told() == {"cnc_ratio": 0.0}
+    compressor = top2()
+    assert compressor.metrics() == {"cnc_ratio": 0.0}
     for values in (UNEVEN, EVEN, EVEN, UNEVEN):
-        sender.send(values)
-    assert sender.told() == {"cnc_ratio": 0.5}
+        compressor.compress(values)
+    assert compressor.metrics() == {"cnc_ratio": 0.5}
 
 
 def test_what_it_costs_follows_the_cnc_ratio():
-    sender = top2()
-    assert sender.traffic_bytes() == DENSE_BYTES
-    sender.send(UNEVEN)
-    assert sender.traffic_bytes() == SPARSE_BYTES
-    sender.send(EVEN)
-    assert sender.traffic_bytes() == (SPARSE_BYTES + DENSE_BYTES) / 2
+    compressor = top2()
+    assert compressor.traffic_bytes() == DENSE_BYTES
+    compressor.compress(UNEVEN)
+    assert compressor.traffic_bytes() == SPARSE_BYTES
+    compressor.compress(EVEN)
+    assert compressor.traffic_bytes() == (SPARSE_BYTES + DENSE_BYTES) / 2
 
 
 def test_without_a_choice_it_wraps_top_k():
@@ -64,25 +64,25 @@ def test_without_a_choice_it_wraps_top_k():
 
 
 def test_one_that_keeps_no_rest_is_always_good_enough():
-    sender = Adaptive(VARIABLES, of=Float16(VARIABLES), delta=0.0)
-    assert sender.send(EVEN).kind == HALF
-    assert sender.lossy
+    compressor = Adaptive(VARIABLES, of=Float16(VARIABLES), delta=0.0)
+    assert compressor.compress(EVEN).kind == HALF
+    assert compressor.lossy
     assert not top2().lossy
 
 
 def test_the_other_sees_the_weights():
-    sender = Adaptive(VARIABLES, of=Gaia(VARIABLES))
-    sender.look(np.ones(8, np.float32))
-    assert sender.send(UNEVEN).kind == SPARSE
+    compressor = Adaptive(VARIABLES, of=Gaia(VARIABLES))
+    compressor.bind_weights(np.ones(8, np.float32))
+    assert compressor.compress(UNEVEN).kind == SPARSE
 
 
 def test_its_counts_survive():
-    sender, twin = top2(), top2()
-    sender.send(UNEVEN)
-    twin.restore(sender.state())
-    assert twin.told() == {"cnc_ratio": 1.0}
+    compressor, twin = top2(), top2()
+    compressor.compress(UNEVEN)
+    twin.restore(compressor.state())
+    assert twin.metrics() == {"cnc_ratio": 1.0}
     with pytest.raises(ValueError, match="numbers after"):
-        twin.restore(sender.state()[:-1])
+        twin.restore(compressor.state()[:-1])
 
 
 @pytest.mark.parametrize("delta", [-0.1, 1.1, float("nan")])

@@ -20,43 +20,43 @@ def budget(size, elements):
 
 
 def test_ten_elements_in_four_blocks():
-    sender = Ako(variables(10), blocks=4)
-    sent = [sender.send(np.ones(10, np.float32)) for _ in range(4)]
+    compressor = Ako(variables(10), blocks=4)
+    sent = [compressor.compress(np.ones(10, np.float32)) for _ in range(4)]
     assert [message.arrays[0].tolist() for message in sent] == [[[0, 3]], [[3, 5]], [[5, 8]], [[8, 10]]]
     assert [message.arrays[1].tolist() for message in sent] == [[1, 1, 1], [2, 2], [3, 3, 3], [4, 4]]
-    assert sender.kept().tolist() == [3, 3, 3, 2, 2, 1, 1, 1, 0, 0]
+    assert compressor.residual().tolist() == [3, 3, 3, 2, 2, 1, 1, 1, 0, 0]
 
-    again = sender.send(np.ones(10, np.float32))
+    again = compressor.compress(np.ones(10, np.float32))
     assert again.arrays[0].tolist() == [[0, 3]]
     assert again.arrays[1].tolist() == [4, 4, 4]
 
 
 def test_one_block_is_everything():
-    assert Ako(variables(10), blocks=1).send(np.ones(10, np.float32)).kind == DENSE
+    assert Ako(variables(10), blocks=1).compress(np.ones(10, np.float32)).kind == DENSE
 
 
 def test_there_are_no_more_blocks_than_elements():
-    sender = Ako(variables(3), blocks=10)
-    sent = [sender.send(np.ones(3, np.float32)).arrays[0].tolist() for _ in range(4)]
+    compressor = Ako(variables(3), blocks=10)
+    sent = [compressor.compress(np.ones(3, np.float32)).arrays[0].tolist() for _ in range(4)]
     assert sent == [[[0, 1]], [[1, 2]], [[2, 3]], [[0, 1]]]
 
 
 def test_the_link_decides_how_many_blocks_there_are():
-    sender = Ako(variables(10), blocks=4)
-    assert sender.send(np.ones(10, np.float32), budget(10, 5)).arrays[0].tolist() == [[0, 5]]
-    assert sender.send(np.ones(10, np.float32), budget(10, 3)).arrays[0].tolist() == [[5, 8]]
-    assert sender.send(np.ones(10, np.float32), float("inf")).arrays[0].tolist() == [[8, 10]]
-    assert sender.send(np.ones(10, np.float32), float("inf")).kind == DENSE
+    compressor = Ako(variables(10), blocks=4)
+    assert compressor.compress(np.ones(10, np.float32), budget(10, 5)).arrays[0].tolist() == [[0, 5]]
+    assert compressor.compress(np.ones(10, np.float32), budget(10, 3)).arrays[0].tolist() == [[5, 8]]
+    assert compressor.compress(np.ones(10, np.float32), float("inf")).arrays[0].tolist() == [[8, 10]]
+    assert compressor.compress(np.ones(10, np.float32), float("inf")).kind == DENSE
 
 
 @settings(max_examples=80, deadline=None)
 @given(size=some.integers(1, 40), fits=some.lists(some.integers(1, 50), min_size=1, max_size=60))
 def test_blocks_follow_each_other_and_fit_whatever_the_link_can_take(size, fits):
-    sender = Ako(variables(size))
+    compressor = Ako(variables(size))
     at = 0
     for elements in fits:
         limit = budget(size, elements)
-        message = sender.send(np.ones(size, np.float32), limit)
+        message = compressor.compress(np.ones(size, np.float32), limit)
         start, end = (0, size) if message.kind == DENSE else message.arrays[0][0].tolist()
         assert start == at
         assert start < end <= size
@@ -65,15 +65,15 @@ def test_blocks_follow_each_other_and_fit_whatever_the_link_can_take(size, fits)
 
 
 def test_on_a_link_that_takes_nothing_one_element_goes():
-    assert Ako(variables(10)).send(np.ones(10, np.float32), 0.0).arrays[0].tolist() == [[0, 1]]
+    assert Ako(variables(10)).compress(np.ones(10, np.float32), 0.0).arrays[0].tolist() == [[0, 1]]
 
 
 def test_what_it_costs_is_the_mean_over_its_blocks():
-    sender = Ako(variables(10), blocks=4)
-    sent = [sender.send(np.ones(10, np.float32)).traffic_bytes for _ in range(4)]
-    assert sender.traffic_bytes() == np.mean(sent)
-    assert sender.traffic_bytes(budget(10, 3)) == np.mean(sent)
-    assert sender.traffic_bytes(float("inf")) == bytes_of(DENSE, 10, 10)
+    compressor = Ako(variables(10), blocks=4)
+    sent = [compressor.compress(np.ones(10, np.float32)).traffic_bytes for _ in range(4)]
+    assert compressor.traffic_bytes() == np.mean(sent)
+    assert compressor.traffic_bytes(budget(10, 3)) == np.mean(sent)
+    assert compressor.traffic_bytes(float("inf")) == bytes_of(DENSE, 10, 10)
 
 
 def test_no_blocks_are_refused():

@@ -12,19 +12,19 @@ VARIABLES = (Variable("kernel", (2, 3), 0, 6), Variable("bias", (2,), 6, 2))
 
 def test_it_sends_the_gradient_uncopied():
     values = np.arange(8, dtype=np.float32)
-    message = Uncompressed(VARIABLES).send(values)
+    message = Uncompressed(VARIABLES).compress(values)
     assert message.kind == DENSE
     assert message.arrays[0] is values
 
 
 def test_it_keeps_nothing_and_goes_on_from_nothing():
-    sender = Uncompressed(VARIABLES)
-    sender.send(np.ones(8, np.float32))
-    assert sender.kept() is None
-    assert sender.state() == ()
-    sender.restore(())
+    compressor = Uncompressed(VARIABLES)
+    compressor.compress(np.ones(8, np.float32))
+    assert compressor.residual() is None
+    assert compressor.state() == ()
+    compressor.restore(())
     with pytest.raises(ValueError, match="Uncompressed keeps nothing"):
-        sender.restore((np.zeros(8, np.float32),))
+        compressor.restore((np.zeros(8, np.float32),))
 
 
 def test_it_costs_four_bytes_an_element_whatever_the_link_can_take():

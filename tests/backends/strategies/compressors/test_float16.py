@@ -11,16 +11,16 @@ VARIABLES = (Variable("kernel", (SIZE,), 0, SIZE),)
 
 
 def test_it_is_declared_lossy_and_keeps_nothing():
-    sender = Float16(VARIABLES)
-    sender.send(np.ones(SIZE, np.float32))
-    assert sender.lossy
-    assert sender.kept() is None
+    compressor = Float16(VARIABLES)
+    compressor.compress(np.ones(SIZE, np.float32))
+    assert compressor.lossy
+    assert compressor.residual() is None
 
 
 def test_it_is_right_to_eleven_bits():
     values = np.random.default_rng(0).normal(size=SIZE).astype(np.float32)
     # Below 2^-14 float16 has steps of 2^-24.
-    np.testing.assert_allclose(whole(Float16(VARIABLES).send(values)), values, rtol=2**-11, atol=2**-25)
+    np.testing.assert_allclose(whole(Float16(VARIABLES).compress(values)), values, rtol=2**-11, atol=2**-25)
 
 
 def test_it_costs_two_bytes_an_element():

@@ -34,54 +34,54 @@ def test_the_threshold_is_that_of_algorithm_1(ratio, wanted):
 
 
 def test_a_layer_below_the_threshold_waits_and_gathers():
-    sender = LayerDrop(VARIABLES, ratio=0.5)
-    message = sender.send(GRADIENT)  # b and c are 4 of 6 elements, more than 3: the threshold is that of c
-    assert sender.told() == {"threshold": 2.0}
+    compressor = LayerDrop(VARIABLES, ratio=0.5)
+    message = compressor.compress(GRADIENT)  # b and c are 4 of 6 elements, more than 3: the threshold is that of c
+    assert compressor.metrics() == {"threshold": 2.0}
     assert message.kind == SPANS
     np.testing.assert_array_equal(message.arrays[0], [[0, 2], [5, 6]])
     np.testing.assert_array_equal(message.arrays[1], floats(4, -4, 2))
-    np.testing.assert_array_equal(sender.kept(), floats(0, 0, 1, -1, 1, 0))
+    np.testing.assert_array_equal(compressor.residual(), floats(0, 0, 1, -1, 1, 0))
 
-    message = sender.send(floats(1, -1, 1, -1, 1, 0))  # b has gathered a mean of 2
+    message = compressor.compress(floats(1, -1, 1, -1, 1, 0))  # b has gathered a mean of 2
     np.testing.assert_array_equal(message.arrays[0], [[2, 5]])
     np.testing.assert_array_equal(message.arrays[1], floats(2, -2, 2))
-    np.testing.assert_array_equal(sender.kept(), floats(1, -1, 0, 0, 0, 0))
+    np.testing.assert_array_equal(compressor.residual(), floats(1, -1, 0, 0, 0, 0))
 
 
 def test_where_all_layers_go_so_does_the_vector():
-    message = LayerDrop(VARIABLES, ratio=0).send(GRADIENT)
+    message = LayerDrop(VARIABLES, ratio=0).compress(GRADIENT)
     assert message.kind == DENSE
     np.testing.assert_array_equal(whole(message), GRADIENT)
 
 
 def test_where_none_goes_a_message_does():
-    sender = LayerDrop(VARIABLES, ratio=0.5)
-    sender.send(GRADIENT)
-    assert sender.send(np.zeros(6, np.float32)).head["counts"] == [0, 0]
+    compressor = LayerDrop(VARIABLES, ratio=0.5)
+    compressor.compress(GRADIENT)
+    assert compressor.compress(np.zeros(6, np.float32)).head["counts"] == [0, 0]
 
 
 def test_the_threshold_is_computed_again_from_the_gradients_of_that_step_alone():
-    sender = LayerDrop(VARIABLES, ratio=0.5, every=2)
+    compressor = LayerDrop(VARIABLES, ratio=0.5, every=2)
     found = []
     for scale in (1, 5, 10, 1):
-        sender.send(scale * GRADIENT)
-        found.append(sender.told()["threshold"])
+        compressor.compress(scale * GRADIENT)
+        found.append(compressor.metrics()["threshold"])
     assert found == [2, 2, 20, 20]
 
 
 def test_the_first_threshold_holds_for_a_tenth_only_as_momentum_grows_at_first():
-    sender = LayerDrop(VARIABLES, ratio=0.5, every=20)
+    compressor = LayerDrop(VARIABLES, ratio=0.5, every=20)
     found = []
     for step in range(22):
-        sender.send((1 + step) * GRADIENT)
-        found.append(sender.told()["threshold"])
+        compressor.compress((1 + step) * GRADIENT)
+        found.append(compressor.metrics()["threshold"])
     assert found == [2] * 2 + [6] * 18 + [42] * 2
 
 
 def test_layers_can_be_ranked_and_judged_by_their_l1_norms():
-    sender = LayerDrop(VARIABLES, ratio=0.5, norm="l1")
-    message = sender.send(GRADIENT)  # c and b are more than half: the threshold is that of b
-    assert sender.told() == {"threshold": 3.0}
+    compressor = LayerDrop(VARIABLES, ratio=0.5, norm="l1")
+    message = compressor.compress(GRADIENT)  # c and b are more than half: the threshold is that of b
+    assert compressor.metrics() == {"threshold": 3.0}
     np.testing.assert_array_equal(message.arrays[0], [[0, 2], [2, 5]])
 
 

@@ -26,81 +26,81 @@ def budget(size, entries):
 
 
 def test_each_variable_has_its_own_maximum_and_keeps_its_own_rest():
-    sender = MaxN(TWO, n=10)
-    message = sender.send(floats(10, -9.5, 8, 1, 0, 2, 1, 0.5, 0.95, 0, 0, 0, 0, 0.2))
+    compressor = MaxN(TWO, n=10)
+    message = compressor.compress(floats(10, -9.5, 8, 1, 0, 2, 1, 0.5, 0.95, 0, 0, 0, 0, 0.2))
     np.testing.assert_array_equal(message.arrays[0], [0, 1, 6, 8])
     np.testing.assert_array_equal(message.arrays[1], floats(10, -9.5, 1, 0.95))
-    np.testing.assert_array_equal(sender.kept(), floats(0, 0, 8, 1, 0, 2, 0, 0.5, 0, 0, 0, 0, 0, 0.2))
+    np.testing.assert_array_equal(compressor.residual(), floats(0, 0, 8, 1, 0, 2, 0, 0.5, 0, 0, 0, 0, 0, 0.2))
 
-    message = sender.send(np.zeros(14, np.float32))
+    message = compressor.compress(np.zeros(14, np.float32))
     np.testing.assert_array_equal(message.arrays[0], [2, 7])
 
 
 def test_one_sends_what_is_within_a_hundredth_of_the_maximum():
-    message = MaxN(variables(6), n=1).send(floats(1, 2, 100, 98, -99.5, 3))
+    message = MaxN(variables(6), n=1).compress(floats(1, 2, 100, 98, -99.5, 3))
     np.testing.assert_array_equal(message.arrays[0], [2, 4])
 
 
 def test_a_hundred_sends_everything():
-    sender = MaxN(variables(6), n=100)
-    assert sender.send(floats(0, 1, 0, 2, 0, 3)).kind == DENSE
-    assert not sender.kept().any()
+    compressor = MaxN(variables(6), n=100)
+    assert compressor.compress(floats(0, 1, 0, 2, 0, 3)).kind == DENSE
+    assert not compressor.residual().any()
 
 
 def test_a_gradient_of_zeros_sends_nothing():
-    assert MaxN(variables(6)).send(np.zeros(6, np.float32)).arrays[0].size == 0
+    assert MaxN(variables(6)).compress(np.zeros(6, np.float32)).arrays[0].size == 0
 
 
 def test_the_budget_finds_the_largest_n_that_fits():
-    sender = MaxN(variables(20))
+    compressor = MaxN(variables(20))
     values = np.arange(1, 21, dtype=np.float32)  # 0.05, 0.10 … 1 of the maximum
-    message = sender.send(values, budget(20, 3))
+    message = compressor.compress(values, budget(20, 3))
     np.testing.assert_array_equal(message.arrays[0], [17, 18, 19])
     # At N = 15 the fourth, 0.85 of the maximum, would go too.
-    assert sender.told()["n"] == pytest.approx(15, abs=1e-3)
+    assert compressor.metrics()["n"] == pytest.approx(15, abs=1e-3)
     assert message.traffic_bytes <= budget(20, 3)
 
 
 def test_of_equal_ones_that_do_not_all_fit_none_goes():
-    sender = MaxN(variables(10))
-    message = sender.send(floats(10, 8, 8, 8, 1, 1, 1, 1, 1, 1), budget(10, 3))
+    compressor = MaxN(variables(10))
+    message = compressor.compress(floats(10, 8, 8, 8, 1, 1, 1, 1, 1, 1), budget(10, 3))
     np.testing.assert_array_equal(message.arrays[0], [0])
 
 
 def test_a_budget_for_everything_sends_everything():
-    sender = MaxN(variables(20))
+    compressor = MaxN(variables(20))
     everything = bytes_of(DENSE, 20, 20)
-    assert sender.send(np.ones(20, np.float32), everything).kind == DENSE
-    assert sender.send(np.ones(20, np.float32), float("inf")).kind == DENSE
-    assert sender.told()["n"] == 100
+    assert compressor.compress(np.ones(20, np.float32), everything).kind == DENSE
+    assert compressor.compress(np.ones(20, np.float32), float("inf")).kind == DENSE
+    assert compressor.metrics()["n"] == 100
 
 
 def test_n_is_never_below_its_least_however_narrow_the_link():
-    sender = MaxN(variables(1000))
+    compressor = MaxN(variables(1000))
     values = np.arange(1, 1001, dtype=np.float32)
     for nothing in (0.0, -1e9):
-        message = sender.send(values - sender.kept(), nothing)
+        message = compressor.compress(values - compressor.residual(), nothing)
         np.testing.assert_array_equal(message.arrays[0], np.arange(991, 1000))  # 992 and more of 1000: above 0.9915
-        assert sender.told()["n"] == pytest.approx(LEAST)
+        assert compressor.metrics()["n"] == pytest.approx(LEAST)
 
 
 @settings(max_examples=80, deadline=None)
 @given(size=some.integers(1, 300), share=some.floats(0, 1.2), seed=some.integers(0, 100))
 def test_a_message_fits_its_budget_unless_n_is_at_its_least_and_another_entry_would_not(size, share, seed):
-    sender = MaxN(variables(size))
+    compressor = MaxN(variables(size))
     limit = share * bytes_of(DENSE, size, size)
     values = np.random.default_rng(seed).permutation(np.arange(1, size + 1)).astype(np.float32)
-    message = sender.send(values, limit)
-    n = sender.told()["n"]
+    message = compressor.compress(values, limit)
+    n = compressor.metrics()["n"]
     assert message.traffic_bytes <= limit or n == pytest.approx(LEAST)
     digits = 2 * len(str(size))  # that a longer head may have
     assert message.kind == DENSE or n == pytest.approx(LEAST) or message.traffic_bytes + 8 + digits > limit
 
 
 def test_what_it_costs_is_the_budget_or_everything():
-    sender = MaxN(variables(1000))
-    assert sender.traffic_bytes(1000.0) == 1000.0
-    assert sender.traffic_bytes(1e6) == bytes_of(DENSE, 1000, 1000)
+    compressor = MaxN(variables(1000))
+    assert compressor.traffic_bytes(1000.0) == 1000.0
+    assert compressor.traffic_bytes(1e6) == bytes_of(DENSE, 1000, 1000)
     assert MaxN(variables(1000), n=100).traffic_bytes() == bytes_of(DENSE, 1000, 1000)
 
 
@@ -136,7 +136,7 @@ def large(seed):
 @given(entries=some.sampled_from([4_000, 9_000, 40_000]), seed=some.integers(0, 50))
 def test_a_large_message_is_nearly_full_and_has_none_but_the_nearest(entries, seed):
     values, near = large(seed)
-    chosen = MaxN(LAYERS).send(values, budget(100_009, entries)).arrays[0]
+    chosen = MaxN(LAYERS).compress(values, budget(100_009, entries)).arrays[0]
     assert 0.85 * entries <= chosen.size <= entries
     assert near[chosen].min() > np.delete(near, chosen).max()
 
@@ -144,17 +144,19 @@ def test_a_large_message_is_nearly_full_and_has_none_but_the_nearest(entries, se
 def test_n_is_never_below_its_least_in_a_large_message_either():
     """All are near the largest, so that all go, whatever there is room for."""
     values = np.linspace(0.995, 1.0, 100_009, dtype=np.float32)
-    sender = MaxN(variables(100_009))
-    assert sender.send(values, budget(100_009, 40_000)).kind == DENSE
-    assert sender.told()["n"] == pytest.approx(LEAST)
+    compressor = MaxN(variables(100_009))
+    assert compressor.compress(values, budget(100_009, 40_000)).kind == DENSE
+    assert compressor.metrics()["n"] == pytest.approx(LEAST)
 
 
 def test_where_fewer_than_there_is_room_for_are_not_zero_all_of_them_go():
     values, _ = large(0)
     values[20_000:] = 0
-    sender = MaxN(LAYERS)
-    np.testing.assert_array_equal(sender.send(values, budget(100_009, 40_000)).arrays[0], np.flatnonzero(values))
-    assert sender.told()["n"] == 100
+    compressor = MaxN(LAYERS)
+    np.testing.assert_array_equal(
+        compressor.compress(values, budget(100_009, 40_000)).arrays[0], np.flatnonzero(values)
+    )
+    assert compressor.metrics()["n"] == 100
 
 
 @settings(max_examples=20, deadline=None)
@@ -162,7 +164,7 @@ def test_where_fewer_than_there_is_room_for_are_not_zero_all_of_them_go():
 def test_what_a_sample_finds_is_what_all_entries_would(entries, seed):
     """A link with room for so many."""
     values, near = large(seed)
-    message = MaxN(LAYERS).send(values, budget(100_009, entries))
+    message = MaxN(LAYERS).compress(values, budget(100_009, entries))
     beyond = np.sort(near)[near.size - entries - 1]
     floor = min(float(np.nextafter(beyond, np.float32(2))), 1 - LEAST / 100)
     np.testing.assert_array_equal(message.arrays[0], np.flatnonzero(near >= floor))

@@ -14,7 +14,7 @@ def test_with_everything_sent_the_sum_of_velocities_is_that_of_one_server() -> N
     made = CompressorSpec.from_text("top-k:share=1").build(VARIABLES, 0.5)
     weights, velocity, plain = np.zeros(4), np.zeros(4), np.zeros(4)
     for gradient in np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32):
-        weights -= whole(made.send(gradient))
+        weights -= whole(made.compress(gradient))
         velocity = 0.5 * velocity + gradient
         plain -= velocity
     np.testing.assert_allclose(weights, plain, rtol=1e-5)
@@ -22,11 +22,11 @@ def test_with_everything_sent_the_sum_of_velocities_is_that_of_one_server() -> N
 
 def test_what_was_not_sent_keeps_its_momentum() -> None:
     made = CompressorSpec.from_text("top-k:share=0.25").build(VARIABLES, 0.5)
-    first = whole(made.send(np.array([4, 1, 0, 0], np.float32)))
+    first = whole(made.compress(np.array([4, 1, 0, 0], np.float32)))
     np.testing.assert_array_equal(first, [4, 0, 0, 0])
-    second = whole(made.send(np.array([0, 1, 0, 0], np.float32)))
+    second = whole(made.compress(np.array([0, 1, 0, 0], np.float32)))
     np.testing.assert_array_equal(second, [0, 2.5, 0, 0])  # 1 and 1.5: the first, and half of it beside the second
-    np.testing.assert_array_equal(made.kept(), [2, 0, 0, 0])
+    np.testing.assert_array_equal(made.residual(), [2, 0, 0, 0])
 
 
 def test_a_restored_one_goes_on_as_the_first_would_have() -> None:
@@ -34,10 +34,10 @@ def test_a_restored_one_goes_on_as_the_first_would_have() -> None:
         CompressorSpec.from_text("top-k:share=0.25").build(VARIABLES, 0.5),
         CompressorSpec.from_text("top-k:share=0.25").build(VARIABLES, 0.5),
     )
-    made.send(np.array([4, 1, 0, 0], np.float32))
+    made.compress(np.array([4, 1, 0, 0], np.float32))
     again.restore(made.state())
     gradient = np.array([0, 1, 2, 0], np.float32)
-    np.testing.assert_array_equal(whole(again.send(gradient)), whole(made.send(gradient)))
+    np.testing.assert_array_equal(whole(again.compress(gradient)), whole(made.compress(gradient)))
     with pytest.raises(ValueError, match="MomentumCorrection"):
         again.restore(made.state()[:-1])
 

@@ -17,34 +17,34 @@ def floats(*values):
 
 
 def test_what_is_too_small_is_kept_and_added_to():
-    sender = TopK(variables(8), share=0.25)
-    message = sender.send(floats(0, 5, 0, -7, 1, 2, 3, 0))
+    compressor = TopK(variables(8), share=0.25)
+    message = compressor.compress(floats(0, 5, 0, -7, 1, 2, 3, 0))
     assert message.kind == SPARSE
     np.testing.assert_array_equal(message.arrays[0], [1, 3])
     np.testing.assert_array_equal(message.arrays[1], floats(5, -7))
-    np.testing.assert_array_equal(sender.kept(), floats(0, 0, 0, 0, 1, 2, 3, 0))
+    np.testing.assert_array_equal(compressor.residual(), floats(0, 0, 0, 0, 1, 2, 3, 0))
 
-    message = sender.send(floats(0, 1, 0, 0, 3, -2, 1, 0))  # 4 and 4 have gathered, 1 has not
+    message = compressor.compress(floats(0, 1, 0, 0, 3, -2, 1, 0))  # 4 and 4 have gathered, 1 has not
     np.testing.assert_array_equal(message.arrays[0], [4, 6])
     np.testing.assert_array_equal(message.arrays[1], floats(4, 4))
-    np.testing.assert_array_equal(sender.kept(), floats(0, 1, 0, 0, 0, 0, 0, 0))
+    np.testing.assert_array_equal(compressor.residual(), floats(0, 1, 0, 0, 0, 0, 0, 0))
 
 
 def test_from_a_half_on_everything_goes_in_no_more_bytes():
-    sender = TopK(variables(8), share=0.5)
-    message = sender.send(floats(1, 2, 3, 4, 5, 6, 7, 8))
+    compressor = TopK(variables(8), share=0.5)
+    message = compressor.compress(floats(1, 2, 3, 4, 5, 6, 7, 8))
     assert message.kind == DENSE
-    assert not sender.kept().any()
-    assert sender.traffic_bytes() == message.traffic_bytes
+    assert not compressor.residual().any()
+    assert compressor.traffic_bytes() == message.traffic_bytes
 
 
 def test_as_many_go_even_where_all_are_equal():
-    message = TopK(variables(100), share=0.1).send(np.ones(100, np.float32))
+    message = TopK(variables(100), share=0.1).compress(np.ones(100, np.float32))
     assert message.arrays[0].size == 10
 
 
 def test_one_goes_however_small_the_share():
-    assert TopK(variables(10), share=0.001).send(floats(*range(10))).arrays[0] == [9]
+    assert TopK(variables(10), share=0.001).compress(floats(*range(10))).arrays[0] == [9]
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])

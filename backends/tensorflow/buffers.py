@@ -1,10 +1,11 @@
 """How arrays get from variables into a flat host buffer, and from there into variables.
 
-On a CPU, TensorFlow computes in host memory. numpy can look at an eager tensor without copying it, and a variable that
-is assigned numpy's memory by the operation itself, and not by ``Variable.assign``, which copies, goes on to use that
-memory if it is aligned. So of weights nothing is copied but what starts elsewhere in the flat buffer, and of
-gradients each array once, to its place. To join them in the graph would copy each once as well, and into
-memory that the system has to clear in every step.
+On a CPU, TensorFlow computes in host memory. numpy can look at an eager tensor without copying
+it, and a variable that is assigned numpy's memory by the operation itself, and not by
+``Variable.assign``, which copies, goes on to use that memory if it is aligned. So of weights
+nothing is copied but what starts elsewhere in the flat buffer, and of gradients each array once,
+to its place. To join them in the graph would copy each once as well, and into memory that the
+system has to clear in every step.
 """
 
 from typing import Iterator, List, Sequence, Tuple

@@ -14,9 +14,10 @@ from backends.models.layers import Shape
 class Own:
     """A Keras model or tf.Module that was called before, so that it has its variables.
 
-    trained, kept: its variables, named after their places, because Keras counts on from model to model, so that the
-    same model has other names when it is built again. Frozen variables are kept, and so are all others that hold
-    floating-point numbers, but for those that hold infinities: constants.
+    trained, kept: its variables, named after their places, because Keras counts on from model to
+    model, so that the same model has other names when it is built again. Frozen variables are
+    kept, and so are all others that hold floating-point numbers, but for those that hold
+    infinities: constants.
     """
 
     def __init__(self, module: Any) -> None:
@@ -33,17 +34,21 @@ class Own:
         return tf.cast(self._call(images, **(self._training if training else self._judging)), tf.float32)
 
     def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:
-        """See layers.Described. Scaled at the end: half precision or a gradient of the user's making would see it."""
+        """See layers.Described. Scaled at the end: half precision or a gradient of the user's
+        making would see it.
+        """
         variables = [variable for _, variable in self.trained]
         found = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [rate * tf.cast(tf.convert_to_tensor(gradient), tf.float32) for gradient in found]
 
 
 def build(model: str, seed: int) -> Tuple[Own, Shape, int]:
-    """What the user's function returns, checked with one black image: network, input shape, classes.
+    """What the user's function returns, checked with one black image: network, input shape,
+    classes.
 
-    model: ``path/to/file.py:function``. The same seed gives the same weights where they are drawn from Python's,
-    numpy's or TensorFlow's generators, as Keras does. Raises ValueError for what does not fit.
+    model: ``path/to/file.py:function``. The same seed gives the same weights where they are drawn
+    from Python's, numpy's or TensorFlow's generators, as Keras does. Raises ValueError for what
+    does not fit.
     """
     random.seed(seed)
     np.random.seed(seed)
