@@ -16,24 +16,25 @@ from planner.predict.clusters import ClusterConfig
 from planner.units import percent, seconds
 from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
 
-TIES_NOTE = "ties: the best one, or one that the measurements cannot tell from it (95 %)"
+TIES_NOTE = "with ties: the best cluster, or one that the measurements cannot tell from it (95 %)"
 DRIFT_NOTE = (
-    "drift removed: predicted again from each device's processor time a gradient in that very run, of the server's in "
-    "its run alone; errors are medians over repetitions"
+    "no drift: predicted again with the speed that each device had in that very run, as its processor time for a "
+    "gradient shows; errors are medians over repetitions"
 )
-RULES_NOTE = (
-    "rules: those without watts of their own take the watts under load; by FLOPS counts processors alone; "
-    "α and β are fitted to these very measurements, which favours them; no drift: with each device as fast as it "
-    "was in that very run; measured before: by what the same runs measured in the other repetitions"
+RULE_NOTES = (
+    "rules that predict no watts: they use the watts under load",
+    "by FLOPS: only CPUs count",
+    "one α, one β: fitted to these very measurements, which favours this rule",
+    "measured before: chooses by what the other repetitions of the same runs measured",
 )
 #: Errors in the summary.
-SUMMED_UP = (("alone", True, ("step", "power")), ("clusters", False, ("time", "power", "energy")))
-#: Where rows of watts stand in for a whole device.
+SUMMARISED = (("alone", True, ("step", "power")), ("clusters", False, ("time", "power", "energy")))
+#: Quantities that are emulated where watts are.
 WATTS = ("power", "energy", "edp")
 
 
 def render(board: Scoreboard, top: int = 10) -> RenderableType:
-    """All tables; of configurations and of misses the ``top`` worst (0: all)."""
+    """All tables, with the ``top`` worst configurations and misses (0: all)."""
     tables = [
         _summary(board), _errors(board), _errors_by_group(board), _rules(board), _breakdown(board),
         _configurations(board, top),
@@ -41,7 +42,7 @@ def render(board: Scoreboard, top: int = 10) -> RenderableType:
     missed = [each for each in board.planner.selections if not each.hit]
     if missed:
         tables.append(_missed(board, sorted(missed, key=lambda each: -each.regret), top))
-    return stack(tables, [*_notes(board), Text(DRIFT_NOTE), Text(RULES_NOTE)])
+    return stack(tables, [*_notes(board), Text(DRIFT_NOTE), *map(Text, RULE_NOTES)])
 
 
 def to_json(board: Scoreboard) -> dict[str, Any]:
@@ -92,28 +93,28 @@ def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
 
 def _summary(board: Scoreboard) -> Table:
     made = table(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
-    told, ours, mark = scoreboard.REPORTED, board.planner.summary, "*" * board.emulated
+    paper, ours, mark = scoreboard.REPORTED, board.planner.summary, "*" * board.emulated
     if ours is not None:
-        made.add_row("best one chosen", _hits(ours.best), percent(told.best, 2))
+        made.add_row("best one chosen", _hits(ours.best), percent(paper.best))
         made.add_row("  with ties", _hits(ours.best_tied), "-")
-        made.add_row("best among the first two", _hits(ours.first_two), percent(told.first_two, 2))
+        made.add_row("best among the first two", _hits(ours.first_two), percent(paper.first_two))
         made.add_row("  with ties", _hits(ours.first_two_tied), "-")
         regrets = f"{100 * ours.mean_regret:.1f}, {100 * ours.median_regret:.1f}, {percent(ours.worst.regret)}"
         made.add_row("regret: mean, median, worst", regrets, "-")
         made.add_row("rank correlation (τ)", _tau(ours.mean_tau), "-")
-    for who, alone, quantities in SUMMED_UP:
+    for who, alone, quantities in SUMMARISED:
         for quantity, errors in board.errors(alone).items():
             if quantity in quantities:
                 marks = mark if quantity in WATTS else ""
-                reported = {"step": told.step_error, "power": told.power_error}.get(quantity) if alone else None
+                reported = {"step": paper.step_error, "power": paper.power_error}.get(quantity) if alone else None
                 made.add_row(f"error of {quantity}{marks}, {who}: mean, worst", _error(errors.raw), _range(reported))
-                made.add_row("  drift removed", _error(errors.steady), "-")
+                made.add_row("  no drift", _error(errors.steady), "-")
     if board.single.repeated is not None:
         made.add_row("time of one run, clusters: mean, worst", _error(board.single.predicted), "-")
-        made.add_row("  foretold by its other repetitions", _error(board.single.repeated), "-")
+        made.add_row("  predicted by its other repetitions", _error(board.single.repeated), "-")
     made.add_row("error of extrapolation: mean, worst", _error(board.extrapolated()), "-")
     shares = [each.share for found in board.overheads.values() for each in found]
-    made.add_row("profiling, of the training", _range((min(shares), max(shares))), _range(told.overhead))
+    made.add_row("profiling time / training time", _range((min(shares), max(shares))), _range(paper.overhead))
     return made
 
 
@@ -146,8 +147,8 @@ def _errors_by_group(board: Scoreboard) -> Table:
             alone, clusters = (board.errors(who, **{group: name}) for who in (True, False))
             found = (*alone["step"], *clusters["time"], *clusters["power"])
             cells = (_error(each) for each in found)
-            told = scoreboard.STEP_ERROR.get(name) if group == "model" else None
-            made.add_row(f"{group} {name}", *cells, percent(told, 2))
+            reported = scoreboard.STEP_ERROR.get(name) if group == "model" else None
+            made.add_row(f"{group} {name}", *cells, percent(reported))
     return made
 
 
@@ -167,8 +168,8 @@ def _breakdown(board: Scoreboard) -> Table:
     made = table("our selections by model, audit and metric", columns, ("",), ("paper: best", *LEAST_OF_SUMMARY))
     for group in GROUPS:
         for name, found in board.breakdown(group).items():
-            told = scoreboard.BEST.get(name) if group == "model" else None
-            made.add_row(f"{group} {name}", str(found.best.of), *_tally(found), percent(told, 2))
+            reported = scoreboard.BEST.get(name) if group == "model" else None
+            made.add_row(f"{group} {name}", str(found.best.of), *_tally(found), percent(reported))
     return made
 
 
@@ -176,9 +177,9 @@ def _configurations(board: Scoreboard, top: int) -> Table:
     worst = sorted(board.configurations, key=lambda each: -abs(each.figures["time"].error or 0.0))
     shown = worst[: top or None]
     columns = ("configuration", "time", "predicted", "error", "no drift", f"power{'*' * board.emulated}",
-               "farthest off", "its step", "step predicted", "bottleneck")  # fmt: skip
+               "worst worker", "its step", "step predicted", "bottleneck")  # fmt: skip
     title = f"worst {len(shown)} of {len(worst)} configurations by the error of their time"
-    made = table(title, columns, left=("configuration", "farthest off", "bottleneck"), optional=columns[:3:-1])
+    made = table(title, columns, left=("configuration", "worst worker", "bottleneck"), optional=columns[:3:-1])
     for each in shown:
         time, cycle = each.figures["time"], each.workers[each.off].cycle_s
         made.add_row(
@@ -245,7 +246,7 @@ def _spread(of: Spread | None) -> tuple[str, str, str]:
 
 
 def _range(of: tuple[float, float] | None) -> str:
-    return "-" if of is None else f"{100 * of[0]:.2f} to {percent(of[1], 2)}"
+    return "-" if of is None else f"{100 * of[0]:.1f} to {percent(of[1])}"
 
 
 def _tau(of: float | None) -> str:

@@ -1,4 +1,4 @@
-"""One plot of what was predicted against what was measured."""
+"""This view plots predicted against measured times."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The known models: what they hold, what they compute, and where they come from."""
+"""This view lists the known models with their sizes and sources."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def to_json() -> dict[str, Any]:
 def render() -> RenderableType:
     """The same as a table."""
     columns = ("model", "input", "parameters", "bytes", "multiply-adds", "source")
-    made = table("models", columns, left=("model", "input", "source"))
+    made = table("models", columns, left=("model", "input", "source"), optional=("bytes", "input"))
     for row in to_json()["models"]:
         made.add_row(
             row["name"], "x".join(map(str, row["input_shape"])), f"{row['parameters']:,}",

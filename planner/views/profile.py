@@ -1,4 +1,4 @@
-"""A profile as tables (steps, watts, links), and in short as JSON; the raw samples are in its file."""
+"""This view shows a profile: step times, watts and links; the raw samples are in its file."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A recommendation as tables: the best clusters, and the planned one worker by worker."""
+"""This view shows a recommendation: the best clusters, and the workers of the planned one."""
 
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
 
-NAMEPLATE_NOTE = "± of energy counts errors of measurements only, not that of watts from a nameplate"
-TIE_NOTE = "= ties with the best: the measurements cannot tell them apart; profile again for more samples"
+INTERVAL_NOTE = "±: half of the 95 % interval"
+NAMEPLATE_NOTE = "± energy leaves out the error of watts from the fleet file, which is not known"
+TIE_NOTE = "= ties with the best: the difference is smaller than the error of the measurements"
 
 
 def render(found: Recommendation, top: int, path: Path | None, place: int = 1) -> RenderableType:
@@ -25,10 +26,12 @@ def render(found: Recommendation, top: int, path: Path | None, place: int = 1) -
     rows = [found.row(place) for place in range(1, min(len(found), top or len(found)) + 1)]
     sources = zip(found.costs.names, found.costs.power_sources, strict=True)
     stand_ins = {name for name, source in sources if source.emulated}
-    unsure = any(source.kind == NAMEPLATE for source in found.costs.power_sources)
-    notes = [*remarks(found), *[TIE_NOTE] * _ties(found), *[NAMEPLATE_NOTE] * unsure]
+    nameplate = any(source.kind == NAMEPLATE for source in found.costs.power_sources)
+    notes = [*remarks(found), *[TIE_NOTE] * _ties(found), INTERVAL_NOTE, *[NAMEPLATE_NOTE] * nameplate]
     notes += [EMULATED_NOTE] * bool(stand_ins)
-    notes.append(f"profiling took {percent(found.overhead, 2)} of the best's time; {_written(found, path, place)}")
+    best_s = seconds(found.row(1).prediction.time_s)
+    notes.append(f"profiling took {seconds(found.profiling_s)}; the best cluster would train for {best_s}")
+    notes.append(_written(found, path, place))
     tables = [_clusters(found, rows, stand_ins), _breakdown(found, place, stand_ins)]
     return stack(tables, [Text(note) for note in notes])
 
@@ -45,19 +48,19 @@ def _written(found: Recommendation, path: Path | None, place: int) -> str:
 
 
 def remarks(found: Recommendation) -> list[str]:
-    """What the operator must know of a ranking in whatever form it is printed."""
+    """Remarks on a ranking that belong to it in whatever form it is printed."""
     left_out = [f"left out: {name}: {reason}" for name, reason in found.left_out.items()]
     return [*left_out, *_frameworks(found.costs), *found.notes]
 
 
 def _frameworks(costs: Costs) -> list[str]:
-    """Who computes with what, where not all do with the same."""
+    """The framework of each device, where they differ."""
     users = {
         framework: [name for name, used in zip(costs.names, costs.frameworks, strict=True) if used == framework]
         for framework in dict.fromkeys(costs.frameworks)
     }
-    told = ", ".join(f"{framework} on {' and '.join(names)}" for framework, names in users.items())
-    return [f"computed with {told}: what is fastest on each device"] if len(users) > 1 else []
+    text = "; ".join(f"{framework} on {', '.join(names)}" for framework, names in users.items())
+    return [f"frameworks, the fastest on each device: {text}"] if len(users) > 1 else []
 
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Table:
@@ -65,9 +68,9 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
     made = table(
         f"{found.costs.model}{how}, batch {found.costs.batch}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",
-        ("", "server", "workers", "time", "power", "energy", "± 95 %", "EDP", "± score", "sent", "bottleneck"),
+        ("", "server", "workers", "time", "power", "energy", "± energy", "EDP", "± score", "traffic", "bottleneck"),
         left=("server", "workers", "bottleneck"),
-        optional=("± score", "sent", "± 95 %"),
+        optional=("± score", "traffic", "± energy"),
     )
     ties = _ties(found)
     for place, row in enumerate(rows, 1):
@@ -85,7 +88,7 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
 
 def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> Table:
     columns = ("worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from")
-    title = f"{'the best' if place == 1 else f'number {place}'}, worker by worker"
+    title = f"workers of {'the best cluster' if place == 1 else f'number {place}'}"
     made = table(title, columns, ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
     for worker in found.workers(place):
         made.add_row(

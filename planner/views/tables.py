@@ -109,7 +109,7 @@ class Table:
         titles = max(map(cell_len, self.columns[1:]), default=0)
         room = max(LEAST_BLOCK_WIDTH, width - titles - 2 * len(GAP))
         for row in self.rows:
-            yield row[0]
+            yield Text(f"{self.columns[0]} ").append_text(row[0]) if self.columns[0] else row[0]
             for column, cell in zip(self.columns[1:], row[1:], strict=True):
                 for number, part in enumerate(cell.wrap(console, room)):
                     title = _aligned(Text("" if number else column), titles, left=True)

@@ -25,8 +25,18 @@ from planner.views import tables
 from planner.views.tables import EMULATED_NOTE, marked, stack, table
 from profilers.records import Window
 
-#: What is worth a line of its own, besides evaluations.
-TOLD = ("joined", "dropped", "silent", "lost", "given_up", "refused", "checkpoint_failed", "log_failed", "diverged")
+#: Events that get a line of their own, besides evaluations.
+EVENT_TEXTS = {
+    "joined": "{} joined",
+    "dropped": "{} was dropped",
+    "silent": "{} is silent",
+    "lost": "the worker is lost: {}",
+    "given_up": "the worker is not started again: {}",
+    "refused": "a connection was refused: {}",
+    "checkpoint_failed": "the checkpoint could not be saved: {}",
+    "log_failed": "events could not be logged: {}",
+    "diverged": "the loss of {} diverged",
+}
 #: Seconds between lines of progress where standard error is no terminal.
 EVERY_S = 10.0
 
@@ -63,7 +73,7 @@ class TrainingProgress:
         self._say(f"{name}: {what if self._verbose else what.partition(' step ')[0]}")
 
     def on_plan(self, plan: Plan) -> None:
-        """Say what will run."""
+        """Print what will run."""
         self._stand_ins = {worker.name for worker in plan.workers if worker.power_source.emulated}
         server, names = (marked(each, self._stand_ins, ", ") for each in ([plan.server], plan.names))
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
@@ -76,7 +86,7 @@ class TrainingProgress:
             self._say(EMULATED_NOTE)
 
     def on_note(self, note: str) -> None:
-        """Say what the operator must know."""
+        """Print a remark on the plan."""
         self._say(note)
 
     def on_event(self, source: str, event: Event) -> None:
@@ -90,10 +100,10 @@ class TrainingProgress:
         elif "evaluated" in event:
             scores = event["evaluated"]
             self._say(f"step {scores['step']:,}: loss {scores['loss']:.4f}, accuracy {percent(scores['accuracy'])}")
-        for word in TOLD:
-            if word in event:
+        for kind, text in EVENT_TEXTS.items():
+            if kind in event:
                 reason = f": {event['reason']}" if "reason" in event else ""
-                self._say(f"{source}: {word.replace('_', ' ')} {event[word]}{reason}")
+                self._say(f"{source}: {text.format(event[kind])}{reason}")
         self.live.update(Group(self._bar(), self._table()))
         self._count()
 
@@ -147,16 +157,16 @@ class TrainingProgress:
 
 def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     """Measured beside predicted, each worker's part, and the accuracy on the way."""
-    course = ", ".join(f"{percent(e['accuracy'])} at {e['step']:,}" for e in result["evaluations"])
+    course = ", ".join(f"{percent(e['accuracy'])} after {e['step']:,}" for e in result["evaluations"])
     stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
-    notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *[f"accuracy: {course}"] * bool(course)]
+    notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *[f"accuracy: {course} steps"] * bool(course)]
     return stack(
         [_totals(result), _workers(result, stand_ins)], [Text(note) for note in (*notes, f"run folder: {folder.path}")]
     )
 
 
 def _totals(result: Mapping[str, Any]) -> tables.Table:
-    columns = ("", "time", "power", "energy", "± 95 %", "EDP")
+    columns = ("", "time", "power", "energy", "± energy", "EDP")
     made = table(f"{result['model']}, {result['steps']:,} steps", columns, left=("",))
     for kind in ("predicted", "measured"):
         at = result[kind]
@@ -165,7 +175,7 @@ def _totals(result: Mapping[str, Any]) -> tables.Table:
             joules(at["energy_j"]), percent(at["energy_uncertainty"]), number(at["edp_js"], "Js"),
         )  # fmt: skip
     time, power, energy, edp = (result["error"][key] for key in ("time_s", "power_w", "energy_j", "edp_js"))
-    made.add_row("error", _signed(time), _signed(power), _signed(energy), "", _signed(edp))
+    made.add_row("error of prediction", _signed(time), _signed(power), _signed(energy), "", _signed(edp))
     return made
 
 
@@ -174,8 +184,8 @@ def _signed(error: float | None) -> str:
 
 
 def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> tables.Table:
-    columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "± 95 %", "watts from")
-    made = table("workers", columns, left=("worker", "watts from"))
+    columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "± watts", "watts from")
+    made = table("workers", columns, left=("worker", "watts from"), optional=("± watts", "exchanging", "computing"))
     for name, part in result["workers"].items():
         made.add_row(
             marked([name], stand_ins), f"{part['steps']:,}", f"{part['predicted_steps']:,.0f}", seconds(part["busy_s"]),

@@ -115,3 +115,13 @@ def with_costs(costs: Costs, **changed: Any) -> Costs:
     pairs = {name: values for name, values in changed.items() if name in PairCosts._fields}
     assert devices.keys() | pairs.keys() == changed.keys()
     return costs._replace(devices=costs.devices._replace(**devices), pairs=costs.pairs._replace(**pairs))
+
+
+def three(slowdown: float = 1.0, spread: float = 0.0) -> Profile:
+    """Devices ``a``, ``b`` and ``c``, each about four times slower than the one before; ``c`` may be emulated."""
+    steps = {
+        "a": step(0.1, spread=spread),
+        "b": step(0.4, spread=spread),
+        "c": step(1.7, spread=spread, slowdown=slowdown),
+    }
+    return profile({name: device(each) for name, each in steps.items()})

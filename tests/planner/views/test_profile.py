@@ -1,0 +1,107 @@
+"""A profile on screen: steps, watts, links, and what failed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.views import profile
+from profilers.records import PowerReading, Samples, Window
+from tests.planner import profiles
+from tests.planner.screens import WIDTHS, row, shown
+
+WIDE = pytest.mark.parametrize("width", WIDTHS)
+PATH = Path("profile.json")
+
+
+@WIDE
+def test_a_profile_shows_steps_watts_and_links(width: int) -> None:
+    text = shown(profile.render(profiles.three(), PATH), width)
+    assert text.index("training step") < text.index("watts") < text.index("links")
+    assert "wrote profile.json" in text
+
+
+def test_watts_of_an_emulated_device_are_labelled() -> None:
+    text = shown(profile.render(profiles.three(slowdown=4.0), PATH))
+    rows = [line for line in text.splitlines() if line.startswith("c (emulated, 4x slower)")]
+    assert len(rows) == 2  # its steps and its watts
+    assert "nameplate, emulated (fleet file, slowdown 4)" in rows[1]
+    assert "emulated" not in shown(profile.render(profiles.three(), PATH))
+
+
+def test_watts_that_are_not_known_are_dashes() -> None:
+    unknown = profiles.profile({"a": profiles.device(idle_w=None)})
+    watts = shown(profile.render(unknown, PATH)).partition("watts")[2].partition("links")[0]
+    assert row(watts, "a").split() == ["a", "net", "torch", "-", "-", "-", "-", "unavailable"]
+    (measured,) = profile.to_json(unknown, PATH)["devices"]["a"]["timings"]
+    assert (measured["idle_w"], measured["busy_w"], measured["provenance"]["kind"]) == (None, None, "unavailable")
+    assert "no idle_watts and max_watts in the fleet file" in measured["provenance"]["detail"]
+    assert "a: watts unavailable: no idle_watts" in shown(profile.render(unknown, PATH))
+
+
+def test_watts_that_were_measured_say_how_far_they_may_be_off() -> None:
+    idle, busy = (
+        Window(1.0, {}, (PowerReading("plug", "sensor", "wall", w, 0.5, 9, relative_error=0.01),)) for w in (10.0, 50.0)
+    )
+    sensed = profiles.profile({"a": profiles.device(profiles.step(window=busy))._replace(idle=idle)})
+    watts = shown(profile.render(sensed, PATH)).partition("watts")[2].partition("links")[0]
+    assert " ".join(row(watts, "a").split()[3:]) == "10.0 W 2.0 % 50.0 W 2.0 % integrated sensor of the wall plug"
+    (told,) = profile.to_json(sensed, PATH)["devices"]["a"]["timings"]
+    assert told["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
+    assert told["busy_uncertainty"] == pytest.approx(0.0196, rel=1e-3)
+
+
+def test_a_model_that_was_timed_in_two_frameworks_is_told_twice() -> None:
+    both = profiles.device()._replace(steps=(profiles.step(0.1), profiles.step(0.3, framework="tensorflow")))
+    made = profiles.profile({"a": both})
+    told = profile.to_json(made, PATH)["devices"]["a"]["timings"]
+    assert [(each["model"], each["framework"], round(each["gradient_s"], 3)) for each in told] == [
+        ("net", "torch", 0.1), ("net", "tensorflow", 0.3)
+    ]  # fmt: skip
+    steps = shown(profile.render(made, PATH)).partition("watts")[0]
+    assert [line.split()[:3] for line in steps.splitlines() if line.startswith("a ")] == [
+        ["a", "net", "torch"], ["a", "net", "tensorflow"]
+    ]  # fmt: skip
+
+
+@WIDE
+def test_sensors_that_are_not_used_or_contradict_each_other_are_told(width: int) -> None:
+    readings = (
+        PowerReading("plug", "sensor", "wall", 20.0, 0.5, 9),
+        PowerReading("nvml:0", "counter", "gpu", 30.0, 0.5, 9),
+        PowerReading("ina", "unavailable", "board", None, None, 9, "it repeats one value; flagged and not used"),
+        PowerReading("rapl", "unavailable", "", None, None, 0, "not here"),
+    )
+    odd = profiles.profile({"a": profiles.device(profiles.step(window=Window(1.0, {}, readings)))})
+    assert profile.to_json(odd, PATH)["notes"] == [
+        "a: ina: it repeats one value; flagged and not used",
+        "a: gpu (nvml:0) 30 W exceeds wall (plug) 20 W, which contains it",
+    ]
+    assert "flagged and not used" in " ".join(shown(profile.render(odd, PATH), width).split())
+
+
+@WIDE
+def test_a_profile_that_was_cut_short_is_still_shown(width: int) -> None:
+    empty = Samples("s", ())
+    dead = profiles.device()._replace(steps=(), facts=None, error="x: cannot be reached [Errno 113]")
+    halted = profiles.device(profiles.step()._replace(gradient_s=empty, service_s=empty, update_s=empty))
+    silent = profiles.link("halted", "dead", bytes_per_s=Samples("B/s", ()), latency_s=0.0)
+    cut = profiles.profile({"dead": dead, "halted": halted})._replace(
+        links=(silent._replace(latency_s=empty, bytes_per_s=Samples("B/s", ())),)
+    )
+    assert "cannot be reached [Errno 113]" in shown(profile.render(cut, PATH), width)
+    json.dumps(profile.to_json(cut, PATH), allow_nan=False)
+
+
+@WIDE
+def test_why_a_model_or_a_link_was_not_measured_is_told_once(width: int) -> None:
+    part = profiles.device()._replace(failures={"vgg19": "out of memory"})
+    nothing = part._replace(steps=(), error="vgg19: out of memory")
+    failing = profiles.profile({"part": part, "nothing": nothing}, link_errors={"part -> nothing": "no route"})
+    lines = shown(profile.render(failing, PATH), width).splitlines()
+    assert [line for line in lines if "memory" in line or "route" in line] == [
+        "part: vgg19: out of memory", "nothing: vgg19: out of memory", "part -> nothing: no route"
+    ]  # fmt: skip
+    told = profile.to_json(failing, PATH)
+    assert told["devices"]["part"]["failures"] == {"vgg19": "out of memory"}
+    assert told["link_errors"] == {"part -> nothing": "no route"}

@@ -1,0 +1,102 @@
+"""A recommendation on screen: the clusters, ties, and the workers of the planned one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
+from planner.views import ranking
+from tests.planner import profiles
+from tests.planner.screens import WIDTHS, row, shown
+
+WIDE = pytest.mark.parametrize("width", WIDTHS)
+PATH = Path("profile.json")
+EDP = {"edp": 1.0}
+
+
+@WIDE
+@pytest.mark.parametrize("top", [0, 1, 5, 50])
+def test_a_ranking_is_shown_with_the_best_worker_by_worker(width: int, top: int) -> None:
+    text = shown(ranking.render(recommend(profiles.three(), RecommendRequest(EDP)), top, Path("plan.json")), width)
+    assert f"best {min(top or 12, 12)} of 12 by edp" in text
+    assert "α time" in text
+    assert text.endswith("wrote plan.json\n")
+
+
+def places(found: Any, top: int = 12) -> list[str]:
+    text = shown(ranking.render(found, top, PATH)).partition("\n\n")[0]
+    return [line.split()[0] for line in text.splitlines()[3:]]
+
+
+def test_nothing_is_marked_as_a_tie_where_nothing_ties_with_the_best() -> None:
+    found = recommend(profiles.three(), RecommendRequest(EDP))
+    assert [row.tie for row in (found.row(1), found.row(2))] == [True, False]
+    assert places(found) == [str(place) for place in range(1, 13)]
+    assert "ties with the best" not in shown(ranking.render(found, 12, PATH))
+
+
+def test_a_tie_is_marked_on_the_best_and_on_what_ties_with_it() -> None:
+    twins = profiles.profile({name: profiles.device(profiles.step(0.4, spread=0.3)) for name in "ab"})
+    found = recommend(twins, RecommendRequest({"time": 1.0}))
+    assert found.row(2).tie
+    assert places(found)[:2] == ["1=", "2="]
+    assert "= ties with the best" in shown(ranking.render(found, 12, PATH))
+
+
+def test_a_tie_outside_the_rows_shown_is_marked_all_the_same() -> None:
+    twins = profiles.profile({name: profiles.device(profiles.step(0.4, spread=0.3)) for name in "ab"})
+    assert places(recommend(twins, RecommendRequest({"time": 1.0})), top=1) == ["1="]
+
+
+def test_every_emulated_device_is_marked_and_the_mark_explained() -> None:
+    text = shown(ranking.render(recommend(profiles.three(slowdown=4.0), RecommendRequest(EDP)), 0, PATH))
+    assert "* emulated:" in text
+    clusters, _, breakdown = text.partition("\n\n")
+    assert " c* " in clusters
+    assert not any(word in ("c", "a*", "b*") for word in text.split())
+    assert "*" not in shown(ranking.render(recommend(profiles.three(), RecommendRequest(EDP)), 0, PATH))
+
+
+def test_watts_of_the_best_are_labelled_where_they_are_emulated() -> None:
+    found = recommend(profiles.three(slowdown=4.0), RecommendRequest(EDP, server="c"))
+    breakdown = shown(ranking.render(found, 1, PATH)).partition("workers of the best cluster")[2]
+    assert "nameplate, emulated (fleet file, slowdown 4)" in row(breakdown, "c*")
+
+
+def test_a_spread_that_is_not_known_is_a_dash_and_not_zero() -> None:
+    text = shown(ranking.render(recommend(profiles.three(spread=0.1), RecommendRequest({"power": 1.0})), 0, PATH))
+    assert "± energy" in text
+    assert "0.0 %" not in text
+
+
+@WIDE
+def test_a_ranking_by_time_needs_no_watts(width: int) -> None:
+    unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
+    assert " - " in shown(ranking.render(recommend(unknown, RecommendRequest({"time": 1.0})), 0, PATH), width)
+
+
+def test_the_breakdown_and_the_last_line_are_of_the_place_that_is_planned() -> None:
+    found = recommend(profiles.three(), RecommendRequest(EDP))
+    members = [worker.name for worker in found.workers(12)]
+    assert members != [worker.name for worker in found.workers(1)]
+    text = shown(ranking.render(found, 1, PATH, 12))
+    breakdown = text.partition("workers of number 12")[2].partition("\n\n")[0]
+    assert [line.split()[0] for line in breakdown.splitlines()[3:]] == members
+    assert text.rstrip().endswith("wrote number 12 to profile.json")
+    assert "workers of the best cluster" not in text
+
+
+def test_what_computes_is_told_where_it_is_not_the_same_everywhere() -> None:
+    devices = dict(profiles.three().devices)
+    devices["b"] = profiles.device(profiles.step(0.4, framework="tensorflow"))
+    mixed = shown(ranking.render(recommend(profiles.profile(devices), RecommendRequest(EDP)), 1, PATH))
+    assert "frameworks, the fastest on each device: torch on a, c; tensorflow on b" in mixed
+    assert "frameworks" not in shown(ranking.render(recommend(profiles.three(), RecommendRequest(EDP)), 1, PATH))
+
+
+def test_left_out_devices_are_named_with_the_reason() -> None:
+    dead = profiles.device()._replace(error="dead: connection refused")
+    found = recommend(profiles.profile({**profiles.three().devices, "dead": dead}), RecommendRequest(EDP))
+    assert "left out: dead: dead: connection refused" in shown(ranking.render(found, 1, PATH))

@@ -1,0 +1,145 @@
+"""A run on screen: its progress, and measured beside predicted at its end."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.live import Live
+
+from planner import console
+from planner.paths import RunFolder
+from planner.provenance import Provenance
+from planner.views import training
+from planner.views.training import TrainingProgress
+from profilers.records import PowerReading, Window, encode
+from tests.planner.plans import NAMEPLATE, plan, planned
+from tests.planner.screens import WIDTHS, row, shown
+
+WIDE = pytest.mark.parametrize("width", WIDTHS)
+PATH = Path("runs/x")
+WALL = Provenance("sensor", ("wall",))
+EMULATED = NAMEPLATE._replace(emulated=True, detail="slowdown 4")
+
+
+def progress(source: Provenance = NAMEPLATE) -> TrainingProgress:
+    """The view of a run of ``a`` and ``b``, where ``b``'s watts have this source."""
+
+    view = TrainingProgress(Live(console=console.plain(stderr=True), auto_refresh=False))
+    view.on_plan(plan(planned("a"), planned("b")._replace(power_source=source)))
+    at = {"steps": 40, "loss": 0.5, "staleness": 0.0, "bytes": 10**6, "connected": True}
+    gone = {**at, "connected": False, "loss": None}
+    view.on_event("a", {"progress": {"done": 80, "total": 100, "elapsed_s": 20.0, "workers": {"a": at, "b": gone}}})
+    return view
+
+
+def window(*readings: tuple[str, str, float | None], source: str = "sensor") -> dict[str, Any]:
+    power = tuple(PowerReading(name, source, covers, watts, 0.0, 5) for name, covers, watts in readings)
+    return {"window": encode(Window(5.0, {}, power)), "spent": {}}
+
+
+def live(view: TrainingProgress, width: int = 160) -> str:
+    table = view.live.get_renderable()
+    return shown(table, width)
+
+
+@WIDE
+def test_the_live_table_has_a_row_a_worker(width: int) -> None:
+    text = live(progress(), width)
+    assert "80 of 100 steps, 80 %, 5.00 s left" in text
+    assert "after 20.0 s" in text
+    assert "2.00" in row(text, "a")
+    assert row(text, "b").endswith("lost")
+
+
+def test_live_watts_count_no_rail_twice() -> None:
+    view = progress()
+    view.on_event("a", window(("board", "board", 9.0), ("cpu", "rail", 5.0), ("gpu", "rail", 2.0)))
+    assert "9.00 W" in row(live(view), "a")
+
+
+def test_live_watts_that_are_not_known_are_a_dash() -> None:
+    view = progress()
+    view.on_event("a", window(("board", "board", None)))
+    assert " W" not in row(live(view), "a")
+
+
+def test_live_watts_of_an_emulated_device_are_labelled() -> None:
+    view = progress(EMULATED)
+    view.on_event("a", window(("board", "board", 9.0)))
+    view.on_event("b", window(("board", "board", 9.0)))
+    assert "9.00 W emulated" not in row(live(view), "a")
+    assert "9.00 W emulated" in row(live(view), "b")
+
+
+def test_live_watts_of_an_emulated_sensor_are_labelled() -> None:
+    view = progress()
+    view.on_event("a", window(("board", "board", 9.0), source="emulated"))
+    assert "9.00 W emulated" in row(live(view), "a")
+
+
+def test_what_each_worker_computes_with_is_told_where_they_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    with training.training() as view:
+        view.on_plan(plan(planned("a"), planned("b")))
+        assert "computes with" not in capsys.readouterr().err
+        view.on_plan(plan(planned("a"), planned("b")._replace(framework="tensorflow")))
+    assert "a computes with torch; b computes with tensorflow" in capsys.readouterr().err
+
+
+def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:
+    with training.training() as view:
+        view.on_profile("tx2", "net: timed step 10", 0.1)
+        view.on_profile("tx2", "net: timed step 20", 0.2)
+        view.on_plan(plan(planned("a"), planned("b")))
+        view.on_event("parameter server", {"dropped": "b", "reason": "silent for 10 s"})
+        view.on_event("a", {"evaluated": {"step": 1000, "loss": 0.25, "accuracy": 0.755}})
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "tx2: net: timed",
+        "net: 100 steps, server on a, workers a, b; predicted 100 s",
+        "parameter server: b was dropped: silent for 10 s",
+        "step 1,000: loss 0.2500, accuracy 75.5 %",
+    ]
+
+
+def test_emulated_devices_of_a_plan_are_marked_and_the_mark_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with training.training() as view:
+        view.on_plan(plan(planned("a"), planned("b")._replace(power_source=EMULATED)))
+    said, note = capsys.readouterr().err.splitlines()
+    assert said == "net: 100 steps, server on a, workers a, b*; predicted 100 s"
+    assert note.startswith("* emulated:")
+
+
+def result(power_w: float | None = 90.0, source: Provenance = WALL) -> dict[str, Any]:
+    part = {
+        "steps": 100, "predicted_steps": 99.6, "busy_s": 80.0, "exchange_s": 5.0, "watts": power_w,
+        "provenance": encode(source), "watts_error": 0.01,
+    }  # fmt: skip
+    figures = {
+        "time_s": 100.0, "power_w": power_w, "energy_j": None, "edp_js": None, "energy_uncertainty": 0.0196,
+        "provenance": encode(source),
+    }  # fmt: skip
+    error = {"time_s": -0.0512, "power_w": None, "energy_j": None, "edp_js": None}
+    return {
+        "model": "net", "steps": 100, "predicted": figures, "measured": figures, "error": error,
+        "workers": {"a": part}, "evaluations": [{"step": 100, "accuracy": 0.5}], "notes": ["a: a note"],
+    }  # fmt: skip
+
+
+@WIDE
+@pytest.mark.parametrize("power_w", [90.0, None])
+def test_a_result_shows_measured_beside_predicted(width: int, power_w: float | None) -> None:
+    text = shown(training.render(result(power_w), RunFolder(Path("runs/x"))), width)
+    assert "-5.1 %" in row(text, "error")
+    assert "accuracy: 50.0 % after 100 steps" in text
+    assert "a: a note" in text
+    assert "2.0 %" in row(text, "measured")
+    assert "run folder: runs/x" in text
+
+
+def test_a_result_on_emulated_devices_is_labelled() -> None:
+    text = shown(training.render(result(source=EMULATED), RunFolder(PATH)))
+    assert row(text, "measured (emulated)")
+    assert "emulated (slowdown 4)" in row(text.partition("workers")[2], "a*")
+    assert "* emulated:" in text
+    assert "emulated" not in shown(training.render(result(), RunFolder(PATH)))

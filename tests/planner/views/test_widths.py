@@ -1,0 +1,146 @@
+"""Every table is readable on terminals of 80, 120 and 200 columns, and complete in a pipe, whatever its devices are
+called."""
+
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import RenderableType
+
+from planner.audit.scoring.scoreboard import score
+from planner.check.findings import CHECKS, CheckReport, Finding
+from planner.lab import view as lab
+from planner.lab.device import Condition
+from planner.lab.lab import Seen
+from planner.lab.spec import DeviceSpec
+from planner.paths import RunFolder
+from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
+from planner.power.measure import EnergyMeasurement
+from planner.profile.file import Profile
+from planner.profile.power_readings import WindowWatts
+from planner.provenance import Provenance
+from planner.views import audit, check, measure, models, power, profile, ranking, training
+from planner.views.training import TrainingProgress
+from power_models.registry import MODELS
+from profilers.records import encode
+from tests.planner import audits, profiles
+from tests.planner.plans import plan, planned
+from tests.planner.screens import WIDTHS, shown
+
+#: As people name their boards, and as nobody should.
+NAMES = ("tx2", "jetson-xavier-nx-workshop-2", "raspberry-pi-4-with-a-name-that-fills-half-of-the-whole-terminal")
+PATH = Path("a-folder/with-a-long-name/profile-of-the-workshop-2026-11-23.json")
+EMULATED = Provenance("sensor", ("module",), True, "slowdown 4, at the measured busy share")
+
+
+def fleet() -> Profile:
+    steps_s = (3.4e-7, 0.4, 123_456.0)
+    devices = {
+        name: profiles.device(profiles.step(step_s, slowdown=4.0, spread=0.1))
+        for name, step_s in zip(NAMES, steps_s, strict=True)
+    }
+    return profiles.profile(devices)
+
+
+def checked() -> RenderableType:
+    long = "libcudart.so.10.2: cannot open shared object file: No such file or directory (needed by libtorch_cuda.so)"
+    findings = [Finding(name, each, "ok", "3.6.9") for name in NAMES for each in CHECKS]
+    findings[-3] = Finding(NAMES[-1], "clock", "failed", long, "set its clock: sudo timedatectl set-ntp true")
+    return check.render(CheckReport(tuple(findings)))
+
+
+def ranked() -> RenderableType:
+    return ranking.render(recommend(fleet(), RecommendRequest({"edp": 1.0})), 0, PATH)
+
+
+def scored() -> RenderableType:
+    made = audits.fleet(0.1, 0.17, 0.3)
+    measured = audits.as_predicted(made, 2, shake=lambda run: audits.faster(run, 1.3))
+    return audit.render(score([audits.audit(made, measured, label) for label in ("dlion-hetero-sys-a", "gu-100")]))
+
+
+def running() -> RenderableType:
+    from rich.live import Live
+
+    from planner import console
+
+    progress = TrainingProgress(Live(console=console.plain(stderr=True), auto_refresh=False))
+    progress.on_plan(plan(*map(planned, NAMES)))
+    worker = {"steps": 123_456_789, "loss": 1e-12, "staleness": 3.0, "bytes": 10**15, "connected": False}
+    at = {"done": 8, "total": 10**9, "elapsed_s": 2e5, "workers": dict.fromkeys(NAMES, worker)}
+    progress.on_event("server", {"progress": at})
+    return progress.live.get_renderable()
+
+
+def trained() -> RenderableType:
+    part = {
+        "steps": 123_456_789, "predicted_steps": 99.6, "busy_s": 2e5, "exchange_s": 1e-5, "watts": 1234.5,
+        "provenance": encode(EMULATED), "watts_error": 0.01,
+    }  # fmt: skip
+    figures = {
+        "time_s": 2e5, "power_w": 1234.5, "energy_j": 2.5e8, "edp_js": 5e13, "energy_uncertainty": 3.5,
+        "provenance": encode(EMULATED),
+    }  # fmt: skip
+    error = dict.fromkeys(("time_s", "power_w", "energy_j", "edp_js"), -0.9951)
+    return training.render(
+        {
+            "model": "path/to/a/model.py:function", "steps": 10**9, "predicted": figures, "measured": figures,
+            "error": error, "workers": dict.fromkeys(NAMES, part), "notes": ["a note"],
+            "evaluations": [{"step": step, "accuracy": 0.5} for step in range(0, 10**6, 25_000)],
+        },
+        RunFolder(Path("runs/2026-11-23T12-00-00-model")),
+    )  # fmt: skip
+
+
+def in_the_lab() -> RenderableType:
+    device = DeviceSpec(NAMES[-1], "jetson-tx2", 0.25, 12.5e6, None, 0.0, 1.0, 2.0, None, True)
+    return lab.table([Seen(device, "10.77.1.1", Condition("running", True, 12.0)) for _ in NAMES])
+
+
+def energy() -> RenderableType:
+    watts = WindowWatts(1234.5, 0.5, EMULATED)
+    return measure.render(EnergyMeasurement(NAMES[-1], ("python3", "bench.py"), 0, 2e5, watts, watts, ("a note",)))
+
+
+SCREENS = {
+    "check": checked,
+    "models": models.render,
+    "profile": lambda: profile.render(fleet(), PATH),
+    "recommend": ranked,
+    "train, while it runs": running,
+    "train": trained,
+    "audit": scored,
+    "lab status": in_the_lab,
+    "power measure": energy,
+    "power models": lambda: power.kinds({name: kind.summary for name, kind in MODELS.items()}, {}),
+}
+screens = pytest.mark.parametrize("screen", SCREENS)
+
+
+@screens
+@pytest.mark.parametrize("width", WIDTHS)
+def test_on_a_terminal_no_line_is_too_long_and_no_word_is_cut(screen: str, width: int) -> None:
+    text = shown(SCREENS[screen](), width)
+    assert "…" not in text
+    complete = shown(SCREENS[screen]())
+    names = [name for name in NAMES if name in complete]
+    assert all(name in "".join(text.split()) for name in names)
+
+
+@screens
+def test_in_a_pipe_each_row_is_one_line_of_any_length_and_nothing_is_left_out(screen: str) -> None:
+    text = shown(SCREENS[screen]())
+    assert "not shown:" not in text
+    assert not re.search(r" $", text, re.MULTILINE)
+
+
+@screens
+def test_what_a_narrow_terminal_leaves_out_is_named(screen: str) -> None:
+    narrow, complete = shown(SCREENS[screen](), 80), shown(SCREENS[screen]())
+    headers = [
+        line for line, rule in zip(complete.splitlines(), complete.splitlines()[1:], strict=False) if "──" in rule
+    ]
+    assert headers
+    for title in (title for header in headers for title in re.split(r"  +", header.strip())):
+        assert "".join(title.split()) in "".join(narrow.split())
