@@ -34,7 +34,7 @@ PlannedSteps = Annotated[
     ),
 ]
 Data = Annotated[
-    Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files, or one .npz file.")
+    Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files or one .npz file.")
 ]
 
 

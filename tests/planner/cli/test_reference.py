@@ -1,0 +1,26 @@
+"""The CLI reference holds what --help says."""
+
+from pathlib import Path
+
+from planner.cli import main
+from planner.cli.reference import reference
+
+WRITTEN = Path(__file__).parents[3] / "docs" / "cli.md"
+
+
+def test_the_reference_in_docs_is_up_to_date() -> None:
+    assert WRITTEN.read_text() == reference(), "run: python -m planner.cli.reference > docs/cli.md"
+
+
+def test_every_command_has_a_section_with_an_example() -> None:
+    text = reference()
+    for name in main.COMMANDS:
+        section = text.partition(f"## `planner {name}`\n")[2].partition("\n## ")[0]
+        assert f"planner {name} [OPTIONS]" in section
+        assert f"Example: `planner {name}" in section
+    assert "## `planner power fit`" in text
+
+
+def test_lines_of_prose_are_not_too_long() -> None:
+    prose = [line for line in reference().splitlines() if not line.startswith(("|", "    ", "Example:"))]
+    assert max(map(len, prose)) <= 100
