@@ -1,12 +1,14 @@
-"""How near `--strategy auto` comes to the best of the strategies of a race, in every environment of it.
+"""`--strategy auto` is compared with the best strategy of a race in every environment.
 
     python benchmarks/auto.py benchmarks/racing/dlion.toml [MORE.toml ...] --out race
 
-From the profiles and results that race.py left in OUT: what all the devices of an environment are predicted to need to
-the target with each of its strategies, or the best device alone; the one that is predicted to be first, beside the one
-that was. `told`: what images are worth is from all environments; `untold`: from all others, whatever nobody else raced
-being no candidate. Seconds are means over seeds; who missed the target once has none. over best: geometric mean over
-seeds of its seconds over the best one's, with its 95 % interval; where that holds 1, seeds do not tell the two apart.
+From the profiles and results that race.py left in OUT: what all the devices of an environment are
+predicted to need to the target with each of its strategies, or the best device alone; the one that
+is predicted to be first, beside the one that was. `told`: what images are worth is from all
+environments; `untold`: from all others, whatever nobody else raced being no candidate. Seconds are
+means over seeds; who missed the target once has none. over best: geometric mean over seeds of its
+seconds over the best one's, with its 95 % interval; where that holds 1, seeds do not tell the two
+apart.
 """
 
 import argparse
@@ -34,7 +36,7 @@ STEPS = 200
 
 
 class Place(NamedTuple):
-    """One environment. samples: of its training data; reached: the strategies that always reached the target."""
+    """One environment with its training samples and the strategies that always reached the target."""
 
     race: Race
     environment: Environment

@@ -1,8 +1,9 @@
-"""Bytes of weights and gradients a second between a worker and its server, over iperf3's on the same shaped link.
+"""Weights and gradients per second through the data plane are compared with iperf3's rate.
 
-A worker pulls, then pushes, so that one direction is busy at a time: pulled and pushed bytes over the time of both is
-what to hold against iperf3's payload in one direction. The gradient costs nothing; the server's update is real. What
-a shaper's bucket may let through unshaped in each message is not counted, which is unfair to small models.
+A worker pulls, then pushes, so that one direction is busy at a time: pulled and pushed bytes over
+the time of both is what to hold against iperf3's payload in one direction. The gradient costs
+nothing; the server's update is real. What a shaper's bucket may let through unshaped in each
+message is not counted, which is unfair to small models.
 """
 
 import itertools

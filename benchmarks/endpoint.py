@@ -1,6 +1,7 @@
-"""One end of a training run in a process of its own, around a model that costs nothing but what it is told to.
+"""An endpoint is one end of a training run in its own process, around a model of a set cost.
 
-Used by other benchmarks; reads its orders as one JSON object on standard input and answers in JSON lines.
+Used by other benchmarks; reads its orders as one JSON object on standard input and answers in JSON
+lines.
 """
 
 import json
@@ -104,7 +105,7 @@ def serve(address: str, identity: Sequence[str], steps: int) -> None:
 
 
 def work(address: str, port: int, identity: Sequence[str], parameters: int, gradient_s: float, spin: bool) -> None:
-    """Work in a run to its end; answers the monotonic times at which steps ended (the machine's own clock)."""
+    """Work in a run to its end and return the monotonic times at which steps ended."""
     tls = framing.context(framing.Identity(*identity), server_side=False)
     connection = framing.connect(address, port, tls, SILENCE_S)
     batch = np.zeros((1, 1), np.uint8), np.zeros(1, np.int64)

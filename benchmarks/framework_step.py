@@ -1,10 +1,11 @@
-"""A replica's step over that of the same model trained as a textbook does it, in the same framework.
+"""A replica's step is compared with a textbook step of the same model and framework.
 
-    python benchmarks/framework_step.py [--framework tensorflow] [--models resnet,cipher] [--batch 32] [--json]
+    python benchmarks/framework_step.py [--framework tensorflow] [--models resnet,cipher] [--batch
+    32] [--json]
 
-A worker's step loads weights, computes gradients and fetches them; a step alone computes gradients and updates with
-momentum, as the plain one does (``plain.py``). They take turns, so that the machine's drift falls out of their
-ratio. Target: at most 1.05.
+A worker's step loads weights, computes gradients and fetches them; a step alone computes gradients
+and updates with momentum, as the plain one does (``plain.py``). They take turns, so that the
+machine's drift falls out of their ratio. Target: at most 1.05.
 """
 
 from typing import Any

@@ -1,10 +1,11 @@
-"""What layer dropping leaves of a dense step's bytes, each way, as training goes on: four workers and a server in one
+"""Layer dropping saves a share of a dense step's bytes: measured for four workers and a server in one
 process, no network.
 
-    python benchmarks/layer_drop.py [--model resnet] [--momentum 0.9] [--data examples/fashion-mnist] [--json]
+    python benchmarks/layer_drop.py [--model resnet] [--momentum 0.9] [--data
+    examples/fashion-mnist] [--json]
 
-A layer that is dropped gathers, and goes when it has gathered enough; the server sends back what any of the workers has
-changed. Lee et al. (2020) leave out 95 % of each.
+A layer that is dropped gathers, and goes when it has gathered enough; the server sends back what
+any of the workers has changed. Lee et al. (2020) leave out 95 % of each.
 """
 
 import itertools

@@ -1,12 +1,14 @@
-"""What strategies among peers learn as workers grow in number: no network and no clock, so that the algorithm decides.
+"""Strategies among peers are compared as workers grow in number, without network and clock.
 
-    python benchmarks/many_workers.py [--workers 8 16 32] [--steps 150] [--rate 0.03] [--data FOLDER] [--json]
+    python benchmarks/many_workers.py [--workers 8 16 32] [--steps 150] [--rate 0.03] [--data
+    FOLDER] [--json]
 
-Every worker is a thread with a replica of its own; exchanges are the product's, and hand over what they would send. All
-strategies have the same first weights, the same images in the same order, dealt out as a run does it, and the momentum
-that a run has. A step has as many images however many share them, as with Yeo et al. (2021), figure 8, who find
-crossover above SGP where workers are many, and the hierarchical form, here of groups of four, as good as all-reduce.
-Accuracies are those of every worker's own weights on the first thousand test images, their mean and their least, over
+Every worker is a thread with a replica of its own; exchanges are the product's, and hand over what
+they would send. All strategies have the same first weights, the same images in the same order,
+dealt out as a run does it, and the momentum that a run has. A step has as many images however many
+share them, as with Yeo et al. (2021), figure 8, who find crossover above SGP where workers are
+many, and the hierarchical form, here of groups of four, as good as all-reduce. Accuracies are those
+of every worker's own weights on the first thousand test images, their mean and their least, over
 the seeds; differences are those of equal seeds.
 """
 

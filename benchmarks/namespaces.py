@@ -1,4 +1,7 @@
-"""Hosts in network namespaces around one switch, every port shaped in both directions. Needs root, ip and tc."""
+"""Hosts in network namespaces around one switch, every port shaped in both directions.
+
+Needs root, ip and tc.
+"""
 
 import os
 import signal
@@ -13,7 +16,10 @@ BYTES_PER_S_MBIT = 125_000
 
 
 class Star:
-    """Hosts by name, each on a port of ``rates_mbit`` Mbit/s. A context manager: all is gone after it."""
+    """Hosts by name, each on a port of ``rates_mbit`` Mbit/s.
+
+    A context manager: all is gone after it.
+    """
 
     def __init__(self, rates_mbit: Mapping[str, float]) -> None:
         self._rates_mbit = dict(rates_mbit)
@@ -23,12 +29,12 @@ class Star:
     def __enter__(self) -> "Star":
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # which cleans up, as Ctrl-C does
         with ExitStack() as stack:
-            stack.callback(network.remove_space, self._switch)
+            stack.callback(network.remove_namespace, self._switch)
             network.add_switch(self._switch)
             for name, rate_mbit in self._rates_mbit.items():
-                stack.callback(network.remove_space, self._space(name))
-                network.add_space(self._space(name))
-                network.plug(self._switch, f"to-{name}", self._space(name), self.address(name))
+                stack.callback(network.remove_namespace, self._namespace(name))
+                network.add_namespace(self._namespace(name))
+                network.plug(self._switch, f"to-{name}", self._namespace(name), self.address(name))
                 self._shape(name, rate_mbit)
             self._stack = stack.pop_all()
         return self
@@ -38,7 +44,7 @@ class Star:
 
     def prefix(self, name: str) -> tuple[str, ...]:
         """What to put before a command that is to run on this host."""
-        return ("ip", "netns", "exec", self._space(name))
+        return ("ip", "netns", "exec", self._namespace(name))
 
     def address(self, name: str) -> str:
         """The host's address on the switch."""
@@ -49,8 +55,8 @@ class Star:
         for name in self._rates_mbit:
             self._shape(name, rate_mbit)
 
-    def _space(self, name: str) -> str:
+    def _namespace(self, name: str) -> str:
         return f"planner-{os.getpid()}-{name}"
 
     def _shape(self, name: str, rate_mbit: float) -> None:
-        network.shape(self._switch, f"to-{name}", self._space(name), rate_mbit * BYTES_PER_S_MBIT, {})
+        network.shape(self._switch, f"to-{name}", self._namespace(name), rate_mbit * BYTES_PER_S_MBIT, {})

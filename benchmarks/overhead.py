@@ -1,7 +1,7 @@
-"""What profiling a fleet costs, as a share of the training it plans: 100,000 steps on the fastest cluster.
+"""Profiling costs a share of the training it plans: 100,000 steps on the fastest cluster.
 
-Of each model in a profile: the seconds its own steps took, with the links and idle power measured for all models
-divided among them, over the predicted time of the best cluster.
+Of each model in a profile: the seconds its own steps took, with the links and idle power measured
+for all models divided among them, over the predicted time of the best cluster.
 """
 
 from pathlib import Path

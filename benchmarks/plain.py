@@ -1,4 +1,4 @@
-"""Described models trained as a textbook does it, each framework with its own layers, layout and optimiser.
+"""Plain models train as in a textbook, with each framework's own layers and optimizer.
 
 Each of them returns a function that makes one step with (images, labels) and waits for its loss.
 """

@@ -1,8 +1,9 @@
 """Watts from counters, of programs and of clocks that the models have not seen.
 
-Data of others: 20 GPU programs at 10 clocks on a V100 (DCGM counters), 30 at 20 pairs of clocks on a GTX 1080 Ti
-(profiler counters). Features are the defaults of `planner power fit`, so never the run's time. A program, or a clock,
-is in one fold only. Every kind of model is shown, so that the choice of the best hides nothing.
+Data of others: 20 GPU programs at 10 clocks on a V100 (DCGM counters), 30 at 20 pairs of clocks on
+a GTX 1080 Ti (profiler counters). Features are the defaults of `planner power fit`, so never the
+run's time. A program, or a clock, is in one fold only. Every kind of model is shown, so that the
+choice of the best hides nothing.
 """
 
 from power_data import files, report, validated

@@ -1,11 +1,13 @@
 """Watts and times of training runs under power limits, on the Zeus traces of a V100 and a P100.
 
-1. A (dataset, network, batch size) that was never run, whatever its optimizer: power; and divided into other folds.
-2. A power limit that was never set: power.
-3. A workload (dataset, network) that was never run but once: power and time. "one run each batch size": the reference
-   is a run of the same optimizer and batch size at another limit, first the greatest limit, then every limit in turn.
-   "one run": the one reference is at the middle batch size and the greatest limit, for all batch sizes and limits.
-4. A device that was never run but once for each workload and batch size: learned on one GPU, held against the other.
+1. A (dataset, network, batch size) that was never run, whatever its optimizer: power; and divided
+into other folds. 2. A power limit that was never set: power. 3. A workload (dataset, network) that
+was never run but once: power and time. "one run each batch size": the reference
+   is a run of the same optimizer and batch size at another limit, first the greatest limit, then
+   every limit in turn. "one run": the one reference is at the middle batch size and the greatest
+   limit, for all batch sizes and limits.
+4. A device that was never run but once for each workload and batch size: learned on one GPU, held
+against the other.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,10 @@
 """Predicted against measured steps a second of every cluster of three hosts on shaped links.
 
-The links are measured by the product's own probes between agents on the hosts, the runs are its own server and
-workers; only the gradient is a sleep, so that what is judged is the model of the communication and not how
-many cores this machine has. A processor that has slept finds its caches cold: a co-located worker's cycle is measured
-about 1 ms longer than predicted with 0.24 MB, up to 6 ms with 4 MB. Clusters of one device are left out.
+The links are measured by the product's own probes between agents on the hosts, the runs are its own
+server and workers; only the gradient is a sleep, so that what is judged is the model of the
+communication and not how many cores this machine has. A processor that has slept finds its caches
+cold: a co-located worker's cycle is measured about 1 ms longer than predicted with 0.24 MB, up to 6
+ms with 4 MB. Clusters of one device are left out.
 """
 
 import statistics
@@ -54,7 +55,7 @@ class Cluster(NamedTuple):
     measured_s: dict[str, float]
 
     def error(self, remote: bool = False) -> float:
-        """Relative error of the predicted steps/s of all workers together, or of those that need the network."""
+        """Relative error of the predicted steps/s of all workers, or of those over the network."""
         predicted, measured = (
             {name: each for name, each in cycles_s.items() if not (remote and name == self.server)}
             for cycles_s in (self.predicted_s, self.measured_s)

@@ -1,9 +1,10 @@
-"""Predicted over measured seconds and bytes of short runs of every preset, on a fleet that is there.
+"""Short runs of every preset are compared with their predictions on an existing fleet.
 
     python benchmarks/presets.py profile.json --data examples/fashion-mnist --seconds 20 --repeats 3
 
-All devices of the profile take part. Each run is predicted for as many steps as it made, its beginning included;
-presets take turns, so that the machine's drift falls on all alike. Bytes are those of messages over the network.
+All devices of the profile take part. Each run is predicted for as many steps as it made, its
+beginning included; presets take turns, so that the machine's drift falls on all alike. Bytes are
+those of messages over the network.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""Strategies against one another, as a race file says: time to a target, accuracy, bytes, joules, prediction.
+"""A race compares strategies by time to a target, accuracy, bytes, joules and prediction.
 
     python benchmarks/race.py benchmarks/racing/dlion.toml --out race --minutes 40
 
-Builds the lab of every environment in turn (root), profiles it once, tries every learning rate with every strategy in
-one of them, and then makes all runs, strategies taking turns within each seed. Every finished run is a line of
-OUT/results.jsonl at once: the same command goes on where it was stopped. `race_report.py` shows what there is.
+Builds the lab of every environment in turn (root), profiles it once, tries every learning rate with
+every strategy in one of them, and then makes all runs, strategies taking turns within each seed.
+Every finished run is a line of OUT/results.jsonl at once: the same command goes on where it was
+stopped. `race_report.py` shows what there is.
 """
 
 import argparse

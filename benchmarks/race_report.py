@@ -2,10 +2,11 @@
 
     python benchmarks/race_report.py race/results.jsonl
 
-Means over seeds with 95 % intervals. target s: seconds to the target, where every seed reached it, else how many did;
-x base: how many times as soon as DLion's baseline, seed by seed; spread: of accuracy, best less worst worker; MB: sent
-by all network cards; J: emulated where the devices are a lab's; cards: what cards sent over what the program counted;
-line: the busiest direction of a link, of its rate; pred.: predicted over measured seconds for the steps that were made.
+Means over seeds with 95 % intervals. target s: seconds to the target, where every seed reached it,
+else how many did; x base: how many times as soon as DLion's baseline, seed by seed; spread: of
+accuracy, best less worst worker; MB: sent by all network cards; J: emulated where the devices are a
+lab's; cards: what cards sent over what the program counted; line: the busiest direction of a link,
+of its rate; pred.: predicted over measured seconds for the steps that were made.
 """
 
 import sys

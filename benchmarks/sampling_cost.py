@@ -1,7 +1,8 @@
 """What sampling counters and power sensors takes of one core, at ten times a second.
 
-On this machine as it is, and on trees with this machine's own /proc and processors and the power monitors that the lab
-gives a device of each kind. The sampler slows down where it would take more than its bound.
+On this machine as it is, and on trees with this machine's own /proc and processors and the power
+monitors that the lab gives a device of each kind. The sampler slows down where it would take more
+than its bound.
 """
 
 import tempfile
@@ -58,7 +59,7 @@ def _row(
 def _device(kind: str) -> Iterator[tuple[str, sysfs.Files]]:
     """A tree with this machine's /proc and the monitors of a kind of device."""
     with tempfile.TemporaryDirectory() as root:
-        sysfs.plant(root, kind)
+        sysfs.write_labels(root, kind)
         for name in OWN:
             sysfs.show_own(root, name)
         texts = power_monitors.readings(kind, 10.0, 5.0)

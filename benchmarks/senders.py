@@ -1,13 +1,14 @@
-"""What it costs to choose what of a gradient is sent, beside one update of the weights, or beside a step of training.
+"""Compressing a gradient costs processor time, compared with an update or with a training step.
 
     python benchmarks/senders.py [--json]
     python benchmarks/senders.py --steps [--json]
 
-Every kind of sender, at its defaults and in its steady state; those that adapt to a link also with room for a tenth of
-the gradient, once for one link. Without --steps it is on Gaussian gradients of layers that differ in scale, over one
-pass of weights -= gradients. With it, it is on gradients of real models, over steps of these at batches of 16 and 32
-on the same core; target: at most a tenth. All are taken by turns in one run, so that the machine's drift falls out,
-and all on one thread, in processor time.
+Every kind of sender, at its defaults and in its steady state; those that adapt to a link also with
+room for a tenth of the gradient, once for one link. Without --steps it is on Gaussian gradients of
+layers that differ in scale, over one pass of weights -= gradients. With it, it is on gradients of
+real models, over steps of these at batches of 16 and 32 on the same core; target: at most a tenth.
+All are taken by turns in one run, so that the machine's drift falls out, and all on one thread, in
+processor time.
 """
 
 import time
@@ -23,7 +24,8 @@ from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, bytes_of
 
 SIZES = (250_000, 2_500_000, 25_600_000)
-#: Models of DLion's and Lee et al.'s sizes; images of 32 pixels where theirs have 256 and 224, which makes steps short.
+#: Models of DLion's and Lee et al.'s sizes; images of 32 pixels where theirs have 256 and 224,
+#: which makes steps short.
 MODELS = (("cipher", (28, 28, 1), 10), ("mobilenet", (32, 32, 3), 1000), ("resnet50", (32, 32, 3), 1000))
 BATCHES = (16, 32)
 LAYERS = 20

@@ -2,9 +2,10 @@
 
     python benchmarks/server_update.py [--json]
 
-Both are timed by turns in one run, so that the machine's drift falls out of their ratio. The server looks whether the
-gradients are finite and applies them. What it reads and writes is the model: its weights, and with momentum as
-many bytes again. Target: at most twice a copy of that. The ratio to a copy of the weights alone is printed beside it.
+Both are timed by turns in one run, so that the machine's drift falls out of their ratio. The server
+looks whether the gradients are finite and applies them. What it reads and writes is the model: its
+weights, and with momentum as many bytes again. Target: at most twice a copy of that. The ratio to a
+copy of the weights alone is printed beside it.
 """
 
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ def _row(size_mb: int, momentum: float) -> dict[str, Any]:
 
 
 def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
-    """Time of an update over that of a copy of all it changes, and of the weights alone, taken in turn."""
+    """Time of an update over that of a copy of all it changes, and of the weights alone."""
     random = np.random.default_rng(0)
     weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
     server = GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))

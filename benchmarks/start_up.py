@@ -1,7 +1,8 @@
 """Seconds until the tool answers: the command line, an agent on a device, and a recommendation.
 
-The agent is timed from nothing to its first answer, framework import apart: over a real sshd on this machine, with a
-login each time, and locally; ``first`` hands the agent over, ``cached`` finds it on the device.
+The agent is timed from nothing to its first answer, framework import apart: over a real sshd on
+this machine, with a login each time, and locally; ``first`` hands the agent over, ``cached`` finds
+it on the device.
 """
 
 import getpass

@@ -1,10 +1,12 @@
 """A worker is stopped where it is (SIGSTOP, as when its Wi-Fi is gone): who still ends the run?
 
-    TENSORFLOW_PYTHON=... python benchmarks/stopped_worker.py benchmarks/racing/three.toml --out race
+    TENSORFLOW_PYTHON=... python benchmarks/stopped_worker.py benchmarks/racing/three.toml --out
+    race
 
-The planner's parameter server and TensorFlow's get as many steps, on the same devices of a lab (root); a few
-seconds after the beginning the last one without the server is stopped. Shown is how many were done then, how many
-at the end, and when all were; whoever has not ended after ``--wait`` seconds is given up.
+The planner's parameter server and TensorFlow's get as many steps, on the same devices of a lab
+(root); a few seconds after the beginning the last one without the server is stopped. Shown is how
+many were done then, how many at the end, and when all were; whoever has not ended after ``--wait``
+seconds is given up.
 """
 
 import argparse
@@ -38,7 +40,7 @@ HEARTBEAT_S = 5.0
 
 
 class Seen(NamedTuple):
-    """Steps done when the worker was stopped and at the end; seconds until all were done, None where they were not."""
+    """Steps done at the stop and at the end; seconds until all were done, None if never."""
 
     before: int
     after: int
@@ -46,7 +48,10 @@ class Seen(NamedTuple):
 
 
 class Stopper:
-    """Stops a device some seconds after it is started. A context manager: the device goes on after it."""
+    """Stops a device some seconds after it is started.
+
+    A context manager: the device goes on after it.
+    """
 
     def __init__(self, lab: str, device: str, after_s: float) -> None:
         self._lab, self._device = Lab(lab), device

@@ -11,7 +11,7 @@ CURVE_BYTES = (1 << 10, 1 << 18, 1 << 22)
 
 
 def device(gradient_s: float, parameters: int, service_s: Samples) -> DeviceProfile:
-    """A device with an accelerator that takes ``gradient_s`` for the gradient of a model of ``parameters``."""
+    """A device with an accelerator whose gradient of ``parameters`` takes ``gradient_s``."""
     declared = {"kind": "pc", "idle_watts": IDLE_W, "max_watts": MAX_W, "rate_bytes_per_s": None, "slowdown": 1.0}
     size = 4 * parameters
     step = StepProfile(

@@ -2,9 +2,10 @@
 
     python benchmarks/worth.py benchmarks/racing/dlion.toml race/results.jsonl [--out FILE.json]
 
-A line of results is a run, as race.py writes it: where, with which seed and strategy, and its evaluations. Until it
-reached the target it had made so many steps, whose images follow from the strategy's batches. Written to the working
-folder, where auto looks first, unless it is to be the one that comes with the program.
+A line of results is a run, as race.py writes it: where, with which seed and strategy, and its
+evaluations. Until it reached the target it had made so many steps, whose images follow from the
+strategy's batches. Written to the working folder, where auto looks first, unless it is to be the
+one that comes with the program.
 """
 
 import argparse

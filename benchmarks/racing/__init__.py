@@ -1,1 +1,1 @@
-"""The race between strategies: what is raced, how a run is made, what is kept of it and what it comes to."""
+"""A race between strategies: its file, its runs, their records and their figures."""

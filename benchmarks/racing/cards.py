@@ -18,10 +18,10 @@ class Count(NamedTuple):
 
 
 class Cards:
-    """Reads /proc/PID/net/dev of a process of each device, which shows the counters of /sys/class/net there."""
+    """Counters of each device's network card, from /proc/PID/net/dev of one of its processes."""
 
     def __init__(self, lab: str, devices: Iterable[str]) -> None:
-        where = state.names(lab)
+        where = state.lab_names(lab)
         self._files = {}
         for name in devices:
             pid = (where.of(name) / "sshd.pid").read_text().strip("\0\n ")

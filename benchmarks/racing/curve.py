@@ -7,10 +7,11 @@ from .records import Point
 
 
 def points(events: Iterable[dict[str, Any]], shares: Mapping[str, float]) -> list[Point]:
-    """The evaluations of a run, in the order in which they came, each of the weights at its beginning.
+    """The evaluations of a run in order, each of the weights at its beginning.
 
-    Seconds count from the word to begin, less what evaluations before cost the cluster, as ``planner.outcome`` has it:
-    ``shares`` of their seconds, by who evaluated; 1 where all wait for one another.
+    Seconds count from the word to begin, less what evaluations before cost the cluster, as
+    ``planner.outcome`` has it: ``shares`` of their seconds, by who evaluated; 1 where all wait for
+    one another.
     """
     found: list[Point] = []
     began_s = cost_s = 0.0
@@ -26,9 +27,10 @@ def points(events: Iterable[dict[str, Any]], shares: Mapping[str, float]) -> lis
 
 
 def reached_s(curve: Sequence[Point], target: float) -> float | None:
-    """When the target was reached: on the line from the last evaluation below it to the first one at or above it.
+    """When the target was reached, interpolated between the evaluations around it.
 
-    That first one's own time where there is none before it; None where no evaluation reached the target.
+    That first one's own time where there is none before it; None where no evaluation reached the
+    target.
     """
     before: Point | None = None
     for point in curve:

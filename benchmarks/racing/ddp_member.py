@@ -1,7 +1,8 @@
 """A member of torch's DistributedDataParallel over gloo: a rival, run on each device of a lab.
 
-Reads its orders as a JSON line and says that it is ready; after another line it trains until the seconds are over, and
-says in JSON lines what the planner's agents say: evaluations, an account, a window of sensors. A third line ends it.
+Reads its orders as a JSON line and says that it is ready; after another line it trains until the
+seconds are over, and says in JSON lines what the planner's agents say: evaluations, an account, a
+window of sensors. A third line ends it.
 """
 
 import json
@@ -21,7 +22,8 @@ from backends.frameworks.base import framework
 from profilers import records
 from profilers.sampling import Sampler
 
-#: PowerSGD compresses from its second step on: the least that it allows with error feedback and warm start.
+#: PowerSGD compresses from its second step on: the least that it allows with error feedback and
+#: warm start.
 FIRST_COMPRESSED = 2
 
 
@@ -43,7 +45,7 @@ def main() -> None:
 
 
 def rehearse() -> None:
-    """A step of a single member: torch imports much of itself when it is first used, which is no part of a run."""
+    """A step of a single member, before the run, for torch imports much at first use."""
     framework("torch").accelerator()
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     module = DistributedDataParallel(torch.nn.Linear(1, 1))

@@ -10,12 +10,13 @@ from scipy import stats
 
 from .records import RACE, Finished, Outcome, Point
 
-#: Without exchange there is nothing to be faster than; DLion's dense system is what others are compared with.
+#: Without exchange there is nothing to be faster than; DLion's dense system is what others are
+#: compared with.
 REFERENCE = "baseline"
 
 
 class Mean(NamedTuple):
-    """The mean of so many values, and half of its 95 % interval (Student's t), None for a single value."""
+    """A mean with half of its 95 % interval (Student's t), None for a single value."""
 
     value: float
     half: float | None
@@ -35,7 +36,7 @@ class Mean(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """All seeds of one strategy in one environment; errors: why others came to nothing; seeds: of the outcomes."""
+    """All seeds of one strategy in one environment; errors: of failed runs; seeds: of the outcomes."""
 
     race: str
     environment: str
@@ -111,10 +112,10 @@ class Bounds(NamedTuple):
 
 
 def sooner(one: Entry, other: Entry) -> Bounds | None:
-    """Geometric mean over the seeds that both have of the seconds to the target, of ``other`` over those of ``one``.
+    """Geometric mean, over common seeds, of ``other``'s seconds to the target over ``one``'s.
 
-    Who did not get there within the time of a run takes longer than that. None where that leaves it open, or without a
-    seed in common.
+    Who did not get there within the time of a run takes longer than that. None where that leaves it
+    open, or without a seed in common.
     """
     found = [_ratio(*pair) for pair in _pairs(one, other)]
     if not found:
@@ -134,7 +135,7 @@ def _log(value: float) -> float:
 
 
 class Times(NamedTuple):
-    """A geometric mean of ratios with its 95 % interval (Student's t of their logarithms), None for a single one."""
+    """A geometric mean of ratios with its 95 % interval, None for a single one."""
 
     value: float
     low: float | None
@@ -145,7 +146,7 @@ class Times(NamedTuple):
 
 
 def times_as_long(one: Entry, other: Entry) -> Times | None:
-    """The seconds of ``one`` to the target over those of ``other``, over the seeds in which both got there."""
+    """Ratio of the seconds to the target, over the seeds in which both reached it."""
     logs = [
         math.log(mine.target_s / theirs.target_s)
         for mine, theirs in _pairs(one, other)
@@ -160,7 +161,7 @@ def times_as_long(one: Entry, other: Entry) -> Times | None:
 
 
 def ahead(one: Entry, other: Entry) -> Mean | None:
-    """Accuracy of ``one`` at its end less that of ``other``, over the seeds that both have; None without any."""
+    """Final accuracy of ``one`` less that of ``other``, over common seeds; None without any."""
     found = [mine.accuracy - theirs.accuracy for mine, theirs in _pairs(one, other)]
     return Mean.of(found) if found else None
 

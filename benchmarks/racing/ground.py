@@ -1,4 +1,4 @@
-"""Where runs are made: the fleet of an environment, with what is known and what is used again from run to run."""
+"""An environment gives runs their fleet, profile and agents."""
 
 import threading
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ STEPS_PLANNED = 5_000
 
 
 class Ground(NamedTuple):
-    """rates: what-if line rates by device; cards: counters of the lab's network cards; folder: for events of runs."""
+    """rates: what-if rates by device; cards: counters of network cards; folder: for events of runs."""
 
     fleet: Fleet
     profile: Profile
@@ -40,7 +40,8 @@ class Ground(NamedTuple):
 class Grounds:
     """One lab that becomes each environment in turn; its agents stay as long as its devices do.
 
-    folder: for the fleet file, profiles and the events of runs. Close it at the end, and the lab is gone.
+    folder: for the fleet file, profiles and the events of runs. Close it at the end, and the lab is
+    gone.
     """
 
     def __init__(self, race: Race, name: str, folder: Path) -> None:
@@ -69,7 +70,7 @@ class Grounds:
         return Ground(fleet, profile, other_rates(profiled, spec), self._crew, cards, self._dataset, self._folder)
 
     def play(self, label: str) -> None:
-        """Start the environment's schedule, where it has one; it goes on in the background, to its end."""
+        """Start the environment's schedule, if any, in the background."""
         environment = self._race.environment(label)
         schedule = self._spec(environment.spec).schedule
         if schedule:
@@ -122,7 +123,10 @@ def profile_path(folder: Path, race: Race, spec: Spec) -> Path:
 
 
 def other_rates(before: Spec, now: Spec) -> dict[str, float]:
-    """Line rates that are not those of the profile. Raises LabError where the devices are others."""
+    """Line rates that are not those of the profile.
+
+    Raises LabError where the devices are others.
+    """
     known = {device.name: device.rate_bytes_per_s for device in before.devices}
     wanted = {device.name: device.rate_bytes_per_s for device in now.devices}
     if known.keys() != wanted.keys():

@@ -1,4 +1,7 @@
-"""How many images the runs of a race needed to its target. Pure, but for the specs and data that it reads."""
+"""How many images the runs of a race needed to its target.
+
+Pure, but for the specs and data that it reads.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +18,10 @@ from .records import RACE, Finished, Point
 
 
 def devices(race: Race) -> dict[str, int]:
-    """How many each environment has, all of which take part. Raises FleetError for a spec that does not fit."""
+    """How many each environment has, all of which take part.
+
+    Raises FleetError for a spec that does not fit.
+    """
     return {each.label: len(load_spec(race.path(each.spec)).devices) for each in race.environments}
 
 
@@ -58,7 +64,7 @@ def _reached(run: Finished, race: Race, samples: int, members: Mapping[str, int]
 
 
 def steps_to(curve: Sequence[Point], target: float) -> float | None:
-    """On the line from the last evaluation below the target to the first that reached it; None where none did."""
+    """Interpolated between the evaluations around the target; None where none reached it."""
     step, accuracy = 0, 0.0
     for point in curve:
         if point.accuracy >= target:

@@ -15,7 +15,7 @@ def trials(race: Race) -> Iterator[Setting]:
 
 
 def next_job(race: Race, done: Sequence[Finished]) -> Setting | None:
-    """The first run that has not been made: trials, then all environments with one seed after the other.
+    """The first missing run: trials, then all environments with one seed after the other.
 
     Strategies take turns within a seed, so that the machine's drift falls on all alike.
     """
@@ -34,7 +34,7 @@ def next_job(race: Race, done: Sequence[Finished]) -> Setting | None:
 
 
 def best_rate(race: Race, done: Sequence[Finished], strategy: str) -> float:
-    """The rate of this strategy's best trial, by accuracy at the end; the smallest where all have failed."""
+    """The rate of this strategy's most accurate trial; the smallest where all have failed."""
     found = {
         run.setting.rate: run.outcome.accuracy
         for run in done

@@ -1,4 +1,4 @@
-"""How good weights are that a run has ended with: judged off its clock, here, on the whole test set."""
+"""Final weights are evaluated here, off a run's clock, on the whole test set."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ def thinned(dataset: Dataset, images: int) -> Dataset:
 
 
 def accuracies(path: Path, model: str, dataset: Dataset) -> dict[str, float]:
-    """Of a checkpoint: each worker's, where they have weights of their own, or that of all, as "all"."""
+    """Accuracy by worker of a checkpoint, or of the common weights as "all"."""
     saved, _ = checkpoint.read(str(path))
     own = {name.removesuffix("/own"): kept[0] for name, kept in saved.kept.items() if name.endswith("/own")}
     return {
@@ -27,7 +27,7 @@ def accuracies(path: Path, model: str, dataset: Dataset) -> dict[str, float]:
 
 
 def accuracy(model: str, dataset: Dataset, weights: np.ndarray, state: np.ndarray) -> float:
-    """Share of the test images that a model gets right; weights (parameters,), state (state,) float32."""
+    """Accuracy on the test images; weights (parameters,) and state (state,) float32."""
     replica: Any = framework("torch").build(model, dataset.input_shape, dataset.classes, 0, 1)
     replica.weights[:], replica.state[:] = weights, state
     replica.load()

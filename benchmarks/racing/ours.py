@@ -29,8 +29,11 @@ STEPS = 1_000_000
 
 
 def plan_for(strategy: str, ground: Ground) -> Plan:
-    """All devices of the profile, or the best of them alone. Data are dealt out equally, so that all strategies have
-    the same at the same place. Raises PlanError."""
+    """All devices of the profile, or the best of them alone.
+
+    Data are dealt out equally, so that all strategies have the same at the same place. Raises
+    PlanError.
+    """
     plan = _predicted(strategy, ground, STEPS)
     return plan._replace(workers=tuple(worker._replace(steps=1.0) for worker in plan.workers))
 
@@ -43,7 +46,10 @@ def _predicted(strategy: str, ground: Ground, steps: int) -> Plan:
 
 
 def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tuple[Recommendation, int]:
-    """A ranking by time, and the place in it of all devices, or of the best of them alone. Raises PlanError."""
+    """A ranking by time, and the place in it of all devices, or of the best of them alone.
+
+    Raises PlanError.
+    """
     if strategy != ALONE:
         return recommend(profile, request._replace(include=tuple(profile.devices), strategy=parse_option(strategy))), 1
     ranked = recommend(profile, request)
@@ -69,7 +75,8 @@ def run(setting: Setting, race: Race, ground: Ground, on_start: Callable[[], Non
     )
     accuracies = judge.accuracies(folder.checkpoint, plan.model, ground.dataset)
     folder.checkpoint.unlink()
-    # As was planned for STEPS, scaled, would count batches that grow to their full size, which they have no time for.
+    # As was planned for STEPS, scaled, would count batches that grow to their full size, which they
+    # have no time for.
     predicted_s = _predicted(setting.strategy, ground, max(1, result["steps_made"])).prediction.time_s
     return _outcome(plan, result, _events(folder.events), race.target, accuracies, watch, predicted_s)
 

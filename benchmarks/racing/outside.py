@@ -1,4 +1,4 @@
-"""One run of an outside rival, on the devices of a lab: through each one's own sshd, so in its namespace and quota.
+"""A reference system runs on the devices of a lab, each process through the device's sshd.
 
 A rival's processes speak as ``ddp_member`` does. The devices of a lab share this machine's files.
 """
@@ -40,7 +40,10 @@ Said = tuple[float, dict[str, Any]]
 
 
 class Process:
-    """A rival's program on one device, and what it says, each line with the time at which it came. Close it."""
+    """A rival's program on one device, and what it says, each line with the time at which it came.
+
+    Close it.
+    """
 
     def __init__(self, device: Device, program: str, python: str | None) -> None:
         self.device = device.name
@@ -139,7 +142,7 @@ def started(
     stack: ExitStack,
     also: Mapping[str, Any] = NOTHING,
 ) -> list[Process]:
-    """A rival's processes, told what they are to do and ``also`` that, and closed by the stack; first who tells."""
+    """Start a reference system's processes with their orders; the first one reports."""
     told = rivals.common(setting, race, ground, rival.waits, len(plan.workers), folder)
     shards = rivals.shards(setting, ground, plan, folder)
     processes = []

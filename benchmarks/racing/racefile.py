@@ -9,8 +9,11 @@ from planner.json_records import decode
 
 
 class Environment(NamedTuple):
-    """A fleet and who races there. spec: of a lab, whose schedule is played ``speed`` times as fast during each run;
-    profiled: the spec that is profiled in its place, of the same processors; its own if empty."""
+    """A fleet and who races there.
+
+    spec: of a lab, whose schedule is played ``speed`` times as fast during each run; profiled: the
+    spec that is profiled in its place, of the same processors; its own if empty.
+    """
 
     label: str
     spec: str
@@ -22,8 +25,9 @@ class Environment(NamedTuple):
 class Race(NamedTuple):
     """One race. All paths are relative to its file.
 
-    seconds: of training, of every run; evaluate_s: between two evaluations, on ``test_images`` of the test set;
-    rates: learning rates, all of which every strategy tries in the environment ``tune_in`` with seed 0.
+    seconds: of training, of every run; evaluate_s: between two evaluations, on ``test_images`` of
+    the test set; rates: learning rates, all of which every strategy tries in the environment
+    ``tune_in`` with seed 0.
     """
 
     name: str

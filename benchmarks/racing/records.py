@@ -1,4 +1,4 @@
-"""Finished runs, one JSON object a line: each is appended as soon as it has ended, so that nothing is lost."""
+"""Records of finished runs are appended, one JSON object a line, as soon as a run ends."""
 
 import json
 import os
@@ -14,7 +14,10 @@ RACE, TUNING = "race", "tuning"
 
 
 class Setting(NamedTuple):
-    """What tells a run from all others. race: the name of its race file; purpose: RACE or TUNING."""
+    """What tells a run from all others.
+
+    race: the name of its race file; purpose: RACE or TUNING.
+    """
 
     race: str
     purpose: str
@@ -54,10 +57,11 @@ class Traffic(NamedTuple):
 class Outcome(NamedTuple):
     """What a run came to.
 
-    time_s: of training, without evaluations (``planner.outcome.result``); target_s: when the target was reached (see
-    ``curve.reached_s``), None where it was not; accuracies: of each worker's weights at the end, on all test images;
-    busy_s, exchange_s: a step of one worker; card_bytes: sent by the network cards of all devices until the end of
-    training; energy_j and its source; predicted_s: of as many steps.
+    time_s: of training, without evaluations (``planner.outcome.result``); target_s: when the target
+    was reached (see ``curve.reached_s``), None where it was not; accuracies: of each worker's
+    weights at the end, on all test images; busy_s, exchange_s: a step of one worker; card_bytes:
+    sent by the network cards of all devices until the end of training; energy_j and its source;
+    predicted_s: of as many steps.
     """
 
     steps: int
@@ -80,7 +84,10 @@ class Outcome(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A run that has ended: what it came to, or why there is nothing. began_s: since the epoch; load: when it began."""
+    """A run that has ended: what it came to, or why there is nothing.
+
+    began_s: since the epoch; load: when it began.
+    """
 
     setting: Setting
     began_s: float
@@ -101,7 +108,10 @@ def append(path: Path, run: Finished) -> None:
 
 
 def read(path: Path) -> list[Finished]:
-    """All finished runs; none where there is no file. Raises RecordError naming the line that is damaged."""
+    """All finished runs; none where there is no file.
+
+    Raises RecordError naming the line that is damaged.
+    """
     if not path.exists():
         return []
     runs = []

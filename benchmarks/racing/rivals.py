@@ -1,4 +1,7 @@
-"""Outside rivals: which programs they are, and what each of their processes is told. See ``outside`` for their runs."""
+"""Outside rivals: which programs they are, and what each of their processes is told.
+
+See ``outside`` for their runs.
+"""
 
 import os
 from collections.abc import Callable, Mapping
@@ -31,7 +34,7 @@ class Part(NamedTuple):
 
 
 class Rival(NamedTuple):
-    """program: beside this file; waits: whether all wait for an evaluation; python: None for that of the device;
+    """program: beside this file; waits: whether all wait for an evaluation; python: None for the device's;
     parts: of a plan, first the one that evaluates and tells of the run."""
 
     program: str
@@ -41,7 +44,10 @@ class Rival(NamedTuple):
 
 
 def common(setting: Setting, race: Race, ground: Ground, waits: bool, members: int, folder: Path) -> dict[str, Any]:
-    """What every process is told. Images and initial weights, those of the planner's own runs, go into the folder."""
+    """What every process is told.
+
+    Images and initial weights, those of the planner's own runs, go into the folder.
+    """
     few = judge.thinned(ground.dataset, race.test_images)
     (folder / "test.npz").write_bytes(dataset.pack(few.test_images, few.test_labels))
     (folder / "whole.npz").write_bytes(dataset.pack(few.train_images, few.train_labels))
@@ -62,7 +68,7 @@ def common(setting: Setting, race: Race, ground: Ground, waits: bool, members: i
 
 
 def shards(setting: Setting, ground: Ground, plan: Plan, folder: Path) -> dict[str, dict[str, Any]]:
-    """Each device's training images in a file, and the seed of their order: those of the planner's own workers."""
+    """Each device's training images and the seed of their order, as the planner's workers have them."""
     dealt = training.shards(ground.dataset, plan.names, dict.fromkeys(plan.names, 1.0), setting.seed)
     for name, shard in dealt.items():
         (folder / f"{name}.npz").write_bytes(shard.content)

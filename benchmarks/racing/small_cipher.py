@@ -1,6 +1,7 @@
-"""The other reading of DLion's Cipher: a pool after each padded convolution, 0.95 MB (see backends/models/cipher.py).
+"""Another reading of DLion's Cipher pools after each padded convolution: 0.95 MB.
 
-A model file as users write them: it goes to devices, where Python 3.6 and the agent's own packages are all there is.
+A model file as users write them: it goes to devices, where Python 3.6 and the agent's own packages
+are all there is.
 """
 
 from torch import nn
@@ -12,7 +13,10 @@ SHAPE = (28, 28, 1)
 
 
 def small_cipher() -> "tuple[nn.Module, tuple[int, ...]]":
-    """(module, input shape), weights as He et al. (2015) draw them: torch's own start learns nothing for 30 steps."""
+    """(module, input shape), weights as He et al.
+
+    (2015) draw them: torch's own start learns nothing for 30 steps.
+    """
     described = (
         Conv(10, 5, 1, 2), Relu(), MaxPool(2, 2),
         Conv(20, 5, 1, 2), Relu(), MaxPool(2, 2),

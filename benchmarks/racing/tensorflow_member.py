@@ -1,8 +1,9 @@
 """A process of TensorFlow's ParameterServerStrategy: a rival, run on the devices of a lab.
 
-Speaks as ``ddp_member`` does. Roles: a server and workers, which wait for orders of their own protocol, and the chief,
-which hands out steps, keeps a few of each worker waiting, and evaluates. The network is that of ``small_cipher``,
-written anew, from the same initial weights. Workers draw from all images, each in an order of its own.
+Speaks as ``ddp_member`` does. Roles: a server and workers, which wait for orders of their own
+protocol, and the chief, which hands out steps, keeps a few of each worker waiting, and evaluates.
+The network is that of ``small_cipher``, written anew, from the same initial weights. Workers draw
+from all images, each in an order of its own.
 """
 
 import json
@@ -32,7 +33,8 @@ def main() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     if orders["role"] != "chief":
         spec = tf.train.ClusterSpec(orders["cluster"])
-        # A step waits in one of these threads for what it gets from elsewhere; on one core there would be one alone.
+        # A step waits in one of these threads for what it gets from elsewhere; on one core there
+        # would be one alone.
         config = tf.compat.v1.ConfigProto(
             intra_op_parallelism_threads=1, inter_op_parallelism_threads=orders["members"] + 1
         )
@@ -54,7 +56,7 @@ def main() -> None:
 
 
 def sampled(orders: dict[str, Any], wait: Callable[[], object]) -> None:
-    """Wait for the run's beginning and its end, and say what sensors told meanwhile, where this is to watch them."""
+    """Wait for the run to begin and end, and report sensor readings where this is asked for."""
     wait()
     sampler = Sampler()
     if orders["samples"]:
@@ -116,7 +118,7 @@ class Chief:
         say({"account": {"steps": done, "time_s": time.monotonic() - began_s, "weights": orders["weights"]}})
 
     def make(self, steps: int) -> None:
-        """So many steps, saying twice a second how many are done; ``join()`` would wait for as long."""
+        """Make so many steps and report twice a second how many are done."""
         rate = tf.constant(self._orders["rate"])
         for _ in range(steps):
             self._coordinator.schedule(self._step, args=(self._iterator, rate))

@@ -14,10 +14,11 @@ WARM_STEPS = 2
 class Watch:
     """Reads the cards at the beginning, with reports of progress, and when training is over.
 
-    A report counts when the slowest worker has just ended a step, for the payload is counted then: at the end as at the
-    beginning of what is compared, as little is on its way.
+    A report counts when the slowest worker has just ended a step, for the payload is counted then:
+    at the end as at the beginning of what is compared, as little is on its way.
 
-    left_out: a worker whose exchange uses no card. ``card_bytes``: sent by all cards while it trained.
+    left_out: a worker whose exchange uses no card. ``card_bytes``: sent by all cards while it
+    trained.
     """
 
     def __init__(self, cards: Cards | None, left_out: str, on_start: Callable[[], None]) -> None:

@@ -13,7 +13,8 @@ from profilers.sensors.base import METER
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 
-#: In the order in which they are made: a device that fails one of the first four skips all that follow.
+#: In the order in which they are made: a device that fails one of the first four skips all that
+#: follow.
 CHECKS = (
     "reachable", "host key", "login", "python",
     "gpu", "disk", "memory", "iperf3", "power", "clock", "framework", "data plane",
@@ -39,7 +40,7 @@ class Finding(NamedTuple):
 
 
 class CheckReport(NamedTuple):
-    """All findings: devices in the order of the fleet file, checks in that of ``CHECKS``; and sensors by device."""
+    """All findings by device and check, in the order of the fleet file and ``CHECKS``."""
 
     findings: tuple[Finding, ...]
     sensors: Mapping[str, tuple[SensorFacts, ...]] = {}
@@ -83,7 +84,10 @@ def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
 
 
 def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
-    """Whether watts will be known, and how well. A meter that the operator named and that is not read is told first."""
+    """Whether watts will be known, and how well.
+
+    A meter that the operator named and that is not read is told first.
+    """
     useful = [sensor for sensor in sensors if sensor.reason is None]
     unread = [sensor for sensor in sensors if sensor.reason is not None and sensor.name.startswith(METER)]
     if unread:
@@ -117,10 +121,12 @@ def of_clock(device: Device, offset_s: float) -> Finding:
 
 
 def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[str, str]]) -> Finding:
-    """Whether a device has one of the frameworks, and which. One that is installed and does not start is a warning.
+    """Whether a device has one of the frameworks, and which.
 
-    answers: by framework {"version", "accelerator", "device"}, or {"error"} where it does not start; one that
-    was not started has none.
+    One that is installed and does not start is a warning.
+
+    answers: by framework {"version", "accelerator", "device"}, or {"error"} where it does not
+    start; one that was not started has none.
     """
     able = {name: answer for name, answer in answers.items() if "error" not in answer}
     if not able:
@@ -174,7 +180,7 @@ def of_error(device: Device, check: str, error: PlannerError) -> Finding:
 
 
 def what_was_said(device: str, error: PlannerError) -> str:
-    """An error's message without what stands in a column of its own: the device, and the verb that failed."""
+    """An error's message without the device and the verb, which have columns of their own."""
     message = str(error).removeprefix(f"{device}: ")
     return message.partition(": ")[2] if isinstance(error, AgentError) else message
 

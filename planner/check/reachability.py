@@ -25,7 +25,7 @@ class _Door(NamedTuple):
 
 
 def reachability(devices: Mapping[str, Device], agents: Mapping[str, AgentClient]) -> dict[str, Finding]:
-    """Every device listens on its data address and every other one knocks; a finding for each device."""
+    """Every device listens on its data address and all others connect; one finding a device."""
     addresses, failed = try_addresses(devices, agents)
     doors: dict[str, _Door] = {}
     for name, address in addresses.items():

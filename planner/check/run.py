@@ -34,8 +34,8 @@ def check(
 ) -> CheckReport:
     """Examine all devices at once; what is wrong with one hides nothing of another.
 
-    frameworks: each device needs one of these; none leaves that out. Raises PlannerError for an unknown one, and
-    nothing that a device can cause.
+    frameworks: each device needs one of these; none leaves that out. Raises PlannerError for an
+    unknown one, and nothing that a device can cause.
     """
     for name in frameworks:
         if name not in FRAMEWORKS:
@@ -53,7 +53,10 @@ def check(
 
 
 class DeviceCheck:
-    """The checks of one device, one after the other. ``agent`` is there if it may take part, ``sensors`` if asked."""
+    """The checks of one device, one after the other.
+
+    ``agent`` is there if it may take part, ``sensors`` if asked.
+    """
 
     def __init__(self, device: Device, frameworks: Collection[str], stack: ExitStack, on_progress: OnProgress) -> None:
         self.device = device
@@ -126,9 +129,10 @@ class DeviceCheck:
         return facts
 
     def _start_frameworks(self, remote: Remote, facts: Facts) -> None:
-        """Start frameworks in the order in which `profile` takes them, until one computes on what the device has.
+        """Start frameworks in the order of `profile` until one computes on the device's accelerator.
 
-        TensorFlow takes 10 s and more to import, for which nobody should wait who computes with PyTorch.
+        TensorFlow takes 10 s and more to import, for which nobody should wait who computes with
+        PyTorch.
         """
         if not self._frameworks:
             return
@@ -141,7 +145,7 @@ class DeviceCheck:
         self.note(findings.of_frameworks(self.device, facts, started))
 
     def _start_framework(self, remote: Remote, facts: Facts, name: str) -> Mapping[str, str]:
-        """In an agent of its own: two may not fit into one process, and one that crashes takes no other check along."""
+        """Uses an agent of its own: two frameworks may not fit into one process, and one may crash."""
         looked_up = facts.frameworks.get(name, {})
         if "error" in looked_up:
             return looked_up

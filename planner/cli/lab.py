@@ -63,7 +63,7 @@ def status(name: Name = "lab", as_json: AsJson = False) -> None:
     from planner.lab import view
     from planner.lab.lab import Lab
 
-    seen = Lab(name).seen()
+    seen = Lab(name).status()
     console.show(view.to_json(seen) if as_json else view.table(seen))
 
 

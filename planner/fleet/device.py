@@ -34,8 +34,9 @@ class Device:
     """One machine of the fleet; ``host`` None is this machine.
 
     ``slowdown`` above 1 emulates a device that many times slower. ``rate_bytes_per_s`` is what its
-    link carries where the operator knows it; ``ssh_config`` replaces ~/.ssh/config. ``meters``: addresses of meters
-    that the device is to read (profilers.sensors.meters); ``power_model``: a fitted model of its watts.
+    link carries where the operator knows it; ``ssh_config`` replaces ~/.ssh/config. ``meters``:
+    addresses of meters that the device is to read (profilers.sensors.meters); ``power_model``: a
+    fitted model of its watts.
     """
 
     name: str
@@ -111,7 +112,10 @@ def parse_address(text: str) -> Address:
 
 
 def expand_home(text: str) -> Path:
-    """A path of this machine whose ~ or ~user is written out. Raises ValueError where there is no such home."""
+    """A path of this machine whose ~ or ~user is written out.
+
+    Raises ValueError where there is no such home.
+    """
     try:
         return Path(text).expanduser()
     except RuntimeError as error:
@@ -119,7 +123,10 @@ def expand_home(text: str) -> Path:
 
 
 def parse_rate(text: str) -> float:
-    """Bytes per second of a network rate such as ``100mbit``, as tc(8) writes it. Raises ValueError."""
+    """Bytes per second of a network rate such as ``100mbit``, as tc(8) writes it.
+
+    Raises ValueError.
+    """
     match = _RATE.fullmatch(text.strip())
     unit = RATE_UNITS.get(match[2].lower()) if match else None
     if match is None or unit is None:

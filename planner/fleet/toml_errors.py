@@ -31,7 +31,7 @@ def repeated(text: str, parent: str) -> Iterator[tuple[str, int]]:
 
 
 def lines_of(text: str) -> dict[Location, int]:
-    """Where tables and keys stand: location -> line, the first of each; ``[[name]]`` is name.0, name.1 and so on."""
+    """First line of each table and key, by location; ``[[name]]`` is name.0, name.1 and so on."""
     lines: dict[Location, int] = {}
     items: Counter[Location] = Counter()
     table: Location = ()
@@ -77,7 +77,7 @@ def place(details: ErrorDetails) -> Location:
 
 
 def explain(details: ErrorDetails, known: Iterable[str]) -> str:
-    """What is wrong, in the words of someone who edits the file; known: the keys its table may have."""
+    """The message for one error. known: the keys that its table may have."""
     kind = details["type"]
     if kind == "extra_forbidden":
         return f"unknown key; {suggest(place(details)[-1], known)}"

@@ -1,1 +1,1 @@
-"""A fleet out of real parts on one machine: network namespaces, control groups, real sshd and iperf3."""
+"""A lab is a fleet on one machine: network namespaces, control groups, real sshd and iperf3."""

@@ -1,4 +1,4 @@
-"""What a device may use and which processes it has: control groups, version 1 and 2 behind one interface."""
+"""Control groups limit a lab device and hold its processes; versions 1 and 2 look alike here."""
 
 import errno
 import os
@@ -13,9 +13,10 @@ from typing import Any
 
 from planner.errors import LabError
 
-#: A processor that has waited for the network finds its quota of this period unused, and then computes for up to a
-#: period's length at full speed, as no slow device does: of steps of 100 ms on a quarter of a core, 20 ms with a period
-#: of 20 ms, 5 ms with 5 ms. A shorter one grants too little: what a core gets at once is to be no less than LEAST_US.
+#: A processor that has waited for the network finds its quota of this period unused, and then
+#: computes for up to a period's length at full speed, as no slow device does: of steps of 100 ms on
+#: a quarter of a core, 20 ms with a period of 20 ms, 5 ms with 5 ms. A shorter one grants too
+#: little: what a core gets at once is to be no less than LEAST_US.
 PERIOD_US = 5_000
 LEAST_US = 1_250
 _PATIENCE_S = 5.0
@@ -62,7 +63,7 @@ class Cgroups(ABC):
         """Whether any of the group is there."""
         return any((root / group).exists() for root in self._roots)
 
-    def entrances(self, group: str) -> list[Path]:
+    def procs_files(self, group: str) -> list[Path]:
         """The files into which a process writes its number to join."""
         return [root / group / "cgroup.procs" for root in self._roots]
 
@@ -81,7 +82,10 @@ class Cgroups(ABC):
             told |= new
 
     def end(self, group: str, gently: bool = False) -> None:
-        """End every process and wait for it. gently: by SIGTERM first. Raises LabError where one does not end."""
+        """End every process and wait for it.
+
+        gently: by SIGTERM first. Raises LabError where one does not end.
+        """
         if gently:
             self.signal(group, signal.SIGTERM)
             _until(lambda: not self.processes(group))
@@ -157,7 +161,7 @@ class V2(Cgroups):
 
 
 def mounted(mountinfo: str) -> Cgroups:
-    """The control groups of a machine, of the version that has its processors; /proc/self/mountinfo.
+    """The control groups of the version that controls processors, from /proc/self/mountinfo.
 
     Raises LabError where there are none.
     """

@@ -1,7 +1,7 @@
-"""Which core of the machine each device computes on.
+"""Each device is pinned to one core of the machine.
 
-Left to the scheduler, two devices whose quotas together exceed a core share one for a while although another is free,
-and get less than they were promised.
+The scheduler may let two devices share a core although another is free. If their quotas exceed a
+core together, they then get less than their quotas.
 """
 
 import os
@@ -10,24 +10,26 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def packed(cpus: Mapping[str, float], cores: Collection[int]) -> dict[str, int]:
-    """The core of each device, none of which is promised more than it has; nobody's where they do not all fit so.
+def assign_cores(cpus: Mapping[str, float], cores: Collection[int]) -> dict[str, int]:
+    """The core of each device, so that no core is overcommitted; empty where they do not fit.
 
-    cpus: cores of the machine by device. The largest first, each onto the core with most left.
+    The largest device goes first, each onto the core with most capacity left.
+
+    cpus: number of cores by device
     """
     left = dict.fromkeys(cores, 1.0)
-    found = {}
-    for name, wanted in sorted(cpus.items(), key=lambda each: -each[1]):
+    assigned = {}
+    for name, share in sorted(cpus.items(), key=lambda each: -each[1]):
         core = max(left, key=lambda core: left[core])
-        left[core] -= wanted
+        left[core] -= share
         if left[core] < -1e-9:
             return {}
-        found[name] = core
-    return found
+        assigned[name] = core
+    return assigned
 
 
 def pin(process: int, cores: Collection[int]) -> None:
-    """Have all threads of a process, and what it starts from now on, compute on these cores only."""
+    """Restrict all threads of a process, and its later children, to these cores."""
     for thread in Path(f"/proc/{process}/task").glob("*"):
         with suppress(ProcessLookupError):
             os.sched_setaffinity(int(thread.name), cores)

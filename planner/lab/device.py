@@ -1,4 +1,4 @@
-"""One device of a lab: a namespace with a cable, a control group, an sshd, an iperf3 server and a meter."""
+"""A lab device is a network namespace with a cable, a control group, sshd, iperf3, a meter."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from planner.lab.cgroups import Cgroups
 from planner.lab.cpu_pinning import pin
 from planner.lab.programs import find_program
 from planner.lab.spec import DeviceSpec
-from planner.lab.state import Names
+from planner.lab.state import LabNames
 from profilers.sensors import ina3221
 from profilers.tree import Tree, Unavailable
 
@@ -26,7 +26,12 @@ _PAUSE_S = 0.05
 
 
 class Condition(NamedTuple):
-    """What a device does now. state: up, or what is wrong: stopped, killed, cut, missing; power_w: emulated."""
+    """The present condition of a device.
+
+    state: up, or its faults: stopped, killed, cut, missing
+    sshd: whether it runs
+    power_w: emulated
+    """
 
     state: str
     sshd: bool
@@ -34,43 +39,43 @@ class Condition(NamedTuple):
 
 
 class LabDevice:
-    """What can be done to the device of that name. Each verb may be repeated; all need ``build`` once."""
+    """The device of that name. Each method may be repeated; all need ``build`` once."""
 
-    def __init__(self, where: Names, groups: Cgroups, name: str, host: int, address: str) -> None:
+    def __init__(self, names: LabNames, groups: Cgroups, name: str, host: int, address: str) -> None:
         self.name, self.address = name, address
-        self._groups, self._switch, self._port = groups, where.switch, state.port(host)
-        self._space, self._folder, self._client = where.space(name), where.of(name), where.client
-        self._group, self._meter_group = where.group(name), where.meter_group(name)
-        self._tree, self._config = where.tree(name), self._folder / "meter.json"
+        self._groups, self._switch, self._port = groups, names.switch, state.port(host)
+        self._namespace, self._folder, self._client = names.namespace(name), names.of(name), names.client
+        self._group, self._meter_group = names.group(name), names.meter_group(name)
+        self._tree, self._config = names.tree(name), self._folder / "meter.json"
 
     def cabled(self) -> bool:
-        """Whether its namespace is there with a whole cable."""
-        return self._space in network.spaces() and network.has_port(self._switch, self._port)
+        """Whether its namespace exists with a whole cable."""
+        return self._namespace in network.namespaces() and network.has_port(self._switch, self._port)
 
     def build(self) -> None:
-        """Make what is missing of namespace, cable and groups."""
+        """Create its namespace, cable and control groups where they are missing."""
         cabled = self.cabled()
-        if self._space not in network.spaces():
+        if self._namespace not in network.namespaces():
             self._end()  # what runs in a namespace that has lost its name
         if not cabled:
             network.unplug(self._switch, self._port)
-        network.add_space(self._space)
+        network.add_namespace(self._namespace)
         for group in (self._group, self._meter_group):
             self._groups.make(group)
         self._folder.mkdir(parents=True, exist_ok=True)
         if not cabled:
-            network.plug(self._switch, self._port, self._space, self.address)
+            network.plug(self._switch, self._port, self._namespace, self.address)
 
     def shape(self, device: DeviceSpec, targets: Mapping[str, float]) -> None:
         """The device's rate, and those to single addresses."""
-        network.shape(self._switch, self._port, self._space, device.rate_bytes_per_s, targets, device.delay_s)
+        network.shape(self._switch, self._port, self._namespace, device.rate_bytes_per_s, targets, device.delay_s)
 
     def limit(self, device: DeviceSpec) -> None:
         """The device's processors and memory; its meter is told."""
         self._groups.set_cpus(self._group, device.cpus)
         self._groups.set_memory(self._group, device.memory_bytes)
         fresh = self._config.with_suffix(".new")
-        fresh.write_text(json.dumps(self._metered(device)))
+        fresh.write_text(json.dumps(self._meter_config(device)))
         fresh.replace(self._config)
 
     def forget_sensors(self) -> None:
@@ -79,27 +84,30 @@ class LabDevice:
         shutil.rmtree(self._tree, ignore_errors=True)
 
     def start(self) -> None:
-        """Undo ``stop``, ``kill`` and ``cut``: processes go on, the cable is in, what is missing is started."""
+        """Undo ``stop``, ``kill`` and ``cut``: resume or start processes, plug the cable in."""
         self._groups.signal(self._group, signal.SIGCONT)
         network.connect(self._switch, self._port, up=True)
-        place = namespace_exec.Place(self._space, self._groups.entrances(self._group), self._folder)
+        within = namespace_exec.Confinement(self._namespace, self._groups.procs_files(self._group), self._folder)
         serve = sshd.configure(self._folder, self._client, self.address)
         listen = [str(find_program("iperf3")), "-s", "-B", self.address, "--pidfile", str(self._pid_file("iperf3"))]
         for program, command in (("sshd", serve), ("iperf3", listen)):
             if not self._runs(program):
-                namespace_exec.start(place, program, command)
+                namespace_exec.start(within, program, command)
         if not self._groups.processes(self._meter_group):
             self._start_meter()
 
     def wait(self) -> None:
-        """Until sshd answers, iperf3 runs and the meter has written. Raises LabError with what the other has said."""
+        """Wait until sshd answers, iperf3 runs and the meter has written.
+
+        Raises LabError with the last output of the one that does not.
+        """
         end_s = time.monotonic() + START_LIMIT_S
-        self._await("sshd", lambda: sshd.answers(self.address, START_LIMIT_S), end_s)
-        self._await("iperf3", lambda: self._runs("iperf3"), end_s)
-        self._await("meter", self._metering, end_s)
+        self._wait_until("sshd", lambda: sshd.answers(self.address, START_LIMIT_S), end_s)
+        self._wait_until("iperf3", lambda: self._runs("iperf3"), end_s)
+        self._wait_until("meter", self._meter_runs, end_s)
 
     def pin(self, cores: Collection[int]) -> None:
-        """Have it compute on these cores of the machine only."""
+        """Restrict it to these cores of the machine."""
         for process in self._groups.processes(self._group):
             pin(process, cores)
 
@@ -112,9 +120,12 @@ class LabDevice:
         self._groups.signal(self._group, signal.SIGSTOP)
 
     def kill(self) -> None:
-        """Switch it off: its cable is dead, then SIGKILL to every process; its sensors have no readings then."""
+        """Switch it off: cut its cable, then SIGKILL every process.
+
+        Its sensors have no readings.
+        """
         if self.cabled():
-            self.cut()  # first, or the kernel would tell the others that its connections are closed
+            self.cut()  # first, or the kernel would close its connections in good order
         self._end()
 
     def cut(self) -> None:
@@ -122,16 +133,16 @@ class LabDevice:
         network.connect(self._switch, self._port, up=False)
 
     def remove(self) -> None:
-        """Everything of it."""
+        """Remove everything of it."""
         for group in (self._group, self._meter_group):
             self._groups.remove(group)
         network.unplug(self._switch, self._port)
-        network.remove_space(self._space)
+        network.remove_namespace(self._namespace)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def condition(self) -> Condition:
-        """What it does now."""
-        if self._space not in network.spaces():
+        """Its present condition."""
+        if self._namespace not in network.namespaces():
             return Condition("missing", False, None)
         processes = self._groups.processes(self._group)
         if not processes:
@@ -140,8 +151,8 @@ class LabDevice:
         faults += [] if self._port in network.connected(self._switch) else ["cut"]
         return Condition(", ".join(faults) or "up", self._runs("sshd"), self._power_w())
 
-    def _metered(self, device: DeviceSpec) -> dict[str, object]:
-        """What ``planner.lab.meter`` reads."""
+    def _meter_config(self, device: DeviceSpec) -> dict[str, object]:
+        """The configuration of ``planner.lab.meter``."""
         limit_bytes = device.memory_bytes
         memory = {} if limit_bytes is None else {"memory": self._groups.memory(self._group, limit_bytes)}
         return {
@@ -155,23 +166,23 @@ class LabDevice:
             **memory,
         }
 
-    def _await(self, program: str, done: Callable[[], bool], end_s: float) -> None:
+    def _wait_until(self, program: str, done: Callable[[], bool], end_s: float) -> None:
         while not done():
             if time.monotonic() > end_s:
-                said = namespace_exec.last_words(self._folder, program)
-                raise LabError(f"{self.name}: its {program} does not run at {self.address}: {said}")
+                output = namespace_exec.last_log_line(self._folder, program)
+                raise LabError(f"{self.name}: its {program} does not run at {self.address}: {output}")
             time.sleep(_PAUSE_S)
 
     def _end(self) -> None:
         self._groups.end(self._group)
         self._groups.end(self._meter_group, gently=True)
-        sysfs.hide(str(self._tree))  # which a meter that had to be killed has not done
+        sysfs.hide(str(self._tree))  # for a meter that was killed
 
     def _start_meter(self) -> None:
         sysfs.hide(str(self._tree))
-        place = namespace_exec.Place(self._space, self._groups.entrances(self._meter_group), self._folder)
+        within = namespace_exec.Confinement(self._namespace, self._groups.procs_files(self._meter_group), self._folder)
         code = {**os.environ, "PYTHONPATH": str(Path(planner.__file__).parents[1])}
-        namespace_exec.start(place, "meter", [sys.executable, "-m", "planner.lab.meter", str(self._config)], code)
+        namespace_exec.start(within, "meter", [sys.executable, "-m", "planner.lab.meter", str(self._config)], code)
 
     def _runs(self, program: str) -> bool:
         try:
@@ -182,12 +193,12 @@ class LabDevice:
     def _pid_file(self, program: str) -> Path:
         return self._folder / f"{program}.pid"
 
-    def _metering(self) -> bool:
+    def _meter_runs(self) -> bool:
         return bool(self._groups.processes(self._meter_group)) and (self._tree / "proc/stat").exists()
 
     def _power_w(self) -> float | None:
-        """What the product would read of it."""
-        if not self._metering():
+        """Its watts as the product reads them."""
+        if not self._meter_runs():
             return None
         try:
             totals = ina3221.discover(Tree(str(self._tree))).sensors

@@ -8,21 +8,24 @@ from pathlib import Path
 from planner.errors import LabError
 from planner.lab import sshd
 from planner.lab.spec import DeviceSpec
-from planner.lab.state import LabState, Names
+from planner.lab.state import LabNames, LabState
 from profilers.tree import ROOT_VARIABLE
 
 MARK = "# Written by `planner lab up`"
 
 
-def fleet_text(where: Names, state: LabState, devices: Sequence[DeviceSpec]) -> str:
-    """The fleet file of these devices, in their order. It tells nothing of processors, rates and power models."""
-    head = f"{MARK}, which writes it again. {_owner(where)}\n"
-    config = f"ssh_config = {_quoted(str(sshd.config_of(where.folder)))}\n"
-    return "\n".join([head + config, *(_entry(where, state, device) for device in devices)])
+def fleet_text(names: LabNames, state: LabState, devices: Sequence[DeviceSpec]) -> str:
+    """The fleet file of these devices, in their order.
+
+    It tells nothing of processors, rates and power models.
+    """
+    head = f"{MARK}, which writes it again. {_owner(names)}\n"
+    config = f"ssh_config = {_quoted(str(sshd.config_of(names.folder)))}\n"
+    return "\n".join([head + config, *(_entry(names, state, device) for device in devices)])
 
 
-def require_ours(path: Path, where: Names) -> None:
-    """Raises LabError where the fleet file cannot be written, or one is in the way that this lab has not written."""
+def require_ours(path: Path, names: LabNames) -> None:
+    """Raises LabError for a fleet file that cannot be written or is not this lab's."""
     if not path.parent.is_dir():
         raise LabError(f"{path}: there is no folder {path.parent}; make it, or name another file with --out")
     try:
@@ -34,19 +37,19 @@ def require_ours(path: Path, where: Names) -> None:
         raise LabError(f"{path}: cannot be read ({error.strerror}); name another file with --out") from error
     if not first.startswith(MARK):
         raise LabError(f"{path} exists and no lab has written it; name another file with --out")
-    if _owner(where) not in first:
+    if _owner(names) not in first:
         raise LabError(f"{path} exists and is another lab's; name another file with --out, or remove it")
 
 
-def _entry(where: Names, state: LabState, device: DeviceSpec) -> str:
+def _entry(names: LabNames, state: LabState, device: DeviceSpec) -> str:
     environment = {
-        "XDG_CACHE_HOME": str(where.of(device.name) / "cache"),
-        ROOT_VARIABLE: str(where.tree(device.name)),
+        "XDG_CACHE_HOME": str(names.of(device.name) / "cache"),
+        ROOT_VARIABLE: str(names.tree(device.name)),
         "CUDA_VISIBLE_DEVICES": "",  # a GPU is the machine's, and as fast for each device
     }
     values: dict[str, str | float | None] = {
         "address": f"root@{state.address(state.of(device.name).host)}",
-        "key": str(where.client),
+        "key": str(names.client),
         "kind": device.kind,
         "python": sys.executable,
         "idle_watts": device.idle_watts,
@@ -57,8 +60,8 @@ def _entry(where: Names, state: LabState, device: DeviceSpec) -> str:
     return "\n".join([f"[devices.{device.name}]", *lines, f"environment = {{ {pairs} }}", ""])
 
 
-def _owner(where: Names) -> str:
-    return f'Devices of the lab "{where.lab}".'
+def _owner(names: LabNames) -> str:
+    return f'Devices of the lab "{names.lab}".'
 
 
 def _quoted(value: str | float) -> str:

@@ -1,4 +1,4 @@
-"""What the meter of an emulated device reads from the kernel: processor time, bytes and memory of the device."""
+"""The meter of a lab device reads its processor time, bytes and memory from the kernel."""
 
 import os
 import time
@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 
 from planner.errors import LabError
 
-#: The process's own network namespace, whichever /sys is mounted.
+#: Of the process's own network namespace, whichever /sys is mounted.
 NETWORK = "/proc/self/net/dev"
-#: Longer than any file that is read.
-MOST_BYTES = 1 << 16
+#: More than any of these files holds.
+READ_BYTES = 1 << 16
 
 
 class Counts(NamedTuple):
-    """What counts upwards, and when it was read (monotonic seconds)."""
+    """Cumulative counters, and when they were read (monotonic seconds)."""
 
     at_s: float
     cpu_s: float
     network_bytes: int
 
 
-class WatchedProcesses:
-    """A file of the kernel's that is kept open: reading it again is much cheaper than opening it again."""
+class KernelFile:
+    """A kernel file that is kept open, for reading it again is cheaper than opening it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -32,31 +32,31 @@ class WatchedProcesses:
             raise LabError(f"{path}: {error.strerror}; is the device's control group gone?") from None
 
     def text(self) -> str:
-        """Raises LabError."""
+        """Its present content. Raises LabError."""
         try:
-            return os.pread(self._file, MOST_BYTES, 0).decode("ascii")
+            return os.pread(self._file, READ_BYTES, 0).decode("ascii")
         except OSError as error:
             raise LabError(f"{self.path}: {error.strerror}; is the device's control group gone?") from None
 
 
-class Sources:
-    """Where a device's counts and its memory are read."""
+class KernelCounters:
+    """Counters and memory of one device."""
 
     def __init__(self, usage: Mapping[str, Any], interface: str, memory: Mapping[str, Any] | None) -> None:
-        """``usage``, ``interface`` and ``memory`` as in CONFIG.json of ``planner.lab.meter``. Raises LabError."""
+        """Arguments are those of CONFIG.json of ``planner.lab.meter``. Raises LabError."""
         self._usage = usage
         self._interface = interface
-        self._cpu = WatchedProcesses(usage["path"])
-        self._network = WatchedProcesses(NETWORK)
-        self._memory = (WatchedProcesses(memory["usage"]), WatchedProcesses(memory["stat"])) if memory else None
+        self._cpu = KernelFile(usage["path"])
+        self._network = KernelFile(NETWORK)
+        self._memory = (KernelFile(memory["usage"]), KernelFile(memory["stat"])) if memory else None
 
     def counts(self) -> Counts:
-        """Raises LabError where the control group or the interface is gone."""
+        """The present counters. Raises LabError where the control group or interface is gone."""
         cpu_s = cpu_seconds(self._cpu.text(), self._usage)
         return Counts(time.monotonic(), cpu_s, network_bytes(self._network.text(), self._interface))
 
     def memory_bytes(self) -> int:
-        """What the control group holds and cannot give back at once: without file cache that is not in use."""
+        """Memory of the control group without the file cache that is not in use."""
         assert self._memory, "only a limited device counts its memory"
         used, stat = (file.text() for file in self._memory)
         counts = _fields(stat)
@@ -64,7 +64,7 @@ class Sources:
 
 
 def cpu_seconds(text: str, usage: Mapping[str, Any]) -> float:
-    """What CONFIG.json's ``usage`` names -> the CPU time that a control group has used. Raises LabError."""
+    """Parse the CPU time that a control group has used. Raises LabError."""
     number = _fields(text).get(usage["key"]) if "key" in usage else int(text)
     if number is None:
         raise LabError(f"{usage['path']} has no {usage['key']}; is the cpu controller on?")
@@ -72,7 +72,7 @@ def cpu_seconds(text: str, usage: Mapping[str, Any]) -> float:
 
 
 def network_bytes(text: str, interface: str) -> int:
-    """/proc/net/dev -> bytes received and sent by an interface. Raises LabError."""
+    """Parse /proc/net/dev: bytes received and sent by an interface. Raises LabError."""
     for line in text.splitlines():
         name, colon, rest = line.partition(":")
         if colon and name.strip() == interface:

@@ -1,18 +1,20 @@
-"""The sensors of one emulated device: ``python -m planner.lab.meter CONFIG.json``, for as long as CONFIG.json exists.
+"""A meter emulates the sensors of a device: ``python -m planner.lab.meter CONFIG.json``.
 
-Runs in the device's network namespace and outside of its control group. Every period it reads the group's CPU time and
-the interface's bytes, and writes what the device's power monitors and /proc would say (``planner.lab.power``,
-``planner.lab.tree``). Only the standard library and nothing heavy: there is one of these for each device. Keys of
-CONFIG.json, which is read again whenever it is replaced (as a whole: write beside it and rename):
+It runs for as long as CONFIG.json exists.
 
-    tree       folder to write into, the device's PLANNER_SYSFS_ROOT
-    kind       kind of device, a key of planner.lab.power.MODELS
-    usage      CPU time of the control group: {"path", "unit_s", "key"}; key: line of a version 2 cpu.stat, or absent
-    interface  network interface whose bytes count, such as "eth0"
-    cpus       processors that the device may use, its quota
-    power      values in the place of the kind's own, see planner.lab.power.from_table; null: no sensors, only /proc
-    seed       of the noise
-    memory     {"usage", "stat", "limit_bytes"}: the group's memory controller's files, its limit; absent without one
+Runs in the device's network namespace and outside of its control group. Every period it reads the
+group's CPU time and the interface's bytes, and writes what the device's power monitors and /proc
+would say (``planner.lab.power``, ``planner.lab.tree``). Only the standard library and nothing
+heavy: there is one of these for each device. Keys of CONFIG.json, which is read again whenever it
+is replaced (as a whole: write beside it and rename):
+
+    tree       folder to write into, the device's PLANNER_SYSFS_ROOT kind       kind of device, a
+    key of planner.lab.power.MODELS usage      CPU time of the control group: {"path", "unit_s",
+    "key"}; key: line of a version 2 cpu.stat, or absent interface  network interface whose bytes
+    count, such as "eth0" cpus       processors that the device may use, its quota power      values
+    in the place of the kind's own, see planner.lab.power.from_table; null: no sensors, only /proc
+    seed       of the noise memory     {"usage", "stat", "limit_bytes"}: the group's memory
+    controller's files, its limit; absent without one
 """
 
 import json
@@ -26,7 +28,7 @@ from typing import Any, NamedTuple
 
 from planner.errors import LabError, PlannerError
 from planner.lab import power, power_monitors, sysfs
-from planner.lab.kernel_counters import Sources
+from planner.lab.kernel_counters import KernelCounters
 
 #: Seconds between two looks at the memory, which is slow to tell and to change.
 MEMORY_PERIOD_S = 1.0
@@ -46,7 +48,7 @@ class Config(NamedTuple):
 
 
 def load_config(path: str) -> Config:
-    """Raises LabError for what cannot be read or misses something, FileNotFoundError where there is none."""
+    """Raises LabError for an unreadable or incomplete file, FileNotFoundError without one."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
@@ -67,12 +69,12 @@ class PowerEmulator:
     def __init__(self, config: Config) -> None:
         self.config = config  # another may differ in processors and power, not in what is read
         self._random = Random(config.seed)
-        self._sources = Sources(config.usage, config.interface, config.memory)
+        self._sources = KernelCounters(config.usage, config.interface, config.memory)
         self._before = self._sources.counts()
         self._busy_s = self._owed_s = self._lasted_s = 0.0
         self._memory_due_s = self._before.at_s
         self._memory: dict[str, str] = {}
-        sysfs.plant(config.tree, config.kind if config.model else None)
+        sysfs.write_labels(config.tree, config.kind if config.model else None)
         if config.memory is None:
             sysfs.show_own(config.tree, "proc/meminfo")
         texts = self._texts(0.0, 0.0)
@@ -97,8 +99,11 @@ class PowerEmulator:
         self._files.close()
 
     def _load(self, utilisation: float, lasted_s: float) -> float:
-        """How busy the device was, 0..1. A quota is granted in lumps, so that a period may hold more than its share:
-        the rest counts in the next."""
+        """How busy the device was, 0..1.
+
+        A quota is granted in lumps, so that a period may hold more than its share: the rest counts
+        in the next.
+        """
         due_s = self._owed_s + utilisation * lasted_s
         busy_s = min(due_s, lasted_s)
         self._owed_s = min(due_s - busy_s, lasted_s)

@@ -19,35 +19,35 @@ PREFIX_BITS = 24
 _WIDE_BITS = 16
 
 
-def add_space(space: str) -> None:
+def add_namespace(namespace: str) -> None:
     """A namespace whose loopback is up; where it is there, it stays."""
-    if space not in spaces():
-        ip("netns", "add", space)
-    ip("-n", space, "link", "set", "lo", "up")
+    if namespace not in namespaces():
+        ip("netns", "add", namespace)
+    ip("-n", namespace, "link", "set", "lo", "up")
 
 
-def remove_space(space: str) -> None:
+def remove_namespace(namespace: str) -> None:
     """Remove a namespace where it is there; its interfaces go with it."""
-    if space in spaces():
-        ip("netns", "del", space)
+    if namespace in namespaces():
+        ip("netns", "del", namespace)
 
 
-def spaces() -> list[str]:
-    """Names of all namespaces of this machine."""
+def namespaces() -> list[str]:
+    """LabNames of all namespaces of this machine."""
     return [entry["name"] for entry in _json("netns", "list")]
 
 
-def add_switch(space: str) -> None:
+def add_switch(namespace: str) -> None:
     """A namespace with a bridge in it; what is there of it stays."""
-    add_space(space)
-    if BRIDGE not in _links("-n", space):
-        ip("-n", space, "link", "add", BRIDGE, "type", "bridge")
-    ip("-n", space, "link", "set", BRIDGE, "up")
+    add_namespace(namespace)
+    if BRIDGE not in _links("-n", namespace):
+        ip("-n", namespace, "link", "add", BRIDGE, "type", "bridge")
+    ip("-n", namespace, "link", "set", BRIDGE, "up")
 
 
-def plug(switch: str, port: str, space: str, address: str) -> None:
+def plug(switch: str, port: str, namespace: str, address: str) -> None:
     """A cable from a new port of the switch to the device's ``eth0``."""
-    _cable(("-n", space), PORT, address, switch, port)
+    _cable(("-n", namespace), PORT, address, switch, port)
 
 
 def plug_here(switch: str, port: str, interface: str, address: str) -> None:
@@ -68,7 +68,7 @@ def unplug(switch: str, port: str) -> None:
 
 
 def has_port(switch: str, port: str) -> bool:
-    """Whether the switch has that port with a whole cable, in or pulled: its last part is to join the bridge."""
+    """Whether the switch has that port with a whole cable, plugged in or not."""
     return _links("-n", switch).get(port, {}).get("master") == BRIDGE
 
 
@@ -88,24 +88,24 @@ def connected(switch: str) -> set[str]:
 
 
 def shape(
-    switch: str, port: str, space: str, rate_bytes_per_s: float, targets: Mapping[str, float], delay_s: float = 0.0
+    switch: str, port: str, namespace: str, rate_bytes_per_s: float, targets: Mapping[str, float], delay_s: float = 0.0
 ) -> None:
-    """Give a device's cable its rate in both directions, and slower ones to the addresses in ``targets``.
+    """Shape a device's cable in both directions, with slower rates to ``targets``.
 
-    Shapers are made anew: of one that gets a smaller bucket, a packet that waits and is larger than that never leaves,
-    and blocks the cable for good.
+    Shapers are made anew: of one that gets a smaller bucket, a packet that waits and is larger than
+    that never leaves, and blocks the cable for good.
     """
-    for where, interface in ((switch, port), (space, PORT)):
+    for names, interface in ((switch, port), (namespace, PORT)):
         with suppress(LabError):  # there is none yet
-            _run("tc", "-n", where, "qdisc", "del", "dev", interface, "root")
+            _run("tc", "-n", names, "qdisc", "del", "dev", interface, "root")
     _tc(switch, shaping.one_rate(port, rate_bytes_per_s, delay_s))
     # A class of any rate sends whole buffers at once.
     buffer = shaping.BUCKET_BYTES if targets else shaping.buffer_bytes(rate_bytes_per_s)
-    ip("-n", space, "link", "set", PORT, "gso_max_size", str(buffer))
+    ip("-n", namespace, "link", "set", PORT, "gso_max_size", str(buffer))
     if targets:
-        _tc(space, shaping.rates_by_target(PORT, rate_bytes_per_s, targets))
+        _tc(namespace, shaping.rates_by_target(PORT, rate_bytes_per_s, targets))
     else:
-        _tc(space, shaping.one_rate(PORT, rate_bytes_per_s))
+        _tc(namespace, shaping.one_rate(PORT, rate_bytes_per_s))
 
 
 def free_network(networks: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4Network:
@@ -124,31 +124,32 @@ def ip(*arguments: str) -> None:
     _run("ip", *arguments)
 
 
-def _cable(where: tuple[str, ...], interface: str, address: str, switch: str, port: str) -> None:
-    ip(*where, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", switch)
-    _address(where, interface, address)
+def _cable(names: tuple[str, ...], interface: str, address: str, switch: str, port: str) -> None:
+    ip(*names, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", switch)
+    _address(names, interface, address)
     ip("-n", switch, "link", "set", port, "master", BRIDGE, "up")
 
 
-def _address(where: tuple[str, ...], interface: str, address: str) -> None:
+def _address(names: tuple[str, ...], interface: str, address: str) -> None:
     network = ipaddress.ip_interface(f"{address}/{PREFIX_BITS}")
     # The same after it was built again: others remember it.
-    ip(*where, "link", "set", interface, "address", f"02:00:{network.ip.packed.hex(':')}")
-    ip(*where, "address", "add", str(network), "dev", interface)
-    ip(*where, "link", "set", interface, "up")
-    # A namespace inherits the machine's congestion control; devices at the edge use the kernel's default.
+    ip(*names, "link", "set", interface, "address", f"02:00:{network.ip.packed.hex(':')}")
+    ip(*names, "address", "add", str(network), "dev", interface)
+    ip(*names, "link", "set", interface, "up")
+    # A namespace inherits the machine's congestion control; devices at the edge use the kernel's
+    # default.
     route = (str(network.network), "dev", interface, "src", address, "congctl", "cubic")
-    ip(*where, "route", "change", *route)
+    ip(*names, "route", "change", *route)
 
 
-def _tc(space: str, commands: Iterable[shaping.Command]) -> None:
+def _tc(namespace: str, commands: Iterable[shaping.Command]) -> None:
     for command in commands:
-        _run("tc", "-n", space, *command)
+        _run("tc", "-n", namespace, *command)
 
 
-def _links(*where: str) -> dict[str, dict[str, Any]]:
+def _links(*names: str) -> dict[str, dict[str, Any]]:
     """What ip(8) says of every interface, by its name."""
-    return {link["ifname"]: link for link in _json(*where, "link", "show")}
+    return {link["ifname"]: link for link in _json(*names, "link", "show")}
 
 
 def _json(*arguments: str) -> list[Any]:

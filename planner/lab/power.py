@@ -1,8 +1,9 @@
 """What an emulated device draws: a stated physical model, and its constants by kind of device.
 
-P = idle + dynamic * utilisation + joules per byte * bytes per second + noise, linear in its parts as Eq. 1 of Gu et
-al. is. Utilisation is the device's CPU time over what its quota allows, so 1 is a device that is fully used: the
-processor stands for whatever computes on a device of that kind, its GPU included.
+P = idle + dynamic * utilisation + joules per byte * bytes per second + noise, linear in its parts
+as Eq. 1 of Gu et al. is. Utilisation is the device's CPU time over what its quota allows, so 1 is a
+device that is fully used: the processor stands for whatever computes on a device of that kind, its
+GPU included.
 """
 
 from collections.abc import Mapping
@@ -13,9 +14,10 @@ from typing import NamedTuple
 class PhysicalPower(NamedTuple):
     """What a device draws.
 
-    idle_w: watts of a device that does nothing; dynamic_w: watts that full use of its processors adds;
-    joules_per_byte: its network's, for bytes sent and bytes received; noise_w: standard deviation of a reading;
-    period_s: seconds between two readings of the sensor, each a mean over them.
+    idle_w: watts of a device that does nothing; dynamic_w: watts that full use of its processors
+    adds; joules_per_byte: its network's, for bytes sent and bytes received; noise_w: standard
+    deviation of a reading; period_s: seconds between two readings of the sensor, each a mean over
+    them.
     """
 
     idle_w: float
@@ -25,16 +27,20 @@ class PhysicalPower(NamedTuple):
     period_s: float
 
 
-#: 0.5 W for a gigabit link that is full in one direction: an assumption, of the order of a gigabit transceiver.
+#: 0.5 W for a gigabit link that is full in one direction: an assumption, of the order of a gigabit
+#: transceiver.
 JOULES_PER_BYTE = 4e-9
-#: Slower than the real chip, which is read in milliseconds, so that many meters cost one machine little.
+#: Slower than the real chip, which is read in milliseconds, so that many meters cost one machine
+#: little.
 PERIOD_S = 0.1
 
-#: idle_w is what public tegrastats lines of idle boards say (input rail, or the sum of the rails of an AGX), idle_w +
-#: dynamic_w NVIDIA's power budget of the module in its usual mode, noise_w about half a step of the total's sensor.
+#: idle_w is what public tegrastats lines of idle boards say (input rail, or the sum of the rails of
+#: an AGX), idle_w + dynamic_w NVIDIA's power budget of the module in its usual mode, noise_w about
+#: half a step of the total's sensor.
 MODELS = {
-    # No public figure for the paper's PC (Core i7-2600, GTX 1050, read by an HPM-300A at the wall): an idle desktop of
-    # its age is assumed to draw 35 W; the board power that NVIDIA states for a GTX 1050 is 75 W.
+    # No public figure for the paper's PC (Core i7-2600, GTX 1050, read by an HPM-300A at the wall):
+    # an idle desktop of its age is assumed to draw 35 W; the board power that NVIDIA states for a
+    # GTX 1050 is 75 W.
     "pc": PhysicalPower(35.0, 75.0, JOULES_PER_BYTE, 0.5, PERIOD_S),
     # VDD_IN 2.53 to 2.70 W idle (test of DataDog's agent); the data sheet says 6 to 15 W: 10 W.
     "tx1": PhysicalPower(2.6, 7.4, JOULES_PER_BYTE, 0.02, PERIOD_S),
@@ -42,7 +48,8 @@ MODELS = {
     "tx2": PhysicalPower(3.0, 12.0, JOULES_PER_BYTE, 0.02, PERIOD_S),
     # POM_5V_IN 0.9 to 1.75 W idle (DataDog's agent, a Prometheus collector's test); 10 W mode.
     "nano": PhysicalPower(1.6, 8.4, JOULES_PER_BYTE, 0.02, PERIOD_S),
-    # VDD_IN 5.08 W idle (docstring of a Jetson collector); 15 W mode, of which a burn test reaches 13.8 W.
+    # VDD_IN 5.08 W idle (docstring of a Jetson collector); 15 W mode, of which a burn test reaches
+    # 13.8 W.
     "xavier-nx": PhysicalPower(5.0, 10.0, JOULES_PER_BYTE, 0.02, PERIOD_S),
     # Sum of the rails 3.11 W idle (DataDog's agent); 30 W mode.
     "agx-xavier": PhysicalPower(3.1, 26.9, JOULES_PER_BYTE, 0.02, PERIOD_S),
@@ -73,8 +80,11 @@ def from_table(kind: str, table: Mapping[str, object]) -> PhysicalPower:
 
 
 def watts(model: PhysicalPower, utilisation: float, bytes_per_s: float, random: Random) -> float:
-    """Watts of one reading, never below 0. utilisation: 0..1, mean since the reading before; bytes_per_s: sent and
-    received together; random: the source of the noise."""
+    """Watts of one reading, never below 0.
+
+    utilisation: 0..1, mean since the reading before; bytes_per_s: sent and received together;
+    random: the source of the noise.
+    """
     drawn_w = model.idle_w + model.dynamic_w * utilisation + model.joules_per_byte * bytes_per_s
     return max(0.0, drawn_w + random.gauss(0.0, model.noise_w))
 

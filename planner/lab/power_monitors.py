@@ -1,7 +1,8 @@
-"""The power monitors of each kind of device: INA3221 chips in sysfs, their rails, and what they say of its watts.
+"""Each kind of device has power monitors: INA3221 chips in sysfs with their rails.
 
-Laid out as ``profilers.sensors.ina3221`` finds them on real boards, so that the product reads one total of the board or
-the module and nothing tells an emulated device's sensor code from a real one's.
+Laid out as ``profilers.sensors.ina3221`` finds them on real boards, so that the product reads one
+total of the board or the module and nothing tells an emulated device's sensor code from a real
+one's.
 """
 
 from collections.abc import Mapping
@@ -11,8 +12,9 @@ from typing import NamedTuple
 class EmulatedRail(NamedTuple):
     """A supply that a monitor watches.
 
-    millivolts: taken as constant; step_ma: what the lowest bit of the chip is worth, 40 uV over the shunt (4 mA at
-    10 milliohm); idle_share, dynamic_share: its part of the device's watts at rest and of those that load adds.
+    millivolts: taken as constant; step_ma: what the lowest bit of the chip is worth, 40 uV over the
+    shunt (4 mA at 10 milliohm); idle_share, dynamic_share: its part of the device's watts at rest
+    and of those that load adds.
     """
 
     label: str
@@ -23,7 +25,7 @@ class EmulatedRail(NamedTuple):
 
 
 class Monitors(NamedTuple):
-    """The INA3221 chips of a kind of device: rails by folder below the driver's, an unused channel None.
+    """The INA3221 chips of a kind of device: rails by folder, None for an unused channel.
 
     hwmon: whether in the layout of JetPack 5 on (mV, mA) rather than that up to JetPack 4 (mW); see
     ``profilers.sensors.ina3221``.
@@ -33,8 +35,9 @@ class Monitors(NamedTuple):
     chips: Mapping[str, tuple[EmulatedRail | None, ...]]
 
 
-#: Folders and rails as Jetsons have them. Voltages and steps are those whose multiples public tegrastats lines show;
-#: shares are such lines' too, idle and busy, rounded, and with the GPU's part of the load given to the processor.
+#: Folders and rails as Jetsons have them. Voltages and steps are those whose multiples public
+#: tegrastats lines show; shares are such lines' too, idle and busy, rounded, and with the GPU's
+#: part of the load given to the processor.
 MONITORS = {
     # A PC has no such chip: the total of a TX2's carrier board stands in for the meter at its plug.
     "pc": Monitors(False, {"0-0042/iio:device0": (EmulatedRail("VDD_MUX", 12000, 4, 1.0, 1.0),)}),
@@ -73,7 +76,7 @@ MONITORS = {
 
 
 def labels(kind: str) -> dict[str, str]:
-    """Text by file of what never changes: which rails there are and, in the newer layout, their millivolts."""
+    """Constant files by name: labels of rails and, in the newer layout, their millivolts."""
     hwmon, chips = MONITORS[kind]
     texts = {}
     for folder, rails in chips.items():

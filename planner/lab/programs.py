@@ -42,9 +42,10 @@ def require_machine() -> None:
 
 
 def require_shaper(modules: Sequence[str], commands: Iterable[Sequence[str]], otherwise: str = "") -> None:
-    """Raises LabError where this kernel lacks what these commands of tc need, and names modules that have it.
+    """Raises LabError, naming kernel modules, where these commands of tc do not work.
 
-    commands: for the interface lo, as ``planner.lab.shaping`` makes them; otherwise: what else would help.
+    commands: for the interface lo, as ``planner.lab.shaping`` makes them; otherwise: what else
+    would help.
     """
     lines = "\n".join(" ".join(command) for command in commands)
     if not _runs("unshare", "--net", str(find_program("tc")), "-batch", "-", said=lines):

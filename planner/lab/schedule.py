@@ -1,4 +1,4 @@
-"""A schedule, played: each change when its time has come."""
+"""A schedule changes the devices of a lab at set times."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,13 +8,13 @@ from planner.lab.spec import Change
 from planner.units import number
 
 
-def play(lab: Lab, schedule: Sequence[Change], speed: float, say: Callable[[str], None]) -> None:
-    """Make every change, the schedule's seconds passing ``speed`` times as fast. Says each; Ctrl-C says where it ends.
+def play(lab: Lab, schedule: Sequence[Change], speed: float, report: Callable[[str], None]) -> None:
+    """Make every change at its time divided by ``speed``, and report each.
 
-    Raises LabError before the first change where the lab lacks a device, or this machine the cores.
+    Raises LabError before the first change where the lab lacks a device or this machine the cores.
     """
     for change in schedule:
-        lab.board(change.device)
+        lab.device(change.device)
         require_cores(change.device, change.cpus or 0.0)
     began_s = time.monotonic()
     made = 0
@@ -23,10 +23,10 @@ def play(lab: Lab, schedule: Sequence[Change], speed: float, say: Callable[[str]
             time.sleep(max(0.0, began_s + change.at_s / speed - time.monotonic()))
             lab.set(change.device, change.rate_bytes_per_s, change.cpus)
             made += 1
-            say(describe(change))
+            report(describe(change))
     except KeyboardInterrupt:
         now_s = (time.monotonic() - began_s) * speed
-        say(f"stopped at {now_s:.1f} s, after {made} of {len(schedule)} changes; the lab stays as it is now")
+        report(f"stopped at {now_s:.1f} s, after {made} of {len(schedule)} changes; the lab stays as it is now")
         raise
 
 

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 
 Command = tuple[str, ...]
 
-#: What passes unshaped, in seconds of the line rate: more lets small messages through for free, less makes tbf miss
-#: its rate and cost more processor time.
+#: What passes unshaped, in seconds of the line rate: more lets small messages through for free,
+#: less makes tbf miss its rate and cost more processor time.
 BUCKET_S = 0.56e-3
 #: Below two packets a bucket passes nothing.
 BUCKET_BYTES = 3200
 #: The longest that a packet waits in a port before it is dropped.
 QUEUE_S = 0.02
 _PACKET_BYTES = 1500
-#: On the wire, and of it the data of TCP; what the kernel keeps of a buffer for headers, rounded up.
+#: On the wire, and of it the data of TCP; what the kernel keeps of a buffer for headers, rounded
+#: up.
 _FRAME_BYTES, _SEGMENT_BYTES, _HEADER_BYTES = 1514, 1448, 400
 #: The largest buffer that the kernel hands to a port in one piece.
 _MOST_BYTES = 65536
@@ -24,17 +25,21 @@ def bucket_bytes(rate_bytes_per_s: float) -> int:
 
 
 def buffer_bytes(rate_bytes_per_s: float) -> int:
-    """The largest buffer that a host may hand to its port of that rate: one that the bucket holds whole.
+    """The largest buffer that a host may hand to its port: one that the bucket holds whole.
 
-    A larger one tbf cuts into packets, each with a timer and a way through the kernel of its own, at the expense of
-    what the device computes just then (docs/lab.md has figures). Network cards cut by themselves.
+    A larger one tbf cuts into packets, each with a timer and a way through the kernel of its own,
+    at the expense of what the device computes just then (docs/lab.md has figures). Network cards
+    cut by themselves.
     """
     segments = bucket_bytes(rate_bytes_per_s) // _FRAME_BYTES
     return min(_MOST_BYTES, segments * _SEGMENT_BYTES + _HEADER_BYTES)
 
 
 def one_rate(interface: str, rate_bytes_per_s: float, delay_s: float = 0.0) -> list[Command]:
-    """A port with one rate for all it sends, each packet ``delay_s`` late. For a port without a qdisc."""
+    """A port with one rate for all it sends, each packet ``delay_s`` late.
+
+    For a port without a qdisc.
+    """
     bucket = str(bucket_bytes(rate_bytes_per_s))
     shape = ("tbf", "rate", _bit(rate_bytes_per_s), "burst", bucket, "latency", f"{QUEUE_S * 1e3:g}ms")
     commands: list[Command] = [("qdisc", "add", "dev", interface, "root", "handle", "1:", *shape)]
@@ -46,9 +51,12 @@ def one_rate(interface: str, rate_bytes_per_s: float, delay_s: float = 0.0) -> l
 
 
 def rates_by_target(interface: str, rate_bytes_per_s: float, targets: Mapping[str, float]) -> list[Command]:
-    """A port of one rate that sends to some addresses no faster than ``targets`` says. For a port without a qdisc.
+    """A port of one rate that sends to some addresses no faster than ``targets`` says.
 
-    Classes may borrow from the port what others leave: a guaranteed share each, so that the port's rate holds.
+    For a port without a qdisc.
+
+    Classes may borrow from the port what others leave: a guaranteed share each, so that the port's
+    rate holds.
     """
     share = rate_bytes_per_s / (len(targets) + 1)
     commands: list[Command] = [

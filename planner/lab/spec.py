@@ -1,4 +1,4 @@
-"""What a lab is to be: devices, rates between pairs of them, changes over time, from a TOML file."""
+"""A lab spec (TOML) lists devices, rates between pairs of them, and changes over time."""
 
 import math
 import re

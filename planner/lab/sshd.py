@@ -65,7 +65,7 @@ def config_of(lab: Path) -> Path:
 
 
 def write_client(lab: Path, known_hosts: Iterable[str]) -> None:
-    """The client's configuration, so that nothing of the user's own is read and no host key is asked for."""
+    """The client's configuration, independent of the user's own, with known host keys."""
     known = lab / "known_hosts"
     known.write_text("".join(known_hosts))
     config_of(lab).write_text(f"Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile none\n")

@@ -1,7 +1,7 @@
-"""The files of an emulated device, below its PLANNER_SYSFS_ROOT: how they are written, and what /proc says.
+"""A lab device has /sys and /proc files of its own below its PLANNER_SYSFS_ROOT.
 
-The product reads them as it reads a real device's. What a device of the lab cannot know, such as a GPU's clock, has no
-file, so that the counter is null with its reason.
+The product reads them like those of a real device. A lab device has no file for what it lacks, such
+as the clock of a GPU, so that this counter is null with its reason.
 """
 
 import math
@@ -16,9 +16,10 @@ KIB = 1024
 
 
 def stat(cpus: float, busy_s: float, lasted_s: float) -> str:
-    """/proc/stat of a device that may use ``cpus`` processors: as many as it takes, each busy in the same share.
+    """/proc/stat of a device with ``cpus`` processors, rounded up, all equally busy.
 
-    busy_s: device seconds of full use; lasted_s: seconds since it started.
+    busy_s: seconds of full use of the device
+    lasted_s: seconds since it started
     """
     busy, all_of_it = int(busy_s * TICKS_PER_S), int(lasted_s * TICKS_PER_S)
     ticks = f"{busy} 0 0 {all_of_it - busy} 0 0 0 0 0 0"
@@ -26,14 +27,16 @@ def stat(cpus: float, busy_s: float, lasted_s: float) -> str:
 
 
 def meminfo(limit_bytes: int, used_bytes: int) -> str:
-    """/proc/meminfo of a device whose memory is limited. It says nothing of swap, which nothing limits."""
+    """/proc/meminfo of a device with limited memory; without swap, which nothing limits."""
     free_bytes = max(0, limit_bytes - used_bytes)
     return f"MemTotal: {limit_bytes // KIB} kB\nMemAvailable: {free_bytes // KIB} kB\n"
 
 
-def plant(root: str, kind: str | None) -> None:
-    """Write what never changes: the labels of this kind (None: no monitors), none of another that was there before, and
-    the machine's own /proc/cpuinfo, because a quota slows a processor down and leaves it what it is."""
+def write_labels(root: str, kind: str | None) -> None:
+    """Write the labels of this kind's monitors, and link the machine's own /proc/cpuinfo.
+
+    kind: None for no monitors; labels of another kind are removed
+    """
     for other in MONITORS:
         for name in labels(other):
             _unlink(os.path.join(root, name))
@@ -45,27 +48,28 @@ def plant(root: str, kind: str | None) -> None:
 
 
 def show_own(root: str, name: str) -> None:
-    """Let a file of the tree be the machine's own of that name."""
+    """Link a file of the tree to the machine's own."""
     _show(os.path.join(root, name), f"/{name}")
 
 
 def hide(root: str) -> None:
-    """Take the files away, all at once, that a ``Files`` has written below a root."""
+    """Remove all files at once that a ``Files`` has written below a root."""
     _unlink(_shown(root))
 
 
 class Files:
-    """Text files below a root that all change at the same moment, so that no reader sees half of one.
+    """Text files below a root that all change at the same moment.
 
-    Each is a link into the folder that ``now/shown`` names, one of two that are written in turn. That costs a fraction
-    of replacing every file, and is as safe for whoever reads a file within a period of opening it.
+    Each is a link into the folder that ``now/shown`` names, one of two that are written in turn.
+    This costs a fraction of replacing every file. A reader sees a whole file if it reads within a
+    period of opening it.
     """
 
     def __init__(self, root: str, names: Iterable[str]) -> None:
         self._root, self._shown = root, _shown(root)
         folder = os.path.dirname(self._shown)
         self._next = 0
-        self.close()  # what a meter that was killed left
+        self.close()  # files of a meter that was killed
         self._sides: tuple[dict[str, _Slot], dict[str, _Slot]] = ({}, {})
         for number, name in enumerate(names):
             _show(os.path.join(root, name), os.path.join(self._shown, str(number)))
@@ -74,19 +78,19 @@ class Files:
                 slots[name] = _Slot(os.path.join(folder, str(side), str(number)))
 
     def write(self, texts: Mapping[str, str]) -> None:
-        """Change every file. Names are those given at first."""
+        """Change every file. LabNames are those given at first."""
         for name, slot in self._sides[self._next].items():
             slot.write(texts[name])
         _link(self._shown, str(self._next))
         self._next = 1 - self._next
 
     def close(self) -> None:
-        """Take the files away, all at once."""
+        """Remove all files at once."""
         hide(self._root)
 
 
 class _Slot:
-    """A file that is kept open, and as long as the longest text it ever held: readers ignore space at the end."""
+    """A file kept open, padded to its longest text; readers ignore space at the end."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -98,7 +102,7 @@ class _Slot:
 
 
 def _shown(root: str) -> str:
-    """The link that every file goes through."""
+    """The link that all files go through."""
     return os.path.join(os.path.abspath(root), "now", "shown")
 
 
@@ -108,7 +112,7 @@ def _show(path: str, target: str) -> None:
 
 
 def _link(path: str, target: str) -> None:
-    """Make a symbolic link, or replace what is there by it."""
+    """Make a symbolic link, replacing what is there."""
     _unlink(f"{path}.new")  # of a meter that was killed between the next two lines
     os.symlink(target, f"{path}.new")
     os.replace(f"{path}.new", path)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner import units
-from planner.lab.lab import Seen
+from planner.lab.lab import DeviceStatus
 from planner.views import tables
 
 
-def table(seen: Sequence[Seen]) -> tables.Table:
+def table(seen: Sequence[DeviceStatus]) -> tables.Table:
     """A row a device."""
     columns = ("device", "kind", "address", "rate", "cpus", "memory", "state", "sshd", "emulated power")
     made = tables.table("lab", columns, left=("device", "kind", "state", "sshd"))
@@ -27,7 +27,7 @@ def table(seen: Sequence[Seen]) -> tables.Table:
     return made
 
 
-def to_json(seen: Sequence[Seen]) -> dict[str, Any]:
+def to_json(seen: Sequence[DeviceStatus]) -> dict[str, Any]:
     """The same, in units of the names."""
     return {
         "devices": {

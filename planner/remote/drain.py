@@ -18,7 +18,8 @@ OUTPUT = logging.getLogger("planner.devices")
 class Drain:
     """Keeps the last ``limit`` bytes that ``read`` gives, and logs them line by line.
 
-    read: size -> up to that many bytes, b"" at the end; an error that says that it is gone counts as the end.
+    read: size -> up to that many bytes, b"" at the end; an error that says that it is gone counts
+    as the end.
     """
 
     def __init__(self, device: str, read: Callable[[int], bytes], limit: int) -> None:

@@ -84,8 +84,8 @@ def known_keys(name: str, paths: Iterable[Path]) -> list[KnownKey]:
 def verify(host_key: HostKey) -> None:
     """Compare a key with those on record.
 
-    Raises UnknownHostKeyError where there is none, ChangedHostKeyError where there is another, HostKeyError where it
-    is revoked.
+    Raises UnknownHostKeyError where there is none, ChangedHostKeyError where there is another,
+    HostKeyError where it is revoked.
     """
     known = known_keys(host_key.name, host_key.files)
     revoked = [key for key in known if key.marker == "@revoked" and key.base64 == host_key.base64]

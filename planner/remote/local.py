@@ -16,7 +16,7 @@ _ERRORS_BYTES = 1 << 16
 
 
 class LocalRemote(Remote):
-    """Commands as processes here, each leading a session of its own, so that Ctrl-C does not reach it."""
+    """Commands as local processes, each in a session of its own, which Ctrl-C does not reach."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -67,7 +67,7 @@ class SshRemote(Remote):
 
 
 class SshProcess(Process):
-    """A running command on a device, which goes on after ``close`` until it reads the end of its input."""
+    """A running command on a device. After ``close`` it ends when it reads the end of its input."""
 
     def __init__(self, name: str, channel: paramiko.Channel, transport: paramiko.Transport) -> None:
         self._name = name
@@ -86,7 +86,7 @@ class SshProcess(Process):
             raise DeviceLostError(f"{self._name}: the process there has ended") from error
 
     def read(self, size: int) -> bytes:
-        """As in Process; raises DeviceLostError where the stream ends because the connection did."""
+        """As in Process; raises DeviceLostError where the connection ended the stream."""
         try:
             data = self._channel.recv(size)
         except GONE as error:
@@ -106,12 +106,12 @@ class SshProcess(Process):
         _hang_up(self._channel, self._transport)
 
     def _lost(self) -> bool:
-        """Why a stream ended: a process that ends says so, by the end of its output or its exit status."""
+        """Why a stream ended: by the end of the process or by a lost connection."""
         return not (self._closed or self._channel.eof_received or self._channel.exit_status != -1)
 
 
 def _hang_up(channel: paramiko.Channel, transport: paramiko.Transport) -> None:
-    """Close a channel; where not even that is said in time, the connection is dead, and closing it wakes who waits."""
+    """Close a channel, or in time the dead connection, which wakes its waiting readers."""
     with _limited(_PATIENCE_S, transport.close):
         quietly(channel.close)
 

@@ -1,4 +1,4 @@
-"""How to reach a device over SSH: the fleet file first, then what OpenSSH's own configuration says."""
+"""SSH settings of a device come from the fleet file first, then from OpenSSH's configuration."""
 
 import getpass
 import shutil
@@ -62,7 +62,8 @@ def _resolve(device: Device, before: tuple[str, ...]) -> SshTarget:
     jumps: list[SshTarget] = []
     for number, text in enumerate(hops):
         hop = _resolve(_hop(text, device.ssh_config), (*before, device.name))
-        # As ssh -J does: the first host is reached in its own way, each other one through the one before.
+        # As ssh -J does: the first host is reached in its own way, each other one through the one
+        # before.
         jumps += [*(hop.jumps if number == 0 else ()), hop._replace(jumps=())]
     return target._replace(jumps=tuple(jumps))
 
@@ -85,7 +86,10 @@ def parse_options(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[SshTarget, str | None]:
-    """The target that options describe, fleet values first, and the ProxyJump that leads to it. Raises RemoteError."""
+    """The target that options describe, fleet values first, and the ProxyJump that leads to it.
+
+    Raises RemoteError.
+    """
 
     def one(keyword: str) -> str | None:
         value = options.get(keyword, ("none",))[0]

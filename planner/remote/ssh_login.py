@@ -1,4 +1,4 @@
-"""The way to a device: from one SSH server to the next, each host key checked, each login by key."""
+"""A login reaches a device from one SSH server to the next, by checked host keys and keys."""
 
 import logging
 import random
@@ -29,14 +29,14 @@ class _DroppedError(Exception):
 
 
 class Way(NamedTuple):
-    """How to go: for which device, how long each connect and handshake may take, what closes it all."""
+    """Settings of a login: the device, the limit of each connect and handshake, the cleanup."""
 
     device: str
     timeout_s: float
     stack: ExitStack
 
     def enter_all(self, hops: Iterable[SshTarget]) -> paramiko.Transport | None:
-        """Log in to one host after the other, each through the one before; the last one's transport.
+        """Log in to each host through the one before; returns the last one's transport.
 
         Raises HostKeyError, LoginError, RemoteError.
         """
@@ -50,7 +50,10 @@ class Way(NamedTuple):
         return self._patiently(hop, via, _handshake)
 
     def shown_key(self, hop: SshTarget, transport: paramiko.Transport) -> HostKey:
-        """The host key that came with the handshake. Raises HostKeyError where no file may hold it."""
+        """The host key that came with the handshake.
+
+        Raises HostKeyError where no file may hold it.
+        """
         if not hop.known_hosts:
             raise HostKeyError(
                 f"{self.device}: no file holds host keys of {place(hop)}: UserKnownHostsFile and GlobalKnownHostsFile "
@@ -60,7 +63,7 @@ class Way(NamedTuple):
         return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts)
 
     def _patiently(self, hop: SshTarget, via: paramiko.Transport | None, step: "_Step") -> paramiko.Transport:
-        """Try again where the connection is dropped: sshd does so when many come at once (MaxStartups)."""
+        """Retry where sshd drops the connection, as it does with many at once (MaxStartups)."""
         deadline_s = time.monotonic() + self.timeout_s
         for attempt in range(1, _TRIES + 1):
             with ExitStack() as opened:

@@ -25,8 +25,8 @@ PATTERN_CHARACTERS = "*?!"
 def fetch_key(device: Device, timeout_s: float = 15.0) -> HostKey:
     """The key that a device shows, without logging in.
 
-    Where the key of a jump host on the way is itself unknown or has changed, it is that host's key: store it and ask
-    again. Raises RemoteError.
+    Where the key of a jump host on the way is itself unknown or has changed, it is that host's key:
+    store it and ask again. Raises RemoteError.
     """
     if device.local:
         raise RemoteError(f"{device.name}: is this machine itself and has no host key to trust")
@@ -43,7 +43,8 @@ def fetch_key(device: Device, timeout_s: float = 15.0) -> HostKey:
 def store(host_key: HostKey) -> None:
     """Append a key to the first of its known_hosts files.
 
-    Raises HostKeyError where the file cannot be written, or is none and loses what is written to it.
+    Raises HostKeyError where the file cannot be written, or is none and loses what is written to
+    it.
     """
     path = host_key.files[0]
     if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, for example
@@ -59,7 +60,8 @@ def store(host_key: HostKey) -> None:
 def replace(host_key: HostKey) -> None:
     """Store a key in place of all that are on record for its host.
 
-    Raises HostKeyError, before anything is changed, where a line speaks of other hosts too by a pattern.
+    Raises HostKeyError, before anything is changed, where a line speaks of other hosts too by a
+    pattern.
     """
     recorded = [key for key in known_keys(host_key.name, host_key.files) if not key.marker]
     for key in recorded:
@@ -77,7 +79,7 @@ def replace(host_key: HostKey) -> None:
 
 
 def _remove(path: Path, name: str, keys: list[KnownKey]) -> None:
-    """Write a known_hosts file anew without these keys of a host; other hosts on the same lines keep theirs."""
+    """Rewrite a known_hosts file without these keys of a host; other hosts keep theirs."""
     lines: dict[int, bytes] = dict(enumerate(path.read_bytes().split(b"\n"), 1))
     for key in keys:
         _, rest = lines.pop(key.line).split(None, 1)

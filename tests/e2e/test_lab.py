@@ -69,7 +69,7 @@ class Bench:
     """A lab of this test's own, driven by the command line."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name, self.where = folder, name, state.names(name)
+        self.folder, self.name, self.names = folder, name, state.lab_names(name)
         (folder / "spec.toml").write_text(SPEC)
 
     def lab(self, *arguments: str) -> Command:
@@ -115,20 +115,20 @@ class Bench:
         raise AssertionError(f"{source} to {target}: {measured:.3g} Mbit/s in the last of {TRIES} tries")
 
     def sshd_numbers(self) -> list[str]:
-        return [(self.where.of(name) / "sshd.pid").read_text() for name in "abc"]
+        return [(self.names.of(name) / "sshd.pid").read_text() for name in "abc"]
 
     def shown(self, name: str, file: str) -> str:
         """A file of a device's PLANNER_SYSFS_ROOT."""
-        return (self.where.tree(name) / file).read_text()
+        return (self.names.tree(name) / file).read_text()
 
     def leftovers(self) -> list[str]:
         """Whatever of this machine has the lab's name."""
-        mark = str(self.where.folder).encode()
+        mark = str(self.names.folder).encode()
         lines = {entry.name: _command_line(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
-        places = (self.where.folder, Path("/sys/class/net") / self.where.interface)
+        places = (self.names.folder, Path("/sys/class/net") / self.names.interface)
         return [
-            *(space for space in network.spaces() if space.startswith(self.where.switch)),
-            *(str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{self.where.switch}")),
+            *(namespace for namespace in network.namespaces() if namespace.startswith(self.names.switch)),
+            *(str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{self.names.switch}")),
             *(str(path) for path in places if path.exists()),
             *(f"process {number}" for number, line in lines.items() if mark in line),
         ]
@@ -160,9 +160,9 @@ def test_every_device_is_up_and_can_take_part(bench: Bench) -> None:
 
 
 def test_up_again_leaves_alone_what_stands(bench: Bench) -> None:
-    before = bench.sshd_numbers(), (bench.where.of("a") / "host_key").read_text()
+    before = bench.sshd_numbers(), (bench.names.of("a") / "host_key").read_text()
     bench.lab("up", "spec.toml")
-    assert (bench.sshd_numbers(), (bench.where.of("a") / "host_key").read_text()) == before
+    assert (bench.sshd_numbers(), (bench.names.of("a") / "host_key").read_text()) == before
 
 
 def test_up_and_set_say_that_a_profile_no_longer_holds(bench: Bench) -> None:
@@ -235,7 +235,7 @@ def test_what_is_broken_is_seen_and_can_be_restored(bench: Bench, verb: str, sta
 
 
 def test_a_meter_that_died_shows_no_watts_and_is_restored(bench: Bench) -> None:
-    for number in groups().processes(bench.where.meter_group("b")):
+    for number in groups().processes(bench.names.meter_group("b")):
         os.kill(number, signal.SIGKILL)
     assert bench.status()["b"]["power_w"] is None
     bench.lab("restore", "b")
@@ -243,17 +243,17 @@ def test_a_meter_that_died_shows_no_watts_and_is_restored(bench: Bench) -> None:
 
 
 def test_an_interrupted_up_is_carried_on(bench: Bench) -> None:
-    switch, space = bench.where.switch, bench.where.space("b")
+    switch, namespace = bench.names.switch, bench.names.namespace("b")
     port = state.port(2)
     network.unplug(switch, port)
-    network.ip("-n", space, "link", "add", network.PORT, "type", "veth", "peer", "name", port, "netns", switch)
+    network.ip("-n", namespace, "link", "add", network.PORT, "type", "veth", "peer", "name", port, "netns", switch)
     bench.lab("up", "spec.toml")
     assert bench.over_ssh("b", "true") == ""
     bench.carries("a", "b", 20)
 
 
 def test_an_interrupted_change_is_made_good(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(switch: str, port: str, space: str, rate_bytes_per_s: float, *_: object) -> None:
+    def half(switch: str, port: str, namespace: str, rate_bytes_per_s: float, *_: object) -> None:
         for command in (("qdisc", "del", "dev", port, "root"), *shaping.one_rate(port, rate_bytes_per_s)):
             subprocess.run([str(programs.find_program("tc")), "-n", switch, *command], check=True)
         raise KeyboardInterrupt
@@ -316,7 +316,7 @@ def test_another_spec_changes_what_differs(bench: Bench) -> None:
 
 
 def test_after_a_crash_everything_is_found_and_removed(bench: Bench) -> None:
-    shutil.rmtree(bench.where.folder)
+    shutil.rmtree(bench.names.folder)
     refused = run(bench.folder, "lab", "status", "--name", bench.name)
     assert refused.popen.returncode == 1 and "planner lab up" in refused.last_line
     assert bench.leftovers()

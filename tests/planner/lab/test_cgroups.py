@@ -54,7 +54,7 @@ def test_version_1(v1: V1, tmp_path: Path) -> None:
     v1.set_memory(GROUP, None)
     assert (memory / "memory.limit_in_bytes").read_text() == "-1"
     assert v1.usage(GROUP) == {"path": str(cpu / "cpuacct.usage"), "unit_s": 1e-9}
-    assert v1.entrances(GROUP) == [cpu / "cgroup.procs", memory / "cgroup.procs"]
+    assert v1.procs_files(GROUP) == [cpu / "cgroup.procs", memory / "cgroup.procs"]
 
 
 def test_version_2(v2: V2, tmp_path: Path) -> None:

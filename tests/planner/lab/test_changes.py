@@ -8,7 +8,7 @@ from planner.errors import LabError
 from planner.lab import lab
 from planner.lab.lab import differs, require_cores
 from planner.lab.spec import DeviceSpec, parse_spec
-from planner.lab.state import Standing
+from planner.lab.state import AppliedDevice
 from profilers.cores import usable_cores
 
 
@@ -30,13 +30,13 @@ def test_a_meter_takes_numbers_while_it_runs(one: str, other: str) -> None:
 
 
 def test_a_profile_holds_while_rates_and_processors_stay() -> None:
-    stands = Standing(device(), 1, {})
-    assert not differs(stands, Standing(device('memory = "1gb"'), 1, {}))
-    assert differs(None, stands)
-    assert differs(stands._replace(shaped=False), stands)
+    current = AppliedDevice(device(), 1, {})
+    assert not differs(current, AppliedDevice(device('memory = "1gb"'), 1, {}))
+    assert differs(None, current)
+    assert differs(current._replace(shaped=False), current)
     for changed in (device(rate="2mbit"), device(cpus=0.4), device('delay = "1ms"')):
-        assert differs(stands, Standing(changed, 1, {}))
-    assert differs(stands, Standing(device(), 1, {"10.77.1.2": 1e3}))
+        assert differs(current, AppliedDevice(changed, 1, {}))
+    assert differs(current, AppliedDevice(device(), 1, {"10.77.1.2": 1e3}))
 
 
 def test_a_device_has_no_more_cores_than_the_machine() -> None:

@@ -10,7 +10,7 @@ from planner.fleet.file import load_fleet
 from planner.lab import state
 from planner.lab.fleetwriter import fleet_text, require_ours
 from planner.lab.spec import parse_spec
-from planner.lab.state import LabState, Names, Standing
+from planner.lab.state import AppliedDevice, LabNames, LabState
 
 SPEC = """\
 [devices.tx1]
@@ -27,54 +27,54 @@ sensors = false
 
 
 @pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Names:
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LabNames:
     """The lab "x"."""
     monkeypatch.setattr(state, "ROOT", tmp_path)
-    found = state.names("x")
+    found = state.lab_names("x")
     found.folder.mkdir()
     for name in ("client", "ssh_config"):
         (found.folder / name).write_text("")
     return found
 
 
-def test_it_is_a_fleet_file_that_tells_nothing_of_the_spec(where: Names, tmp_path: Path) -> None:
+def test_it_is_a_fleet_file_that_tells_nothing_of_the_spec(names: LabNames, tmp_path: Path) -> None:
     devices = parse_spec(SPEC, Path("spec.toml")).devices
-    stands = LabState(7, tuple(Standing(device, host, {}) for host, device in enumerate(reversed(devices), 1)))
+    current = LabState(7, tuple(AppliedDevice(device, host, {}) for host, device in enumerate(reversed(devices), 1)))
     path = tmp_path / "fleet.toml"
-    path.write_text(fleet_text(where, stands, devices))
+    path.write_text(fleet_text(names, current, devices))
     tx1, pc = load_fleet(path).devices
     assert (tx1.name, tx1.user, tx1.host, tx1.kind) == ("tx1", "root", "10.77.7.2", "tx1")
     assert (pc.name, pc.host, pc.idle_watts, pc.max_watts) == ("pc", "10.77.7.1", 30, 90.5)
     assert tx1.python == sys.executable
-    assert tx1.key == where.client
-    assert tx1.ssh_config == where.folder / "ssh_config"
+    assert tx1.key == names.client
+    assert tx1.ssh_config == names.folder / "ssh_config"
     assert tx1.environment == {
-        "XDG_CACHE_HOME": str(where.of("tx1") / "cache"),
-        "PLANNER_SYSFS_ROOT": str(where.tree("tx1")),
+        "XDG_CACHE_HOME": str(names.of("tx1") / "cache"),
+        "PLANNER_SYSFS_ROOT": str(names.tree("tx1")),
         "CUDA_VISIBLE_DEVICES": "",
     }
     assert all(device.rate_bytes_per_s is None and device.slowdown == 1 for device in (tx1, pc))
-    require_ours(path, where)
+    require_ours(path, names)
     with pytest.raises(LabError, match="is another lab's; name another file with --out"):
-        require_ours(path, state.names("y"))
+        require_ours(path, state.lab_names("y"))
 
 
-def test_what_has_no_sensors_does_not_read_the_machine_s(where: Names) -> None:
+def test_what_has_no_sensors_does_not_read_the_machine_s(names: LabNames) -> None:
     devices = parse_spec(SPEC, Path("spec.toml")).devices
-    text = fleet_text(where, LabState(7, (Standing(devices[1], 1, {}),)), devices[1:])
-    assert f'PLANNER_SYSFS_ROOT = "{where.tree("pc")}"' in text
+    text = fleet_text(names, LabState(7, (AppliedDevice(devices[1], 1, {}),)), devices[1:])
+    assert f'PLANNER_SYSFS_ROOT = "{names.tree("pc")}"' in text
 
 
-def test_a_file_of_somebody_else_is_not_overwritten(where: Names, tmp_path: Path) -> None:
+def test_a_file_of_somebody_else_is_not_overwritten(names: LabNames, tmp_path: Path) -> None:
     path = tmp_path / "fleet.toml"
-    require_ours(path, where)
+    require_ours(path, names)
     path.write_text("[devices.pc]\n")
     with pytest.raises(LabError, match="no lab has written it; name another file with --out"):
-        require_ours(path, where)
+        require_ours(path, names)
 
 
-def test_a_place_where_no_file_can_be_is_named_before_anything_is_built(where: Names, tmp_path: Path) -> None:
+def test_a_place_where_no_file_can_be_is_named_before_anything_is_built(names: LabNames, tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"there is no folder .*/missing; make it"):
-        require_ours(tmp_path / "missing" / "fleet.toml", where)
+        require_ours(tmp_path / "missing" / "fleet.toml", names)
     with pytest.raises(LabError, match="cannot be read"):
-        require_ours(tmp_path, where)
+        require_ours(tmp_path, names)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planner.errors import LabError
-from planner.lab.kernel_counters import Sources, WatchedProcesses, cpu_seconds, network_bytes
+from planner.lab.kernel_counters import KernelCounters, KernelFile, cpu_seconds, network_bytes
 
 NET_DEV = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -42,14 +42,14 @@ def test_memory_is_counted_without_the_file_cache_that_nobody_uses(tmp_path: Pat
     for name, text in (("usage", "7\n"), ("held", "1000\n"), ("stat", stat)):
         (tmp_path / name).write_text(text)
     memory: dict[str, Any] = {"usage": str(tmp_path / "held"), "stat": str(tmp_path / "stat"), "limit_bytes": 2000}
-    sources = Sources({"path": str(tmp_path / "usage"), "unit_s": 1e-9}, "lo", memory)
+    sources = KernelCounters({"path": str(tmp_path / "usage"), "unit_s": 1e-9}, "lo", memory)
     assert sources.memory_bytes() == used
 
 
 def test_a_file_is_read_again_and_again(tmp_path: Path) -> None:
     path = tmp_path / "usage"
     path.write_text("1\n")
-    watched = WatchedProcesses(str(path))
+    watched = KernelFile(str(path))
     assert watched.text() == "1\n"
     path.write_text("22\n")
     assert watched.text() == "22\n"
@@ -57,4 +57,4 @@ def test_a_file_is_read_again_and_again(tmp_path: Path) -> None:
 
 def test_a_control_group_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"usage: No such file or directory; is the device's control group gone\?"):
-        WatchedProcesses(str(tmp_path / "usage"))
+        KernelFile(str(tmp_path / "usage"))

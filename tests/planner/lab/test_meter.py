@@ -216,7 +216,7 @@ def test_the_product_reads_what_the_model_says_of_a_real_control_group(tmp_path:
     try:
         groups.set_cpus(group, 0.3)
         usage = groups.usage(group)
-        with program(describe(tmp_path, cpus=0.3, usage=usage, power=power)), busy(groups.entrances(group)):
+        with program(describe(tmp_path, cpus=0.3, usage=usage, power=power)), busy(groups.procs_files(group)):
             time.sleep(0.3)
             sampler = Sampler(str(tmp_path / "tree"))
             began_s, began = time.monotonic(), seconds(usage)
@@ -238,11 +238,11 @@ def seconds(usage: dict[str, Any]) -> float:
 
 
 @contextmanager
-def busy(entrances: list[Path]) -> Iterator[None]:
+def busy(procs_files: list[Path]) -> Iterator[None]:
     """A process in a control group that computes all the time."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
         try:
-            for entrance in entrances:
+            for entrance in procs_files:
                 entrance.write_text(str(process.pid))
             yield
         finally:

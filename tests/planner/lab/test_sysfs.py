@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.lab.power_monitors import labels
-from planner.lab.sysfs import Files, hide, meminfo, plant, show_own, stat
+from planner.lab.sysfs import Files, hide, meminfo, show_own, stat, write_labels
 from profilers import procfs
 from profilers.counters import UNITS, Counters
 from profilers.tree import Tree, Unavailable
@@ -34,7 +34,7 @@ def test_limited_memory_is_in_use_by_its_control_group() -> None:
 
 
 def test_what_an_emulated_device_cannot_know_is_null_with_its_reason(tmp_path: Path) -> None:
-    plant(str(tmp_path), "tx2")
+    write_labels(str(tmp_path), "tx2")
     (tmp_path / "proc/stat").write_text(stat(0.5, 30.0, 40.0))
     (tmp_path / "proc/meminfo").write_text(meminfo(1 << 30, 1 << 28))
     counters = Counters(Tree(str(tmp_path)))
@@ -52,10 +52,10 @@ def test_a_device_without_a_limit_sees_the_machine_s_memory(tmp_path: Path) -> N
 
 
 def test_a_device_that_becomes_another_kind_keeps_no_rail_of_the_old(tmp_path: Path) -> None:
-    plant(str(tmp_path), "tx2")
-    plant(str(tmp_path), "nano")
+    write_labels(str(tmp_path), "tx2")
+    write_labels(str(tmp_path), "nano")
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("sys/**/rail_name_*")} == set(labels("nano"))
-    plant(str(tmp_path), None)
+    write_labels(str(tmp_path), None)
     assert not list(tmp_path.glob("sys/**/rail_name_*"))
 
 
