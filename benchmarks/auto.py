@@ -36,7 +36,7 @@ STEPS = 200
 
 
 class Place(NamedTuple):
-    """One environment with its training samples and the strategies that always reached the target."""
+    """One environment, its training samples and the strategies that always reach the target."""
 
     race: Race
     environment: Environment

@@ -1,11 +1,10 @@
-"""Layer dropping saves a share of a dense step's bytes: measured for four workers and a server in one
-process, no network.
+"""Layer dropping saves a share of a dense step's bytes in each direction.
 
-    python benchmarks/layer_drop.py [--model resnet] [--momentum 0.9] [--data
-    examples/fashion-mnist] [--json]
+    python benchmarks/layer_drop.py [--model resnet] [--momentum 0.9] [--data FOLDER] [--json]
 
-A layer that is dropped gathers, and goes when it has gathered enough; the server sends back what
-any of the workers has changed. Lee et al. (2020) leave out 95 % of each.
+Four workers and a server run in one process without a network. A dropped layer accumulates and is
+sent once it has accumulated enough; the server returns what any worker changed. Lee et al. (2020)
+report 95 % less of each.
 """
 
 import itertools

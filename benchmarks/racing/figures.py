@@ -36,7 +36,11 @@ class Mean(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """All seeds of one strategy in one environment; errors: of failed runs; seeds: of the outcomes."""
+    """All seeds of one strategy in one environment.
+
+    errors: of failed runs
+    seeds: of the outcomes
+    """
 
     race: str
     environment: str

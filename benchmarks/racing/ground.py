@@ -26,7 +26,12 @@ STEPS_PLANNED = 5_000
 
 
 class Ground(NamedTuple):
-    """rates: what-if rates by device; cards: counters of network cards; folder: for events of runs."""
+    """Fleet, profile and folder of the environment that runs are made in.
+
+    rates: what-if rates by device
+    cards: counters of network cards
+    folder: for events of runs
+    """
 
     fleet: Fleet
     profile: Profile

@@ -34,8 +34,13 @@ class Part(NamedTuple):
 
 
 class Rival(NamedTuple):
-    """program: beside this file; waits: whether all wait for an evaluation; python: None for the device's;
-    parts: of a plan, first the one that evaluates and tells of the run."""
+    """A reference system that is raced beside the planner.
+
+    program: file beside this one
+    waits: whether all processes wait for an evaluation
+    python: interpreter, None for that of the device
+    parts: processes for a plan, the one that evaluates and reports first
+    """
 
     program: str
     waits: bool
@@ -68,7 +73,7 @@ def common(setting: Setting, race: Race, ground: Ground, waits: bool, members: i
 
 
 def shards(setting: Setting, ground: Ground, plan: Plan, folder: Path) -> dict[str, dict[str, Any]]:
-    """Each device's training images and the seed of their order, as the planner's workers have them."""
+    """Each device's training images and the seed of their order, as for the planner's workers."""
     dealt = training.shards(ground.dataset, plan.names, dict.fromkeys(plan.names, 1.0), setting.seed)
     for name, shard in dealt.items():
         (folder / f"{name}.npz").write_bytes(shard.content)

@@ -129,10 +129,9 @@ class DeviceCheck:
         return facts
 
     def _start_frameworks(self, remote: Remote, facts: Facts) -> None:
-        """Start frameworks in the order of `profile` until one computes on the device's accelerator.
+        """Start frameworks in the order of `profile` until one uses the device's accelerator.
 
-        TensorFlow takes 10 s and more to import, for which nobody should wait who computes with
-        PyTorch.
+        TensorFlow takes 10 s and more to import, which users of PyTorch are spared.
         """
         if not self._frameworks:
             return
@@ -145,7 +144,7 @@ class DeviceCheck:
         self.note(findings.of_frameworks(self.device, facts, started))
 
     def _start_framework(self, remote: Remote, facts: Facts, name: str) -> Mapping[str, str]:
-        """Uses an agent of its own: two frameworks may not fit into one process, and one may crash."""
+        """Start it in an agent of its own: two may not fit into one process, and one may crash."""
         looked_up = facts.frameworks.get(name, {})
         if "error" in looked_up:
             return looked_up

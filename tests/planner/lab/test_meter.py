@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from planner.errors import LabError
+from planner.lab import kernel_counters
 from planner.lab.cgroups import mounted
 from planner.lab.meter import PowerEmulator, load_config
 from profilers.sampling import Sampler
@@ -65,33 +66,46 @@ def milliwatts(folder: Path) -> int:
 # -- one period after the other --------------------------------------------------------------------
 
 
-def test_a_device_that_does_nothing_idles(tmp_path: Path) -> None:
+class Clock:
+    """A monotonic clock that passes when told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(kernel_counters, "time", found)
+    return found
+
+
+def test_a_device_that_does_nothing_idles(tmp_path: Path, clock: Clock) -> None:
     use(tmp_path, 100.0)  # before the meter came
     meter = PowerEmulator(load_config(str(describe(tmp_path))))
-    time.sleep(0.02)
+    clock.now_s += 0.02
     meter.tick()
     assert milliwatts(tmp_path) == pytest.approx(4000, abs=20)
 
 
-def test_watts_follow_the_share_of_the_quota_that_is_used(tmp_path: Path) -> None:
+def test_watts_follow_the_share_of_the_quota_that_is_used(tmp_path: Path, clock: Clock) -> None:
     use(tmp_path, 0.0)
-    before_s = time.monotonic()
     meter = PowerEmulator(load_config(str(describe(tmp_path))))
-    made_s = time.monotonic()
-    time.sleep(0.1)
-    use(tmp_path, 0.025)
-    asked_s = time.monotonic()
+    clock.now_s += 0.1
+    use(tmp_path, 0.025)  # half of the 0.05 s that half a core grants
     meter.tick()
-    least, most = (0.025 / 0.5 / lasted_s for lasted_s in (time.monotonic() - before_s, asked_s - made_s))
-    assert 4000 + 10_000 * least - 20 <= milliwatts(tmp_path) <= 4000 + 10_000 * most + 20
+    assert milliwatts(tmp_path) == pytest.approx(4000 + 10_000 * 0.5, abs=20)
 
 
-def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path) -> None:
+def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path, clock: Clock) -> None:
     use(tmp_path, 0.0)
     meter = PowerEmulator(load_config(str(describe(tmp_path))))
     ticks = []
     for cpu_s in (0.07, 0.07):  # in 0.1 s half a core is 0.05 s
-        time.sleep(0.1)
+        clock.now_s += 0.1
         use(tmp_path, cpu_s)
         meter.tick()
         user, idle = ((tmp_path / "tree/proc/stat").read_text().split()[column] for column in (1, 4))
@@ -101,18 +115,18 @@ def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path) 
     assert busy == pytest.approx(14, abs=1)
 
 
-def test_watts_never_exceed_those_of_full_use(tmp_path: Path) -> None:
+def test_watts_never_exceed_those_of_full_use(tmp_path: Path, clock: Clock) -> None:
     use(tmp_path, 0.0)
     meter = PowerEmulator(load_config(str(describe(tmp_path, cpus=0.3))))
     meter.config = load_config(str(describe(tmp_path, cpus=0.075)))  # the old quota was used a moment ago
     shares = []
     for cpu_s in (0.3 * 0.05, 0.3 * 0.05, 0.3 * 0.05):
-        time.sleep(0.05)
+        clock.now_s += 0.05
         use(tmp_path, cpu_s)
         meter.tick()
         shares.append((milliwatts(tmp_path) - 4000) / 10_000)
     assert max(shares) <= 1.01
-    assert shares[1] > 0.8, "what the first had too much of"
+    assert shares[1] > 0.8, "the excess of the first"
     assert shares[2] < 0.2
 
 
