@@ -70,7 +70,7 @@ class Clock:
     """A monotonic clock that passes when told to."""
 
     def __init__(self) -> None:
-        self.now_s = 100.0
+        self.now_s = 0.0
 
     def monotonic(self) -> float:
         return self.now_s
