@@ -1,4 +1,4 @@
-"""plan.json: the cluster that was chosen, with what was predicted of it."""
+"""A plan (plan.json) is the cluster that was chosen, with its prediction."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +12,15 @@ from planner.provenance import Provenance
 
 
 class PlannedWorker(NamedTuple):
-    """A member as predicted: its part of the steps, T_i^C, T_i^B (for the initial weights, too), processor
-    cores, watts idle and busy, P_i^C, and alpha and beta of Eq. 2 and 3.
+    """A member as predicted; watts and their factors are None where unknown.
 
-    Watts and their factors are None where unknown; power_source says where the watts come from; framework: what it
-    computes with, torch in plans that were made when there was no other.
+    steps: its part of the steps.
+    cycle_s, build_s: T_i^C, and T_i^B including the initial weights.
+    cores: processor cores.
+    idle_w, busy_w, power_w: watts idle and busy, and P_i^C.
+    power_source: where the watts come from.
+    alpha_time, beta_time, alpha_power, beta_power: factors of Eq. 2 and 3.
+    framework: torch in plans from before there was another.
     """
 
     name: str
@@ -36,13 +40,19 @@ class PlannedWorker(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """plan.json: the cluster that ``planner train`` is to run, with what was predicted of it.
+    """plan.json: the cluster that ``planner train`` is to run, with its prediction.
 
-    framework: the workers', joined by "+"; interval: bounds of the metric's value (95 %, from the measured
-    spread), empty once the steps were changed; network_bytes: of the run; shares: of the workers' time, by what it goes
-    to; besides_w: watts in the prediction that are not the workers' (``--base-watts``, ``--count-idle``);
-    energy_uncertainty: half of the 95 % interval of the energy, as a share, None where no spread is known; strategy:
-    how the workers exchange what they learn; predicted_strategy: that of the prediction, where it is another.
+    framework: the workers', joined by "+".
+    interval: 95 % bounds of the metric's value, from the measured spread; empty once the steps were
+        changed.
+    network_bytes: of the run.
+    shares: of the workers' time, by bottleneck.
+    besides_w: watts in the prediction that are not the workers' (``--base-watts``,
+        ``--count-idle``).
+    energy_uncertainty: half of the energy's 95 % interval, as a share; None where no spread is
+        known.
+    strategy: how the workers exchange what they learn.
+    predicted_strategy: that of the prediction, where it is another.
     """
 
     schema: int
@@ -90,7 +100,10 @@ class Plan(NamedTuple):
         )
 
     def with_strategy(self, strategy: Strategy | None) -> "Plan":
-        """The same cluster with another strategy, if one is given; what was predicted stays that of the plan's own."""
+        """The same cluster with another strategy, if one is given.
+
+        What was predicted stays that of the plan's own.
+        """
         if strategy is None or strategy.same_as(self.strategy):
             return self
         return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())

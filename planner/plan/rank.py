@@ -1,8 +1,8 @@
-"""Order clusters by what the operator prefers, and call a tie a tie.
+"""A ranking orders clusters by the operator's metrics, and marks those that tie with the best.
 
-Every preference is a product T^a P^b: time (1, 0), power (0, 1), energy (1, 1), EDP (2, 1), and weights over
-several of them form their weighted geometric mean. That needs no scale for seconds against joules, and
-time and energy with equal weights order clusters exactly as EDP does.
+Every metric is a product T^a P^b: time (1, 0), power (0, 1), energy (1, 1), EDP (2, 1). Weights
+over several of them form their weighted geometric mean. That needs no scale for seconds against
+joules, and time and energy with equal weights order clusters exactly as EDP does.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,13 @@ METRICS: dict[str, tuple[float, float]] = {
 
 
 class Ranking(NamedTuple):
-    """order: (C,) candidates, best first. By candidate, (C,): score, the bounds of its 95 % interval from the
-    measured spread, equal where none is known, and whether it is tied with the best, which may then not be better."""
+    """The order of C candidates and, by candidate, (C,) each, their scores.
+
+    order: candidates, best first.
+    score: the metric's value.
+    low, high: 95 % interval of the score from the measured spread; equal to it where none is known.
+    tied: whether the best may be no better.
+    """
 
     order: Ints
     score: Floats
@@ -37,7 +42,10 @@ class Ranking(NamedTuple):
 
 
 def parse_weights(text: str) -> dict[str, float]:
-    """``time=0.3,energy=0.7`` as weights by metric. Raises PlanError naming the term that does not fit."""
+    """``time=0.3,energy=0.7`` as weights by metric.
+
+    Raises PlanError naming the term that does not fit.
+    """
     weights: dict[str, float] = {}
     for term in text.split(","):
         metric, _, number = (part.strip() for part in term.partition("="))
@@ -71,7 +79,10 @@ def exponents(weights: Mapping[str, float]) -> tuple[float, float]:
 
 
 def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
-    """Rank all candidates; of equal scores the smaller cluster is first. Watts that count must be known."""
+    """Rank all candidates; of equal scores the smaller cluster is first.
+
+    The watts of metrics with power must be known.
+    """
     time, power = exponents(weights)
     log_score = time * np.log(predictions.time_s)
     if power:

@@ -1,4 +1,4 @@
-"""From a profile to ranked clusters, and from one of them to plan.json. Pure and offline."""
+"""A recommendation predicts and ranks the clusters of a profile, and one of them becomes plan.json."""
 
 import math
 from collections.abc import Mapping
@@ -23,9 +23,15 @@ from profilers.stats import Z95
 
 
 class Row(NamedTuple):
-    """One cluster of a ranking. score: the metric's value; interval: its 95 % bounds, equal where no spread is known;
-    tie: with the best; besides_w: watts in the prediction that are no member's; provenance: of the members' watts;
-    energy_uncertainty: half the 95 % interval of the energy, as a share, None where no spread is known."""
+    """One cluster of a ranking.
+
+    score, interval: the metric's value and its 95 % bounds, equal where no spread is known.
+    tie: whether it ties with the best.
+    besides_w: watts in the prediction that are no member's.
+    provenance: of the members' watts.
+    energy_uncertainty: half of the energy's 95 % interval, as a share; None where no spread is
+        known.
+    """
 
     config: ClusterConfig
     prediction: Prediction
@@ -43,7 +49,9 @@ class Row(NamedTuple):
 class Recommendation(NamedTuple):
     """All candidates, predicted and ranked.
 
-    left_out: reason by device; profiling_s: what profiling cost; overhead: as a share of the best's time.
+    left_out: the reason by device that is no candidate.
+    profiling_s: seconds that profiling took.
+    overhead: these as a share of the best cluster's time.
     """
 
     metric: str
@@ -60,7 +68,10 @@ class Recommendation(NamedTuple):
         return int(self.ranking.order.size)
 
     def row(self, place: int) -> Row:
-        """The cluster at a place of the ranking, 1 the best. Raises PlanError when there is no such place."""
+        """The cluster at a place of the ranking, 1 the best.
+
+        Raises PlanError when there is no such place.
+        """
         index = self._candidate(place)
         masks, hosts = self.predictions.candidates
         names, shares = self.costs.names, self.predictions.shares[index]
@@ -218,7 +229,10 @@ def to_csv(recommendation: Recommendation) -> str:
 
 
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:
-    """The plan for the cluster at a place of the ranking; ``fleet`` is the path of the fleet file."""
+    """The plan for the cluster at a place of the ranking.
+
+    ``fleet`` is the path of the fleet file.
+    """
     row, workers = recommendation.row(place), recommendation.workers(place)
     return Plan(
         schema=SCHEMA,
@@ -272,7 +286,10 @@ def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[s
 
 
 def _idle_of_left_out(profile: Profile, known: Costs) -> float:
-    """Idle watts of the devices that are no candidates. PlanError where any device's are unknown."""
+    """Idle watts of the devices that are no candidates.
+
+    PlanError where any device's are unknown.
+    """
     idle = dict(zip(known.names, known.devices.idle_w.tolist(), strict=True))
     others = {name: idle_watts(device) for name, device in profile.devices.items() if name not in idle}
     unknown = [name for name, watts in {**idle, **others}.items() if math.isnan(watts)]

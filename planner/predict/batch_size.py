@@ -1,4 +1,4 @@
-"""How many images the members of a run take a step: as ever, more and more (DLion), or as they come in (ScaDLES)."""
+"""The batch size of a step is fixed, grows over a run (DLion) or follows streams of images (ScaDLES)."""
 
 import math
 from typing import NamedTuple
@@ -12,33 +12,41 @@ from backends.training.batch_size import StreamBatches
 from planner.arrays import Floats
 from planner.predict.sample_efficiency import images_factor
 
-#: Of data that nobody has named, and by which global batches grow: as many as MNIST and Fashion-MNIST have.
+#: Images of the data set where none is named: those of MNIST and Fashion-MNIST.
 TRAINING_SAMPLES = 60_000
-#: Rates of streams are drawn as ``planner train`` draws them unless it is told another seed.
+#: Seed of the streams' rates, the default of ``planner train``.
 SEED = 0
-#: Rounds without growth after which there will be none.
+#: Rounds without growth after which a batch grows no more.
 SETTLED = GROWTH.warmup_every + GROWTH.speedup_every
 
 
 class BatchSizes(NamedTuple):
-    """(N + 1,) each, by the number of members: mean images of a member's step in a run; and its steps, as a share of
-    those that were asked for."""
+    """Batches and steps of a run by its number of members, (N + 1,) each.
+
+    images: mean images of a member's step.
+    steps: the steps that the run makes, as a share of those that were asked for.
+    """
 
     images: Floats
     steps: Floats
 
 
 class RunLength(NamedTuple):
-    """What of a run decides how many images a step has: its ``steps`` in all, the first ones' batches if None.
+    """What decides on the number and the batch sizes of a run's steps.
 
-    training_samples: of its data; worth: if given, steps are those of one device alone, and the run makes as many of
-    its own as teach as much: it takes 1 / worth of the images of as many synchronous workers with fixed batches, who
-    take ``worth.more_images`` with this ``critical_batch``.
+    steps: in all; None for batches as they are at the beginning.
+    training_samples: images of the data set.
+    sample_efficiency: if given, ``steps`` are those of one device alone. A run then makes as many
+        steps of its
+        own as teach as much: it needs 1 / sample_efficiency times the images of as many synchronous
+            workers with fixed batches, whose images follow from ``critical_batch``
+            (``images_factor``).
+    critical_batch: images; None where it is unknown.
     """
 
     steps: int | None = None
     training_samples: int = TRAINING_SAMPLES
-    worth: float | None = None
+    sample_efficiency: float | None = None
     critical_batch: float | None = None
 
 
@@ -46,41 +54,47 @@ ANY = RunLength()
 
 
 def of_run(strategy: Strategy, devices: int, usual: int, run: RunLength) -> BatchSizes:
-    """Batches of runs of up to so many members, ``usual`` images each where nothing else is said.
+    """Batches of runs of up to ``devices`` members. usual: images of a fixed batch.
 
     One device alone exchanges nothing, and makes the steps that were asked for.
     """
     images, share = np.full(devices + 1, float(usual)), np.ones(devices + 1)
     for n in range(2, devices + 1):
-        if run.worth is None or run.steps is None:
+        if run.sample_efficiency is None or run.steps is None:
             rounds = 1.0 if run.steps is None else run.steps / n
             images[n] = mean_batch(strategy, n, usual, run.training_samples, rounds=rounds)
         else:
-            wanted = run.steps * usual * images_factor(n, usual, run.critical_batch) / run.worth
-            images[n] = mean_batch(strategy, n, usual, run.training_samples, images=wanted)
-            share[n] = wanted / images[n] / run.steps
+            images_needed = run.steps * usual * images_factor(n, usual, run.critical_batch) / run.sample_efficiency
+            images[n] = mean_batch(strategy, n, usual, run.training_samples, images=images_needed)
+            share[n] = images_needed / images[n] / run.steps
     return BatchSizes(images, share)
 
 
 def notes(strategy: Strategy, run: RunLength) -> list[str]:
-    """What the operator must know of them."""
+    """Notes for the operator on batches that are not fixed."""
     batching = strategy.batching
     if batching == "dynamic":
-        return [f"batches grow as they do with {run.training_samples:,} training images"]
-    return [f"batches are what streams bring with --seed {SEED}"] if batching == "stream" else []
+        return [f"batch sizes grow as they do on {run.training_samples:,} training images"]
+    return (
+        [f"batch sizes follow streams of images whose rates are drawn with --seed {SEED}"]
+        if batching == "stream"
+        else []
+    )
 
 
 def notes_scaled(strategy: Strategy) -> list[str]:
-    """What the operator must know of a prediction that was made for a run of other steps, and scaled."""
+    """Notes on a prediction that was scaled from a run of another number of steps."""
     if strategy.batching != "dynamic":
         return []
-    return ["predicted with the batches of a run of the planned steps; `recommend --steps` counts those of this one"]
+    return [
+        "predicted with the batch sizes of the planned number of steps; `planner recommend --steps` predicts another"
+    ]
 
 
 def mean_batch(
     strategy: Strategy, n: int, usual: int, training_samples: int, rounds: float = math.inf, images: float = math.inf
 ) -> float:
-    """Mean images of a step of n members, over so many rounds, or until they have taken so many images."""
+    """Mean images of a step of n members, over ``rounds`` rounds or until they have taken ``images`` images."""
     batching = strategy.batching
     if batching == "stream":
         return float(np.mean(streamed(n)))
@@ -90,13 +104,16 @@ def mean_batch(
 
 
 def streamed(n: int) -> list[int]:
-    """Images that come in a step to each of n members, in the order of their names."""
+    """Images that arrive during a step at each of n members, in the order of their names."""
     return streams.batches(streams.draw_rates(StreamBatches.DISTRIBUTION, n, SEED))
 
 
 def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s: Floats, image_s: Floats) -> Floats:
-    """(n,) seconds of a gradient of the members of a run, by rank: of batches as they are, dealt by speed so that all
-    end at once (DLion), or as streams bring them. gradient_s: of ``usual`` images; image_s: what one more adds."""
+    """(n,) seconds of a gradient of each member of a run, by rank.
+
+    Dynamic batches are dealt out by speed so that all members end at once (DLion).
+    gradient_s: (n,) of ``usual`` images; image_s: (n,) seconds of one more image.
+    """
     n, batching = gradient_s.size, strategy.batching
     if batching == "stream":
         found: Floats = np.maximum(0.0, gradient_s + (np.array(streamed(n)) - usual) * image_s)
@@ -108,7 +125,7 @@ def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s:
 
 
 def _grown(control: GlobalBatch, rounds: float, images: float) -> float:
-    """Mean global batch of a run that ends within a round."""
+    """Mean global batch of a run; its last round may be a part of one."""
     made = taken = 0.0
     unchanged = 0
     while True:

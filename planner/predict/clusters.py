@@ -1,4 +1,4 @@
-"""Candidate clusters: every non-empty set of devices with every member as its server's host.
+"""Candidates are all clusters: every non-empty set of devices with every member as its server's host.
 
 The framework paper puts the server on the fastest member; here each member is a candidate. A single
 device is its own server and uses no network.
@@ -18,7 +18,7 @@ MAX_PROFILED = 62
 
 
 class ClusterConfig(NamedTuple):
-    """Who trains, who hosts the server, and how many images a worker takes a step."""
+    """A cluster: its workers, the server's host, and the images of a worker's step."""
 
     server: str
     workers: tuple[str, ...]
@@ -26,7 +26,10 @@ class ClusterConfig(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Clusters as arrays. masks: (C,), bit i set where device i works; hosts: (C,), device index."""
+    """Clusters as arrays. masks: (C,), bit i set where device i works.
+
+    Hosts: (C,), device index.
+    """
 
     masks: Ints
     hosts: Ints
@@ -50,9 +53,10 @@ def enumerate_clusters(
 ) -> Candidates:
     """All candidates among ``names``.
 
-    reachable: (N, N), worker i can exchange with a server on k; [k, k] is its own loopback. include:
-    devices that must be members; exclude: devices that must not; server: the one admissible host.
-    Raises PlanError for unknown names, too many devices, or when nothing is left.
+    reachable: (N, N), worker i can exchange with a server on k; [k, k] is its own loopback.
+        include: devices that must be members; exclude: devices that must not; server: the one
+        admissible host. Raises PlanError for unknown names, too many devices, or when nothing is
+        left.
     """
     required = _mask(names, include, "--include")
     forbidden = _mask(names, exclude, "--exclude")
@@ -77,10 +81,10 @@ def enumerate_clusters(
 
 
 def conducted(candidates: Candidates, reachable: Bools) -> Candidates:
-    """Each set of devices once, for clusters that exchange among themselves: whoever hosts only hands out turns.
+    """Each set of devices once, for clusters that exchange among themselves: their host only coordinates.
 
-    Sets stay whose members all reach one another. reachable: as for ``enumerate_clusters``. Raises PlanError when
-    nothing is left.
+    Only sets whose members all reach one another stay. reachable: as for ``enumerate_clusters``.
+    Raises PlanError when nothing is left.
     """
     _, first = np.unique(candidates.masks, return_index=True)
     masks, hosts = candidates.masks[first], candidates.hosts[first]
@@ -103,7 +107,10 @@ def _submasks(allowed: int) -> Ints:
 
 
 def _hosted(subsets: Ints, host: int, reachable: Bools) -> Ints:
-    """Those of ``subsets`` that contain ``host`` and whose members all reach it; it alone always does."""
+    """Those of ``subsets`` that contain ``host`` and whose members all reach it.
+
+    It alone always does.
+    """
     unreachable = sum(1 << index for index, reached in enumerate(reachable) if not reached)
     alone = subsets == 1 << host
     admissible: Ints = subsets[(subsets >> host & 1 == 1) & ((subsets & unreachable == 0) | alone)]

@@ -1,7 +1,7 @@
-"""What messages cost the devices' processors beside being carried: choosing what they hold, and taking them in.
+"""Codec costs are what messages cost a device's processor beside transport: encoding and adding them.
 
-Measured on every device, by kind of sender at its defaults (backends/coding.py). Profiles of before that was measured
-do not tell: there to choose is taken to cost nothing, and to take in as much as a server's update.
+They are profiled on every device, by kind of compressor at its defaults. Where an older profile
+lacks them, encoding is taken to cost nothing, and adding as much as a server's update.
 """
 
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ _WHOLE = "dense"
 
 
 def encode_s(found: Strategy, step: StepProfile) -> float:
-    """Seconds of choosing what one message holds."""
+    """Seconds to choose what one message holds."""
     known = _coding(found, step)
     return mean(known.send_s.values) if known else 0.0
 
 
 def add_s(found: Strategy, step: StepProfile) -> float:
-    """Seconds of adding a message to what there is."""
+    """Seconds to add a message to what there is."""
     known = _coding(found, step)
     return mean(known.add_s.values) if known else mean(step.service_s.values)
 
@@ -29,8 +29,8 @@ def add_s(found: Strategy, step: StepProfile) -> float:
 def service_s(found: Strategy, step: StepProfile) -> float:
     """Seconds of a server's update with one gradient; of a peer's own, with its own.
 
-    A server adds messages that are no whole gradients to its momentum first, or to the weights themselves where workers
-    have momentum of their own, because they keep something for later.
+    A server adds messages that are no whole gradients to its momentum first, or to the weights
+    themselves where workers have momentum of their own, because they keep something for later.
     """
     whole_s = mean(step.service_s.values)
     if not found.through_server or found.compressor.name == _WHOLE or _coding(found, step) is None:
@@ -39,7 +39,7 @@ def service_s(found: Strategy, step: StepProfile) -> float:
 
 
 def notes(found: Strategy, steps: Iterable[StepProfile]) -> list[str]:
-    """What the operator must know of them."""
+    """Notes for the operator on costs that the profile lacks."""
     if found.compressor.name == _WHOLE or all(_coding(found, step) for step in steps):
         return []
     return [f"the profile does not tell what {found.compressor.name} costs the processors; profile again with --fresh"]

@@ -55,7 +55,10 @@ class Costs(NamedTuple):
     notes: tuple[str, ...]
 
     def with_gradients(self, gradient_s: Floats) -> "Costs":
-        """The same where gradients take ``gradient_s``, (N,); their processor time changes alike."""
+        """The same where gradients take ``gradient_s``, (N,).
+
+        Their processor time changes alike.
+        """
         step_cpu_s = self.devices.step_cpu_s * gradient_s / self.devices.gradient_s
         return self._replace(devices=self.devices._replace(gradient_s=gradient_s, step_cpu_s=step_cpu_s))
 

@@ -1,4 +1,4 @@
-"""What an exchange with a parameter server costs on every pair of devices, and what a host's link holds."""
+"""Link costs are those of an exchange on every pair of devices, and the capacity of a host's link."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,9 @@ UNMEASURED = Exchange(math.inf, math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class PairCosts(NamedTuple):
-    """Uncontended costs of an exchange, (N, N) [worker, host] each; the diagonal is a co-located worker.
+    """Uncontended costs of an exchange, (N, N) [worker, host] each.
+
+    The diagonal is a co-located worker.
 
     up_s, down_s: seconds to the host and back, infinite where the link was not measured.
     worker_cpu_s, host_cpu_s: processor seconds at each end; all the host's on the diagonal.
@@ -65,12 +67,14 @@ class PairCosts(NamedTuple):
         return np.isfinite(self.up_s + self.down_s)
 
 
-#: Payload share of Ethernet's line rate at 1500-byte packets: what is left of a rate the operator names.
+#: Payload share of Ethernet's line rate at 1500-byte packets: what is left of a rate the operator
+#: names.
 PAYLOAD = 0.941
 #: A host's link shows no contention when all peers at once get this share of what each gets alone.
 UNCONTENDED = 0.95
-#: From here on a what-if's packets come one by one where those measured came in heaps: a byte that cost a processor 1
-#: to 1.6 ns at 1000 Mbit/s cost 4 to 16 ns at 40 to 100 (docs/results.md).
+#: From this factor on the packets of a what-if arrive one by one where those measured arrived in
+#: bursts: a byte that cost a processor 1 to 1.6 ns at 1000 Mbit/s cost 4 to 16 ns at 40 to 100
+#: (docs/results.md).
 FAR_SLOWER = 4.0
 
 
@@ -158,11 +162,11 @@ def _stolen_cpu_s(cpu_s: float, stolen_s_per_byte: float | None, message_bytes: 
 
 
 def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_per_s: float) -> float:
-    """All peers at once into (``in``) or out of (``out``) a host, no more than its cap.
+    """Bytes/s of all peers at once into (``in``) or out of (``out``) a host, no more than its cap.
 
-    The cap, which may be infinite, where they do not hinder one another; the best pair's rate where no fan was
-    measured. Peers count as they were measured, also those that are no candidates now or that a what-if slows:
-    what the host's link holds does not depend on them.
+    The cap, which may be infinite, where they do not slow one another; the best pair's rate where
+    no incast was measured. Peers count as they were measured, also those that are no candidates now
+    or that a what-if slows: the capacity of the host's link does not depend on them.
     """
     links, alone = measured(profile), {}
     for peer in profile.devices:
@@ -171,17 +175,17 @@ def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_
             alone[peer] = rate_bytes_per_s(link)
     if not alone:
         return cap_bytes_per_s
-    for fan in profile.fans:
-        peers = [peer for peer in fan.bytes_per_s if peer in alone]
-        if (fan.host, fan.direction) == (host, direction) and len(peers) > 1:
-            together = sum(fan.bytes_per_s[peer] for peer in peers)
+    for incast in profile.fans:
+        peers = [peer for peer in incast.bytes_per_s if peer in alone]
+        if (incast.host, incast.direction) == (host, direction) and len(peers) > 1:
+            together = sum(incast.bytes_per_s[peer] for peer in peers)
             contended = together < UNCONTENDED * sum(alone[peer] for peer in peers)
             return min(together, cap_bytes_per_s) if contended else cap_bytes_per_s
     return min(max(alone.values()), cap_bytes_per_s)
 
 
 def unlike_measured(profile: Profile, rates: Mapping[str, float]) -> list[str]:
-    """Notes on what-if rates of which a profile cannot tell all: faster than it ever saw, or far slower."""
+    """Notes on what-if rates that a profile cannot tell all about: faster than measured, or far slower."""
     notes = []
     for name, rate in rates.items():
         own = [
@@ -194,5 +198,6 @@ def unlike_measured(profile: Profile, rates: Mapping[str, float]) -> list[str]:
         if fastest < asked:
             notes.append(shown + "a faster network than that cannot be predicted from this profile")
         elif fastest > FAR_SLOWER * asked:
-            notes.append(shown + "on a far slower one a byte costs processors more, and only a profile says how much")
+            slower = f"on a network more than {FAR_SLOWER:g} times slower "
+            notes.append(shown + slower + "each byte costs more processor time, which only a profile tells")
     return notes

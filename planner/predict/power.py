@@ -1,4 +1,4 @@
-"""Idle and busy watts of a device, how far they may be off, and where they come from."""
+"""Power is the idle and busy watts of a device, their errors, and where they come from."""
 
 import math
 
@@ -9,7 +9,7 @@ from profilers.records import StepProfile
 
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
-    """From a sensor of the whole device in both windows, else the fleet file, else sensors of its parts."""
+    """Watts from a sensor of the whole device in both windows, else the fleet file, else sensors of its parts."""
     unknown = Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
     found = (
         _from_whole(device.idle, step.window)

@@ -13,7 +13,10 @@ from power_models import nameplate
 
 
 class Prediction(NamedTuple):
-    """One cluster. power_w is None where a member's watts are unknown; energy and EDP follow from it."""
+    """One cluster. power_w is None where a member's watts are unknown.
+
+    Energy and EDP follow from it.
+    """
 
     time_s: float
     power_w: float | None
@@ -30,10 +33,11 @@ class Prediction(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """alpha and beta of Eq. 2 and 3 by device (N,), NaN for devices that are no members.
+    """alpha and beta of Eq. 2 and 3 by device, (N,) each, NaN for devices that are no members.
 
-    T_i^C = T_i alpha_time beta_time, where alpha_time leads to infinitely fast links and beta_time from there
-    to the real ones; T_i is a step of the device alone. The same for power, from the busy watts P_i.
+    T_i^C = T_i alpha_time beta_time, where T_i is a step of the device alone. alpha_time leads to
+    infinitely fast links, beta_time from there to the real ones. The same for power, from the busy
+    watts P_i.
     """
 
     alpha_time: Floats
@@ -45,11 +49,17 @@ class Factors(NamedTuple):
 class Predictions(NamedTuple):
     """C candidates of N devices.
 
-    time_s, power_w (NaN unknown), network_bytes, besides_w, the power that is no member's: (C,); start_s: (C, N), until
-    a member's first step; cycle_s: (C, N), infinite for no member; device_w: (C, N), 0 for no member; steps: (C, N),
-    each worker's part; shares: (C, 4) as in cycles.BOTTLENECKS. time_errors, power_errors: (C, 7, N), the relative
-    change of time and power that one standard error of each of MEANS of each device brings, below 0 where it lowers
-    them.
+    candidates: sets of members and hosts.
+    time_s: (C,), of the whole run.
+    power_w: (C,), NaN where a member's watts are unknown.
+    besides_w: (C,), the part of power_w that is no member's.
+    network_bytes: (C,), of the whole run.
+    start_s: (C, N), until a member's first step.
+    cycle_s: (C, N), T_i^C, infinite for no member.
+    device_w: (C, N), P_i^C, 0 for no member.
+    steps: (C, N), S_i, the steps that each worker makes.
+    shares: (C, 4), of the workers' time, by ``step_cycle.BOTTLENECKS``.
+    time_errors, power_errors: what one standard error of each measured mean changes.
     """
 
     candidates: Candidates
@@ -74,15 +84,18 @@ class Predictions(NamedTuple):
 def predict(
     costs: Costs, candidates: Candidates, steps: int, count_idle: bool = False, extra_w: float = 0.0
 ) -> Predictions:
-    """Predict all candidates running ``steps`` steps in all, or what stands for them (costs.batches).
+    """Predict all candidates, each making ``steps`` steps in all.
 
-    count_idle: also count the idle watts of the devices in ``costs`` that are no members (Eq. 5 counts
-    members only); extra_w: watts spent whatever is chosen.
+    With a sample efficiency, they make as many of their own as teach as much (``costs.batches``).
+    count_idle: also count the idle watts of devices in ``costs`` that are no members (Eq. 5 counts
+        members
+        only).
+    extra_w: watts added to every candidate.
     """
     state = step_cycle.solve(costs, candidates)
     rate = 1 / state.cycle_s
     members = candidates.members(len(costs.names))
-    start_s = seconds(costs, candidates)
+    start_s = start_times(costs, candidates)
     time_s = run_time(steps * costs.batches.steps[members.sum(axis=1)], rate, start_s)
     done = rate * np.maximum(0.0, time_s[:, None] - start_s)
     device_w = device_watts(costs, candidates, state)
@@ -108,9 +121,9 @@ def predict(
 def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
     """T_j of S = sum_i r_i max(0, T_j - T_i^B) (Eq. 4, clamped), (C,) seconds.
 
-    steps: S, or (C,); rate: (C, N) steps/s, 0 for no member; start_s: T_i^B, (N,) or (C, N). The left side is the
-    largest of the sums over subsets of workers, so T_j is the smallest of their roots, and a prefix in order of their
-    starts has it.
+    The right side is the largest of its sums over subsets of workers. T_j is therefore the smallest
+    of their roots, and that is the root of the workers that start first.
+    steps: S, or (C,); rate: r_i, (C, N) steps/s, 0 for no member; start_s: T_i^B, (N,) or (C, N).
     """
     starts_s = np.broadcast_to(start_s, rate.shape)
     order = np.argsort(starts_s, axis=1)
@@ -124,7 +137,10 @@ def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
 
 
 def device_watts(costs: Costs, candidates: Candidates, state: step_cycle.Cycles) -> Floats:
-    """P_i^C, (C, N): idle watts and the busy share of what load adds; 0 for no member, NaN unknown."""
+    """P_i^C, (C, N): idle watts plus the busy share of the watts that load adds.
+
+    0 for no member, NaN unknown.
+    """
     members = candidates.members(len(costs.names))
     return np.where(members, nameplate.watts(costs.devices.idle_w, costs.devices.busy_w, state.busy), 0.0)
 
@@ -148,21 +164,24 @@ def factors(costs: Costs, mask: int, host: int) -> Factors:
     )
 
 
-def seconds(costs: Costs, candidates: Candidates) -> Floats:
+def start_times(costs: Costs, candidates: Candidates) -> Floats:
     """(C, N) seconds until a member's first step begins, 0 for no member."""
     members = candidates.members(len(costs.names))
     build_s = np.where(members, costs.devices.build_s, 0.0)
     alone = (members.sum(axis=1) == 1)[:, None]
     if costs.strategy.through_server:
         return np.where(alone, build_s, np.where(members, _served(costs, candidates, members), 0.0))
-    # Peers wait for one another, and have all made the same weights.
+    # Peers build the same weights, and wait for one another.
     return np.where(members, build_s.max(axis=1, keepdims=True), 0.0)
 
 
 def _served(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
-    """The worker beside the server gives it its weights, for which the others wait (for ``server.PATIENCE_S`` at most,
-    which differences in building seldom come near); and the first that a worker gets from there are all of them,
-    whatever it gets later."""
+    """(C, N) seconds until a worker around a server can begin.
+
+    The worker beside the server gives it the initial weights, and the others wait for them. (The
+    server stops waiting after a while; differences in building seldom come near that.) The first
+    weights that a worker receives are all of them, whatever later answers leave out.
+    """
     begun_s = (costs.devices.build_s + np.diagonal(costs.pairs.weights_s))[candidates.hosts, None]
     later_s = costs.pairs.down_s.T[candidates.hosts]
     more_s = np.maximum(0.0, costs.pairs.weights_s[candidates.hosts] - np.where(members, later_s, 0.0))

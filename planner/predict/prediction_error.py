@@ -1,7 +1,7 @@
 """Prediction errors say what one standard error of each measured mean changes in time and power.
 
-All are of first order: d log T = sum over means m of (d log T / d log m) d log m. What a mean changes
-in the queues is left out.
+All are of first order: d log T = sum over means m of (d log T / d log m) d log m. What a mean
+    changes in the queues is left out.
 """
 
 from typing import NamedTuple
@@ -90,7 +90,8 @@ def power_errors(
 def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> ErrorParts:
     """What an error of each mean changes through the cycles T_i^C that it is a part of.
 
-    d T_i^C = m d log m of a mean m in it. weight: (C, N), relative change of a result by T_i^C, 1/s.
+    d T_i^C = m d log m of a mean m in it. weight: (C, N), relative change of a result by T_i^C,
+    1/s.
     """
     devices, rows, hosts = costs.devices, np.arange(candidates.hosts.size), candidates.hosts
     alone = candidates.members(len(costs.names)).sum(axis=1) == 1

@@ -1,7 +1,9 @@
-"""From uncontended costs to the cycle of every worker in every candidate cluster (T_i^C of Eq. 2).
+"""The step cycle is the time of one step of every worker in every candidate cluster (T_i^C of Eq.
 
-Gu et al. tune the factors alpha and beta of Eq. 2 and 3 by hand; here the cycle follows from the queueing
-model, and ``without_network`` gives the value that the paper's form divides by.
+2).
+
+Gu et al. tune the factors alpha and beta of Eq. 2 and 3 by hand. Here the cycle follows from the
+queueing model, and ``without_network`` gives the value that the paper's form divides by.
 """
 
 import math
@@ -23,9 +25,10 @@ BOTTLENECKS = ("compute", "slow link", "server link", "server CPU")
 class Cycles(NamedTuple):
     """Steady state of C candidates of N devices.
 
-    cycle_s: (C, N), T_i^C, infinite where a device is no member; busy: (C, N), share of the time a device
-    works at full load; shares: (C, 4), where the workers' time goes, summing to 1, as in BOTTLENECKS; network_bytes:
-    (C, N), what crosses the network for one step of a device.
+    cycle_s: (C, N), T_i^C, infinite where a device is no member.
+    busy: (C, N), share of the time that a device works at full load.
+    shares: (C, 4), shares of the workers' time by BOTTLENECKS, summing to 1.
+    network_bytes: (C, N), bytes that cross the network for one step of a device.
     """
 
     cycle_s: Floats
@@ -35,7 +38,10 @@ class Cycles(NamedTuple):
 
 
 def solve(costs: Costs, candidates: Candidates) -> Cycles:
-    """Cycles of all candidates; a device alone computes and updates by itself and uses no network."""
+    """Cycles of all candidates.
+
+    A device alone computes and updates by itself and uses no network.
+    """
     if costs.strategy.batching == "fixed":
         return _solve(costs, candidates)
     members = candidates.members(len(costs.names))
@@ -72,7 +78,10 @@ def _solve(costs: Costs, candidates: Candidates) -> Cycles:
 
 
 def _among_peers(costs: Costs, candidates: Candidates) -> Cycles:
-    """Cycles of clusters without a server; a shared link counts as slow where it is at one of the peers."""
+    """Cycles of clusters without a server.
+
+    A shared link counts as slow where it is at one of the peers.
+    """
     steps = decentralized.solve(costs, candidates)
     rate = 1 / steps.cycle_s
     busy = np.minimum(1.0, rate * steps.busy_s)
@@ -84,25 +93,25 @@ def _among_peers(costs: Costs, candidates: Candidates) -> Cycles:
 
 def _served(costs: Costs, candidates: Candidates) -> Cycles:
     members = candidates.members(len(costs.names))
-    uncontended_s, demand_s, taken_s = _stations(costs)
+    uncontended_s, demand_s, unqueued_s = _stations(costs)
     demand_s, delay_s = async_server.split_cycle(uncontended_s, demand_s)
-    cycle_s, queue = _steady(demand_s, delay_s, taken_s, members, candidates.hosts)
+    cycle_s, queue = _steady(demand_s, delay_s, unqueued_s, members, candidates.hosts)
     shares = _shares(costs, candidates.hosts, 1 / cycle_s, demand_s, queue)
-    cycle_s, shares = _gated(costs, candidates, cycle_s, shares)
+    cycle_s, shares = _synchronised(costs, candidates, cycle_s, shares)
     busy = _busy(costs, candidates.hosts, 1 / cycle_s)
     sent_bytes: Floats = np.where(members, float(costs.up_bytes + costs.down_bytes), 0.0)
     sent_bytes[np.arange(members.shape[0]), candidates.hosts] = 0.0
     return Cycles(cycle_s, busy, shares, sent_bytes)
 
 
-def _gated(costs: Costs, candidates: Candidates, cycle_s: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Cycles and shares where workers wait for one another; as they are where they do not."""
+def _synchronised(costs: Costs, candidates: Candidates, cycle_s: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Cycles and shares where workers wait for one another; unchanged where they do not."""
     sync = costs.strategy.sync
     members = candidates.members(len(costs.names))
     if not math.isfinite(sync.staleness):
         return cycle_s, shares
     if sync.staleness or sync.backups:
-        return sync_server.pace_of_slowest(cycle_s), shares
+        return sync_server.at_slowest_rate(cycle_s), shares
     round_s, computed_s = sync_server.round_s(costs, candidates)
     computing = (computed_s / round_s)[:, None]
     others = shares.copy()
@@ -131,8 +140,11 @@ def without_network(costs: Costs) -> Costs:
 
 
 def loads(costs: Costs) -> tuple[Floats, Floats]:
-    """(N, N) [host, worker]: seconds at full load that a cycle brings the worker, computing and its part of the
-    exchange, and that it brings the host, its part and the update."""
+    """Seconds at full load that one cycle of a worker brings, (N, N) [host, worker] each.
+
+    First those of the worker: computing and its part of the exchange. Then those of the host: its
+        part of the exchange and the update.
+    """
     exchange_s = (costs.pairs.worker_cpu_s / costs.devices.cores[:, None]).T
     served_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T + update_cpu_s(costs)[:, None]
     return costs.devices.ready_s + exchange_s, served_s
@@ -144,7 +156,7 @@ def update_cpu_s(costs: Costs) -> Floats:
 
 
 def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
-    """Uncontended cycles (host, worker), demands (host, worker, station) and what the queueing model calls taken."""
+    """Uncontended cycles (host, worker), demands (host, worker, station) and unqueued seconds (host, worker)."""
     remote = ~np.eye(len(costs.names), dtype=bool)
     held_s = update_cpu_s(costs)
     handled_s = costs.pairs.host_stolen_cpu_s / costs.devices.cores
@@ -164,12 +176,13 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
 
 
 def _waiting(costs: Costs) -> Floats:
-    """(N, N) [worker, host]: the part of an exchange's processor time that waits for a computation on the host.
+    """(N, N) [worker, host]: the share of an exchange's processor time that waits for a computation on the host.
 
-    A scheduler that is fair lets a thread that sleeps more than its share run whenever it wakes, so that a transfer
-    over a slow link is not held up, only the computation is. One that keeps a core busy shares it like any other:
-    beside a computation on c cores it is due c / (c + 1) of one. Between the two the excess waits. A co-located
-    worker does not compute during its exchange.
+    A fair scheduler runs a thread that sleeps more than its share whenever it wakes: a transfer
+    over a slow link does not wait, it only slows the computation. A transfer that keeps a core busy
+    shares the cores like
+    any other thread: beside a computation on c cores it is due c / (c + 1) of one. Between the two
+        the excess waits. A co-located worker does not compute during its exchange.
     """
     due = np.maximum(1.0, costs.devices.cores) / (np.maximum(1.0, costs.devices.cores) + 1)
     one_core_s = costs.pairs.host_stolen_cpu_s / np.minimum(1.0, costs.devices.cores)
@@ -182,18 +195,26 @@ def _waiting(costs: Costs) -> Floats:
 
 
 def _local_exchange_s(costs: Costs, exchange_s: Floats, handled_s: Floats) -> Floats:
-    """(N,) an exchange of a co-located worker. On one core or less it takes what it costs its processor, cycle after
-    cycle: a few messages by themselves can be over before a quota bites, or come when it is used up."""
+    """(N,) seconds of an exchange of a co-located worker.
+
+    On one core or less it is the processor time of the exchange: a few messages by themselves can
+    be over before a quota takes effect, or arrive when it is used up.
+    """
     return np.where(costs.devices.cores > 1, np.maximum(exchange_s, handled_s), handled_s)
 
 
-def _steady(demand_s: Floats, delay_s: Floats, taken_s: Floats, members: Bools, hosts: Ints) -> tuple[Floats, Floats]:
-    """(C, N) cycles and (C, stations) queues. The lattice doubles with every worker, so that only devices and
-    hosts of some candidate are in it."""
+def _steady(
+    demand_s: Floats, delay_s: Floats, unqueued_s: Floats, members: Bools, hosts: Ints
+) -> tuple[Floats, Floats]:
+    """(C, N) cycles and (C, stations) queues.
+
+    The lattice doubles with every worker, so that it holds only the devices and hosts of some
+    candidate.
+    """
     used = np.flatnonzero(members.any(axis=0))
     served, host = np.unique(hosts, return_inverse=True)
     around = np.ix_(served, used)
-    lattice = async_server.solve(demand_s[around], delay_s[around], taken_s[around])
+    lattice = async_server.solve(demand_s[around], delay_s[around], unqueued_s[around])
     at = host, members[:, used] @ (1 << np.arange(used.size))
     cycle_s = np.full(members.shape, np.inf)
     cycle_s[:, used] = lattice.cycle_s[at]
@@ -206,7 +227,10 @@ def _local_compute_s(costs: Costs) -> Floats:
 
 
 def _shares(costs: Costs, hosts: Ints, rate: Floats, demand_s: Floats, queue: Floats) -> Floats:
-    """(C, 4) mean shares of the workers' cycles; a queue is the time spent in it times the rate (Little)."""
+    """(C, 4) mean shares of the workers' cycles.
+
+    A queue is the time spent in it times the rate (Little).
+    """
     at_host = np.arange(hosts.size), hosts
     shares = np.empty((hosts.size, len(BOTTLENECKS)))
     links_s = demand_s[..., async_server.LINK_IN] + demand_s[..., async_server.LINK_OUT]

@@ -1,4 +1,4 @@
-"""Step timings are chosen from a profile: the one that counts on each device, and why others are left out."""
+"""Step timings are chosen from a profile: one on each device, or the reason why it is left out."""
 
 from collections import Counter
 
@@ -23,8 +23,9 @@ def timed_steps(
 ) -> tuple[dict[str, StepProfile], dict[str, str]]:
     """Timings by device, and the reason by device that is left out.
 
-    Of several batch sizes the nearest to ``batch`` counts, and where ``framework`` is None the framework in which a
-    worker's step is shortest. Raises PlanError where a batch size must be chosen.
+    Of several batch sizes the nearest to ``batch`` counts, and where ``framework`` is None the
+    framework in which a worker's step is shortest. Raises PlanError where a batch size must be
+    chosen.
     """
     steps: dict[str, StepProfile] = {}
     left_out: dict[str, str] = {}
@@ -63,7 +64,7 @@ def _same_but_batch(one: StepProfile, other: StepProfile) -> bool:
 
 
 def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:
-    """The least comes first: how far the batch size is from the one asked for, then a worker's seconds an image."""
+    """Sort key, the least first: distance of the batch size to the one asked for, then seconds an image."""
     worker_s = sum(mean(samples.values) for samples in (step.gradient_s, step.copy_s) if samples.values)
     return abs(step.batch - (batch or step.batch)), worker_s / step.batch
 
@@ -83,12 +84,18 @@ def _kind(step: StepProfile) -> tuple[str, int, str]:
 
 
 def _own_framework(step: StepProfile) -> str:
-    """The framework that a user's own model is written in; "" for a description, which is the same model in all."""
+    """The framework that a user's own model is written in.
+
+    "" for a description, which is the same model in all.
+    """
     return step.framework if is_user_model(step.model) else ""
 
 
 def pick(profile: Profile, field: str, chosen: str | None, model: str | None = None) -> str:
-    """The ``model`` or ``framework`` asked for, or the only one. Raises PlanError naming the known."""
+    """The ``model`` or ``framework`` asked for, or the only one.
+
+    Raises PlanError naming the known.
+    """
     known = _known(profile, field, model)
     if chosen is None and len(known) == 1:
         return known[0]
@@ -99,7 +106,9 @@ def pick(profile: Profile, field: str, chosen: str | None, model: str | None = N
 
 
 def pick_framework(profile: Profile, chosen: str | None, model: str | None = None) -> str | None:
-    """The framework asked for, or the only one; None where there are several, so that each device has its own.
+    """The framework asked for, or the only one.
+
+    None where there are several, so that each device has its own.
 
     Raises PlanError naming the known.
     """

@@ -1,4 +1,4 @@
-"""Workers that wait for one another: a synchronous round at the parameter server, and the pace of the slowest."""
+"""The synchronous model predicts rounds of workers that wait for one another at a parameter server."""
 
 import numpy as np
 
@@ -8,11 +8,12 @@ from planner.predict.costs import Costs
 
 
 def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
-    """(C,) seconds of a synchronous round, and the part of them in which the last worker computes.
+    """(C,) seconds of a synchronous round, and (C,) the part of them in which the last worker computes.
 
-    All begin at once. Gradients go up as they are ready, through a link and to a processor that never rest while
-    something waits: the last is there when the slowest exchange is over, or when what became ready from some moment on
-    has been carried. Then all are applied, and the weights go down to everybody at once.
+    All workers begin at once. Each sends its gradient when it is ready, through a link and to a
+    processor that never rest while something waits. The last gradient has arrived when the slowest
+    exchange is over, or when all that became ready from some moment on has been carried. Then all
+    are applied, and the weights go to all workers at once.
     """
     members, hosts = candidates.members(len(costs.names)), candidates.hosts
     remote = members.copy()
@@ -32,7 +33,10 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
 
 
 def _backlog(ready_s: Floats, demand_s: Floats, members: Bools) -> Floats:
-    """(C,): when a server that never rests has done all; the latest of ready + what is still to come from then on."""
+    """(C,) seconds until a server that never rests has done all.
+
+    That is the latest of ready + all that is still to come from then on.
+    """
     order = np.argsort(ready_s)
     to_come_s = np.cumsum(demand_s[:, order][:, ::-1], axis=1)[:, ::-1]
     return _most(ready_s[order] + to_come_s, members[:, order])
@@ -43,8 +47,8 @@ def _most(values: Floats, members: Bools) -> Floats:
     return most
 
 
-def pace_of_slowest(cycle_s: Floats) -> Floats:
-    """(C, N): with a bound on how far ahead anyone may be, everyone takes as long as the slowest in the end."""
+def at_slowest_rate(cycle_s: Floats) -> Floats:
+    """(C, N) cycles with bounded staleness: in the end all workers take as long as the slowest."""
     members = np.isfinite(cycle_s)
     slowest = _most(cycle_s, members)
     paced: Floats = np.where(members, slowest[:, None], np.inf)

@@ -1,4 +1,4 @@
-"""What the members of a run send one another in a step, by the topologies' own account. Pure."""
+"""Traffic is what the members of a run send one another in a step, as their topology says."""
 
 import functools
 from typing import NamedTuple
@@ -10,14 +10,16 @@ from backends.strategies.topologies.graphs import Ring
 from backends.strategies.topologies.registry import GroupedTopology, TopologySpec
 from planner.arrays import Floats
 
-#: Steps that are looked at: more than an exponential graph of any fleet takes to come round.
-DRAWN = 8
+#: Steps that are averaged: more than an exponential graph of any fleet has.
+STEPS = 8
 
 
 class Phase(NamedTuple):
-    """Messages that may all be on their way at once: (steps, n, n) ``shares`` [from, to] of a whole one.
+    """Messages that may all be on their way at once.
 
-    chained: 0, or how many messages follow one another around a ring, each waiting for the one before.
+    shares: (steps, n, n) [from, to], of a whole message.
+    chained: messages that follow one another around a ring, each waiting for the one before; 0
+        elsewhere.
     """
 
     shares: Floats
@@ -27,7 +29,7 @@ class Phase(NamedTuple):
 class Traffic(NamedTuple):
     """What n members send, by rank, in phases that follow one another.
 
-    answers: whether each message is answered by one of its size, which is not among them.
+    answers: whether each message is answered by one of its size, which the phases leave out.
     """
 
     phases: tuple[Phase, ...]
@@ -48,13 +50,13 @@ class Traffic(NamedTuple):
         return total
 
     def scaled(self, part: Floats) -> "Traffic":
-        """With so much of each message, (n, n)."""
+        """The same traffic with only a part of each message, (n, n)."""
         return self._replace(phases=tuple(phase._replace(shares=phase.shares * part) for phase in self.phases))
 
 
 @functools.lru_cache(maxsize=256)
 def of(topology: TopologySpec, n: int) -> Traffic:
-    """The loads of a topology among n members."""
+    """The traffic of a topology among n members."""
     made = topology.build()
     if n == 1:
         return Traffic((Phase(np.zeros((1, 1, 1))),))
@@ -64,8 +66,8 @@ def of(topology: TopologySpec, n: int) -> Traffic:
 
 
 def _phase(made: Topology, n: int) -> Phase:
-    shares = np.zeros((DRAWN, n, n))
-    for step, rank in np.ndindex(DRAWN, n):
+    shares = np.zeros((STEPS, n, n))
+    for step, rank in np.ndindex(STEPS, n):
         to = [peer for part in range(made.segments) for peer in made.sends_to(rank, n, step, part)]
         for peer in to:
             shares[step, rank, peer] += sum(each.messages * each.share for each in made.traffic(rank, n)) / len(to)
@@ -73,7 +75,7 @@ def _phase(made: Topology, n: int) -> Phase:
 
 
 def _grouped(made: GroupedTopology, n: int) -> tuple[Phase, ...]:
-    """Gradients to the leaders, what leaders do, weights back."""
+    """The phases of groups: gradients to the leaders, the leaders' exchange, weights back."""
     up = np.zeros((1, n, n))
     for rank in range(n):
         leader = made.leader(rank, n)
@@ -83,6 +85,6 @@ def _grouped(made: GroupedTopology, n: int) -> tuple[Phase, ...]:
     if leaders.size == 1:
         return there, back
     among = _phase(made.between, leaders.size)
-    shares = np.zeros((DRAWN, n, n))
-    shares[np.ix_(np.arange(DRAWN), leaders, leaders)] = among.shares
+    shares = np.zeros((STEPS, n, n))
+    shares[np.ix_(np.arange(STEPS), leaders, leaders)] = among.shares
     return there, among._replace(shares=shares), back

@@ -1,4 +1,4 @@
-"""Seconds a message takes over a measured link."""
+"""Transfer time is the seconds that a message takes over a measured link."""
 
 import math
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from planner.arrays import Floats
 from profilers import stats
 from profilers.records import LinkProfile, Samples
 
-#: Bytes from which on a message costs a processor something fixed, for caches that others have used meanwhile, and
-#: something by the byte. A line through all such sizes is steadier than each of them: a machine that is slow for some
-#: seconds makes some sizes of some links dear.
+#: Bytes from which on a message costs a processor a fixed part, for caches that others have used
+#: meanwhile, and a part by the byte. A line through all such sizes is steadier than each of them: a
+#: machine that is slow for some seconds distorts a few sizes of a few links.
 LARGE = 1 << 18
 FEWEST_FOR_A_LINE = 3
 
@@ -42,9 +42,10 @@ class Processor(NamedTuple):
 
 
 def processor_s(link: LinkProfile, message_bytes: int) -> Processor:
-    """What a message costs the processors: linear between the measured sizes, on one line where they are LARGE.
+    """Processor seconds of a message at both ends.
 
-    By the byte for a link that was measured before sizes were told apart, and beyond the largest size without a line.
+    Linear between the measured sizes, and on one line where they are LARGE. By the byte for a link
+    that was measured before sizes were told apart, and beyond the largest size without a line.
     """
     points = [(point.message_bytes, point.send_cpu_s, point.receive_cpu_s) for point in link.curve]
     known = sorted((size, send, receive) for size, send, receive in points if send is not None and receive is not None)
@@ -58,7 +59,7 @@ def processor_s(link: LinkProfile, message_bytes: int) -> Processor:
 
 
 def _cost_s(size: int, sizes: Floats, costs_s: Floats, s_per_byte: float) -> float:
-    """Of one end: what a message of ``size`` costs, as those of ascending ``sizes`` did."""
+    """Processor seconds of one end for a message of ``size``, from those of ascending ``sizes``."""
     large = (sizes >= LARGE) & (costs_s > 0)
     beyond_s = s_per_byte * size
     if large.sum() >= FEWEST_FOR_A_LINE:
@@ -71,7 +72,7 @@ def _cost_s(size: int, sizes: Floats, costs_s: Floats, s_per_byte: float) -> flo
 
 
 def _line(sizes: Floats, costs_s: Floats) -> tuple[float, float]:
-    """Seconds a message and seconds a byte, neither below 0, whose relative errors have the least squares."""
+    """Seconds a message and seconds a byte, both at least 0, by least squares of the relative errors."""
     from scipy.optimize import nnls
 
     unit = np.array([1.0, 1.0 / sizes[-1]])  # so that both parts are of one magnitude
@@ -90,7 +91,10 @@ def relative_error(link: LinkProfile, message_bytes: int) -> float:
 
 
 def standard_error(samples: Samples) -> float:
-    """Relative standard error of a mean of values that may resemble their neighbours; 0 below two values."""
+    """Relative standard error of a mean of values that may be autocorrelated.
+
+    0 below two values.
+    """
     if len(samples.values) < 2 or stats.mean(samples.values) <= 0:
         return 0.0
     count = stats.effective_count(samples.values)

@@ -1,8 +1,8 @@
 """An event-driven simulation of workers around one server: the honest check of the closed form.
 
-It shares nothing with the product but the meaning of the demands. Links and processor share their capacity
-equally among whoever is there, the lock serves first come first served. A worker computes (locally or on the
-server's processor), sends, is served, receives, and begins again.
+It shares nothing with the product but the meaning of the demands. Links and processor share their
+capacity equally among whoever is there, the lock serves first come first served. A worker computes
+(locally or on the server's processor), sends, is served, receives, and begins again.
 """
 
 import random
@@ -40,7 +40,8 @@ def simulate(
 ) -> list[float]:
     """Mean cycle of each worker. demand_s: (workers, stations); delay_s: (workers,).
 
-    Workers begin anywhere in the time that a cycle takes them alone: who meets whom is left to chance.
+    Workers begin anywhere in the time that a cycle takes them alone: who meets whom is left to
+    chance.
     """
     source = random.Random(seed)
     workers = range(len(delay_s))

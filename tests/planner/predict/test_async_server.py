@@ -41,7 +41,8 @@ def test_an_update_under_way_is_half_done() -> None:
 
 
 def test_what_is_taken_at_once_makes_those_who_queue_slower_and_nobody_else() -> None:
-    # The second worker's cycle is 4 s, of which it has the processor for 1 s: a quarter is taken from the first.
+    # The second worker's cycle is 4 s, of which it has the processor for 1 s: a quarter is taken
+    # from the first.
     demand_s = np.zeros((1, 2, 4))
     demand_s[0, 0, PROCESSOR] = 3.0
     solved = async_server.solve(demand_s, np.array([[0.0, 4.0]]), np.array([[0.0, 1.0]]))
@@ -53,7 +54,7 @@ def test_something_of_a_processor_is_always_left() -> None:
     demand_s = np.zeros((1, 2, 4))
     demand_s[0, 0, PROCESSOR] = 1.0
     solved = async_server.solve(demand_s, np.array([[0.0, 1.0]]), np.array([[0.0, 5.0]]))
-    assert solved.cycle_s[0, 3, 0] == pytest.approx(1 / (1 - async_server.MOST_TAKEN))
+    assert solved.cycle_s[0, 3, 0] == pytest.approx(1 / (1 - async_server.MAX_STOLEN_SHARE))
 
 
 def test_a_worker_that_cannot_reach_the_host_disturbs_nobody() -> None:

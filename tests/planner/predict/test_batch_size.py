@@ -36,20 +36,22 @@ def test_or_over_as_many_rounds_as_so_many_images_take() -> None:
 def test_few_training_images_let_it_grow_little() -> None:
     assert mean_batch(Strategy.from_text("dlion"), 3, 32, 3_000, rounds=10_000) <= 2 * 300 / 3 + 1
     assert notes(Strategy.from_text("dlion"), RunLength(training_samples=3_000)) == [
-        "batches grow as they do with 3,000 training images"
+        "batch sizes grow as they do on 3,000 training images"
     ]
 
 
 def test_a_run_to_a_target_makes_as_many_steps_as_hold_the_images_that_it_needs() -> None:
-    found = of_run(Strategy.from_text("hop"), 3, 32, RunLength(steps=1000, worth=0.8))
+    found = of_run(Strategy.from_text("hop"), 3, 32, RunLength(steps=1000, sample_efficiency=0.8))
     assert found.steps == pytest.approx([1.0, 1.0, 1.25, 1.25])  # one alone exchanges nothing
-    wide = of_run(Strategy.from_text("hop"), 3, 32, RunLength(steps=1000, worth=0.8, critical_batch=32.0))
+    wide = of_run(Strategy.from_text("hop"), 3, 32, RunLength(steps=1000, sample_efficiency=0.8, critical_batch=32.0))
     assert wide.steps == pytest.approx([1.0, 1.0, 1.5 / 0.8, 2.0 / 0.8])
-    growing = of_run(Strategy.from_text("dlion"), 3, 32, RunLength(steps=1000, worth=0.5))
+    growing = of_run(Strategy.from_text("dlion"), 3, 32, RunLength(steps=1000, sample_efficiency=0.5))
     assert growing.steps[3] * growing.images[3] * 1000 == pytest.approx(1000 * 32 / 0.5)
     assert growing.images[3] > 32
 
 
 def test_streams_bring_what_is_drawn_for_each_member() -> None:
     assert of_run(Strategy.from_text("scadles"), 3, 32, RunLength()).images[3] == pytest.approx(sum(streamed(3)) / 3)
-    assert notes(Strategy.from_text("scadles"), RunLength()) == ["batches are what streams bring with --seed 0"]
+    assert notes(Strategy.from_text("scadles"), RunLength()) == [
+        "batch sizes follow streams of images whose rates are drawn with --seed 0"
+    ]

@@ -82,7 +82,7 @@ def test_a_slow_one_takes_in_what_the_fast_send_at_their_own_pace() -> None:
 
 def test_senders_are_held_back_by_one_whose_processor_cannot_take_in_more() -> None:
     held_s = cycle_s(taking_in(0.1))[:3]
-    assert held_s == pytest.approx(np.full(3, 3 * (0.1 / 0.5 + ADD_S) / decentralized.MOST_TAKEN))
+    assert held_s == pytest.approx(np.full(3, 3 * (0.1 / 0.5 + ADD_S) / decentralized.MAX_STOLEN_SHARE))
 
 
 def test_messages_that_fit_grow_with_the_gradients_that_they_hold_up() -> None:
@@ -91,7 +91,8 @@ def test_messages_that_fit_grow_with_the_gradients_that_they_hold_up() -> None:
     stolen_cpu_s = np.where(apart, 0.01, 0.0)
     found = profiles.with_costs(found, receive_stolen_cpu_s=stolen_cpu_s, cores=np.full(4, 0.5), add_s=np.zeros(4))
     own_s = 0.1 + UPDATE_S
-    # Three links share 100 Mbit/s and carry messages of 0.08 s as long as gradients are computed, however long that is.
+    # Three links share 100 Mbit/s and carry messages of 0.08 s as long as gradients are computed,
+    # however long that is.
     taken = 0.1 / 0.08 * (0.01 / 0.5) / own_s
     assert cycle_s(found) == pytest.approx(np.full(4, own_s / (1 - taken)), rel=0.002)
 

@@ -20,7 +20,7 @@ def begins_s(strategy: str, mask: int = 7, host: int = 2) -> np.ndarray:
         for name, build_s in (("a", 1.0), ("b", 5.0), ("c", 2.0))
     }
     found = costs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
-    return predict.seconds(found, Candidates(np.array([mask]), np.array([host])))[0]
+    return predict.start_times(found, Candidates(np.array([mask]), np.array([host])))[0]
 
 
 def test_a_server_has_its_weights_from_the_worker_beside_it_over_loopback() -> None:
