@@ -111,7 +111,7 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
 
     def trained(own: Exchange, batches: dataset.BatchLoader) -> float:
         """A worker's accuracy at its end."""
-        replica = own.means.replica
+        replica = own.parts.replica
         for step in range(options.steps):
             step.step(replica, batches, 1.0, optimiser.rate)
             own.step(step, batch, optimiser)

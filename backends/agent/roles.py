@@ -15,10 +15,10 @@ from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
 from backends.profiling.step_profile import build
 from backends.server import worker
-from backends.server.host import Host
 from backends.server.parameter_server import ParameterServer
 from backends.strategies.strategy import Strategy
 from backends.training import single_device, step
+from backends.training.host import Host
 from backends.training.lr_schedule import schedule
 from backends.training.run_spec import RunSpec
 from profilers import records
@@ -90,9 +90,9 @@ def join(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any,
         member = Peer(connection, replica, train, test, made, optimiser, part["slowdown"])
         return StartedRole(
             lambda: member.run(part["listen"], listens_on, meter.note),
-            lambda meta: links.call(int(meta.get("call", 0))),
+            lambda meta: links.call(int(meta.get("epoch", 0))),
             links.close,
-            made.told,
+            made.metrics,
         )
 
     return _take_part(job, part, address, port, known, heartbeat_s, begin)
@@ -102,10 +102,10 @@ def _means(part: Dict[str, Any], replica: Replica, links: Mailbox) -> ExchangePa
     strategy = Strategy.from_text(part["strategy"])
     return ExchangeParts(
         replica=replica,
-        links=links,
+        mailbox=links,
         topology=strategy.topology.build(part["shared_seed"]),
         strategy=strategy,
-        local=LocalUpdate(replica, strategy.with_lars),
+        local_update=LocalUpdate(replica, strategy.with_lars),
         batch=part["batch"],
     )
 

@@ -1,212 +1,226 @@
-"""What a run of peers has in one place: who does what next, batches, whose knowledge is best, and checkpoints."""
+"""The coordinator state of peers holds their scheduler, batch sizes and checkpoints in progress."""
 
 import math
-import time
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
 from backends.frameworks.base import Arrays
-from backends.peers.membership import MembershipScheduler, PeerWorkItem
+from backends.peers.scheduler import MembershipScheduler, PeerWorkItem
 from backends.protocol import Emit
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
-from backends.training.coordinator import Coordinator
+from backends.training.host import HostedCoordinator
 from backends.training.layout import Layout
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import RunSpec, last_evaluated
-from backends.training.step_queue import STEP
+from backends.training.step_queue import STEP, RunProgress
 
 #: How long the first epoch waits for members that are still building their models.
-PATIENCE_S = 60.0
+FIRST_EPOCH_WAIT_S = 60.0
 ORPHANED = "no member is left that has the weights"
 
+#: Names of a member's arrays: weights and velocity, (parameters,) float32 each; (state,) float32;
+#: and the number of its steps. Its exchange names all others.
+WEIGHTS, STATE, STEPS = "own", "state", "clock"
 
-class PeerCoordinatorState(Coordinator):
-    """Keeps no weights but those on their way, from one who gives them to those who come, or into a checkpoint.
+
+class PeerCoordinatorState(HostedCoordinator):
+    """Holds no weights but those on their way to members that join, or into a checkpoint.
 
     Raises ValueError or OSError where the checkpoint to go on from cannot be used.
+    layout: of the run's model, known from the first member or checkpoint on.
+    weights: weights, velocity and state for members that join.
     """
 
-    def __init__(self, work: RunSpec, emit: Emit) -> None:
-        super().__init__(work, emit)
+    step_queue: MembershipScheduler
+
+    def __init__(self, spec: RunSpec, emit: Emit) -> None:
+        super().__init__(spec, emit)
         self._losses: Dict[str, knowledge_transfer.LossWindow] = {}
-        self._arrived: Dict[str, Dict[str, Arrays]] = {}
-        self._epoch = 0
-        self._ending = False
-        self._initial = ""
+        self._addresses: Dict[str, List[Any]] = {}
+        self._first_digest = ""
         self._digests: Dict[str, str] = {}
+        self._received: Dict[str, Dict[str, Arrays]] = {}
+        self._ending = False
         self.layout: Optional[Layout] = None
-        self.copy: Arrays = ()
-        self.addresses: Dict[str, Any] = {}
-        self._kept_before: Dict[str, Dict[str, Arrays]] = {}
-        self.tickets = self._begin()
+        self.weights: Arrays = ()
+        self._saved: Dict[str, Dict[str, Arrays]] = {}
+        self.step_queue = self._begin()
 
     def _begin(self) -> MembershipScheduler:
-        work, done, evaluated = self.work, 0, 0
-        if work.resume is not None:
-            saved, self.layout = checkpoint.read(work.resume)
+        spec, done, evaluated = self.spec, 0, 0
+        if spec.resume is not None:
+            saved, self.layout = checkpoint.read(spec.resume)
             done, evaluated = int(saved.meta["step"]), last_evaluated(saved.meta)
-            self.copy = (saved.weights, saved.momentum, saved.state)
+            self.weights = (saved.weights, saved.momentum, saved.state)
             for key, arrays in self._resume(saved).items():
                 name, _, label = key.partition("/")
-                self._kept_before.setdefault(name, {})[label] = arrays
-        patience_s = PATIENCE_S if work.members > 1 else 0.0
-        every = work.evaluate_every, work.checkpoint_every
+                self._saved.setdefault(name, {})[label] = arrays
         return MembershipScheduler(
-            work.steps, work.strategy.sync, work.members, patience_s, done, evaluated, *every, host=work.host
+            RunProgress(spec.steps, done, evaluated, spec.evaluate_every, spec.checkpoint_every),
+            spec.strategy.sync,
+            self._membership,
+            expected=spec.members,
+            patience_s=FIRST_EPOCH_WAIT_S if spec.members > 1 else 0.0,
+            host=spec.host,
         )
 
-    # -- who is there ------------------------------------------------------------------------------
+    # -- members -----------------------------------------------------------------------------------
 
-    def join(self, name: str, layout: Layout, address: List[Any], digest: str) -> Optional[Dict[str, Arrays]]:
-        """One comes; what it is to go on from, where a resumed run has that: weights and velocity as "own", (state,) as
-        "state", and what else it had by name.
+    def join(self, name: str, layout: Layout, address: List[Any], digest: str) -> Dict[str, Arrays]:
+        """A member joins; returns the arrays it goes on from, which are none in a new run.
 
-        digest: of its weights; one whose initial ones are those of the first need not take them. Raises ValueError
-        where its model is another.
+        address: host and port.
+        digest: of its weights; a member whose initial ones are the first's need not receive them.
+        Raises ValueError where its model is another.
         """
         with self._lock:
-            if self.layout is None:
-                self.layout = layout
+            self.layout = self.layout or layout
             if layout != self.layout:
                 raise ValueError("its model is not the run's: the arrays have other names or shapes")
-            self.addresses[name] = address
+            self._addresses[name] = address
             self._losses[name] = knowledge_transfer.LossWindow()
-            if self.work.resume is None or self._epoch:
-                self._initial = self._initial or digest
-                self.tickets.join(name, None if self._epoch or digest != self._initial else 0)
-                return None
-            kept = dict(self._kept_before.get(name, {}))
-            clock = int(kept.pop("clock")[0][0]) if "clock" in kept else self.tickets.done // self.work.members
-            self.tickets.join(name, clock)
-            return dict({"own": self.copy[:2], "state": self.copy[2:]}, **kept)
+            if self.spec.resume is not None and not self.step_queue.epoch:
+                return self._join_resumed(name)
+            self._first_digest = self._first_digest or digest
+            has_weights = not self.step_queue.epoch and digest == self._first_digest
+            self.step_queue.join(name, 0 if has_weights else None)
+            return {}
 
-    def leave(self, name: str) -> None:
-        """One is gone; with the last who has the weights the run is over."""
+    def _join_resumed(self, name: str) -> Dict[str, Arrays]:
+        """A member joins the first epoch of a resumed run."""
+        own = dict(self._saved.get(name, {}))
+        usual = (np.array([self.step_queue.done // self.spec.members]),)
+        self.step_queue.join(name, int(own.pop(STEPS, usual)[0][0]))
+        return dict({WEIGHTS: self.weights[:2], STATE: self.weights[2:]}, **own)
+
+    def leave(self, name: str, lost: bool) -> None:
+        """A member has left; with the last one that has the weights the run ends."""
         with self._lock:
-            self.tickets.leave(name)
-            if not self.tickets.over:
-                self._arrived.pop(name, None)
-                if self.tickets.orphaned:
+            self.step_queue.leave(name)
+            if not self.step_queue.over:
+                self._received.pop(name, None)
+                if self.step_queue.orphaned:
                     self.stop(ORPHANED)
-
-    def forget(self, name: str) -> None:
-        """Nothing more is known of it."""
 
     # -- steps -------------------------------------------------------------------------------------
 
     def take(self, name: str, gone: Callable[[], bool]) -> PeerWorkItem:
-        """The member's next turn; waits for it."""
-        turn = self.tickets.ask(name, gone)
-        with self._lock:
-            if turn.epoch != self._epoch:
-                self._epoch = turn.epoch
-                self._pacing.begin(turn.members)
-        return turn
+        """The member's next item; waits for it."""
+        return self.step_queue.take(name, gone)
 
-    def order(self, name: str, turn: PeerWorkItem) -> Dict[str, Any]:
-        """What a member is told to do."""
-        order: Dict[str, Any] = {"kind": turn.kind, "step": turn.step, "epoch": turn.epoch}
-        if turn.kind != STEP:
+    def order(self, name: str, item: PeerWorkItem) -> Dict[str, Any]:
+        """The order for a member's item."""
+        order: Dict[str, Any] = {"kind": item.kind, "step": item.step, "epoch": item.epoch}
+        if item.kind != STEP:
             return order
         with self._lock:
-            passed = min(self.work.steps, turn.step * len(turn.members))
-            rate = self.work.optimiser_at(passed).rate
+            made_by_all = min(self.spec.steps, item.step * len(item.members))
             return dict(
                 order,
-                members=[[each] + self.addresses[each] for each in turn.members],
-                rate=rate,
-                batch=self._pacing.batch(name),
-                gives_to=self._takers(name, turn),
+                members=[[each] + self._addresses[each] for each in item.members],
+                rate=self.spec.optimiser_at(made_by_all).rate,
+                batch=self._batch_policy.batch(name),
+                gives_to=self._gives_to(name, item),
             )
 
-    def _takers(self, name: str, turn: PeerWorkItem) -> List[str]:
-        """Who is to get this member's weights now."""
-        whom = self.work.strategy.knowledge
-        if whom == "none" or not knowledge_transfer.due(turn.step):
+    def _gives_to(self, name: str, item: PeerWorkItem) -> List[str]:
+        """The members that are to take over this member's weights now (knowledge transfer)."""
+        to_whom = self.spec.strategy.knowledge
+        if to_whom == "none" or not knowledge_transfer.due(item.step):
             return []
-        means = {each: self._losses[each].mean() for each in turn.members}
-        return list(knowledge_transfer.takers(means, whom)) if knowledge_transfer.best(means) == name else []
+        losses = {each: self._losses[each].mean() for each in item.members}
+        is_best = knowledge_transfer.best(losses) == name
+        return list(knowledge_transfer.takers(losses, to_whom)) if is_best else []
 
-    def stepped(
-        self, name: str, peer: MemberStats, turn: PeerWorkItem, loss: float, batch: int, seconds: float
+    def complete_step(
+        self, name: str, stats: MemberStats, item: PeerWorkItem, loss: float, batch: int, seconds: float
     ) -> None:
-        """A member has made its step."""
+        """A member has made its step; a loss that is not finite ends the run."""
         if not math.isfinite(loss):
-            self._diverged(name, turn, loss)
+            self._end_diverged(name, item.kind, item.step, loss)
             return
         with self._lock:
-            peer.learnt(loss, 0)
+            stats.count_step(loss, 0)
             self._losses[name].add(loss)
-            self._pacing.note(name, batch, seconds)
-            self.tickets.complete(name)
-            if self.tickets.done == self.work.steps:
-                self.ended = self.ended or time.monotonic()
+            self._batch_policy.record(name, batch, seconds)
+            self.step_queue.complete(name)
+            self._mark_end()
 
-    def interrupted(self, name: str) -> None:
-        """A member could not end its step."""
-        self.tickets.abandon(name)
-        self.tickets.interrupted()
+    def interrupt_step(self, name: str) -> None:
+        """A member could not complete its step."""
+        self.step_queue.abandon(name)
+        self.step_queue.interrupt()
 
-    # -- checkpoints -------------------------------------------------------------------------------
+    # -- weights and checkpoints -------------------------------------------------------------------
 
-    def asks_last(self, name: str) -> bool:
-        """Whether a member that is told to finish hands over what it has."""
-        return self.work.checkpoint_path is not None
+    def give_weights(self, weights: Arrays) -> None:
+        """Store weights, velocity and state for members that join."""
+        self.weights = weights
+        self.step_queue.weights_given()
 
-    def wants(self, name: str, digest: str, last: bool = False) -> bool:
-        """Whether a member is to hand over its weights: not where another's with the same digest are here or coming.
+    def hands_over(self, name: str) -> bool:
+        return self.spec.checkpoint_path is not None
 
-        last: at its end; then what came before counts no longer.
+    def wants_weights(self, name: str, digest: str, last: bool = False) -> bool:
+        """Whether a member's weights are needed: not where others with their digest are coming.
+
+        last: at the end of the run; what was handed over before does not count then.
         """
         with self._lock:
             if last and not self._ending:
-                self._arrived.clear()
+                self._received.clear()
                 self._ending = True
-            known = {each for other, each in self._digests.items() if other != name and other in self._arrived}
+            known = {self._digests[other] for other in self._received if other != name}
             self._digests[name] = digest
-            self._arrived[name] = {}
+            self._received[name] = {}
             return digest not in known
 
-    def keep(self, name: str, arrays: Dict[str, Arrays], clock: int) -> None:
-        """What a member has: weights and velocity (parameters,) as "own", if it was to hand them over, (state,) as
-        "state", and the rest by name."""
+    def add_state(self, name: str, arrays: Dict[str, Arrays], steps: int) -> None:
+        """Store a member's arrays, among them its weights if it was to hand them over."""
         with self._lock:
-            self._arrived[name] = dict(arrays, clock=(np.array([clock], np.int64),))
+            self._received[name] = dict(arrays, **{STEPS: (np.array([steps], np.int64),)})
 
-    def saved(self, name: str) -> None:
-        """A member has handed over what it has, as it was asked to."""
+    def complete_save(self, name: str) -> None:
+        """A member has handed over its arrays; with the last one the checkpoint is written."""
         with self._lock:
-            if self.tickets.saved(name):
-                if self._handed_over:
-                    self._saver.behind(self._snapshot, self._layout)
-                self._arrived = {}
+            if self.step_queue.saved(name):
+                if self._has_weights:
+                    self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
+                self._received = {}
 
     @property
     def _layout(self) -> Layout:
-        assert self.layout is not None, "who has handed over something has joined"
+        assert self.layout is not None, "members join before they hand over anything"
         return self.layout
 
     @property
-    def _handed_over(self) -> bool:
-        return any("own" in each for each in self._arrived.values())
-
-    def _snapshot(self) -> checkpoint.Checkpoint:
-        """Means over the members, beside what is each one's own; weights that all have alike are kept once."""
-        arrived, digests = sorted(self._arrived.items()), self._digests
-        own = {digests[name]: each["own"] for name, each in arrived if "own" in each}
-        each = [own[digests[name]] for name, _ in arrived if digests[name] in own]
-        mean = each[0] if len(own) == 1 else [np.mean(part, axis=0, dtype=np.float32) for part in zip(*each)]
-        states = [each["state"][0] for _, each in arrived if "state" in each]
-        kept = self._kept()
-        for name, arrays in arrived:
-            kept.update({name + "/" + label: a for label, a in arrays.items() if label not in ("own", "state")})
-            if len(own) > 1 and digests[name] in own:
-                kept[name + "/own"] = own[digests[name]]
-        return checkpoint.Checkpoint(mean[0], mean[1], np.mean(states, axis=0, dtype=np.float32), self._meta(), kept)
+    def _has_weights(self) -> bool:
+        return any(WEIGHTS in each for each in self._received.values())
 
     @property
-    def _has_all(self) -> bool:
-        """Whether members have handed over what they have at the end."""
-        return self._ending and self._handed_over
+    def _can_save(self) -> bool:
+        return self._ending and self._has_weights
+
+    def _snapshot(self) -> checkpoint.Checkpoint:
+        """The means over all members, and the arrays that each one has of its own.
+
+        Weights are saved for each member only where they differ between members.
+        """
+        received, digests = sorted(self._received.items()), self._digests
+        weights = {digests[name]: arrays[WEIGHTS] for name, arrays in received if WEIGHTS in arrays}
+        all_weights = [weights[digests[name]] for name, _ in received if digests[name] in weights]
+        first = all_weights[0]
+        means = first if len(weights) == 1 else tuple(_mean(part) for part in zip(*all_weights))
+        state = _mean([arrays[STATE][0] for _, arrays in received if STATE in arrays])
+        own = self._batch_policy_state()
+        for name, arrays in received:
+            own.update({name + "/" + label: a for label, a in arrays.items() if label not in (WEIGHTS, STATE)})
+            if len(weights) > 1 and digests[name] in weights:
+                own[name + "/" + WEIGHTS] = weights[digests[name]]
+        return checkpoint.Checkpoint(means[0], means[1], state, self._meta(), own)
+
+
+def _mean(arrays: Any) -> np.ndarray:
+    return np.asarray(np.mean(arrays, axis=0, dtype=np.float32))

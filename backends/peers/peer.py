@@ -1,114 +1,138 @@
-"""A member of a run of peers: takes turns at the conductor's, and exchanges what it learns with the others."""
+"""A peer computes gradients as its coordinator orders, and exchanges what it learns with others."""
 
 import collections
 import hashlib
 import statistics
 import time
-from typing import Any, Deque, Dict, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional
 
-import numpy as np
-
+from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Arrays, OptimizerSettings, Replica
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
-from backends.peers.coordinator import flat, labels, rooms
+from backends.peers.coordinator_state import STATE, WEIGHTS
 from backends.peers.exchanges.base import Exchange
-from backends.peers.membership import GIVE, SAVE, TAKE
+from backends.peers.scheduler import GIVE, SAVE, TAKE
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
+from backends.training.array_transfer import allocate_named, describe_named, flatten, most_bytes
 from backends.training.layout import layout_of
-from backends.training.step import TimeSpent, evaluate, require, step
+from backends.training.step import (
+    NOTHING_SPENT,
+    TestSet,
+    TimeSpent,
+    evaluate,
+    require_test_images,
+    step,
+)
 from backends.training.step_queue import EVALUATE, FINISH
 
-#: Steps whose middle one says what a gradient takes: so few that the first of a run, and those with other batches, are
-#: soon forgotten.
-LATELY = 3
+#: Steps whose median is the time that a gradient takes: few, so that a slow first step and those
+#: with other batches are soon forgotten.
+RECENT_STEPS = 3
+#: Members of a run that a peer can receive arrays of.
+MOST_MEMBERS = 64
 
 
 class Peer:
-    """One member. ``optimiser``: its rate is that of each order; ``batches`` let their size be changed."""
+    """A member of a run of peers.
+
+    optimiser: its settings, but for the rate, which every order brings.
+    """
 
     def __init__(
         self,
         connection: framing.Connection,
         replica: Replica,
-        batches: Any,
-        test: Tuple[np.ndarray, np.ndarray],
+        batches: BatchLoader,
+        test: TestSet,
         exchange: Exchange,
         optimiser: OptimizerSettings,
         slowdown: float = 1.0,
     ) -> None:
-        require(test[1])
+        require_test_images(test[1])
         self._connection = connection
         self._replica = replica
         self._batches = batches
         self._test = test
         self._exchange = exchange
-        self._links: Mailbox = exchange.means.links
-        self._local = exchange.means.local
+        self._mailbox: Mailbox = exchange.parts.mailbox
+        self._local_update = exchange.parts.local_update
         self._optimiser = optimiser
         self._slowdown = slowdown
         self._epoch = -1
-        self._busy_s: Deque[float] = collections.deque(maxlen=LATELY)
-        self._told_bytes = 0
-        self.spent = TimeSpent(0, 0.0, 0.0, 0.0)
+        self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
+        self._reported_bytes = 0
+        self.spent = NOTHING_SPENT
 
-    def run(self, address: str, port: int, on_step: Any = None) -> TimeSpent:
-        """Take turns until the run is over; address, port: where this member listens. Raises WireError."""
+    def run(self, address: str, port: int, on_step: Optional[Callable[[TimeSpent], None]] = None) -> TimeSpent:
+        """Work until the run is over; returns where time went.
+
+        address, port: where this peer listens for others.
+        on_step: called after every item of work.
+        Raises WireError when the coordinator is lost.
+        """
         self._connection.settimeout(None)  # others may be computing: heartbeats tell who is alive
         self._introduce(address, port)
         while True:
-            order = self._connection.receive(self._copy_of).meta
+            order = self._connection.receive(self._weights_payload).meta
             if order["kind"] == FINISH:
-                if order["keep"]:
+                if order["hand_over"]:
                     self._hand_over()
                 return self.spent
-            self._act(order)
+            self._carry_out(order)
             if on_step is not None:
                 on_step(self.spent)
 
     def _introduce(self, address: str, port: int) -> None:
-        replica = self._replica
-        replica.fetch()
-        layout, found = layout_of(replica), []
+        """Join the run; in a resumed one, go on from the checkpoint's arrays."""
+        self._replica.fetch()
+        layout = layout_of(self._replica)
+        found: List[Dict[str, Arrays]] = []
         hello = {"layout": layout.encode(), "address": address, "port": port, "digest": self._digest()}
         self._connection.send(hello)
 
         def payload(meta: Dict[str, Any]) -> Any:
-            found.append(rooms(meta["kept"], layout, 64))
-            return framing.as_bytes(flat(found[0]))
+            found.append(allocate_named(meta["arrays"], most_bytes(layout, MOST_MEMBERS)))
+            return framing.as_bytes(flatten(found[0]))
 
         self._connection.receive(payload)
-        kept = found[0]
-        if "own" in kept:
-            for mine, given in zip(self._own() + (replica.state,), kept.pop("own") + kept.pop("state")):
-                mine[:] = given
-            self._adopt()
-            self._exchange.restore(kept)
+        self._restore(found[0])
 
-    def _own(self) -> Arrays:
-        return self._replica.weights, self._local.velocity
+    def _restore(self, state: Dict[str, Arrays]) -> None:
+        if WEIGHTS not in state:
+            return
+        saved = state.pop(WEIGHTS) + state.pop(STATE)
+        for mine, given in zip(self._weights() + (self._replica.state,), saved):
+            mine[:] = given
+        self._adopt()
+        self._exchange.restore(state)
+
+    def _weights(self) -> Arrays:
+        return self._replica.weights, self._local_update.velocity
 
     def _digest(self) -> str:
-        """By which weights that are alike are known."""
+        """A digest by which equal weights are recognised."""
         digest = hashlib.sha256()
-        for array in self._own():
-            digest.update(array)
+        for view in framing.as_bytes(self._weights()):
+            digest.update(view)
         return digest.hexdigest()
 
-    def _copy_of(self, meta: Dict[str, Any]) -> Any:
-        return framing.as_bytes(self._own() + (self._replica.state,)) if meta["kind"] == TAKE else ()
+    def _weights_payload(self, meta: Dict[str, Any]) -> Any:
+        takes = meta["kind"] == TAKE
+        return framing.as_bytes(self._weights() + (self._replica.state,)) if takes else ()
 
     def _adopt(self) -> None:
+        """Go on from weights that another has computed."""
         self._replica.load()
         self._exchange.adopt()
 
-    def _act(self, order: Dict[str, Any]) -> None:
+    def _carry_out(self, order: Dict[str, Any]) -> None:
         kind = order["kind"]
         if kind == EVALUATE:
             scores = evaluate(self._replica, *self._test)
             self._connection.send(scores)
-            self.spent = self.spent._replace(evaluation_s=self.spent.evaluation_s + scores["seconds"])
+            self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores["seconds"]))
         elif kind == TAKE:
             self._adopt()
             self._connection.send({})
@@ -118,55 +142,67 @@ class Peer:
             self._step(order)
 
     def _hand_over(self) -> None:
-        """Weights and all else, if nobody else has handed over the same weights."""
+        """Send all arrays; weights only if no other peer has handed over equal ones."""
         self._connection.send({"digest": self._digest()})
-        kept = dict(self._exchange.state(), state=(self._replica.state,))
-        if self._connection.receive().meta["own"]:
-            kept["own"] = self._own()
-        self._connection.send({"kept": labels(kept)}, framing.as_bytes(flat(kept)))
+        state = dict(self._exchange.state(), **{STATE: (self._replica.state,)})
+        if self._connection.receive().meta["weights"]:
+            state[WEIGHTS] = self._weights()
+        self._connection.send({"arrays": describe_named(state)}, framing.as_bytes(flatten(state)))
+
+    # -- a step ------------------------------------------------------------------------------------
 
     def _step(self, order: Dict[str, Any]) -> None:
         began, cpu = time.perf_counter(), time.process_time()
-        self._begin(order)
-        plain = self._local.with_lars  # which scales gradients itself
+        self._begin_epoch(order)
         optimiser = self._optimiser._replace(rate=order["rate"])
-        self._batches.batch = order["batch"]
-        rate, decay = (1.0, 0.0) if plain else (optimiser.rate, optimiser.weight_decay)
-        loss = step(self._replica, self._batches, self._slowdown, rate, decay)[0]
+        loss = self._gradient(optimiser, order["batch"])
         computed, gradient_cpu_s = time.perf_counter(), time.process_time() - cpu
-        answer = {"loss": loss, "batch": order["batch"], "seconds": computed - began}
-        self._busy_s.append(computed - began)
-        try:
-            self._share_knowledge(order)
-            self._exchange.step(order["step"], order["batch"], optimiser, statistics.median_low(self._busy_s))
-        except Interrupted:
-            answer["interrupted"] = True
+        busy_s = computed - began
+        self._recent_busy_s.append(busy_s)
+        completed = self._exchange_step(order, optimiser)
         self._replica.load()
-        self._note(computed - began, time.perf_counter() - computed, gradient_cpu_s, int("interrupted" not in answer))
-        sent, self._told_bytes = self._links.sent_bytes - self._told_bytes, self._links.sent_bytes
-        self._connection.send(dict(answer, sent=sent))
+        exchange_s = time.perf_counter() - computed
+        self.spent = self.spent.plus(TimeSpent(int(completed), busy_s, exchange_s, 0.0, 0.0, gradient_cpu_s))
+        self._report_step(loss, order["batch"], busy_s, completed)
 
-    def _begin(self, order: Dict[str, Any]) -> None:
+    def _begin_epoch(self, order: Dict[str, Any]) -> None:
+        """Make the order's members the peers of this one, where they are not yet."""
         if order["epoch"] != self._epoch:
             self._epoch = order["epoch"]
             self._exchange.begin([name for name, _, _ in order["members"]])
-            self._links.begin(self._epoch, {name: (address, port) for name, address, port in order["members"]})
+            addresses = {name: (address, port) for name, address, port in order["members"]}
+            self._mailbox.begin(self._epoch, addresses)
 
-    def _share_knowledge(self, order: Dict[str, Any]) -> None:
-        """Take over what the best has sent, and send what others are to take over (DLion, section 3.4)."""
+    def _gradient(self, optimiser: OptimizerSettings, batch: int) -> float:
+        """Compute a gradient that includes rate and decay, but for LARS, which scales it later."""
+        self._batches.batch = batch
+        with_lars = self._local_update.with_lars
+        rate, decay = (1.0, 0.0) if with_lars else (optimiser.rate, optimiser.weight_decay)
+        return step(self._replica, self._batches, self._slowdown, rate, decay)[0]
+
+    def _exchange_step(self, order: Dict[str, Any], optimiser: OptimizerSettings) -> bool:
+        """Exchange and update; returns False where the membership changed meanwhile."""
+        try:
+            self._transfer_knowledge(order)
+            budget_s = statistics.median_low(self._recent_busy_s)
+            self._exchange.step(order["step"], order["batch"], optimiser, budget_s)
+        except Interrupted:
+            return False
+        return True
+
+    def _transfer_knowledge(self, order: Dict[str, Any]) -> None:
+        """Merge the weights that the best peer has sent, or send them (DLion, section 3.4)."""
         weights = self._replica.weights
-        for parcel in self._links.take(lambda parcel: parcel.meta.get("kind") == "knowledge", 0):
-            knowledge_transfer.merge(weights, parcel.message.arrays[0])
+        for envelope in self._mailbox.take(lambda envelope: envelope.meta.get("kind") == "knowledge", 0):
+            knowledge_transfer.merge(weights, envelope.message.arrays[0])
             self._exchange.adopt()
         if order["gives_to"]:
             copy = dense(weights.copy())
             for name in order["gives_to"]:
-                self._links.send(name, order["step"], copy, kind="knowledge")
+                self._mailbox.send(name, order["step"], copy, kind="knowledge")
 
-    def _note(self, busy_s: float, exchange_s: float, gradient_cpu_s: float, steps: int) -> None:
-        self.spent = self.spent._replace(
-            steps=self.spent.steps + steps,
-            busy_s=self.spent.busy_s + busy_s,
-            exchange_s=self.spent.exchange_s + exchange_s,
-            gradient_cpu_s=self.spent.gradient_cpu_s + gradient_cpu_s,
-        )
+    def _report_step(self, loss: float, batch: int, seconds: float, completed: bool) -> None:
+        """Answer the coordinator's order to step."""
+        sent, self._reported_bytes = self._mailbox.sent_bytes - self._reported_bytes, self._mailbox.sent_bytes
+        answer = {"loss": loss, "batch": batch, "seconds": seconds, "sent_bytes": sent}
+        self._connection.send(dict(answer, interrupted=True) if not completed else answer)

@@ -1,1 +1,1 @@
-"""The parameter server keeps the weights; its workers pull them and push gradients."""
+"""The parameter server holds the weights; its workers pull them and push gradients."""

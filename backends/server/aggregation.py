@@ -1,18 +1,24 @@
-"""Which gradients change the weights together, and who may begin a step: a gate, as a parameter server sees it."""
+"""Aggregation collects the gradients that change the weights together, as the sync policy says."""
 
 from typing import Dict, List, NamedTuple, Tuple
 
 from backends.strategies.message import Message
 from backends.strategies.synchronisation import SyncPolicy
 from backends.training.member_stats import MemberStats
+from backends.training.membership import MembershipObserver
 
 
 class WorkerGradient(NamedTuple):
-    """What a worker brought; ``version``: the updates that had been made when it got its weights; ``batch``: the
-    samples it was computed from, in so many ``seconds``."""
+    """A gradient that a worker has sent.
+
+    stats: the worker's.
+    version: updates that had been made when it got its weights.
+    batch: samples it was computed from.
+    seconds: time that computing it took.
+    """
 
     worker: str
-    peer: MemberStats
+    stats: MemberStats
     message: Message
     version: int
     loss: float
@@ -20,60 +26,59 @@ class WorkerGradient(NamedTuple):
     seconds: float
 
 
-class Aggregator:
-    """Gradients are kept until there are enough for a round, and then applied together.
+class Aggregator(MembershipObserver):
+    """Keeps gradients until there are enough for a round, which is then applied as one update.
 
-    Without waiting for others a round is one gradient. Who comes too late for a round is part of the next. Not
-    thread-safe: the server holds its lock.
+    Without synchronisation every gradient is a round. A gradient that comes too late for its round
+    is part of the next. Not thread-safe: its owner holds the run's lock.
     """
 
-    def __init__(self, gate: SyncPolicy) -> None:
-        self._gate = gate
+    def __init__(self, sync_policy: SyncPolicy) -> None:
+        self._sync_policy = sync_policy
         self._steps: Dict[str, int] = {}
         self._batches: Dict[str, int] = {}
         self._waiting: List[WorkerGradient] = []
 
     @property
-    def workers(self) -> Tuple[str, ...]:
-        """Those who have joined, by name."""
-        return tuple(sorted(self._steps))
-
-    @property
     def mean_batch(self) -> float:
-        """Samples of the last gradient of each worker, on average; there must have been one."""
+        """Mean samples of the last gradient of each worker; there must have been one."""
         return sum(self._batches.values()) / len(self._batches)
 
-    def join(self, worker: str) -> None:
-        """A worker begins, beside the slowest of the others."""
-        self._steps[worker] = min(self._steps.values(), default=0)
+    def set_members(self, names: Tuple[str, ...]) -> None:
+        """Forget workers that have left, their waiting gradients included, and add new ones.
 
-    def leave(self, worker: str) -> None:
-        """A worker is gone, and what it brought and was not applied yet with it."""
-        self._steps.pop(worker, None)
-        self._batches.pop(worker, None)
-        self._waiting = [gradient for gradient in self._waiting if gradient.worker != worker]
+        A new worker begins with the step of the slowest of the others.
+        """
+        for gone in set(self._steps) - set(names):
+            del self._steps[gone]
+            self._batches.pop(gone, None)
+        self._waiting = [gradient for gradient in self._waiting if gradient.worker in self._steps]
+        for name in names:
+            if name not in self._steps:
+                self._steps[name] = min(self._steps.values(), default=0)
 
-    def bring(self, gradient: WorkerGradient) -> None:
-        """A worker that has joined ends a step."""
+    def add_gradient(self, gradient: WorkerGradient) -> None:
+        """Add the gradient of a member, which thereby ends a step."""
         self._steps[gradient.worker] += 1
         self._batches[gradient.worker] = gradient.batch
         self._waiting.append(gradient)
 
     def may_begin(self, worker: str) -> bool:
-        """Whether a worker that has joined may begin a step: never while what it brought waits for others."""
+        """Whether a member may begin a step: never while its last gradient waits for others."""
         if any(gradient.worker == worker for gradient in self._waiting):
             return False
         others = [steps for name, steps in self._steps.items() if name != worker]
-        return self._gate.may_begin(self._steps[worker], others)
+        return self._sync_policy.may_begin(self._steps[worker], others)
 
-    def take(self, left: int, all_there: bool = False) -> List[WorkerGradient]:
-        """The gradients of a round that is complete, which are then no longer here; none where one is not.
+    def take_round(self, steps_left: int, nobody_else_comes: bool = False) -> List[WorkerGradient]:
+        """Remove and return the gradients of a complete round; none where it is not complete.
 
-        left: steps that are not done yet, of which the last round may have fewer than there are workers; all_there:
-        nobody brings anything before these are applied.
+        steps_left: steps not done yet; the last round may have fewer than there are workers.
+        nobody_else_comes: whether no gradient can come before these are applied.
         """
-        expected = min(len(self._steps), left)
-        if not self._waiting or not (all_there or self._gate.enough(len(self._waiting), expected)):
+        expected = min(len(self._steps), steps_left)
+        enough = nobody_else_comes or self._sync_policy.enough(len(self._waiting), expected)
+        if not self._waiting or not enough:
             return []
         complete, self._waiting = self._waiting, []
         return complete

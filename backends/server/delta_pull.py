@@ -1,50 +1,53 @@
-"""Sends a worker only the layers that changed since its last pull (Lee et al.)."""
+"""A delta pull sends a worker only the layers that changed since its last (Lee et al., 4.2)."""
 
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.layer_drop import _parts
 from backends.strategies.message import DENSE, HALF, SPANS, Message, dense, spans
+from backends.training.membership import MembershipObserver
 
 
-class DeltaPull:
-    """The server's side, section 4.2: which layers have changed since each worker's last pull."""
+class DeltaPull(MembershipObserver):
+    """Remembers the update in which each layer last changed, and each worker's last pull."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = tuple(variables)
-        self._starts = np.array([v.start for v in variables])
+        self._starts = np.array([variable.start for variable in variables])
         self._updates = 0
-        self._changed = np.zeros(len(self.variables), np.int64)  # the update in which each layer last did
-        self._pulled: Dict[str, int] = {}
+        self._changed_in = np.zeros(len(self.variables), np.int64)
+        self._pulled_at: Dict[str, int] = {}
 
-    def note(self, message: Message) -> None:
-        """What was added to the weights. With a server's momentum that is its whole velocity, not a gradient."""
+    def record_update(self, change: Message) -> None:
+        """Record what was added to the weights; with momentum that is the whole velocity."""
         self._updates += 1
-        for layers in self._touched(message):
-            self._changed[layers] = self._updates
+        for layers in self._touched(change):
+            self._changed_in[layers] = self._updates
 
     def pull(self, worker: str, weights: np.ndarray) -> Message:
-        """What of (size,) float32 a worker is to ``put`` over its own; all of it the first time.
+        """The part of the (size,) float32 weights that a worker lacks; all of it the first time.
 
         May share the memory of ``weights``: send it before they change.
         """
-        news = self._changed > self._pulled.get(worker, -1)
-        self._pulled[worker] = self._updates
-        chosen = [v for v, new in zip(self.variables, news) if new]
+        stale = self._changed_in > self._pulled_at.get(worker, -1)
+        self._pulled_at[worker] = self._updates
+        chosen = [variable for variable, is_stale in zip(self.variables, stale) if is_stale]
         return dense(weights) if len(chosen) == len(self.variables) else spans(weights, _parts(chosen))
 
-    def forget(self, worker: str) -> None:
-        """A worker has left: should it come back, it gets everything."""
-        self._pulled.pop(worker, None)
+    def set_members(self, names: Tuple[str, ...]) -> None:
+        """Forget workers that have left: one that comes back pulls all weights."""
+        for worker in set(self._pulled_at) - set(names):
+            del self._pulled_at[worker]
 
-    def _touched(self, message: Message) -> Sequence[Any]:
-        """Indices or slices of layers."""
-        if message.kind in (DENSE, HALF):
+    def _touched(self, change: Message) -> Sequence[Any]:
+        """Indices or slices of the layers that a message has elements of."""
+        if change.kind in (DENSE, HALF):
             return [slice(None)]
-        if message.kind == SPANS:
-            firsts = np.searchsorted(self._starts, message.arrays[0][:, 0], side="right") - 1
-            lasts = np.searchsorted(self._starts, message.arrays[0][:, 1], side="left")
-            return [slice(first, last) for first, last in zip(firsts, lasts)]
-        return [np.searchsorted(self._starts, message.arrays[0], side="right") - 1]
+        if change.kind == SPANS:
+            edges = change.arrays[0]
+            firsts = np.searchsorted(self._starts, edges[:, 0], side="right") - 1
+            ends = np.searchsorted(self._starts, edges[:, 1], side="left")
+            return [slice(first, end) for first, end in zip(firsts, ends)]
+        return [np.searchsorted(self._starts, change.arrays[0], side="right") - 1]

@@ -1,7 +1,7 @@
-"""The server's copy of the model: what updates change, what evaluations and checkpoints see."""
+"""The global model is the server's copy, which updates change and workers pull."""
 
 import time
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -12,26 +12,29 @@ from backends.server.delta_pull import DeltaPull
 from backends.strategies.message import DENSE, Message, add, dense, sound
 from backends.training.checkpoint import Checkpoint
 from backends.training.layout import Layout
+from backends.training.membership import MembershipObserver
 
 
-class GlobalModel:
-    """Weights, momentum, and the state that each worker last reported. Not thread-safe: the server holds its lock.
+class GlobalModel(MembershipObserver):
+    """Weights, momentum, and the state that each worker last reported.
 
-    weights, momentum: (parameters,) float32; ``initial`` (state,) float32 stands in until a worker has reported.
+    weights, momentum: (parameters,) float32.
+    initial_state: (state,) float32 that counts until a worker has reported its own.
+    Not thread-safe: its owner holds the run's lock.
     """
 
-    def __init__(self, layout: Layout, weights: np.ndarray, momentum: np.ndarray, initial: np.ndarray) -> None:
+    def __init__(self, layout: Layout, weights: np.ndarray, momentum: np.ndarray, initial_state: np.ndarray) -> None:
         self.layout = layout
         self.weights = weights
         self._momentum = momentum
-        self._initial = initial
-        self._changed = DeltaPull(layout.variables)
-        self._reported: Dict[str, np.ndarray] = {}
+        self._initial_state = initial_state
+        self._delta_pull = DeltaPull(layout.variables)
+        self._states: Dict[str, np.ndarray] = {}
         self._updates = 0
         self._update_s = 0.0
 
     def accepts(self, gradient: Message) -> bool:
-        """Whether a gradient is finite. Raises ValueError for one that is of another model."""
+        """Whether a gradient is finite. Raises ValueError for one of another model."""
         began = time.perf_counter()
         finite = sound(gradient)
         self._update_s += time.perf_counter() - began
@@ -44,19 +47,19 @@ class GlobalModel:
         optimiser: OptimizerSettings,
         with_lars: bool = False,
     ) -> None:
-        """One step with gradients that were accepted, each times its share.
+        """Make one step with accepted gradients, each times its share.
 
-        They are scaled already (see base.Optimiser), and of the optimiser only the momentum counts; LARS scales their
-        sum.
+        The gradients include rate and weight decay (base.Replica), so that only the momentum of
+        ``optimiser`` counts here; with LARS they include neither, and their sum is scaled.
         """
         began = time.perf_counter()
         if with_lars:
             self._apply_lars(gradients, shares, optimiser)
         else:
             self._apply(gradients, shares, optimiser.momentum)
-        everywhere = optimiser.momentum or with_lars and optimiser.weight_decay
-        for change in [dense(self._momentum)] if everywhere else gradients:
-            self._changed.note(change)
+        changes_all = optimiser.momentum or with_lars and optimiser.weight_decay
+        for change in [dense(self._momentum)] if changes_all else gradients:
+            self._delta_pull.record_update(change)
         self._update_s += time.perf_counter() - began
         self._updates += len(gradients)
 
@@ -77,43 +80,43 @@ class GlobalModel:
             add(gradient, merged, share)
         lars.apply(self.weights, self._momentum, merged, self.layout.variables, optimiser)
 
-    def welcome(self, worker: str) -> None:
-        """A worker comes with weights of its own: what it pulls next is all."""
-        self._changed.forget(worker)
-
     def pull(self, worker: str) -> Message:
-        """What of the weights has changed since the worker's last pull; may share their memory."""
-        return self._changed.pull(worker, self.weights)
+        """The weights that changed since the worker's last pull; may share their memory."""
+        return self._delta_pull.pull(worker, self.weights)
 
-    def report(self, worker: str, state: np.ndarray) -> None:
-        """Note a worker's state; (state,) float32."""
-        if worker in self._reported:
-            self._reported[worker][:] = state
+    def set_members(self, names: Tuple[str, ...]) -> None:
+        """A worker that has left pulls all weights when it comes back."""
+        self._delta_pull.set_members(names)
+
+    def report_state(self, worker: str, state: np.ndarray) -> None:
+        """Store a worker's (state,) float32."""
+        if worker in self._states:
+            self._states[worker][:] = state
         else:
-            self._reported[worker] = state.copy()
+            self._states[worker] = state.copy()
 
-    def forget(self, worker: str) -> None:
-        """A lost worker's state ages: leave it out as soon as there is another."""
-        if len(self._reported) > 1:
-            self._reported.pop(worker, None)
+    def forget_state(self, worker: str) -> None:
+        """Leave out the ageing state of a lost worker, where there is another."""
+        if len(self._states) > 1:
+            self._states.pop(worker, None)
 
     def state(self) -> np.ndarray:
-        """The mean of the states reported; a new (state,) float32."""
-        reported = list(self._reported.values()) or [self._initial]
-        return np.mean(reported, axis=0, dtype=np.float32)
+        """The mean of the reported states; a new (state,) float32."""
+        reported = list(self._states.values()) or [self._initial_state]
+        return np.asarray(np.mean(reported, axis=0, dtype=np.float32))
 
-    def snapshot(self, meta: Dict[str, Any], kept: Dict[str, Arrays]) -> Checkpoint:
-        """A copy of everything, beside what workers keep."""
-        return Checkpoint(self.weights.copy(), self._momentum.copy(), self.state(), meta, dict(kept))
+    def snapshot(self, meta: Dict[str, Any], member_states: Dict[str, Arrays]) -> Checkpoint:
+        """A copy of everything, with the states of the run's members."""
+        return Checkpoint(self.weights.copy(), self._momentum.copy(), self.state(), meta, member_states)
 
     @property
-    def service_s(self) -> Any:
+    def service_s(self) -> Optional[float]:
         """Mean seconds of an update; None before the first."""
         return self._update_s / self._updates if self._updates else None
 
 
 def from_worker(connection: framing.Connection, layout: Layout) -> GlobalModel:
-    """Ask a worker for the initial weights and state of a run. Raises WireError where they do not come."""
+    """Ask a worker for the initial weights and state of a run. Raises WireError where it fails."""
     weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
     buffers = framing.as_bytes((weights, state))
     connection.send({"initial": True})

@@ -1,4 +1,4 @@
-"""The parameter server: one thread a worker, updates first come first served or in rounds (``learning``)."""
+"""The parameter server sends weights and work to its workers, and takes their gradients."""
 
 import threading
 import time
@@ -10,99 +10,130 @@ from backends.network import framing
 from backends.protocol import Emit
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
-from backends.server.host import TICK_S, Host
 from backends.server.state import ServerState, WeightPull
-from backends.server.worker_state import room
 from backends.strategies.message import Message, buffers
+from backends.training.array_transfer import allocate
+from backends.training.host import Host
 from backends.training.layout import Layout
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import RunSpec
-from backends.training.step_queue import EVALUATE, FINISH
+from backends.training.step_queue import EVALUATE, FINISH, WorkItem
 
-#: How long workers wait for the one beside the server, when they have built their models and it has not.
-PATIENCE_S = 20.0
+#: How long workers wait for the one on the server's device, which may build its model last.
+LOCAL_WORKER_WAIT_S = 20.0
+#: How often those who wait for it look whether their connection has ended.
+CHECK_INTERVAL_S = 0.5
 
 
 class ParameterServer(Host):
     """Serves one run.
 
-    Weights go to workers straight from the buffer that others' updates change: where nobody waits for others, a worker
-    may see some blocks before and some after an update, as asynchronous SGD allows. Checkpoints are taken under the
-    lock. Raises ValueError or OSError where the checkpoint to go on from cannot be used.
+    Weights are sent straight from the buffer that updates change: without synchronisation a worker
+    may see some of them before and some after an update, as asynchronous SGD allows. Checkpoints
+    are taken under the lock.
+    Raises ValueError or OSError where the checkpoint to go on from cannot be used.
     """
 
-    def __init__(self, work: RunSpec, identity: framing.Identity, emit: Emit) -> None:
-        super().__init__(work, identity, emit, ServerState(work, emit))
-        self._introduction = threading.Condition()
+    coordinator: ServerState
 
-    def _introduce(self, connection: framing.Connection, peer: MemberStats, hello: Dict[str, Any]) -> None:
-        """Agree on the layout; the nearest worker of a new run gives the initial weights, others get the run's state,
-        and after a checkpoint what they had kept."""
-        layout, learning = Layout.decode(hello.get("layout")), self.office
-        with self._introduction:
-            self._await_nearest(connection)
-            first = not learning.begun
-            if first:
-                learning.begin(global_model.from_worker(connection, layout))
-                self._introduction.notify_all()
-        if layout != learning.model.layout:
+    def __init__(self, spec: RunSpec, identity: framing.Identity, emit: Emit) -> None:
+        super().__init__(spec, identity, emit)
+        self.coordinator = ServerState(spec, emit)
+        self._model_given = threading.Condition()
+
+    # -- joining -----------------------------------------------------------------------------------
+
+    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Dict[str, Any]) -> None:
+        """Agree on the layout and make buffers; the first worker of a new run gives the weights.
+
+        Any other gets the run's state, and after a checkpoint its own.
+        """
+        layout, description = Layout.decode(hello.get("layout")), hello.get("own", [])
+        gave_weights = self._begin_with(connection, layout)
+        if layout != self.coordinator.model.layout:
             raise ValueError("its model is not the run's: the arrays have other names or shapes")
-        peer.gradients = np.empty(layout.parameters, np.float32)
-        peer.state = np.empty(layout.state, np.float32)
-        keeps = hello.get("keeps", [])
-        peer.kept = room(keeps, 64 * layout.parameters + (1 << 16))
-        kept = learning.join(connection.peer, keeps)
-        if not first:
-            connection.send({"initial": False, "kept": bool(kept)}, framing.as_bytes((learning.state(),) + kept))
+        member.gradients = np.empty(layout.parameters, np.float32)
+        member.state = np.empty(layout.state, np.float32)
+        member.own = allocate(description, 64 * layout.parameters + (1 << 16))
+        own = self.coordinator.join(connection.peer, description)
+        if not gave_weights:
+            arrays = (self.coordinator.state(),) + own
+            connection.send({"initial": False, "own": bool(own)}, framing.as_bytes(arrays))
 
-    def _await_nearest(self, connection: framing.Connection) -> None:
-        """Let the worker on this host come first, whose weights cross no network: over a slow link, all others would
-        wait for minutes. One that is late is not waited for."""
-        end_s = time.monotonic() + (PATIENCE_S if self.work.host not in ("", connection.peer) else 0.0)
-        while not (self.office.begun or connection.aborted) and time.monotonic() < end_s:
-            self._introduction.wait(TICK_S)
+    def _begin_with(self, connection: framing.Connection, layout: Layout) -> bool:
+        """Begin with this worker's weights, where the run has none; returns whether it has not."""
+        with self._model_given:
+            self._await_local_worker(connection)
+            if self.coordinator.begun:
+                return False
+            self.coordinator.begin(global_model.from_worker(connection, layout))
+            self._model_given.notify_all()
+            return True
+
+    def _await_local_worker(self, connection: framing.Connection) -> None:
+        """Let the worker on the server's device give the weights, which then cross no network.
+
+        Over a slow link, all others would wait for them for minutes.
+        """
+        is_local = self.spec.host in ("", connection.peer)
+        end_s = time.monotonic() + (0.0 if is_local else LOCAL_WORKER_WAIT_S)
+        while not (self.coordinator.begun or connection.aborted) and time.monotonic() < end_s:
+            self._model_given.wait(CHECK_INTERVAL_S)
 
     # -- work --------------------------------------------------------------------------------------
 
-    def _hand_out(self, name: str, peer: MemberStats, connection: framing.Connection) -> bool:
-        """One ticket, to its end. False when there is no more."""
-        learning = self.office
-        ticket = learning.take(name, lambda: connection.aborted)
-        if ticket.kind == FINISH:
-            self._finish(name, peer, connection)
+    def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
+        item = self.coordinator.take(name, lambda: connection.aborted)
+        if item.kind == FINISH:
+            self._finish(name, member, connection)
             return False
-        pull = learning.pull(name, ticket)
-        order = dict(self.work.order(ticket), weights=pull.weights.head, batch=pull.batch, keep=pull.keep)
-        state = (learning.state(),) if ticket.kind == EVALUATE else ()
-        connection.send(order, framing.as_bytes(pull.weights.arrays + state))
-        if ticket.kind == EVALUATE:
-            answer = connection.receive().meta
-            learning.evaluated(
-                name, ticket, {key: framing.number(answer, key) for key in ("loss", "accuracy", "seconds")}
-            )
+        pull = self.coordinator.pull(name, item)
+        self._send_order(connection, item, pull)
+        if item.kind == EVALUATE:
+            self._receive_scores(name, connection, item)
         else:
-            learning.learn(peer, ticket, self._receive(name, peer, connection, pull), pull.keep)
-        peer.count(connection)
+            gradient = self._receive_gradient(name, member, connection, pull)
+            self.coordinator.add_gradient(item, gradient, pull.hand_over)
+        member.count_bytes(connection)
         return True
 
-    def _receive(
-        self, name: str, peer: MemberStats, connection: framing.Connection, pull: WeightPull
+    def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
+        scale = self.spec.gradient_scale(item.step)
+        order = dict(
+            item._asdict(),
+            rate=scale.rate,
+            weight_decay=scale.weight_decay,
+            weights=pull.weights.head,
+            batch=pull.batch,
+            hand_over=pull.hand_over,
+        )
+        state = (self.coordinator.state(),) if item.kind == EVALUATE else ()
+        connection.send(order, framing.as_bytes(pull.weights.arrays + state))
+
+    def _receive_scores(self, name: str, connection: framing.Connection, item: WorkItem) -> None:
+        answer = connection.receive().meta
+        scores = {key: framing.number(answer, key) for key in ("loss", "accuracy", "seconds")}
+        self.coordinator.record_evaluation(name, item.step, scores)
+
+    def _receive_gradient(
+        self, name: str, member: MemberStats, connection: framing.Connection, pull: WeightPull
     ) -> WorkerGradient:
-        """A worker's gradient and state, into its own buffers, and what it keeps where it was asked for that."""
+        """A worker's gradient and states, into its buffers."""
         found: List[Message] = []
 
         def payload(meta: Dict[str, Any]) -> Any:
-            found.append(buffers(meta.get("gradient", {}), peer.gradients.size, peer.gradients))
-            return framing.as_bytes(found[0].arrays + (peer.state,) + (peer.kept if pull.keep else ()))
+            found.append(buffers(meta.get("gradient", {}), member.gradients.size, member.gradients))
+            own = member.own if pull.hand_over else ()
+            return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
         answer = connection.receive(payload).meta
         loss, seconds = framing.number(answer, "loss"), framing.number(answer, "seconds")
-        return WorkerGradient(name, peer, found[0], pull.version, loss, pull.batch, seconds)
+        return WorkerGradient(name, member, found[0], pull.version, loss, pull.batch, seconds)
 
-    def _finish(self, name: str, peer: MemberStats, connection: framing.Connection) -> None:
-        """Tell a worker that the run is over, and take what it keeps for the last checkpoint."""
-        keep = self.office.asks_last(name)
-        connection.send({"kind": FINISH, "keep": keep})
-        if keep:
-            connection.receive(lambda _: framing.as_bytes(peer.kept))
-            self.office.keep_last(name, peer.kept)
+    def _finish(self, name: str, member: MemberStats, connection: framing.Connection) -> None:
+        """Tell a worker that the run is over, and receive its state for the last checkpoint."""
+        hand_over = self.coordinator.hands_over(name)
+        connection.send({"kind": FINISH, "hand_over": hand_over})
+        if hand_over:
+            connection.receive(lambda _: framing.as_bytes(member.own))
+            self.coordinator.add_last_state(name, member.own)

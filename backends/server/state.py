@@ -1,7 +1,6 @@
-"""What a parameter server does beside talking: hands out steps, applies gradients, takes checkpoints."""
+"""The server state holds the weights of a run, hands out its steps and applies gradients."""
 
 import math
-import time
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -15,175 +14,182 @@ from backends.server.worker_state import WorkerStates
 from backends.strategies.aggregation import FACTORS
 from backends.strategies.message import Message
 from backends.training import checkpoint
-from backends.training.coordinator import Coordinator
+from backends.training.host import HostedCoordinator
 from backends.training.layout import Layout
-from backends.training.member_stats import MemberStats
-from backends.training.run_spec import RunSpec, resumed
+from backends.training.run_spec import RunSpec, resumed_queue
 from backends.training.step_queue import STEP, StepQueue, WorkItem
 
 
 class WeightPull(NamedTuple):
-    """What a worker gets with a ticket: what it needs of the weights, the updates in them, the samples of its step, and
-    whether it is to bring what it keeps."""
+    """What a worker gets with a work item.
+
+    weights: those that changed since its last pull.
+    version: updates that they include.
+    batch: samples of its step.
+    hand_over: whether its state is to come with its gradient.
+    """
 
     weights: Message
     version: int
     batch: int
-    keep: bool
+    hand_over: bool
 
 
-class ServerState(Coordinator):
-    """The weights of a run, and who may do what next.
+class ServerState(HostedCoordinator):
+    """The coordinator of a parameter server.
 
-    ``begin(central)`` gives it the weights where no checkpoint did. Raises ValueError or OSError where the checkpoint
-    to go on from cannot be used.
+    ``begin`` gives it the weights where no checkpoint does. Raises ValueError or OSError where the
+    checkpoint to go on from cannot be used.
     """
 
-    def __init__(self, work: RunSpec, emit: Emit) -> None:
-        super().__init__(work, emit)
-        self._central: Optional[GlobalModel] = None
-        self._rounds = Aggregator(work.strategy.sync)
-        self._keeping = WorkerStates({})
-        self.tickets = self._begin()
+    step_queue: StepQueue
+
+    def __init__(self, spec: RunSpec, emit: Emit) -> None:
+        super().__init__(spec, emit)
+        self._model: Optional[GlobalModel] = None
+        self._aggregator = Aggregator(spec.strategy.sync)
+        self._worker_states = WorkerStates({})
+        self.step_queue = self._begin()
+        for observer in (self._aggregator, self._worker_states, self.step_queue):
+            self._membership.add_observer(observer)
 
     def _begin(self) -> StepQueue:
-        if self.work.resume is None:
-            return StepQueue(self.work.steps, 0, self.work.evaluate_every)
-        saved, layout = checkpoint.read(self.work.resume)
-        self._central = GlobalModel(layout, saved.weights, saved.momentum, saved.state)
-        self._keeping = WorkerStates(self._resume(saved))
-        return resumed(self.work, saved.meta)
+        if self.spec.resume is None:
+            return StepQueue(self.spec.steps, 0, self.spec.evaluate_every)
+        saved, layout = checkpoint.read(self.spec.resume)
+        self.begin(GlobalModel(layout, saved.weights, saved.momentum, saved.state))
+        self._worker_states = WorkerStates(self._resume(saved))
+        return resumed_queue(self.spec, saved.meta)
 
-    # -- who is there ------------------------------------------------------------------------------
+    # -- members -----------------------------------------------------------------------------------
 
     @property
     def begun(self) -> bool:
         """Whether there are weights."""
-        return self._central is not None
+        return self._model is not None
 
-    def begin(self, central: GlobalModel) -> None:
-        """These are the initial weights."""
-        self._central = central
+    def begin(self, model: GlobalModel) -> None:
+        """Begin with this model."""
+        self._model = model
+        self._membership.add_observer(model)
 
     @property
     def model(self) -> GlobalModel:
         """The weights; asserts that there are some."""
-        assert self._central is not None, "workers are served after the first has given the initial weights"
-        return self._central
+        assert self._model is not None, "workers are served after the first has given the initial weights"
+        return self._model
 
     def join(self, worker: str, description: List[Any]) -> Arrays:
-        """A worker that keeps such arrays begins; what a resumed run has for it."""
+        """A worker with a state of this description begins; returns the state it goes on from."""
         with self._lock:
-            self.model.welcome(worker)
-            self._rounds.join(worker)
-            self._pacing.begin(self._rounds.workers)
-            return self._keeping.join(worker, description)
+            self._membership.join(worker)
+            return self._worker_states.introduce(worker, description)
 
-    def leave(self, worker: str) -> None:
-        """Others go on without it: its ticket goes back, and no round and no checkpoint waits for it."""
+    def leave(self, name: str, lost: bool) -> None:
+        """Others go on without the worker: neither a round nor a checkpoint waits for it."""
         with self._lock:
-            self._rounds.leave(worker)
-            self._pacing.begin(self._rounds.workers)
-            self._keeping.leave(worker)
-            self.tickets.abandon(worker)
-            self._go_on()
-
-    def forget(self, worker: str) -> None:
-        """A lost worker's state ages."""
-        with self._lock:
-            if self._central is not None:
-                self._central.forget(worker)
+            if lost and self._model is not None:
+                self._model.forget_state(name)
+            self._membership.leave(name)
+            self._advance()
 
     # -- work --------------------------------------------------------------------------------------
 
     def take(self, worker: str, gone: Callable[[], bool]) -> WorkItem:
-        """The worker's next piece of work, when it may begin it."""
-        return self.tickets.take(worker, gone, lambda: self._may_begin(worker))
+        """The worker's next item, as soon as it may begin it."""
+        return self.step_queue.take(worker, gone, lambda: self._may_begin(worker))
 
     def _may_begin(self, worker: str) -> bool:
-        return self._rounds.may_begin(worker) and self._keeping.may_begin(worker)
+        return self._aggregator.may_begin(worker) and self._worker_states.may_begin(worker)
 
-    def pull(self, worker: str, ticket: WorkItem) -> WeightPull:
-        """What goes with a ticket."""
+    def pull(self, worker: str, item: WorkItem) -> WeightPull:
+        """What goes to a worker with an item."""
         with self._lock:
-            keep = ticket.kind == STEP and self._keeping.asked(worker)
-            return WeightPull(self.model.pull(worker), self.tickets.done, self.batch(worker), keep)
+            hand_over = item.kind == STEP and self._worker_states.is_requested(worker)
+            return WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over)
 
-    def learn(self, peer: MemberStats, ticket: WorkItem, gradient: WorkerGradient, keep: bool) -> None:
-        """Take in what a worker brought. It changes the weights when there are enough gradients."""
+    def add_gradient(self, item: WorkItem, gradient: WorkerGradient, hand_over: bool) -> None:
+        """Take in a worker's gradient, and its state where it was asked for.
+
+        The weights change when there are enough gradients; one that is not finite ends the run.
+        """
+        worker, stats = gradient.worker, gradient.stats
         with self._lock:
-            sound = math.isfinite(gradient.loss) and finite(peer.state) and self.model.accepts(gradient.message)
+            sound = math.isfinite(gradient.loss) and finite(stats.state) and self.model.accepts(gradient.message)
             if sound:
-                self.model.report(gradient.worker, peer.state)
-                if keep:
-                    self._keeping.bring(gradient.worker, tuple(array.copy() for array in peer.kept))
-                self._pacing.note(gradient.worker, gradient.batch, gradient.seconds)
-                self._rounds.bring(gradient)
-                self._go_on()
+                self.model.report_state(worker, stats.state)
+                if hand_over:
+                    self._worker_states.add(worker, tuple(array.copy() for array in stats.own))
+                self._batch_policy.record(worker, gradient.batch, gradient.seconds)
+                self._aggregator.add_gradient(gradient)
+                self._advance()
         if not sound:
-            self._diverged(gradient.worker, ticket, gradient.loss)
+            self._end_diverged(worker, item.kind, item.step, gradient.loss)
 
-    def _go_on(self) -> None:
-        """Apply a round that is complete, and count its steps as one with it, so that no checkpoint can come between;
-        take a checkpoint that is due where all is there."""
-        before, every = self.tickets.done, self.work.checkpoint_every
-        gradients = self._rounds.take(self.work.steps - before, self._keeping.complete())
+    def _advance(self) -> None:
+        """Apply a round that is complete, and take a checkpoint that is due.
+
+        The steps of a round are counted before a checkpoint can be taken.
+        """
+        before = self.step_queue.done
+        gradients = self._aggregator.take_round(self.spec.steps - before, self._worker_states.complete())
         if gradients:
             self._apply(gradients, before)
-        done = self.tickets.done
-        if done < self.work.steps and every and done // every > before // every and not self._keeping.ask():
-            self._save()
-        if self._keeping.complete():
-            self._save()
-            self._keeping.clear()
-        self.tickets.wake()
+        if self._checkpoint_due(before) and not self._worker_states.request():
+            self._write_checkpoint()
+        if self._worker_states.complete():
+            self._write_checkpoint()
+            self._worker_states.release()
+        self.step_queue.wake()
+
+    def _checkpoint_due(self, before: int) -> bool:
+        done, every = self.step_queue.done, self.spec.checkpoint_every
+        return bool(every and done < self.spec.steps and done // every > before // every)
 
     def _apply(self, gradients: Sequence[WorkerGradient], before: int) -> None:
-        mean_batch, n = self._rounds.mean_batch, len(gradients)
-        factor = FACTORS[self.work.strategy.aggregation]
+        mean_batch, n = self._aggregator.mean_batch, len(gradients)
+        factor = FACTORS[self.spec.strategy.aggregation]
         self.model.update(
             [gradient.message for gradient in gradients],
-            [factor(gradient.batch, mean_batch, self.work.batch, n) for gradient in gradients],
-            self.work.optimiser_at(before),
-            self.work.strategy.with_lars,
+            [factor(gradient.batch, mean_batch, self.spec.batch, n) for gradient in gradients],
+            self.spec.optimiser_at(before),
+            self.spec.strategy.with_lars,
         )
         for gradient in gradients:
-            gradient.peer.learnt(gradient.loss, before - gradient.version)
-            self.tickets.complete(gradient.worker)
-        if self.tickets.done == self.work.steps:
-            self.ended = time.monotonic()
+            gradient.stats.count_step(gradient.loss, before - gradient.version)
+            self.step_queue.complete(gradient.worker)
+        self._mark_end()
 
-    # -- state -------------------------------------------------------------------------------------
+    # -- state and checkpoints ---------------------------------------------------------------------
 
     def state(self) -> np.ndarray:
-        """The mean of what workers reported; a new (state,) float32."""
+        """The mean of the states that workers reported; a new (state,) float32."""
         with self._lock:
             return self.model.state()
 
-    def asks_last(self, worker: str) -> bool:
-        """Whether a worker that is told to finish is to bring what it keeps."""
-        return self.work.checkpoint_path is not None and self._keeping.keeps(worker)
+    def hands_over(self, name: str) -> bool:
+        return self.spec.checkpoint_path is not None and self._worker_states.is_stateful(name)
 
-    def keep_last(self, worker: str, arrays: Arrays) -> None:
-        """What a worker kept at its end."""
+    def add_last_state(self, worker: str, arrays: Arrays) -> None:
+        """Store the state of a worker at the end of the run."""
         with self._lock:
-            self._keeping.kept[worker] = arrays
+            self._worker_states.latest[worker] = arrays
 
     def _snapshot(self) -> checkpoint.Checkpoint:
-        return self.model.snapshot(self._meta(), dict(self._keeping.kept, **self._kept()))
+        states = dict(self._worker_states.latest, **self._batch_policy_state())
+        return self.model.snapshot(self._meta(), states)
 
     @property
     def _layout(self) -> Layout:
         return self.model.layout
 
     @property
-    def _has_all(self) -> bool:
+    def _can_save(self) -> bool:
         return self.begun
 
-    def _save(self) -> None:
-        self._saver.behind(self._snapshot, self._layout)
+    def _write_checkpoint(self) -> None:
+        self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
 
     @property
     def service_s(self) -> Optional[float]:
-        """Mean seconds of an update; None before the first."""
-        return self._central.service_s if self._central is not None else None
+        return self._model.service_s if self._model is not None else None

@@ -1,47 +1,59 @@
-"""What a worker and its server say to each other, from the worker's side."""
+"""A worker computes gradients of the weights that it pulls from a parameter server."""
 
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 from backends.network import framing
-from backends.server.worker_state import described
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
+from backends.training.array_transfer import describe
 from backends.training.layout import layout_of
-from backends.training.step import Test, TimeSpent, evaluate, require, step
+from backends.training.step import (
+    NOTHING_SPENT,
+    TestSet,
+    TimeSpent,
+    evaluate,
+    require_test_images,
+    step,
+)
 from backends.training.step_queue import EVALUATE, FINISH
 
 
 class ServerClient:
-    """A worker's side. ``merged``: (state,) float32 that came with an evaluation. All methods raise WireError."""
+    """A worker's side of the exchange with its server. All methods raise WireError.
 
-    def __init__(self, connection: framing.Connection, replica: Replica, sender: Compressor) -> None:
+    merged_state: (state,) float32, the run's, as it came with the last order to evaluate.
+    """
+
+    def __init__(self, connection: framing.Connection, replica: Replica, compressor: Compressor) -> None:
         self._connection = connection
         self._replica = replica
-        self._sender = sender
-        self.merged = np.empty_like(replica.state)
-        sender.bind_weights(replica.weights)
+        self._compressor = compressor
+        self.merged_state = np.empty_like(replica.state)
+        compressor.bind_weights(replica.weights)
 
     def introduce(self) -> None:
-        """Get the run's state, and after a checkpoint what was kept; or give the initial weights."""
-        replica, kept = self._replica, self._sender.state()
+        """Join the run: give the initial weights, or get the run's state and one's own."""
+        replica, own = self._replica, self._compressor.state()
         replica.fetch()
-        self._connection.send({"layout": layout_of(replica).encode(), "keeps": described(kept)})
-        answer = self._connection.receive(
-            lambda meta: () if meta["initial"] else framing.as_bytes((replica.state,) + (kept if meta["kept"] else ()))
-        ).meta
+        self._connection.send({"layout": layout_of(replica).encode(), "own": describe(own)})
+
+        def payload(meta: Dict[str, Any]) -> Any:
+            return () if meta["initial"] else framing.as_bytes((replica.state,) + (own if meta["own"] else ()))
+
+        answer = self._connection.receive(payload).meta
         if answer["initial"]:
             self._connection.send({}, framing.as_bytes((replica.weights, replica.state)))
-        elif answer["kept"]:
-            self._sender.restore(kept)
+        elif answer["own"]:
+            self._compressor.restore(own)
 
-    def order(self) -> Dict[str, Any]:
-        """What to do next, the weights brought up to date."""
+    def receive_order(self) -> Dict[str, Any]:
+        """The next order; weights that come with it are already in the replica's buffer."""
         weights = self._replica.weights
         pulls: List[Message] = []
 
@@ -49,91 +61,104 @@ class ServerClient:
             if meta["kind"] == FINISH:
                 return ()
             pulls.append(buffers(meta["weights"], weights.size, weights))
-            state = (self.merged,) if meta["kind"] == EVALUATE else ()
+            state = (self.merged_state,) if meta["kind"] == EVALUATE else ()
             return framing.as_bytes(pulls[0].arrays + state)
 
         order = self._connection.receive(payload).meta
-        if pulls and pulls[0].kind != DENSE:  # else it is where it belongs
+        if pulls and pulls[0].kind != DENSE:  # a dense one was received in its place
             put(pulls[0], weights)
         return order
 
-    def answer(self, order: Dict[str, Any], loss: float, seconds: float) -> None:
-        """Send the gradient at hand, or what of it is to go, what computing it took, and what is kept where it is asked
-        for."""
-        message = self._sender.compress(self._replica.gradients)
-        kept = self._sender.state() if order["keep"] else ()
-        arrays = message.arrays + (self._replica.state,) + kept
+    def push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
+        """Send the replica's gradient, compressed.
+
+        seconds: time that computing it took.
+        hand_over: whether to send the compressor's state, too.
+        """
+        message = self._compressor.compress(self._replica.gradients)
+        own = self._compressor.state() if hand_over else ()
+        arrays = message.arrays + (self._replica.state,) + own
         answer = {"loss": loss, "seconds": seconds, "gradient": message.head}
         self._connection.send(answer, framing.as_bytes(arrays))
 
-    def finish(self, order: Dict[str, Any]) -> None:
-        """Hand over what is kept, where it is asked for."""
-        if order["keep"]:
-            self._connection.send({}, framing.as_bytes(self._sender.state()))
+    def push_scores(self, scores: Dict[str, float]) -> None:
+        """Send the result of an evaluation."""
+        self._connection.send(scores)
+
+    def hand_over(self) -> None:
+        """Send the compressor's state at the end of the run."""
+        self._connection.send({}, framing.as_bytes(self._compressor.state()))
 
 
 def run(
     connection: framing.Connection,
     replica: Replica,
     batches: BatchLoader,
-    test: Test,
+    test: TestSet,
     slowdown: float = 1.0,
-    on_step: Any = None,
-    sender: Optional[Compressor] = None,
+    on_step: Optional[Callable[[TimeSpent], None]] = None,
+    compressor: Optional[Compressor] = None,
 ) -> TimeSpent:
-    """Work for a server until it has no more steps. Raises WireError when the server is lost, ValueError before it
-    begins where the test set is empty.
+    """Work for a server until it has no more steps; returns where time went.
 
-    The server gives this replica its weights and state, unless it asks for the initial ones, and after a checkpoint
-    what was kept; and it says how many samples each batch has. ``on_step(Spent)`` is called after every ticket.
-    ``sender``: what of the gradients goes out; all if not given.
+    The server gives the replica its weights and state, unless it asks for initial ones.
+    on_step: called after every step and evaluation.
+    compressor: of gradients; None to send all of them.
+    Raises WireError when the server is lost, ValueError where the test set is empty.
     """
-    require(test[1])
-    connection.settimeout(None)  # others may be computing, or sending the initial weights: heartbeats tell who is alive
-    errands = ServerClient(connection, replica, sender or Uncompressed(replica.variables))
-    errands.introduce()
-    spent = TimeSpent(0, 0.0, 0.0, 0.0)
+    require_test_images(test[1])
+    connection.settimeout(None)  # others may be computing: heartbeats tell whether the server is alive
+    client = ServerClient(connection, replica, compressor or Uncompressed(replica.variables))
+    client.introduce()
+    spent = NOTHING_SPENT
     while True:
         asked, asked_cpu = time.perf_counter(), _thread_cpu_s()
-        order = errands.order()
-        got, got_cpu = time.perf_counter(), _thread_cpu_s()
+        order = client.receive_order()
         if order["kind"] == FINISH:
-            errands.finish(order)
+            if order["hand_over"]:
+                client.hand_over()
             return spent
         if order["kind"] == EVALUATE:
-            scores = _evaluate_with(replica, errands.merged, test)
-            connection.send(scores)
-            spent = spent._replace(evaluation_s=spent.evaluation_s + scores["seconds"])
+            spent = spent.plus(_evaluate(client, replica, test))
         else:
-            replica.load()
-            batches.batch = order["batch"]
-            process_cpu = time.process_time()
-            loss = step(replica, batches, slowdown, order["rate"], order["weight_decay"])[0]
-            gradient_cpu_s = time.process_time() - process_cpu
-            ready, ready_cpu = time.perf_counter(), _thread_cpu_s()
-            errands.answer(order, loss, ready - got)
-            waited = (got - asked) + (time.perf_counter() - ready)
-            spent = TimeSpent(
-                steps=spent.steps + 1,
-                busy_s=spent.busy_s + ready - got,
-                exchange_s=spent.exchange_s + waited,
-                evaluation_s=spent.evaluation_s,
-                exchange_cpu_s=spent.exchange_cpu_s + (got_cpu - asked_cpu) + (_thread_cpu_s() - ready_cpu),
-                gradient_cpu_s=spent.gradient_cpu_s + gradient_cpu_s,
-            )
+            received = TimeSpent(0, 0.0, time.perf_counter() - asked, 0.0, _thread_cpu_s() - asked_cpu)
+            spent = spent.plus(received).plus(_step(client, replica, batches, slowdown, order))
         if on_step is not None:
             on_step(spent)
+
+
+def _step(
+    client: ServerClient, replica: Replica, batches: BatchLoader, slowdown: float, order: Dict[str, Any]
+) -> TimeSpent:
+    """Compute a gradient as ordered and push it."""
+    began = time.perf_counter()
+    replica.load()
+    batches.batch = order["batch"]
+    process_cpu = time.process_time()
+    loss = step(replica, batches, slowdown, order["rate"], order["weight_decay"])[0]
+    gradient_cpu_s = time.process_time() - process_cpu
+    computed, computed_cpu = time.perf_counter(), _thread_cpu_s()
+    client.push_gradient(loss, computed - began, order["hand_over"])
+    return TimeSpent(
+        steps=1,
+        busy_s=computed - began,
+        exchange_s=time.perf_counter() - computed,
+        evaluation_s=0.0,
+        exchange_cpu_s=_thread_cpu_s() - computed_cpu,
+        gradient_cpu_s=gradient_cpu_s,
+    )
 
 
 def _thread_cpu_s() -> float:
     return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)  # time.thread_time is of Python 3.7
 
 
-def _evaluate_with(replica: Replica, state: np.ndarray, test: Tuple[np.ndarray, np.ndarray]) -> Dict[str, float]:
-    """Evaluate with the run's state in place of this worker's own."""
+def _evaluate(client: ServerClient, replica: Replica, test: TestSet) -> TimeSpent:
+    """Evaluate with the run's state in place of this worker's own, and push the scores."""
     own = replica.state.copy()
-    replica.state[:] = state
+    replica.state[:] = client.merged_state
     replica.load()
     scores = evaluate(replica, *test)
     replica.state[:] = own
-    return scores
+    client.push_scores(scores)
+    return NOTHING_SPENT._replace(evaluation_s=scores["seconds"])

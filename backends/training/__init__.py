@@ -1,1 +1,1 @@
-"""What every run of training shares, whoever computes the steps and wherever the weights are."""
+"""This package holds what all training runs share, with a server, among peers or alone."""

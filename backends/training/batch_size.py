@@ -1,37 +1,45 @@
-"""How many samples the members of a run compute in a step: the same, as many as they manage, or as many as they get."""
+"""A batch policy decides how many samples each member of a run computes in its next step."""
 
-from typing import Callable, Dict, Sequence, Tuple
+from typing import Dict, Tuple, Type
 
 from backends.frameworks.base import Arrays
 from backends.strategies import streams
 from backends.strategies.batching import WINDOW, GlobalBatch, Throughput, local_batches, powers
+from backends.training.membership import MembershipObserver
 
-#: Steps of every member that must have been timed before batches follow them.
-TIMED = 3
+#: Steps of every member that must have been timed before its batch follows its throughput.
+TIMED_STEPS = 3
+#: Names of a dynamic policy's arrays in a checkpoint.
+TIMED, GLOBAL_BATCH = "timed ", "global batch"
 
 
-class FixedBatches:
-    """``usual`` samples each, of ``members`` planned. Not thread-safe, and neither are the others."""
+class BatchPolicy(MembershipObserver):
+    """The interface: every member computes the usual batch. Not thread-safe.
+
+    usual: samples of a member's step as planned.
+    members: how many were planned.
+    training_samples: images of the whole training set.
+    """
 
     def __init__(self, usual: int, members: int, training_samples: int, seed: int) -> None:
         self.usual = usual
         self.names: Tuple[str, ...] = ()
 
-    def begin(self, names: Sequence[str]) -> None:
-        """These are the members now."""
-        if tuple(names) != self.names:
-            self.names = tuple(names)
-            self._regroup()
+    def set_members(self, names: Tuple[str, ...]) -> None:
+        """Divide the work among these members, where they are others than before."""
+        if names != self.names:
+            self.names = names
+            self._divide()
 
-    def _regroup(self) -> None:
-        pass
+    def _divide(self) -> None:
+        """Begin anew with other members."""
 
     def batch(self, name: str) -> int:
         """Samples of a member's next step."""
         return self.usual
 
-    def note(self, name: str, batch: int, seconds: float) -> None:
-        """A member computed so many samples in so long."""
+    def record(self, name: str, batch: int, seconds: float) -> None:
+        """Take note that a member computed a batch in so many seconds."""
 
     def state(self) -> Dict[str, Arrays]:
         """All that must be in a checkpoint, by name."""
@@ -41,56 +49,64 @@ class FixedBatches:
         """Go on from ``state``."""
 
 
-class DynamicBatches(FixedBatches):
-    """DLion's weighted dynamic batching: a global batch that grows, dealt out by how fast each member is now."""
+class FixedBatches(BatchPolicy):
+    """Every member computes the usual batch in every step."""
+
+
+class DynamicBatches(BatchPolicy):
+    """DLion's weighted dynamic batching: a growing global batch, divided by current throughput."""
 
     def __init__(self, usual: int, members: int, training_samples: int, seed: int) -> None:
         super().__init__(usual, members, training_samples, seed)
         self._global = GlobalBatch(usual * members, training_samples)
-        self._timed: Dict[str, Throughput] = {}
-        self._counts: Dict[str, int] = {}
+        self._throughputs: Dict[str, Throughput] = {}
+        self._steps: Dict[str, int] = {}
         self._batches: Dict[str, int] = {}
 
-    def _regroup(self) -> None:
-        self._counts = dict.fromkeys(self.names, 0)
+    def _divide(self) -> None:
+        self._steps = dict.fromkeys(self.names, 0)
         for name in self.names:
-            self._timed.setdefault(name, Throughput())
+            self._throughputs.setdefault(name, Throughput())
         self._batches = {}
 
     def batch(self, name: str) -> int:
         return self._batches.get(name, self.usual)
 
-    def note(self, name: str, batch: int, seconds: float) -> None:
-        if name not in self._counts:
+    def record(self, name: str, batch: int, seconds: float) -> None:
+        if name not in self._steps:
             return
-        self._timed[name].add(batch, seconds)
-        self._counts[name] += 1
-        if self._counts[name] == min(self._counts.values()):  # an iteration of all is over when the last has made it
+        self._throughputs[name].add(batch, seconds)
+        self._steps[name] += 1
+        if self._steps[name] == min(self._steps.values()):  # the slowest has ended this iteration
             grown = self._global.advance()
-            if grown or not self._batches or self._counts[name] % WINDOW == 0:
-                self._deal()
+            if grown or not self._batches or self._steps[name] % WINDOW == 0:
+                self._assign()
 
-    def _deal(self) -> None:
-        if min(self._counts.values()) >= TIMED:
-            costs = [self._timed[name].cost() for name in self.names]
+    def _assign(self) -> None:
+        if min(self._steps.values()) >= TIMED_STEPS:
+            costs = [self._throughputs[name].cost() for name in self.names]
             size = max(self._global.size, len(self.names))
             self._batches = dict(zip(self.names, local_batches(size, powers(costs, size))))
 
     def state(self) -> Dict[str, Arrays]:
-        timed: Dict[str, Arrays] = {"timed " + name: each.state() for name, each in self._timed.items()}
-        return dict(timed, **{"global batch": self._global.state()})
+        state: Dict[str, Arrays] = {TIMED + name: each.state() for name, each in self._throughputs.items()}
+        return dict(state, **{GLOBAL_BATCH: self._global.state()})
 
     def restore(self, state: Dict[str, Arrays]) -> None:
-        for name, arrays in state.items():
-            if name == "global batch":
+        for label, arrays in state.items():
+            if label == GLOBAL_BATCH:
                 self._global.restore(arrays)
-            elif name.startswith("timed "):
-                self._timed[name[6:]] = Throughput()
-                self._timed[name[6:]].restore(arrays)
+            elif label.startswith(TIMED):
+                name = label[len(TIMED) :]
+                self._throughputs[name] = Throughput()
+                self._throughputs[name].restore(arrays)
 
 
-class StreamBatches(FixedBatches):
-    """ScaDLES: what arrives at each member in a second, by rates drawn for the members in the order of their names."""
+class StreamBatches(BatchPolicy):
+    """ScaDLES: each member computes what its stream brings in a second.
+
+    Rates are drawn for the members in the order of their names.
+    """
 
     DISTRIBUTION = "S1"
 
@@ -99,7 +115,7 @@ class StreamBatches(FixedBatches):
         self._seed = seed
         self._batches: Dict[str, int] = {}
 
-    def _regroup(self) -> None:
+    def _divide(self) -> None:
         rates = streams.draw_rates(self.DISTRIBUTION, len(self.names), self._seed)
         self._batches = dict(zip(self.names, streams.batches(rates)))
 
@@ -108,7 +124,7 @@ class StreamBatches(FixedBatches):
 
 
 #: By the names of batchings in strategies.compatibility.
-BATCH_POLICIES: Dict[str, Callable[[int, int, int, int], FixedBatches]] = {
+BATCH_POLICIES: Dict[str, Type[BatchPolicy]] = {
     "fixed": FixedBatches,
     "dynamic": DynamicBatches,
     "stream": StreamBatches,

@@ -1,52 +1,95 @@
-"""A run's state on disk: named arrays in one .npz file, written whole or not at all, never unpickled."""
+"""A checkpoint is a run's state as named arrays in one .npz file, written whole or not at all.
+
+Arrays of a file:
+meta: JSON values, as bytes.
+weights/NAME, momentum/NAME, state/NAME: by variable.
+kept/MEMBER/...: those that each member has of its own.
+Nothing is ever unpickled.
+"""
 
 import contextlib
 import json
 import os
+import threading
 import zipfile
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from backends.frameworks.base import Arrays, Variable
 from backends.optimizers.sgd import finite
+from backends.protocol import Emit
 from backends.training.layout import Layout
 
-#: 2: the momentum holds the learning rate of what has gathered in it.
+#: 2: the momentum includes the learning rates of the gradients in it.
 SCHEMA = 2
 
-KEPT = "kept/"
+#: Before the names of members' own arrays in a file.
+MEMBER_PREFIX = "kept/"
 
 
 class Checkpoint(NamedTuple):
-    """weights, momentum: (parameters,) float32; state: (state,) float32; ``meta`` has the step it was taken at.
+    """The state of a run.
 
-    kept: by worker, what it keeps between steps (residuals, velocities, counters): arrays of any shape.
+    weights, momentum: (parameters,) float32.
+    state: (state,) float32, what a model has beside its trained weights.
+    meta: JSON values, among them the ``step`` it was taken at and all ``evaluations``.
+    member_states: by member, its residuals, velocities and counters: arrays of any shape.
     """
 
     weights: np.ndarray
     momentum: np.ndarray
     state: np.ndarray
     meta: Dict[str, Any]
-    kept: Dict[str, Arrays] = {}
+    member_states: Dict[str, Arrays] = {}
+
+
+class CheckpointWriter:
+    """Writes checkpoints to one path, one at a time; without a path it writes none.
+
+    Not thread-safe: its owner holds the run's lock.
+    """
+
+    def __init__(self, path: Optional[str], emit: Emit) -> None:
+        self._path = path
+        self._emit = emit
+        self._thread: Optional[threading.Thread] = None
+
+    def write_in_background(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
+        """Write in another thread; a checkpoint that is due while one is written is left out."""
+        if self._path is not None and (self._thread is None or not self._thread.is_alive()):
+            args = (self._path, snapshot(), layout, self._emit)
+            self._thread = threading.Thread(target=save, args=args, daemon=True)
+            self._thread.start()
+
+    def write(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
+        """Write, after what is being written, and return when that is done."""
+        self.join()
+        if self._path is not None:
+            save(self._path, snapshot(), layout, self._emit)
+
+    def join(self) -> None:
+        """Wait until what is being written in the background is written."""
+        if self._thread is not None:
+            self._thread.join()
+
+
+def save(path: str, checkpoint: Checkpoint, layout: Layout, emit: Emit) -> None:
+    """Write and emit ``checkpoint``; where that fails, emit ``checkpoint_failed`` and go on."""
+    try:
+        write(path, checkpoint, layout)
+        emit({"checkpoint": path, "step": checkpoint.meta["step"], "bytes": os.path.getsize(path)})
+    except (OSError, ValueError) as error:
+        emit({"checkpoint_failed": "%s: %s" % (path, error)})
 
 
 def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
-    """Write under a temporary name beside ``path``, then move. Raises OSError, e.g. on a full disk.
+    """Write to a temporary file beside ``path``, then move it there.
 
-    Raises ValueError where there are values that are not finite: nobody can go on from them, and what was there
-    before is worth more.
+    Raises OSError, for example on a full disk.
+    Raises ValueError for values that are not finite: the checkpoint before is worth more.
     """
-    arrays = {"meta": np.frombuffer(json.dumps(dict(checkpoint.meta, schema=SCHEMA)).encode(), np.uint8)}
-    for kind, variables in _parts(layout):
-        flat = getattr(checkpoint, kind)
-        if not finite(flat):
-            raise ValueError("%s of step %s are not finite" % (kind, checkpoint.meta["step"]))
-        for variable in variables:
-            values = flat[variable.start : variable.start + variable.size]
-            arrays[kind + "/" + variable.name] = values.reshape(variable.shape)
-    for worker, kept in checkpoint.kept.items():
-        arrays.update({"%s%s/%d" % (KEPT, worker, i): array for i, array in enumerate(kept)})
+    arrays = _named_arrays(checkpoint, layout)
     temporary = "%s.%d" % (path, os.getpid())
     try:
         with open(temporary, "wb") as stream:
@@ -59,17 +102,30 @@ def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
             os.unlink(temporary)
 
 
-def save(path: str, checkpoint: Checkpoint, layout: Layout, emit: Callable[[Dict[str, Any]], None]) -> None:
-    """Write, and emit that it was written; a failure (a full disk) is emitted too, and training goes on."""
-    try:
-        write(path, checkpoint, layout)
-        emit({"checkpoint": path, "step": checkpoint.meta["step"], "bytes": os.path.getsize(path)})
-    except (OSError, ValueError) as error:
-        emit({"checkpoint_failed": "%s: %s" % (path, error)})
+def _named_arrays(checkpoint: Checkpoint, layout: Layout) -> Dict[str, Any]:
+    meta = json.dumps(dict(checkpoint.meta, schema=SCHEMA)).encode()
+    arrays: Dict[str, Any] = {"meta": np.frombuffer(meta, np.uint8)}
+    for kind, variables in (
+        ("weights", layout.variables),
+        ("momentum", layout.variables),
+        ("state", layout.state_variables),
+    ):
+        flat = getattr(checkpoint, kind)
+        if not finite(flat):
+            raise ValueError("%s of step %s are not finite" % (kind, checkpoint.meta["step"]))
+        for variable in variables:
+            values = flat[variable.start : variable.start + variable.size]
+            arrays[kind + "/" + variable.name] = values.reshape(variable.shape)
+    for member, own in checkpoint.member_states.items():
+        arrays.update({"%s%s/%d" % (MEMBER_PREFIX, member, i): array for i, array in enumerate(own)})
+    return arrays
 
 
 def read(path: str) -> Tuple[Checkpoint, Layout]:
-    """A checkpoint and the layout of its model. Raises ValueError where damaged, OSError where not there."""
+    """A checkpoint and the layout of its model.
+
+    Raises ValueError where the file is damaged, OSError where there is none.
+    """
     with _opened(path) as arrays:
         meta = _meta(arrays)
         weights, variables = _flat(arrays, "weights")
@@ -77,23 +133,30 @@ def read(path: str) -> Tuple[Checkpoint, Layout]:
         state, state_variables = _flat(arrays, "state")
         if same != variables:
             raise ValueError("weights and momentum do not match")
-        kept = _kept(arrays)
-    return Checkpoint(weights, momentum, state, meta, kept), Layout(variables, state_variables)
+        member_states = _member_states(arrays)
+    return Checkpoint(weights, momentum, state, meta, member_states), Layout(variables, state_variables)
 
 
 def read_for(path: str, layout: Layout) -> Checkpoint:
-    """A checkpoint of a model of this layout. Raises as ``read`` does, and ValueError where it is of another."""
+    """A checkpoint of a model with this layout.
+
+    Raises as ``read`` does, and ValueError where the checkpoint is of another model.
+    """
     saved, found = read(path)
     if found != layout:
         raise ValueError(
-            "checkpoint %s is of another model: it has %d parameters in %d arrays, this one %d in %d, or other names"
+            "checkpoint %s is of another model: it has %d parameters in %d arrays, "
+            "this one %d in %d, or other names"
             % (path, found.parameters, len(found.variables), layout.parameters, len(layout.variables))
         )
     return saved
 
 
 def peek(path: str) -> Dict[str, Any]:
-    """Only what a checkpoint says of itself. Raises ValueError where it is damaged, OSError where it is not there."""
+    """The ``meta`` of a checkpoint alone.
+
+    Raises ValueError where the file is damaged, OSError where there is none.
+    """
     with _opened(path) as arrays:
         return _meta(arrays)
 
@@ -103,17 +166,17 @@ def _opened(path: str) -> Iterator[Any]:
     with open(path, "rb") as stream:
         try:
             if not zipfile.is_zipfile(stream):
-                raise ValueError("it is no .npz archive, or cut short")
+                raise ValueError("it is not a .npz archive, or truncated")
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as arrays:
                 yield arrays
         except (zipfile.BadZipFile, EOFError, KeyError, ValueError, NotImplementedError) as error:
-            raise ValueError("checkpoint %s is damaged or none of ours: %s" % (path, error)) from error
+            raise ValueError("checkpoint %s is damaged or not a checkpoint: %s" % (path, error)) from error
 
 
 def _meta(arrays: Any) -> Dict[str, Any]:
     if "meta" not in arrays.files:
-        raise ValueError("it has no description of itself")
+        raise ValueError("it has no array named meta")
     meta: Dict[str, Any] = json.loads(arrays["meta"].tobytes().decode())
     if meta.get("schema") != SCHEMA:
         raise ValueError("it has schema %r, this version reads %d" % (meta.get("schema"), SCHEMA))
@@ -121,27 +184,23 @@ def _meta(arrays: Any) -> Dict[str, Any]:
 
 
 def _flat(arrays: Any, kind: str) -> Tuple[np.ndarray, Tuple[Variable, ...]]:
-    """The arrays of one kind one after the other, as they were written, and their places."""
-    places: List[Variable] = []
+    """All arrays of one kind in one (n,) float32, in the order written, and the variables there."""
+    variables: List[Variable] = []
     values = [np.empty(0, np.float32)]
     start = 0
     for name in arrays.files:
         if name.startswith(kind + "/"):
             array = arrays[name]
-            places.append(Variable(name[len(kind) + 1 :], array.shape, start, array.size))
+            variables.append(Variable(name[len(kind) + 1 :], array.shape, start, array.size))
             values.append(array.astype(np.float32, copy=False).ravel())
             start += array.size
-    return np.concatenate(values), tuple(places)
+    return np.concatenate(values), tuple(variables)
 
 
-def _kept(arrays: Any) -> Dict[str, Arrays]:
+def _member_states(arrays: Any) -> Dict[str, Arrays]:
     found: Dict[str, Arrays] = {}
     for name in arrays.files:  # in the order in which they were written
-        if name.startswith(KEPT):
-            worker = name[len(KEPT) :].rpartition("/")[0]
-            found[worker] = found.get(worker, ()) + (arrays[name],)
+        if name.startswith(MEMBER_PREFIX):
+            member = name[len(MEMBER_PREFIX) :].rpartition("/")[0]
+            found[member] = found.get(member, ()) + (arrays[name],)
     return found
-
-
-def _parts(layout: Layout) -> Any:
-    return (("weights", layout.variables), ("momentum", layout.variables), ("state", layout.state_variables))

@@ -1,111 +1,153 @@
-"""What a run has in one place, wherever that is: batches, evaluations, why it ended, and what a checkpoint says."""
+"""A coordinator holds a run's shared state: step queue, batch sizes, evaluations, checkpoints."""
 
 import abc
 import math
+import threading
+import time
 from typing import Any, Dict, List, Optional
 
 from backends.frameworks.base import Arrays
 from backends.protocol import Emit
 from backends.training import checkpoint
 from backends.training.batch_size import BATCH_POLICIES
-from backends.training.checkpoint_writer import CheckpointWriter
+from backends.training.checkpoint import CheckpointWriter
 from backends.training.layout import Layout
-from backends.training.run_spec import STOPPED, RunSpec, diverged
+from backends.training.membership import Membership
+from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
+from backends.training.step_queue import EVALUATE, WorkQueue
 
-#: Before the names of what batches follow, among what members keep; no member has an empty name.
-_PACING = "/"
+#: Before the names of the batch policy's arrays in a checkpoint; no member has an empty name.
+_BATCH_POLICY_PREFIX = "/"
 
 
 class Coordinator(abc.ABC):
-    """What a parameter server (``learning``), a conductor (``concert``) and one device alone (``solo``) share.
+    """What the state of a parameter server, of peers and of a single device have in common.
 
-    Thread-safe. ``tickets``: who is to do what next; ``evaluations`` are the run's own; ``reason``: why it ends before
-    its last step; ``ended``: when that was made.
+    Thread-safe. A subclass sets ``step_queue``, whose lock guards everything.
+    membership: who takes part now; the batch policy follows it.
+    evaluations: of this run, without those of the run that it resumes.
+    reason: why the run ends before its last step.
+    ended: when the last step was made, in monotonic seconds.
     """
 
-    #: Mean seconds of an update; None before the first, and where there is none in one place.
-    service_s: Optional[float] = None
+    step_queue: WorkQueue
 
-    tickets: Any = None
-
-    def __init__(self, work: RunSpec, emit: Emit) -> None:
-        self.work = work
+    def __init__(self, spec: RunSpec, emit: Emit) -> None:
+        self.spec = spec
         self._emit = emit
-        self._saver = CheckpointWriter(work.checkpoint_path, emit)
-        self._pacing = BATCH_POLICIES[work.strategy.batching](
-            work.batch, work.members, work.training_samples, work.seed
+        self._checkpoint_writer = CheckpointWriter(spec.checkpoint_path, emit)
+        self._batch_policy = BATCH_POLICIES[spec.strategy.batching](
+            spec.batch, spec.members, spec.training_samples, spec.seed
         )
-        self._earlier: List[Dict[str, Any]] = []
+        self._membership = Membership(self._batch_policy)
+        self._earlier_evaluations: List[Dict[str, Any]] = []
         self.evaluations: List[Dict[str, Any]] = []
         self.reason: Optional[str] = None
         self.ended: Optional[float] = None
 
-    # -- what was done -----------------------------------------------------------------------------
+    @property
+    def _lock(self) -> threading.Condition:
+        return self.step_queue.lock
+
+    @property
+    def service_s(self) -> Optional[float]:
+        """Mean seconds of an update; None where updates are not made in one place, or none was."""
+        return None
+
+    # -- steps and evaluations ---------------------------------------------------------------------
 
     def batch(self, name: str) -> int:
         """Samples of a member's next step."""
         with self._lock:
-            return self._pacing.batch(name)
+            return self._batch_policy.batch(name)
 
-    def evaluated(self, name: str, ticket: Any, scores: Dict[str, float]) -> None:
-        """Note loss, accuracy and seconds of an evaluation that a member was told to make."""
+    def record_evaluation(self, name: str, step: int, scores: Dict[str, float]) -> None:
+        """Record the scores of an evaluation by a member after ``step`` steps."""
         if not math.isfinite(scores["loss"]):
-            self._diverged(name, ticket, scores["loss"])
+            self._end_diverged(name, EVALUATE, step, scores["loss"])
             return
-        record: Dict[str, Any] = dict(scores, step=ticket.step, worker=name)
+        record: Dict[str, Any] = dict(scores, step=step, worker=name)
         with self._lock:
             self.evaluations.append(record)
         self._emit({"evaluated": record})
-        self.tickets.complete(name)
+        self.step_queue.complete(name)
 
-    @property
-    def _lock(self) -> Any:
-        return self.tickets.lock
+    def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
+        """Refuse what a member brought, which is not finite, and end the run: it cannot recover.
 
-    def _diverged(self, name: str, ticket: Any, loss: float) -> None:
-        """Refuse what would spoil the weights, and end the run: what follows could only be as bad."""
-        self._emit({"diverged": name, "step": ticket.step, "loss": str(loss)})
-        self.stop(diverged(self.work, name, ticket, loss))
-        self.tickets.abandon(name)
+        kind, step: of the member's work item.
+        """
+        self._emit({"diverged": name, "step": step, "loss": str(loss)})
+        self.stop(divergence_reason(self.spec, name, kind, step, loss))
+        self.step_queue.abandon(name)
+
+    def _mark_end(self) -> None:
+        """Remember the time if the last step is made now."""
+        if self.ended is None and self.step_queue.done == self.spec.steps:
+            self.ended = time.monotonic()
 
     def stop(self, reason: str) -> None:
-        """Hand out no more work; the first reason counts."""
+        """End the run; the first reason counts."""
         self.reason = self.reason or reason
-        self.tickets.stop()
+        self.step_queue.stop()
+
+    # -- accounts ----------------------------------------------------------------------------------
+
+    def progress(self, elapsed_s: float, members: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+        """Where the run stands, for the live table; members: a row each."""
+        return {
+            "done": self.step_queue.done,
+            "total": self.spec.steps,
+            "elapsed_s": elapsed_s,
+            "workers": members,
+        }
+
+    def account(self, progress: Dict[str, Any], cpu_s: float) -> Dict[str, Any]:
+        """The result of the run; cpu_s: processor seconds of its host."""
+        finished = self.step_queue.finished
+        return dict(
+            progress,
+            finished=finished,
+            reason=None if finished else self.reason,
+            evaluations=self.evaluations,
+            service_s=self.service_s,
+            cpu_s=cpu_s,
+        )
 
     # -- checkpoints -------------------------------------------------------------------------------
 
     def _resume(self, saved: checkpoint.Checkpoint) -> Dict[str, Arrays]:
-        """Go on from a checkpoint; what members have kept in it."""
-        self._earlier = saved.meta["evaluations"]
-        ours = {key[len(_PACING) :]: arrays for key, arrays in saved.kept.items() if key.startswith(_PACING)}
-        self._pacing.restore(ours)
-        return {key: arrays for key, arrays in saved.kept.items() if not key.startswith(_PACING)}
+        """Go on from a checkpoint; returns the states of its members."""
+        self._earlier_evaluations = saved.meta["evaluations"]
+        prefix, states = _BATCH_POLICY_PREFIX, saved.member_states
+        self._batch_policy.restore({key[len(prefix) :]: states[key] for key in states if key.startswith(prefix)})
+        return {key: states[key] for key in states if not key.startswith(prefix)}
 
-    def _kept(self) -> Dict[str, Arrays]:
-        """What batches follow, beside what members keep."""
-        return {_PACING + label: arrays for label, arrays in self._pacing.state().items()}
+    def _batch_policy_state(self) -> Dict[str, Arrays]:
+        """The batch policy's arrays, named as they are in a checkpoint beside those of members."""
+        return {_BATCH_POLICY_PREFIX + label: arrays for label, arrays in self._batch_policy.state().items()}
 
     def _meta(self) -> Dict[str, Any]:
-        return dict(self.work.description, step=self.tickets.done, evaluations=self._earlier + self.evaluations)
+        evaluations = self._earlier_evaluations + self.evaluations
+        return dict(self.spec.description, step=self.step_queue.done, evaluations=evaluations)
 
     @abc.abstractmethod
     def _snapshot(self) -> checkpoint.Checkpoint:
-        """A copy of everything."""
+        """A copy of everything that a checkpoint has."""
 
     @property
     @abc.abstractmethod
     def _layout(self) -> Layout:
-        """Of the run's model, known when there is something to save."""
-
-    def last_checkpoint(self) -> None:
-        """Of where the run stands, but for one that has diverged: what was saved before is worth more."""
-        self._saver.join()
-        if self._has_all and (self.tickets.finished or self.reason == STOPPED):
-            with self._lock:
-                self._saver.now(self._snapshot, self._layout)
+        """The layout of the run's model, known as soon as there is something to save."""
 
     @property
-    def _has_all(self) -> bool:
+    def _can_save(self) -> bool:
         """Whether there is something to save."""
         return True
+
+    def write_last_checkpoint(self) -> None:
+        """Write the state at the end; of a run that diverged the checkpoint before is kept."""
+        self._checkpoint_writer.join()
+        if self._can_save and (self.step_queue.finished or self.reason == STOPPED):
+            with self._lock:
+                self._checkpoint_writer.write(self._snapshot, self._layout)

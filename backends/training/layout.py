@@ -1,4 +1,4 @@
-"""What a replica looks like from outside: all members of a run, and its checkpoints, must agree on it."""
+"""A layout lists the named arrays of a model; members and checkpoints of a run must agree on it."""
 
 from typing import Any, List, NamedTuple, Tuple
 
@@ -6,28 +6,32 @@ from backends.frameworks.base import Replica, Variable
 
 
 class Layout(NamedTuple):
-    """The named arrays that lie one after the other in a flat buffer of weights, and in one of state."""
+    """The arrays that lie one after the other in flat buffers.
+
+    variables: in the buffer of weights.
+    state_variables: in the buffer of state.
+    """
 
     variables: Tuple[Variable, ...]
     state_variables: Tuple[Variable, ...]
 
     @property
     def parameters(self) -> int:
-        """Trained elements."""
+        """Number of trained elements."""
         return sum(variable.size for variable in self.variables)
 
     @property
     def state(self) -> int:
-        """Elements that are not trained."""
+        """Number of elements that are not trained."""
         return sum(variable.size for variable in self.state_variables)
 
     def encode(self) -> List[Any]:
-        """Plain JSON values."""
+        """JSON values."""
         return [[list(variable) for variable in part] for part in self]
 
     @classmethod
     def decode(cls, value: Any) -> "Layout":
-        """From ``encode``'s values. Raises ValueError where they are not of that form."""
+        """The layout of encoded values. Raises ValueError where they are none."""
         try:
             parts = [tuple(Variable(n, tuple(s), int(a), int(b)) for n, s, a, b in part) for part in value]
             return cls(*parts)

@@ -1,4 +1,4 @@
-"""Learning rates over the steps of a run."""
+"""A schedule gives the learning rate of every step of a run."""
 
 import math
 from typing import NamedTuple
@@ -7,10 +7,11 @@ KINDS = ("constant", "cosine", "step")
 
 
 class RateSchedule(NamedTuple):
-    """rate(t) over a run of ``steps`` updates, with a linear rise over the first ``warmup`` of them.
+    """The learning rate over a run of ``steps`` updates, rising linearly over the first ``warmup``.
 
-    constant: the rate stays; cosine: it falls to 0 along half a cosine; step: it is divided by 10
-    after one half and again after three quarters of the run (He et al.).
+    constant: the rate stays.
+    cosine: it falls to 0 along half a cosine.
+    step: it is divided by 10 after one half and again after three quarters (He et al.).
     """
 
     kind: str = "constant"
@@ -18,7 +19,7 @@ class RateSchedule(NamedTuple):
     warmup: int = 0
 
     def factor(self, step: int) -> float:
-        """What the base rate is multiplied by at update ``step``, counted from 0."""
+        """The factor on the base rate at update ``step``, counted from 0."""
         if step < self.warmup:
             return (step + 1) / self.warmup
         share = min(1.0, step / max(1, self.steps))

@@ -1,42 +1,51 @@
-"""What a run's server knows of each worker."""
+"""The host of a run keeps figures and buffers for each member."""
 
 import threading
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional
 
 import numpy as np
 
+from backends.frameworks.base import Arrays
 from backends.network import framing
 
 
 class MemberStats:
-    """One worker. Its counts survive its connections, of which ``turn`` lets one be served at a time."""
+    """One member's figures and buffers, which survive its connections.
+
+    serving: held while one of its connections is served, so that there is one at a time.
+    heard_s: when it was last heard of, in monotonic seconds.
+    gradients: (parameters,) float32.
+    state: (state,) float32.
+    own: arrays that it keeps between steps.
+    bytes: both ways.
+    """
 
     def __init__(self) -> None:
-        self.turn = threading.Lock()
+        self.serving = threading.Lock()
         self.connection: Optional[framing.Connection] = None
-        self.heard = time.monotonic()
+        self.heard_s = time.monotonic()
         self.gradients = np.empty(0, np.float32)
         self.state = np.empty(0, np.float32)
-        self.kept: Tuple[np.ndarray, ...] = ()
+        self.own: Arrays = ()
         self.steps = 0
         self.loss: Optional[float] = None
         self.staleness = 0
         self.bytes = 0
 
-    def learnt(self, loss: float, staleness: int) -> None:
-        """An update was made with its gradient, which ``staleness`` other updates had overtaken."""
+    def count_step(self, loss: float, staleness: int) -> None:
+        """Count a step; staleness: updates made between its weights and its gradient."""
         self.steps += 1
         self.staleness += staleness
         self.loss = loss if self.loss is None else 0.9 * self.loss + 0.1 * loss
 
-    def count(self, connection: framing.Connection) -> None:
+    def count_bytes(self, connection: framing.Connection) -> None:
         """Move the connection's byte counts here."""
         self.bytes += connection.sent_bytes + connection.received_bytes
         connection.sent_bytes = connection.received_bytes = 0
 
     def summary(self) -> Dict[str, Any]:
-        """One row of the live table; ``loss`` is smoothed, ``staleness`` a mean, ``bytes`` go both ways."""
+        """One row of the live table: a smoothed loss, the mean staleness, bytes both ways."""
         return {
             "steps": self.steps,
             "loss": self.loss,

@@ -1,23 +1,29 @@
-"""What a run is to do, wherever its steps are handed out."""
+"""A run specification says what a run is to do, wherever its steps are handed out."""
 
 from typing import Any, Dict, NamedTuple, Optional
 
 from backends.frameworks.base import OptimizerSettings
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.training.lr_schedule import RateSchedule
-from backends.training.step_queue import EVALUATE, StepQueue, WorkItem
+from backends.training.step_queue import EVALUATE, StepQueue
 
 #: Why a run that was asked to stop ended before its last step.
 STOPPED = "stopped"
 
 
 class RunSpec(NamedTuple):
-    """What a run is to do. ``checkpoint_every`` counts steps; 0 means only at the end. Without a
-    ``checkpoint_path`` nothing is kept of what was learnt.
+    """What a run is to do.
 
-    strategy: how they exchange what they learn; members: how many are expected; batch, training_samples: samples of a
-    usual step and of all training data; host: which of them is where the steps are handed out. Of runs of peers: the
-    seed of what they draw together.
+    steps: of all members together.
+    checkpoint_path: None to write no checkpoint.
+    checkpoint_every, evaluate_every: in steps; 0 for at the end only.
+    heartbeat_s: silence after which a member counts as lost.
+    resume: path of the checkpoint to go on from.
+    description: JSON values for the ``meta`` of checkpoints.
+    members: how many are expected.
+    batch: samples of a usual step; training_samples: of the whole training set.
+    seed: of what the members of a run draw together.
+    host: the member on the device that hands out the steps, if any.
     """
 
     steps: int
@@ -37,32 +43,34 @@ class RunSpec(NamedTuple):
     host: str = ""
 
     def optimiser_at(self, step: int) -> OptimizerSettings:
-        """With the rate of a step."""
+        """The settings with the learning rate of a step."""
         return self.optimiser._replace(rate=self.optimiser.rate * self.schedule.factor(step))
 
-    def order(self, ticket: WorkItem) -> Dict[str, Any]:
-        """What a worker is told to do: the ticket, and how to scale the gradients of its step (base.Replica)."""
-        scaled = OptimizerSettings(rate=1.0) if self.strategy.with_lars else self.optimiser_at(ticket.step)
-        return dict(ticket._asdict(), rate=scaled.rate, weight_decay=scaled.weight_decay)
+    def gradient_scale(self, step: int) -> OptimizerSettings:
+        """The rate and weight decay that a worker's gradients of a step include (base.Replica)."""
+        return OptimizerSettings(rate=1.0) if self.strategy.with_lars else self.optimiser_at(step)
 
 
 def last_evaluated(meta: Dict[str, Any]) -> int:
-    """The step of the last evaluation that a checkpoint tells of; 0 for none."""
+    """The step of the last evaluation in a checkpoint's ``meta``; 0 for none."""
     evaluations = meta["evaluations"]
     return int(evaluations[-1]["step"]) if evaluations else 0
 
 
-def resumed(work: RunSpec, meta: Dict[str, Any]) -> StepQueue:
-    """The tickets of a run that goes on from a checkpoint. Raises ValueError where it has more steps than asked."""
-    return StepQueue(work.steps, int(meta["step"]), work.evaluate_every, last_evaluated(meta))
+def resumed_queue(spec: RunSpec, meta: Dict[str, Any]) -> StepQueue:
+    """The step queue of a run that goes on from a checkpoint.
+
+    Raises ValueError where the checkpoint has more steps than were asked for.
+    """
+    return StepQueue(spec.steps, int(meta["step"]), spec.evaluate_every, last_evaluated(meta))
 
 
-def diverged(work: RunSpec, name: str, ticket: Any, loss: float) -> str:
-    """Why a run whose loss or gradient is not finite ends, and what to do."""
-    what = "evaluation" if ticket.kind == EVALUATE else "gradient"
-    where = (what, ticket.step, name, loss)
-    found = "the %s at step %d on %s gave a loss of %s or gradients that are not finite" % where
-    remedy = "lower the learning rate of %g" % work.optimiser.rate
-    if work.members > 1 and work.strategy.sync.waits_for(work.members) == 1:
+def divergence_reason(spec: RunSpec, name: str, kind: str, step: int, loss: float) -> str:
+    """Why a run with a loss or gradient that is not finite ends, and the remedy."""
+    source = "evaluation" if kind == EVALUATE else "gradient"
+    where = (source, step, name, loss)
+    finding = "the %s at step %d on %s gave a loss of %s or gradients that are not finite" % where
+    remedy = "lower the learning rate of %g" % spec.optimiser.rate
+    if spec.members > 1 and spec.strategy.sync.waits_for(spec.members) == 1:
         remedy += ", or let workers wait for one another (sync=synchronous): gradients that come late need a lower one"
-    return "training diverged: %s; %s" % (found, remedy)
+    return "training diverged: %s; %s" % (finding, remedy)

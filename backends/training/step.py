@@ -1,4 +1,4 @@
-"""One training step and one evaluation of a replica, timed; shared by every kind of member."""
+"""A training step and an evaluation of a replica, timed; every kind of member makes them alike."""
 
 import time
 from typing import Dict, NamedTuple, Tuple
@@ -11,11 +11,18 @@ from backends.frameworks.base import Replica
 #: Images evaluated at once: enough to keep an accelerator busy, few enough for a small board.
 EVALUATION_BATCH = 128
 
+#: Images and labels.
+TestSet = Tuple[np.ndarray, np.ndarray]
+
 
 class TimeSpent(NamedTuple):
     """Where a worker's time went, in seconds, over ``steps`` steps.
 
-    exchange_cpu_s: processor time of exchanges; gradient_cpu_s: of gradients, as ``StepProfile.cpu_s_per_step`` has it.
+    busy_s: computing gradients and copying them.
+    exchange_s: sending, receiving and waiting for others.
+    evaluation_s: evaluating.
+    exchange_cpu_s: processor time of exchanges.
+    gradient_cpu_s: processor time of gradients, as in ``StepProfile.cpu_s_per_step``.
     """
 
     steps: int
@@ -25,11 +32,28 @@ class TimeSpent(NamedTuple):
     exchange_cpu_s: float = 0.0
     gradient_cpu_s: float = 0.0
 
+    def plus(self, other: "TimeSpent") -> "TimeSpent":
+        """The sum of both."""
+        return TimeSpent(
+            self.steps + other.steps,
+            self.busy_s + other.busy_s,
+            self.exchange_s + other.exchange_s,
+            self.evaluation_s + other.evaluation_s,
+            self.exchange_cpu_s + other.exchange_cpu_s,
+            self.gradient_cpu_s + other.gradient_cpu_s,
+        )
+
+
+NOTHING_SPENT = TimeSpent(0, 0.0, 0.0, 0.0)
+
 
 def step(
     replica: Replica, batches: BatchLoader, slowdown: float, rate: float, weight_decay: float = 0.0
 ) -> Tuple[float, float, float]:
-    """One gradient into the host buffers: loss, gradient_s and copy_s. A slowdown stretches the computation."""
+    """Compute one gradient into the host buffers; returns loss, gradient_s and copy_s.
+
+    slowdown: factor by which computing is stretched.
+    """
     began = time.perf_counter()
     loss = replica.gradient(*next(batches), rate=rate, weight_decay=weight_decay)
     stretch(time.perf_counter() - began, slowdown)
@@ -39,14 +63,14 @@ def step(
 
 
 def stretch(seconds: float, slowdown: float) -> None:
-    """Emulate a device ``slowdown`` times slower: wait for the rest of what it would have taken."""
+    """Emulate a device ``slowdown`` times slower: wait for the rest of the time it would take."""
     if slowdown > 1.0:
         time.sleep(seconds * (slowdown - 1.0))
 
 
 def evaluate(replica: Replica, images: np.ndarray, labels: np.ndarray) -> Dict[str, float]:
-    """Mean loss, accuracy and seconds of the replica on a test set. Raises ValueError where that is empty."""
-    require(labels)
+    """Mean loss, accuracy and seconds on a test set. Raises ValueError where that is empty."""
+    require_test_images(labels)
     began = time.perf_counter()
     loss, right = 0.0, 0
     for start in range(0, len(labels), EVALUATION_BATCH):
@@ -61,10 +85,7 @@ def evaluate(replica: Replica, images: np.ndarray, labels: np.ndarray) -> Dict[s
     }
 
 
-def require(labels: np.ndarray) -> None:
+def require_test_images(labels: np.ndarray) -> None:
     """Raises ValueError for an empty test set."""
     if not len(labels):
         raise ValueError("the test set is empty: there is nothing to evaluate the model on; give at least one image")
-
-
-Test = Tuple[np.ndarray, np.ndarray]

@@ -1,113 +1,130 @@
-"""How far a run has come, and what that makes due."""
+"""A step queue hands out the steps and evaluations of a run, one work item at a time."""
 
 import abc
 import threading
-from typing import Callable, Dict, NamedTuple, Optional
+from typing import Callable, Dict, NamedTuple, Optional, Tuple
+
+from backends.training.membership import MembershipObserver
+
+#: Kinds of work items.
+STEP, EVALUATE, FINISH = "step", "evaluate", "finish"
+
+
+class WorkItem(NamedTuple):
+    """The next task of a free worker.
+
+    kind: STEP, EVALUATE or FINISH.
+    step: its number, counted from 0.
+    """
+
+    kind: str
+    step: int
 
 
 class RunProgress:
-    """``made``: steps of all members, of which ``done`` count. An evaluation is due whenever a multiple of
-    ``evaluate_every`` is passed, the last one made after ``evaluated`` steps, and one at the end."""
+    """Counts the steps of a run and tells when an evaluation or a checkpoint is due.
 
-    def __init__(self, total: int, done: int, evaluated: int, evaluate_every: int, save_every: int = 0) -> None:
+    total: steps asked for.
+    made: steps that all members have made; the last round may exceed the total.
+    evaluated: steps that had been made at the last evaluation.
+    evaluate_every, save_every: steps between evaluations and between checkpoints; 0 for never.
+    """
+
+    def __init__(self, total: int, made: int, evaluated: int, evaluate_every: int, save_every: int = 0) -> None:
         self.total = total
-        self.made = done
+        self.made = made
         self.evaluated = evaluated
         self._evaluate_every = evaluate_every
         self._save_every = save_every
 
     @property
     def done(self) -> int:
-        """Steps made, of ``total``: the last round may have more."""
+        """Steps made, ``total`` at most."""
         return min(self.made, self.total)
 
-    def step(self) -> bool:
-        """One more step is made; whether a checkpoint is due now."""
+    def count_step(self) -> bool:
+        """Count one more step; returns whether it makes a checkpoint due."""
         before, self.made = self.done, self.made + 1
-        every = self._save_every
-        return bool(every and self.done // every > before // every and self.done < self.total)
+        return self._passes(self._save_every, before)
 
     def evaluation_due(self, trained: bool) -> bool:
-        """Whether weights are to be evaluated; trained: whether nobody makes a step any more."""
+        """Whether the weights are to be evaluated now; trained: whether all steps are made."""
         if trained:
             return self.evaluated != self.total
-        every = self._evaluate_every
-        return bool(every and self.done // every > self.evaluated // every and self.done < self.total)
+        return self._passes(self._evaluate_every, self.evaluated)
+
+    def _passes(self, every: int, before: int) -> bool:
+        """Whether a multiple of ``every`` was passed since ``before``, short of the end."""
+        return bool(every and self.done // every > before // every and self.done < self.total)
 
 
 class WorkQueue(abc.ABC):
-    """Work of a run whose steps and evaluations ``course`` counts. Thread-safe.
+    """The interface of what schedules a run. Thread-safe.
 
-    ``lock``: re-entrant, for who must do something else as one with it.
+    ``lock`` is re-entrant, so that its owner can do more while no work is handed out or completed.
     """
 
-    #: The epoch that there is or must be: who waits in an earlier one waits in vain (see turns.Turns).
-    call = 0
-
-    def __init__(self, course: RunProgress) -> None:
-        self._course = course
+    def __init__(self, progress: RunProgress) -> None:
+        self._progress = progress
         self._stopped = False
         self.lock = threading.Condition()
+
+    @abc.abstractmethod
+    def complete(self, worker: str) -> int:
+        """Count a worker's item as done; returns the steps that are done now."""
+
+    @abc.abstractmethod
+    def abandon(self, worker: str) -> None:
+        """Take back a worker's item, which it did not complete."""
 
     @property
     @abc.abstractmethod
     def _trained(self) -> bool:
-        """Whether nobody makes a step any more."""
+        """Whether all steps are made."""
+
+    @property
+    def required_epoch(self) -> int:
+        """The epoch that there is or must be next; 0 where epochs have no meaning."""
+        return 0
 
     @property
     def done(self) -> int:
         """Steps made, of those asked for."""
-        return self._course.done
+        return self._progress.done
 
     @property
     def finished(self) -> bool:
-        """All steps and the last evaluation are done."""
-        return self._trained and not self._course.evaluation_due(True)
+        """Whether all steps and the last evaluation are done."""
+        return self._trained and not self._progress.evaluation_due(True)
 
     @property
     def over(self) -> bool:
-        """Finished or stopped."""
+        """Whether the run is finished or stopped."""
         return self._stopped or self.finished
 
     def stop(self) -> None:
-        """Hand out nothing more: everybody is told to finish."""
+        """Hand out nothing but FINISH from now on."""
         with self.lock:
             self._stopped = True
             self.lock.notify_all()
 
     def wake(self) -> None:
-        """Have those who wait asked again whether they are gone."""
+        """Let everyone who waits check again whether it may go on or its connection is gone."""
         with self.lock:
             self.lock.notify_all()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the run is over; False when the time is up before."""
+        """Wait until the run is over; returns False where the time is up first."""
         with self.lock:
             return self.lock.wait_for(lambda: self.over, timeout_s)
 
 
-STEP = "step"
+class StepQueue(WorkQueue, MembershipObserver):
+    """Hands out exactly ``total`` steps, and evaluations between them and at the end.
 
-
-EVALUATE = "evaluate"
-
-
-FINISH = "finish"
-
-
-class WorkItem(NamedTuple):
-    """What a free worker is to do next; ``step`` counts from 0."""
-
-    kind: str
-    step: int
-
-
-class StepQueue(WorkQueue):
-    """Hands out ``total`` steps, an evaluation whenever a multiple of ``evaluate_every`` is passed, one at the end.
-
-    A step that its worker abandons goes back and is handed to somebody else, so that exactly ``total``
-    updates are made. A run goes on from ``done`` steps, the last of its evaluations made after ``evaluated``.
-    A worker holds one ticket at most. Raises ValueError where there is nothing left to go on with.
+    An item that its worker abandons goes to another one. A worker holds one item at most.
+    done, evaluated: where a resumed run goes on.
+    Raises ValueError where ``done`` exceeds the total.
     """
 
     def __init__(self, total: int, done: int = 0, evaluate_every: int = 0, evaluated: int = 0) -> None:
@@ -117,49 +134,60 @@ class StepQueue(WorkQueue):
         self._held: Dict[str, WorkItem] = {}
 
     def take(
-        self, worker: str, gone: Callable[[], bool] = lambda: False, may_begin: Callable[[], bool] = lambda: True
+        self,
+        worker: str,
+        gone: Callable[[], bool] = lambda: False,
+        may_begin: Callable[[], bool] = lambda: True,
     ) -> WorkItem:
-        """The next piece of work; waits while all that is left is in the hands of others, and until it may begin.
+        """The next item for a worker; waits while there is none, or it may not begin.
 
-        ``may_begin`` is called under the lock. FINISH when there is no more, and for a worker that is ``gone``: after
-        ``wake`` those who wait are asked again.
+        gone: whether the worker's connection has ended; it then gets FINISH.
+        may_begin: called under the lock.
         """
         with self.lock:
             while True:
-                ticket = WorkItem(FINISH, self.done) if gone() else self._next() if self.over or may_begin() else None
-                if ticket is None:
-                    self.lock.wait()
-                    continue
-                if ticket.kind != FINISH:
-                    self._held[worker] = ticket
-                return ticket
+                item = self._item_for(gone, may_begin)
+                if item is not None:
+                    break
+                self.lock.wait()
+            if item.kind != FINISH:
+                self._held[worker] = item
+            return item
+
+    def _item_for(self, gone: Callable[[], bool], may_begin: Callable[[], bool]) -> Optional[WorkItem]:
+        if gone():
+            return WorkItem(FINISH, self.done)
+        return self._next() if self.over or may_begin() else None
 
     def _next(self) -> Optional[WorkItem]:
         if self.over:
             return WorkItem(FINISH, self.done)
-        held = [ticket.kind for ticket in self._held.values()]
-        if EVALUATE not in held and self._course.evaluation_due(self._trained):
+        held = [item.kind for item in self._held.values()]
+        if EVALUATE not in held and self._progress.evaluation_due(self._trained):
             return WorkItem(EVALUATE, self.done)
         step = self.done + held.count(STEP)
-        return WorkItem(STEP, step) if step < self._course.total else None
+        return WorkItem(STEP, step) if step < self._progress.total else None
 
     @property
     def _trained(self) -> bool:
-        return self.done == self._course.total
+        return self.done == self._progress.total
 
     def complete(self, worker: str) -> int:
-        """The worker's ticket is done: an update was made, or an evaluation has come. Returns the steps now done."""
         with self.lock:
-            ticket = self._held.pop(worker)
-            if ticket.kind == STEP:
-                self._course.step()
+            item = self._held.pop(worker)
+            if item.kind == STEP:
+                self._progress.count_step()
             else:
-                self._course.evaluated = ticket.step
+                self._progress.evaluated = item.step
             self.lock.notify_all()
             return self.done
 
     def abandon(self, worker: str) -> None:
-        """The worker is gone, or what it brought is of no use: what it held goes to somebody else."""
         with self.lock:
             self._held.pop(worker, None)
             self.lock.notify_all()
+
+    def set_members(self, names: Tuple[str, ...]) -> None:
+        """Take back the items of workers that have left."""
+        for worker in set(self._held) - set(names):
+            self.abandon(worker)

@@ -1,4 +1,4 @@
-"""A framework in fifty lines of numpy, and workers of a server that behave, or do not, as a test wants."""
+"""A framework in fifty lines of numpy, its data, and what one process would learn from them."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 
 from backends.frameworks.base import OptimizerSettings, Replica, Variable
-from backends.network import framing, heartbeat
 from backends.optimizers import lars
-from backends.server import worker
-from backends.server.parameter_server import ParameterServer
-from backends.strategies import message
-from backends.training import step
-from backends.training.layout import layout_of
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import RunSpec
-from tests.backends.hosting import Hosting, Participant
 
 PIXELS, CLASSES = 12, 3
 BATCH = 8
@@ -104,28 +97,28 @@ def images(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return pixels.reshape(count, 2, 2, 3).astype(np.uint8), labels.astype(np.int64)
 
 
-class Drawn:
+class DrawnBatches:
     """Endless batches of ``batch`` images, each drawn by its number; ``before`` is called before each."""
 
     def __init__(self, skip: int = 0, seed: int = 1, before: Callable[[], Any] = lambda: None) -> None:
         self.batch = BATCH
         self._before = before
-        self._at = seed * 10_000 + skip
+        self._next = seed * 10_000 + skip
 
-    def __iter__(self) -> "Drawn":
+    def __iter__(self) -> "DrawnBatches":
         return self
 
     def __next__(self) -> tuple[np.ndarray, np.ndarray]:
         self._before()
-        self._at += 1
-        return images(self.batch, self._at - 1)
+        self._next += 1
+        return images(self.batch, self._next - 1)
 
 
-def union(
-    steps: int, drawn: Iterable[Any], momentum: float = 0.0, rate: float = 0.1, replica: Replica | None = None
+def train_on_all(
+    steps: int, batches: Iterable[Any], momentum: float = 0.0, rate: float = 0.1, replica: Replica | None = None
 ) -> np.ndarray:
     """The weights of one process that takes the batches of all workers together in each of its steps."""
-    one, sources = replica or Softmax(), list(drawn)
+    one, sources = replica or Softmax(), list(batches)
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
         one.gradient(*together, rate=rate)
@@ -134,9 +127,9 @@ def union(
     return one.weights
 
 
-def union_with_lars(steps: int, drawn: Iterable[Any], optimiser: OptimizerSettings) -> np.ndarray:
-    """As ``union``, with LARS."""
-    replica, sources = Softmax(), list(drawn)
+def train_on_all_with_lars(steps: int, batches: Iterable[Any], optimiser: OptimizerSettings) -> np.ndarray:
+    """As ``train_on_all``, with LARS."""
+    replica, sources = Softmax(), list(batches)
     velocity = np.zeros_like(replica.weights)
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
@@ -148,7 +141,7 @@ def union_with_lars(steps: int, drawn: Iterable[Any], optimiser: OptimizerSettin
 TEST = images(64, 99)
 
 
-def work(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
+def run_spec(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
     values = {
         "optimiser": OptimizerSettings(0.1, 0.9, 0.001),
         "schedule": RateSchedule("cosine", steps, 2),
@@ -158,98 +151,3 @@ def work(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
         **changes,
     }
     return RunSpec(steps=steps, **values)
-
-
-class Running(Hosting):
-    """A server that runs in a thread."""
-
-    def __init__(self, work: RunSpec) -> None:
-        super().__init__(ParameterServer, work)
-
-    def pulse(self, name: str, on_lost: Callable[[str], None] = lambda _: None) -> heartbeat.Heartbeat:
-        return heartbeat.Heartbeat(self.connect(name), self.work.heartbeat_s, on_lost)
-
-
-class Member(Participant):
-    """A worker that does what it should, in a thread."""
-
-    def __init__(
-        self, running: Running, name: str, replica: Replica | None = None, data: Any = None, sender: Any = None,
-        slowdown: float = 1.0,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.replica = replica or Softmax()
-        self.drawn = data or Drawn()
-        self.spent: step.TimeSpent | None = None
-        self.bytes = 0
-        self._running, self._name, self._sender, self._slowdown = running, name, sender, slowdown
-        self._connection: framing.Connection | None = None
-        self.start()
-
-    def take_part(self) -> None:
-        self._connection = connection = self._running.connect(self._name)
-        pulse = self._running.pulse(self._name)
-        try:
-            self.spent = worker.run(connection, self.replica, self.drawn, TEST, self._slowdown, sender=self._sender)
-        finally:
-            self.bytes = connection.sent_bytes + connection.received_bytes
-            pulse.close()
-            connection.close()
-
-    def cut(self) -> None:
-        """Gone, as a killed process is."""
-        assert self._connection is not None, "it has not begun"
-        self._connection.abort()
-
-    def end(self) -> step.TimeSpent:
-        self.await_end()
-        assert self.spent is not None
-        return self.spent
-
-
-class Puppet:
-    """A worker that does only what a test tells it to; it says its heart beats until told otherwise."""
-
-    def __init__(self, running: Running, name: str, beating: bool = True) -> None:
-        self.replica = Softmax()
-        self.connection = running.connect(name)
-        self.pulse = running.pulse(name) if beating else None
-        self.connection.send({"layout": layout_of(self.replica).encode()})
-        answer = self.connection.receive(self._state).meta
-        if answer["initial"]:
-            self.connection.send({}, framing.as_bytes((self.replica.weights, self.replica.state)))
-
-    def _state(self, meta: dict[str, Any]) -> Any:
-        return () if meta["initial"] else framing.as_bytes((self.replica.state,))
-
-    def take(self) -> dict[str, Any]:
-        """Receive a ticket, with the weights (and state) that come with it."""
-        pulls = []
-
-        def payload(meta: dict[str, Any]) -> Any:
-            if meta["kind"] == "finish":
-                return ()
-            pulls.append(message.buffers(meta["weights"], self.replica.weights.size))
-            return framing.as_bytes((*pulls[0].arrays, *((self.replica.state,) if meta["kind"] == "evaluate" else ())))
-
-        meta = self.connection.receive(payload).meta
-        for pull in pulls:
-            message.put(pull, self.replica.weights)
-        return meta
-
-    def give(self, loss: Any = 1.0, gradient: float = 0.0) -> None:
-        """Answer a step."""
-        self.replica.gradients[:] = gradient
-        head = message.dense(self.replica.gradients).head
-        arrays = framing.as_bytes((self.replica.gradients, self.replica.state))
-        self.connection.send({"loss": loss, "seconds": 0.01, "gradient": head}, arrays)
-
-    def stop_beating(self) -> None:
-        if self.pulse is not None:
-            self.pulse.close()
-
-    def leave(self) -> None:
-        """Gone, as a killed process is."""
-        self.stop_beating()
-        self.connection.abort()
-        self.connection.close()

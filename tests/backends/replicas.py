@@ -1,4 +1,4 @@
-"""Replicas of described models by every framework that is installed, and what tests of them have in common."""
+"""Replicas of models in every framework that is installed, and what their tests have in common."""
 
 from typing import Any
 
@@ -6,17 +6,31 @@ import numpy as np
 import pytest
 
 from backends.data import dataset
-from backends.frameworks.base import FRAMEWORKS
-from backends.models.layers import Concat, Dropout, Model, Residual
+from backends.frameworks import base
+from backends.frameworks.base import FRAMEWORKS, Replica
+from backends.models.layers import BatchNorm, Concat, Conv, Dense, Dropout, Flatten, Model, Relu, Residual
+from tests.backends.fakes import CLASSES, Softmax
 from tests.installed import using
 
 SMALL = ["alexnet", "cifar10", "cipher", "mobilenet", "nin", "resnet", "squeezenet"]
 
+#: Order matters where it is flattened, and where a kernel lies in memory. Without batch
+#: normalisation many batches together have the mean of their gradients.
+PLAIN = Model("plain", (2, 2, 3), CLASSES, (Conv(4, 3, padding=1), Relu(), Flatten(), Dense(CLASSES)), "a test")
+NORMALISED = PLAIN._replace(layers=(Conv(4, 3, padding=1, bias=False), BatchNorm(), *PLAIN.layers[1:]))
 
 #: Every framework by its name, skipped where it is not installed.
 by_every_framework = pytest.mark.parametrize(
     "framework", [pytest.param(name, marks=using(name).marks) for name in sorted(FRAMEWORKS)]
 )
+
+
+def small_replica(framework: str, model: Model = PLAIN) -> Replica:
+    """A replica for ``fakes.images``; of softmax regression for "numpy"."""
+    if framework == "numpy":
+        return Softmax()
+    made: Replica = base.framework(framework).build(model, seed=1)
+    return made
 
 
 def batch_for(replica: Any, count: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -1,1 +1,1 @@
-"""How the members of a run exchange what they learn: strategies' parts put to work on links."""
+"""Each exchange puts a strategy to work: it sends, receives and updates in every step."""

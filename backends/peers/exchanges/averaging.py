@@ -1,6 +1,6 @@
-"""Weights, averaged segment by segment with one peer each (Crossover-SGD, Yeo et al., Alg. 1)."""
+"""Weight averaging: each segment is averaged with one peer (Crossover-SGD, Yeo et al., Alg. 1)."""
 
-from typing import Any
+from typing import Optional
 
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
@@ -10,21 +10,21 @@ from backends.strategies.topologies.derangement import segments
 
 
 class WeightAveraging(Exchange):
-    """Update, send every segment to its peer and receive it from another, and average when all are there."""
+    """Updates, sends every segment to one peer, and averages it with that of another."""
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
-        means, n = self.means, len(self.names)
-        weights, links = means.replica.weights, means.links
-        means.local.apply(weights, means.replica.gradients, optimiser)
-        parts = list(enumerate(segments(means.replica.variables, means.topology.segments)))
-        for at, (start, end) in parts:
-            for peer in self.peers(means.topology.sends_to(self.rank, n, step, at)):
-                links.send(peer, step, WHOLE[means.strategy.compressor.name](weights[start:end]), kind=str(at))
-        coming = [
-            (start, end, links.next(peer, step, str(at)))
-            for at, (start, end) in parts
-            for peer in self.peers(means.topology.receives_from(self.rank, n, step, at))
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+        parts, n = self.parts, len(self.names)
+        weights, mailbox, topology = parts.replica.weights, parts.mailbox, parts.topology
+        parts.local_update.apply(weights, parts.replica.gradients, optimiser)
+        spans = list(enumerate(segments(parts.replica.variables, topology.segments)))
+        for at, (start, end) in spans:
+            for peer in self.peers(topology.sends_to(self.rank, n, step, at)):
+                mailbox.send(peer, step, WHOLE[parts.strategy.compressor.name](weights[start:end]), kind=str(at))
+        received = [
+            (start, end, mailbox.next(peer, step, str(at)))
+            for at, (start, end) in spans
+            for peer in self.peers(topology.receives_from(self.rank, n, step, at))
         ]
-        links.flush()  # what is sent must not be averaged yet
-        for start, end, parcel in coming:
-            aggregation.average(weights[start:end], whole(parcel.message))
+        mailbox.flush()  # the weights must not change while they are sent
+        for start, end, envelope in received:
+            aggregation.average(weights[start:end], whole(envelope.message))

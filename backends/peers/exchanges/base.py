@@ -1,12 +1,12 @@
-"""How a member of a run exchanges what it learns with its peers: the interface. ``registry`` has every kind."""
+"""An exchange says how a peer exchanges what it learns in a step; ``registry`` has every kind."""
 
 import abc
-from typing import Any, Dict, NamedTuple, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from backends.frameworks.base import Arrays, OptimizerSettings, Replica
-from backends.network.mailbox import Mailbox
+from backends.network.mailbox import Envelope, Mailbox
 from backends.optimizers import lars, sgd
 from backends.strategies.strategy import Strategy
 from backends.strategies.topologies.base import Topology
@@ -20,17 +20,17 @@ class ExchangeParts(NamedTuple):
     """
 
     replica: Replica
-    links: Mailbox
+    mailbox: Mailbox
     topology: Topology
     strategy: Strategy
-    local: "LocalUpdate"
+    local_update: "LocalUpdate"
     batch: int = 1
 
 
 class LocalUpdate:
-    """A member's own update: SGD, or LARS, which takes gradients that are not scaled.
+    """A peer's own update: SGD, or LARS, for which gradients include neither rate nor decay.
 
-    ``velocity``: (parameters,) float32.
+    velocity: (parameters,) float32.
     """
 
     def __init__(self, replica: Replica, with_lars: bool = False) -> None:
@@ -39,55 +39,57 @@ class LocalUpdate:
         self.velocity = np.zeros(replica.weights.size, np.float32)
 
     def apply(self, weights: np.ndarray, gradients: np.ndarray, optimiser: OptimizerSettings) -> None:
-        """One step, in place; (parameters,) float32 each. The gradients may be changed."""
+        """Make one step in place; (parameters,) float32 each. The gradients may be changed, too."""
         if self.with_lars:
             lars.scale(gradients, weights, self._replica.variables, optimiser)
         sgd.apply(weights, self.velocity, gradients, optimiser.momentum)
 
 
 class Exchange(abc.ABC):
-    """One way to exchange. The weights are the replica's host buffer, the gradients too.
+    """One way to exchange the weights and gradients in the replica's host buffers.
 
-    ``names`` are the members of an epoch in the order of their ranks.
+    names: the members of the epoch, in the order of their ranks.
     """
 
-    def __init__(self, means: ExchangeParts) -> None:
-        self.means = means
+    def __init__(self, parts: ExchangeParts) -> None:
+        self.parts = parts
         self.names: Sequence[str] = ()
         self.rank = 0
 
     def begin(self, names: Sequence[str]) -> None:
-        """A new epoch; what is unfinished of the last is given up."""
+        """Begin a new epoch with these members; give up what is unfinished of the last."""
         self.names = tuple(names)
-        self.rank = self.names.index(self.means.links.name)
+        self.rank = self.names.index(self.parts.mailbox.name)
 
     @abc.abstractmethod
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
-        """Update the weights with the gradients at hand, and with what peers send.
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+        """Update the weights with this peer's gradients and what others send.
 
-        batch: samples that the gradients are of; budget_s: what computing them takes, and so a transfer may; its own
-        time left out, which would give it more and more. Raises links.Interrupted where somebody has left; then the
-        weights are as they were, or have this member's own update.
+        batch: samples that the gradients are of.
+        budget_s: time that transfers may take, which is what computing a gradient takes; None for
+        no bound. (Time of exchanges left in, it would grow from step to step.)
+        Raises Interrupted where a member has left. Then the weights are as they were, or include
+        this peer's own update.
         """
 
     def adopt(self) -> None:  # noqa: B027 - most have nothing to do
-        """The replica's weights are now another's."""
+        """Go on from weights in the replica that another has computed."""
 
-    def handle(self, parcel: Any) -> None:
-        """Answer a peer that asks, in the thread of its connection."""
-        raise ValueError("nobody asks in this exchange")
+    def handle(self, envelope: Envelope) -> None:
+        """Answer a peer's request, in the thread of its connection."""
+        raise ValueError("no peer sends requests in this exchange")
 
     def state(self) -> Dict[str, Arrays]:
-        """Copies of all that a checkpoint must have beside weights and velocity, by name."""
+        """Copies of all that a checkpoint needs beside weights and velocity, by name."""
         return {}
 
-    def restore(self, state: Dict[str, Arrays]) -> None:  # noqa: B027 - most keep nothing
-        """Go on from ``state``; names that are missing begin anew. Raises ValueError for another's shapes."""
+    def restore(self, state: Dict[str, Arrays]) -> None:  # noqa: B027 - most have no state
+        """Go on from ``state``; what it lacks begins anew. Raises ValueError for other shapes."""
 
-    def told(self) -> Dict[str, Any]:
-        """Figures for people: what senders tell (senders.Sender)."""
+    def metrics(self) -> Dict[str, Any]:
+        """Figures of the compressors, for people."""
         return {}
 
     def peers(self, ranks: Sequence[int]) -> Sequence[str]:
-        """Names of ranks."""
+        """The names of ranks."""
         return [self.names[rank] for rank in ranks]

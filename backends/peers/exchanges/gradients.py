@@ -1,7 +1,10 @@
-"""Gradients, or parts of them, to peers; each takes in what comes (DLion and the systems it is compared with)."""
+"""Gradient exchange: each peer sends its gradient, or part of it, and applies those it receives.
+
+DLion, and the systems that it is compared with.
+"""
 
 import math
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
@@ -10,109 +13,136 @@ from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.strategies.aggregation import FACTORS, WITH_MEAN
 from backends.strategies.compressors.base import Compressor
-from backends.strategies.message import DENSE, add
+from backends.strategies.message import DENSE, Message, add
 
 GRADIENT = "gradient"
-#: A message's before its link has been measured: enough to tell, and soon gone where it is slow, unlike a gradient.
+#: The byte budget of a link that has not been measured: enough to measure it by, and little where
+#: it is slow.
 FIRST_BYTES = 1 << 17
+#: Before the names of peers whose links have compressors of their own, in a checkpoint; and the
+#: name of the compressor that all links share.
+PEER_PREFIX, SHARED = "peer ", "peers"
 
 
 class GradientExchange(Exchange):
-    """Everyone sends to its peers, waits for as many as the synchronisation policy says, and applies what has come.
+    """Sends to all peers, waits for as many messages as the sync policy says, applies them all.
 
-    Members who wait take in no message of a later step than their own, so that with all of them there every replica
-    makes the same sum. Others take in whatever has come.
+    Members that wait for others take in no message of a later step than their own, so that every
+    replica makes the same sum. Other members take in all that has arrived.
     """
 
-    def __init__(self, means: ExchangeParts) -> None:
-        super().__init__(means)
-        self._shared = means.strategy.compressor.build(means.replica.variables)
-        self._shared.bind_weights(means.replica.weights)
-        self._own: Dict[str, Compressor] = {}
+    def __init__(self, parts: ExchangeParts) -> None:
+        super().__init__(parts)
+        self._shared = parts.strategy.compressor.build(parts.replica.variables)
+        self._shared.bind_weights(parts.replica.weights)
+        self._by_peer: Dict[str, Compressor] = {}
         self._batches: Dict[str, int] = {}
-        self._merged = np.empty(means.replica.weights.size, np.float32)
+        self._merged = np.empty(parts.replica.weights.size, np.float32)
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
-        links, n = self.means.links, len(self.names)
-        waited = self.means.strategy.sync.waits_for(n) - 1
-        self._send(step, batch, budget_s, bool(waited))
-        arrived = links.take(lambda parcel: _is_gradient(parcel) and (not waited or parcel.step <= step), 0)
-        missing = waited - sum(parcel.step == step for parcel in arrived)
-        if missing > 0:
-            arrived += links.take(lambda parcel: _is_gradient(parcel) and parcel.step == step, missing)
-        if waited:
-            links.flush()  # the gradients are to be overwritten
-        self._merge(sorted(arrived, key=lambda parcel: (parcel.step, parcel.sender)), batch)
-        self.means.local.apply(self.means.replica.weights, self._merged, optimiser)
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+        awaited = self.parts.strategy.sync.waits_for(len(self.names)) - 1
+        self._send(step, batch, budget_s, waits=awaited > 0)
+        received = self._receive(step, awaited)
+        if awaited:
+            self.parts.mailbox.flush()  # the gradients must not change while they are sent
+        self._merge(sorted(received, key=lambda envelope: (envelope.step, envelope.sender)), batch)
+        self.parts.local_update.apply(self.parts.replica.weights, self._merged, optimiser)
 
-    def _send(self, step: int, batch: int, budget_s: Any, waits: bool) -> None:
-        gradients, links = self.means.replica.gradients, self.means.links
-        peers = self.peers(self.means.topology.sends_to(self.rank, len(self.names), step))
-        message = None if self._shared.by_link or not peers else self._shared.compress(gradients)
-        if message is not None and message.kind == DENSE and not waits:
-            message = message._replace(arrays=(message.arrays[0].copy(),))  # goes on while others are computed
-        # All are chosen before the first goes out: a link that carries something while the others still rest seems to
-        # carry more than it does beside them, and together they would get more than the card has.
-        chosen = [message or self._for(peer).compress(gradients, self._budget(peer, budget_s)) for peer in peers]
-        for peer, mine in zip(peers, chosen):
-            links.send(peer, step, mine, kind=GRADIENT, batch=batch)
+    # -- sending -----------------------------------------------------------------------------------
 
-    def _for(self, peer: str) -> Compressor:
-        if peer not in self._own:
-            self._own[peer] = self.means.strategy.compressor.build(self.means.replica.variables)
-            self._own[peer].bind_weights(self.means.replica.weights)
-        return self._own[peer]
+    def _send(self, step: int, batch: int, budget_s: Optional[float], waits: bool) -> None:
+        # All messages are made before the first is sent: a link that is used while the others rest
+        # seems faster than it is beside them, and their budgets would exceed what the card carries.
+        peers = self.peers(self.parts.topology.sends_to(self.rank, len(self.names), step))
+        shared = self._shared_message(waits) if peers and not self._shared.by_link else None
+        gradients = self.parts.replica.gradients
+        messages = [
+            shared or self._compressor_for(peer).compress(gradients, self._budget_bytes(peer, budget_s)) for peer in peers
+        ]
+        for peer, message in zip(peers, messages):
+            self.parts.mailbox.send(peer, step, message, kind=GRADIENT, batch=batch)
 
-    def _budget(self, peer: str, budget_s: Any) -> float:
-        """Bytes that the link carries in budget_s; no bound without one."""
+    def _shared_message(self, waits: bool) -> Message:
+        """The message to all peers; a copy where the next gradient is computed as it is sent."""
+        message = self._shared.compress(self.parts.replica.gradients)
+        if message.kind == DENSE and not waits:
+            return message._replace(arrays=(message.arrays[0].copy(),))
+        return message
+
+    def _compressor_for(self, peer: str) -> Compressor:
+        if peer not in self._by_peer:
+            self._by_peer[peer] = self.parts.strategy.compressor.build(self.parts.replica.variables)
+            self._by_peer[peer].bind_weights(self.parts.replica.weights)
+        return self._by_peer[peer]
+
+    def _budget_bytes(self, peer: str, budget_s: Optional[float]) -> float:
+        """Bytes that the link to a peer carries in ``budget_s``."""
         if budget_s is None:
             return math.inf
-        rate = self.means.links.bytes_per_s(peer)
-        return FIRST_BYTES if rate is None else rate * budget_s
+        bytes_per_s = self.parts.mailbox.bytes_per_s(peer)
+        return FIRST_BYTES if bytes_per_s is None else bytes_per_s * budget_s
 
-    def _merge(self, arrived: List[Envelope], batch: int) -> None:
-        """All in the order of steps and names, one's own among them, so that who gets the same has the same."""
-        total, own = self._merged, self.means.links.name
-        compared = self._compared_with(arrived, batch)
+    # -- receiving and merging ---------------------------------------------------------------------
+
+    def _receive(self, step: int, awaited: int) -> List[Envelope]:
+        """All gradients that are there, and as many of this step as are awaited."""
+        mailbox = self.parts.mailbox
+        received = mailbox.take(lambda envelope: _is_gradient(envelope) and (not awaited or envelope.step <= step), 0)
+        missing = awaited - sum(envelope.step == step for envelope in received)
+        if missing > 0:
+            received += mailbox.take(lambda envelope: _is_gradient(envelope) and envelope.step == step, missing)
+        return received
+
+    def _merge(self, received: List[Envelope], batch: int) -> None:
+        """Sum all gradients in one order, by step and name, so that equal sums are equal bits."""
+        total, own = self._merged, self.parts.mailbox.name
+        compared = self._compared_batch(received, batch)
         total.fill(0.0)
-        for parcel in arrived:
-            if parcel.sender < own:
-                add(parcel.message, total, self._share(int(parcel.meta["batch"]), compared))
-        np.add(total, self._share(batch, compared) * self.means.replica.gradients, out=total)
-        for parcel in arrived:
-            if parcel.sender > own:
-                add(parcel.message, total, self._share(int(parcel.meta["batch"]), compared))
+        for envelope in received:
+            if envelope.sender < own:
+                add(envelope.message, total, self._share(int(envelope.meta["batch"]), compared))
+        np.add(total, self._share(batch, compared) * self.parts.replica.gradients, out=total)
+        for envelope in received:
+            if envelope.sender > own:
+                add(envelope.message, total, self._share(int(envelope.meta["batch"]), compared))
 
-    def _compared_with(self, arrived: List[Envelope], batch: int) -> float:
-        """Samples: one's own, or the mean of all members' last; of who has sent nothing yet, as many as one's own."""
-        if self.means.strategy.aggregation not in WITH_MEAN:
+    def _compared_batch(self, received: List[Envelope], batch: int) -> float:
+        """The batch that others are weighed by: one's own, or the mean of all members' last.
+
+        A member that has sent nothing yet counts as one's own.
+        """
+        if self.parts.strategy.aggregation not in WITH_MEAN:
             return batch
-        self._batches.update((parcel.sender, int(parcel.meta["batch"])) for parcel in arrived)
-        self._batches[self.means.links.name] = batch
+        self._batches.update((envelope.sender, int(envelope.meta["batch"])) for envelope in received)
+        self._batches[self.parts.mailbox.name] = batch
         return sum(self._batches.get(name, batch) for name in self.names) / float(len(self.names))
 
     def _share(self, batch: int, compared: float) -> float:
-        return FACTORS[self.means.strategy.aggregation](batch, compared, self.means.batch, len(self.names))
+        return FACTORS[self.parts.strategy.aggregation](batch, compared, self.parts.batch, len(self.names))
 
-    def _senders(self) -> Dict[str, Compressor]:
-        return dict({"peer " + name: made for name, made in self._own.items()}, peers=self._shared)
+    # -- state -------------------------------------------------------------------------------------
+
+    def _compressors(self) -> Dict[str, Compressor]:
+        by_peer = {PEER_PREFIX + name: each for name, each in self._by_peer.items()}
+        return dict(by_peer, **{SHARED: self._shared})
 
     def state(self) -> Dict[str, Arrays]:
-        """What each sender keeps."""
-        return {name: made.state() for name, made in self._senders().items() if made.state()}
+        """The state of each compressor that has one."""
+        return {label: each.state() for label, each in self._compressors().items() if each.state()}
 
     def restore(self, state: Dict[str, Arrays]) -> None:
-        for name, arrays in state.items():
-            (self._for(name[5:]) if name.startswith("peer ") else self._shared).restore(arrays)
+        for label, arrays in state.items():
+            if label.startswith(PEER_PREFIX):
+                self._compressor_for(label[len(PEER_PREFIX) :]).restore(arrays)
+            else:
+                self._shared.restore(arrays)
 
-    def told(self) -> Dict[str, Any]:
-        """What its sender tells, or each by the peer that it is for."""
-        return (
-            {name: made.metrics() for name, made in self._own.items()}
-            if self._shared.by_link
-            else self._shared.metrics()
-        )
+    def metrics(self) -> Dict[str, Any]:
+        """Figures of the compressor, or of each link's by the name of its peer."""
+        if self._shared.by_link:
+            return {name: each.metrics() for name, each in self._by_peer.items()}
+        return self._shared.metrics()
 
 
-def _is_gradient(parcel: Envelope) -> bool:
-    return bool(parcel.meta.get("kind") == GRADIENT)
+def _is_gradient(envelope: Envelope) -> bool:
+    return bool(envelope.meta.get("kind") == GRADIENT)

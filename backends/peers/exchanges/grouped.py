@@ -1,6 +1,9 @@
-"""Two levels: gradients to the leader of a group, leaders among themselves, weights back (Crossover-SGD, 3.3)."""
+"""Hierarchical exchange: gradients go to the leaders of groups, who exchange and send weights back.
 
-from typing import Any, Callable
+Crossover-SGD, Yeo et al., section 3.3.
+"""
+
+from typing import Callable, Optional, Sequence
 
 import numpy as np
 
@@ -11,67 +14,74 @@ from backends.strategies.topologies.registry import GroupedTopology
 
 
 class HierarchicalExchange(Exchange):
-    """``within(means)`` makes what leaders do among themselves.
+    """Followers send gradients to their leader; ``make_exchange`` gives what leaders do together.
 
-    A leader's gradients are the sum of its group's, times groups / members: their mean where groups are equal, and such
-    that the mean over all leaders is the mean over all members.
+    A leader's gradient is the sum of its group's, times groups / members. The mean of all leaders'
+    gradients is then the mean over all members, whatever the sizes of groups.
 
-    Weights that were rounded would stay where a step changes them by less than the last bit. So where messages are
-    rounded it is the change of the weights that goes back, and the leader takes it in as its group does; the first of
-    an epoch are the weights themselves, from which on all of a group have the same.
+    Rounded weights would never change where a step moves them by less than their last bit. So with
+    rounding the change of the weights is sent back, which the leader applies as its group does. The
+    first message of an epoch holds the weights themselves, which all of a group then have alike.
     """
 
-    def __init__(self, means: ExchangeParts, among: Callable[[ExchangeParts], Exchange]) -> None:
-        super().__init__(means)
-        assert isinstance(means.topology, GroupedTopology)
-        self._among = among(means._replace(topology=means.topology.between))
-        self._encode = WHOLE[means.strategy.compressor.name]
-        self._alike = False
+    def __init__(self, parts: ExchangeParts, make_exchange: Callable[[ExchangeParts], Exchange]) -> None:
+        super().__init__(parts)
+        assert isinstance(parts.topology, GroupedTopology)
+        self._topology = parts.topology
+        self._among_leaders = make_exchange(parts._replace(topology=parts.topology.between))
+        self._encode = WHOLE[parts.strategy.compressor.name]
+        self._group_has_weights = False
 
-    def begin(self, names: Any) -> None:
+    def begin(self, names: Sequence[str]) -> None:
         super().begin(names)
-        topology, n = self.means.topology, len(self.names)
-        self._leader = topology.leader(self.rank, n)
-        self._followers = self.peers(topology.followers(self.rank, n))
-        leaders = sorted({topology.leader(rank, n) for rank in range(n)})
+        n = len(self.names)
+        self._leader = self._topology.leader(self.rank, n)
+        self._followers = self.peers(self._topology.followers(self.rank, n))
+        leaders = sorted({self._topology.leader(rank, n) for rank in range(n)})
         self._scale = len(leaders) / n
-        self._alike = False
+        self._group_has_weights = False
         if self._leader == self.rank:
-            self._among.begin(self.peers(leaders))
+            self._among_leaders.begin(self.peers(leaders))
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
-        replica, links = self.means.replica, self.means.links
-        if self._leader != self.rank:
-            leader = self.names[self._leader]
-            links.send(leader, step, self._encode(replica.gradients), kind="gradient")
-            news = links.next(leader, step, "weights").message
-            (put if news.kind == DENSE else add)(news, replica.weights)
-            return
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+        if self._leader == self.rank:
+            self._lead(step, batch, optimiser, budget_s)
+        else:
+            self._follow(step)
+
+    def _follow(self, step: int) -> None:
+        replica, mailbox = self.parts.replica, self.parts.mailbox
+        leader = self.names[self._leader]
+        mailbox.send(leader, step, self._encode(replica.gradients), kind="gradient")
+        answer = mailbox.next(leader, step, "weights").message
+        (put if answer.kind == DENSE else add)(answer, replica.weights)
+
+    def _lead(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float]) -> None:
+        replica, mailbox = self.parts.replica, self.parts.mailbox
         for follower in self._followers:
-            add(links.next(follower, step, "gradient").message, replica.gradients)
+            add(mailbox.next(follower, step, "gradient").message, replica.gradients)
         replica.gradients *= self._scale
         before = replica.weights.copy() if self._sends_changes else replica.weights
-        self._among.step(step, batch, optimiser, budget_s)
-        news = self._news(before)
+        self._among_leaders.step(step, batch, optimiser, budget_s)
+        answer = self._answer(before)
         for follower in self._followers:
-            links.send(follower, step, news, kind="weights")
-        links.flush()
-        self._alike = True
+            mailbox.send(follower, step, answer, kind="weights")
+        mailbox.flush()
+        self._group_has_weights = True
 
     @property
     def _sends_changes(self) -> bool:
-        return self._alike and bool(self._followers) and self._encode is not dense
+        return self._group_has_weights and bool(self._followers) and self._encode is not dense
 
-    def _news(self, before: np.ndarray) -> Message:
-        """What goes back to the group, now that its leader has new weights."""
-        weights = self.means.replica.weights
+    def _answer(self, before: np.ndarray) -> Message:
+        """The message to followers after the leader's update; before: weights before it."""
+        weights = self.parts.replica.weights
         if not self._sends_changes:
             return dense(weights)
-        news = self._encode(weights - before)
+        change = self._encode(weights - before)
         weights[:] = before
-        add(news, weights)
-        return news
+        add(change, weights)
+        return change
 
     def adopt(self) -> None:
-        """So do leaders."""
-        self._among.adopt()
+        self._among_leaders.adopt()

@@ -1,7 +1,10 @@
-"""Two average their weights whenever one of them asks (AD-PSGD, Lian et al., 2018, Alg. 1)."""
+"""Pairwise averaging: two peers average their weights when one asks.
+
+AD-PSGD, Lian et al., 2018, Alg. 1.
+"""
 
 import threading
-from typing import Any
+from typing import Optional
 
 from backends.frameworks.base import OptimizerSettings
 from backends.network.mailbox import Envelope
@@ -11,31 +14,34 @@ from backends.strategies.message import dense
 
 
 class PairwiseAveraging(Exchange):
-    """x is apart from the replica's weights, which gradients are computed at, so that it may change meanwhile."""
+    """Keeps x apart from the replica's weights, which gradients are computed at.
 
-    def __init__(self, means: ExchangeParts) -> None:
-        super().__init__(means)
-        self._x = means.replica.weights.copy()
+    So x may change while a gradient is computed.
+    """
+
+    def __init__(self, parts: ExchangeParts) -> None:
+        super().__init__(parts)
+        self._x = parts.replica.weights.copy()
         self._lock = threading.Lock()
 
     def adopt(self) -> None:
-        """Begin from the replica's weights."""
         with self._lock:
-            self._x[:] = self.means.replica.weights
+            self._x[:] = self.parts.replica.weights
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
-        means = self.means
-        for peer in self.peers(means.topology.sends_to(self.rank, len(self.names), step)):
-            means.links.send(peer, step, dense(self._x), asks=True)  # who asks is asked by nobody: x stays
-            answer = means.links.next(peer, step, "mean")
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+        parts = self.parts
+        for peer in self.peers(parts.topology.sends_to(self.rank, len(self.names), step)):
+            # Nobody asks a peer that asks, so that x does not change meanwhile.
+            parts.mailbox.send(peer, step, dense(self._x), asks=True)
+            answer = parts.mailbox.next(peer, step, "mean")
             self._x[:] = answer.message.arrays[0]
         with self._lock:
-            means.local.apply(self._x, means.replica.gradients, optimiser)
-            means.replica.weights[:] = self._x
+            parts.local_update.apply(self._x, parts.replica.gradients, optimiser)
+            parts.replica.weights[:] = self._x
 
-    def handle(self, parcel: Envelope) -> None:
-        """Take the mean of one's own and the asking peer's weights, and send it."""
-        theirs = parcel.message.arrays[0]
+    def handle(self, envelope: Envelope) -> None:
+        """Take the mean of one's own weights and the asking peer's, and send it."""
+        theirs = envelope.message.arrays[0]
         with self._lock:
             aggregation.average_pair(self._x, theirs)
-        self.means.links.send(parcel.sender, parcel.step, dense(theirs), kind="mean")
+        self.parts.mailbox.send(envelope.sender, envelope.step, dense(theirs), kind="mean")

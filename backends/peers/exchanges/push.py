@@ -1,6 +1,9 @@
-"""Stochastic gradient push: half of one's mass to one peer in each step (SGP, Assran et al., 2019, Alg. 1)."""
+"""Stochastic gradient push: a peer pushes half of its mass to one other in each step.
 
-from typing import Any
+SGP, Assran et al., 2019, Alg. 1.
+"""
+
+from typing import Optional, Sequence
 
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange, ExchangeParts
@@ -9,34 +12,38 @@ from backends.strategies.pushsum import PushSum
 
 
 class PushSumExchange(Exchange):
-    """Gradients are of z, the replica's weights, and applied to x. In a new epoch every x is its z, with weight 1."""
+    """Applies gradients of z, the replica's weights, to x. An epoch begins with x = z, weight 1."""
 
-    def __init__(self, means: ExchangeParts) -> None:
-        super().__init__(means)
-        self._mass = PushSum(means.replica.weights)
+    def __init__(self, parts: ExchangeParts) -> None:
+        super().__init__(parts)
+        self._mass = PushSum(parts.replica.weights)
 
-    def begin(self, names: Any) -> None:
+    def begin(self, names: Sequence[str]) -> None:
         super().begin(names)
         self.adopt()
 
     def adopt(self) -> None:
-        """Begin from the replica's weights."""
-        self._mass = PushSum(self.means.replica.weights)
+        self._mass = PushSum(self.parts.replica.weights)
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
-        means, n = self.means, len(self.names)
-        means.local.apply(self._mass.x, means.replica.gradients, optimiser)
-        waits = means.strategy.sync.waits_for(n) > 1
-        peers = self.peers(means.topology.sends_to(self.rank, n, step))
-        if peers:
-            share, weight = self._mass.share(len(peers))
-            for peer in peers:
-                means.links.send(peer, step, dense(share if waits else share.copy()), weight=weight)
-        sources = means.topology.receives_from(self.rank, n, step)
-        coming = means.links.take(lambda parcel: not waits or parcel.step <= step, len(sources) if waits else 0)
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+        parts, n = self.parts, len(self.names)
+        parts.local_update.apply(self._mass.x, parts.replica.gradients, optimiser)
+        waits = parts.strategy.sync.waits_for(n) > 1
+        self._push(step, waits)
+        sources = parts.topology.receives_from(self.rank, n, step)
+        received = parts.mailbox.take(lambda envelope: not waits or envelope.step <= step, len(sources) if waits else 0)
         if waits:
-            means.links.flush()
-        for parcel in coming:
-            add(parcel.message, self._mass.x)
-            self._mass.weight += float(parcel.meta["weight"])
-        self._mass.debias(means.replica.weights)
+            parts.mailbox.flush()  # x must not change while it is sent
+        for envelope in received:
+            add(envelope.message, self._mass.x)
+            self._mass.weight += float(envelope.meta["weight"])
+        self._mass.debias(parts.replica.weights)
+
+    def _push(self, step: int, waits: bool) -> None:
+        """Send shares of x; a peer that does not wait until they are sent sends copies."""
+        peers = self.peers(self.parts.topology.sends_to(self.rank, len(self.names), step))
+        if not peers:
+            return
+        share, weight = self._mass.share(len(peers))
+        for peer in peers:
+            self.parts.mailbox.send(peer, step, dense(share if waits else share.copy()), weight=weight)

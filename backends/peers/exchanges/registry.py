@@ -1,4 +1,4 @@
-"""Which exchange belongs to which topology and aggregation."""
+"""The registry says which exchange belongs to which topology and aggregation."""
 
 from typing import Callable, Dict
 
@@ -13,17 +13,17 @@ from backends.strategies.aggregation import FACTORS
 from backends.strategies.topologies.graphs import Ring as RingTopology
 from backends.strategies.topologies.registry import GroupedTopology
 
-#: By aggregation; those of gradients go round where the topology is a ring.
+#: By aggregation. In a ring, gradients are summed by all-reduce, whatever it is.
 AGGREGATIONS: Dict[str, Callable[[ExchangeParts], Exchange]] = dict(
     dict.fromkeys(FACTORS, GradientExchange),
     **{"average": WeightAveraging, "push-sum": PushSumExchange, "pairwise": PairwiseAveraging},
 )
 
 
-def exchange(means: ExchangeParts) -> Exchange:
-    """The exchange for these means."""
-    if isinstance(means.topology, GroupedTopology):
-        return HierarchicalExchange(means, exchange)
-    if isinstance(means.topology, RingTopology):
-        return RingAllReduce(means)
-    return AGGREGATIONS[means.strategy.aggregation](means)
+def exchange(parts: ExchangeParts) -> Exchange:
+    """The exchange of these parts."""
+    if isinstance(parts.topology, GroupedTopology):
+        return HierarchicalExchange(parts, exchange)
+    if isinstance(parts.topology, RingTopology):
+        return RingAllReduce(parts)
+    return AGGREGATIONS[parts.strategy.aggregation](parts)

@@ -1,7 +1,7 @@
-"""The sum of all gradients, by a ring all-reduce."""
+"""Ring all-reduce: chunks of gradients are summed on their way round, then distributed."""
 
 import itertools
-from typing import Any
+from typing import Optional
 
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
@@ -11,28 +11,30 @@ from backends.strategies.message import WHOLE
 
 
 class RingAllReduce(Exchange):
-    """Pieces come and go on while others are on their way; the sum is applied when it is whole."""
+    """Passes chunks on while others are on their way; applies the sum when it is whole."""
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Any = None) -> None:
-        n, gradients = len(self.names), self.means.replica.gradients
-        gradients *= FACTORS[self.means.strategy.aggregation](batch, batch, self.means.batch, n)
+    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+        parts, n = self.parts, len(self.names)
+        gradients = parts.replica.gradients
+        gradients *= FACTORS[parts.strategy.aggregation](batch, batch, parts.batch, n)
         if n > 1:
-            self._go_round(n, step)
-        self.means.local.apply(self.means.replica.weights, gradients, optimiser)
+            self._sum_gradients(n, step)
+        parts.local_update.apply(parts.replica.weights, gradients, optimiser)
 
-    def _go_round(self, n: int, step: int) -> None:
-        gradients, links = self.means.replica.gradients, self.means.links
-        encode = WHOLE[self.means.strategy.compressor.name]
+    def _sum_gradients(self, n: int, step: int) -> None:
+        gradients, mailbox = self.parts.replica.gradients, self.parts.mailbox
+        encode = WHOLE[self.parts.strategy.compressor.name]
         after, before = self.names[(self.rank + 1) % n], self.names[self.rank - 1]
-        count = itertools.count()  # pieces are told apart by the order in which they leave
+        count = itertools.count()  # chunks are told apart by the order in which they are sent
 
         def send(start: int, end: int) -> None:
-            links.send(after, step, allreduce.departing(gradients[start:end], encode), kind=str(next(count)))
+            message = allreduce.departing(gradients[start:end], encode)
+            mailbox.send(after, step, message, kind=str(next(count)))
 
         for start, end in allreduce.departures(self.rank, n, gradients.size):
             send(start, end)
         for at, piece in enumerate(allreduce.arrivals(self.rank, n, gradients.size)):
-            allreduce.absorb(gradients, piece, links.next(before, step, str(at)).message)
+            allreduce.absorb(gradients, piece, mailbox.next(before, step, str(at)).message)
             if piece.sent_on:
                 send(piece.start, piece.end)
-        links.flush()
+        mailbox.flush()

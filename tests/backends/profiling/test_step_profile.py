@@ -12,7 +12,7 @@ from backends import models
 from backends.frameworks import base
 from backends.profiling import step_profile
 from profilers import steptime
-from tests.backends.fakes import Drawn, Softmax
+from tests.backends.fakes import DrawnBatches, Softmax
 from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
 
@@ -53,14 +53,14 @@ class OnGpu(Softmax):
 
 def test_no_step_copies_what_a_worker_does_not_copy() -> None:
     replica = OnGpu()
-    loop = step_profile._Loop(replica, Drawn(), 1.0)
+    loop = step_profile._Loop(replica, DrawnBatches(), 1.0)
     for _ in range(5):
         assert all(seconds >= 0 for seconds in loop.step())
     assert replica.fetched_weights == 0
 
 
 def test_what_passes_between_two_steps_is_part_of_the_second_but_not_what_passed_before_a_new_start() -> None:
-    loop = step_profile._Loop(Softmax(), Drawn(), 1.0)
+    loop = step_profile._Loop(Softmax(), DrawnBatches(), 1.0)
     began = time.perf_counter()
     phases = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The server's copy of a model."""
+"""The global model is updated by gradients and pulled by workers."""
 
 import numpy as np
 import pytest
@@ -10,60 +10,60 @@ from backends.training.layout import Layout
 
 
 @pytest.fixture
-def central():
+def model():
     layout = Layout((Variable("w", (3,), 0, 3),), (Variable("mean", (1,), 0, 1),))
     return GlobalModel(layout, np.ones(3, np.float32), np.zeros(3, np.float32), np.full(1, 7, np.float32))
 
 
-def test_an_update_is_momentum(central):
-    central.update([dense(np.full(3, 0.5, np.float32))], [1.0], OptimizerSettings(momentum=0.5))
-    central.update([dense(np.full(3, 0.5, np.float32))], [1.0], OptimizerSettings(momentum=0.5))
-    np.testing.assert_allclose(central.weights, 1 - 0.5 - 0.75)
-    assert central.service_s > 0
+def test_an_update_is_momentum(model):
+    model.update([dense(np.full(3, 0.5, np.float32))], [1.0], OptimizerSettings(momentum=0.5))
+    model.update([dense(np.full(3, 0.5, np.float32))], [1.0], OptimizerSettings(momentum=0.5))
+    np.testing.assert_allclose(model.weights, 1 - 0.5 - 0.75)
+    assert model.service_s > 0
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
-def test_several_gradients_count_as_their_mean(central, momentum):
+def test_several_gradients_count_as_their_mean(model, momentum):
     given = [np.array([1, 2, 3], np.float32), np.array([3, 2, 1], np.float32)]
-    central.update(
+    model.update(
         [dense(given[0]), sparse(given[1], np.array([0, 2]))], [0.5, 0.5], OptimizerSettings(momentum=momentum)
     )
-    np.testing.assert_allclose(central.weights, 1 - np.array([2, 1, 2]))
+    np.testing.assert_allclose(model.weights, 1 - np.array([2, 1, 2]))
 
 
-def test_gradients_that_are_not_finite_are_not_accepted(central):
-    assert not central.accepts(dense(np.array([0, np.nan, 0], np.float32)))
-    assert central.accepts(dense(np.zeros(3, np.float32)))
-    assert central.service_s is None
+def test_gradients_that_are_not_finite_are_not_accepted(model):
+    assert not model.accepts(dense(np.array([0, np.nan, 0], np.float32)))
+    assert model.accepts(dense(np.zeros(3, np.float32)))
+    assert model.service_s is None
 
 
-def test_a_worker_pulls_what_has_changed_since_it_last_did(central):
-    assert central.pull("a").kind == "dense"
-    central.update([sparse(np.ones(3, np.float32), np.array([1]))], [1.0], OptimizerSettings(momentum=0.0))
-    assert central.pull("a").kind == "dense"  # its only layer
-    assert central.pull("a").arrays[1].size == 0
-    central.welcome("a")
-    assert central.pull("a").kind == "dense"
+def test_a_worker_pulls_the_layers_that_changed_and_all_of_them_when_it_comes_back(model):
+    assert model.pull("a").kind == "dense"
+    model.update([sparse(np.ones(3, np.float32), np.array([1]))], [1.0], OptimizerSettings(momentum=0.0))
+    assert model.pull("a").kind == "dense"  # its only layer
+    assert model.pull("a").arrays[1].size == 0
+    model.set_members(())
+    assert model.pull("a").kind == "dense"
 
 
-def test_state_is_the_mean_of_what_workers_report(central):
-    assert central.state() == [7]
-    central.report("a", np.full(1, 2, np.float32))
-    central.report("b", np.full(1, 4, np.float32))
-    assert central.state() == [3]
-    central.forget("a")
-    assert central.state() == [4]
-    central.forget("b")
-    assert central.state() == [4]
+def test_the_state_is_the_mean_of_the_reported_states(model):
+    assert model.state() == [7]
+    model.report_state("a", np.full(1, 2, np.float32))
+    model.report_state("b", np.full(1, 4, np.float32))
+    assert model.state() == [3]
+    model.forget_state("a")
+    assert model.state() == [4]
+    model.forget_state("b")
+    assert model.state() == [4]
 
 
-def test_each_gradient_counts_as_much_as_its_share(central):
+def test_each_gradient_counts_as_much_as_its_share(model):
     given = [np.array([4, 0, 0], np.float32), np.array([0, 4, 0], np.float32)]
-    central.update([dense(each) for each in given], [0.75, 0.25], OptimizerSettings(momentum=0.0))
-    np.testing.assert_allclose(central.weights, [-2, 0, 1])
+    model.update([dense(each) for each in given], [0.75, 0.25], OptimizerSettings(momentum=0.0))
+    np.testing.assert_allclose(model.weights, [-2, 0, 1])
 
 
-def test_lars_scales_the_sum_of_what_came_and_not_each_part():
+def test_lars_scales_the_sum_of_gradients_and_not_each_of_them():
     # |w| = 5 and |g| = 1: trust = 0.0025 * 5 / 1, and a rate of 8 makes that 0.1.
     layout = Layout((Variable("w", (1, 2), 0, 2),), ())
     made = GlobalModel(layout, np.array([3, 4], np.float32), np.zeros(2, np.float32), np.empty(0, np.float32))

@@ -1,61 +1,51 @@
-"""What workers keep is asked for when a checkpoint is due, and nobody goes on before all of it is there."""
+"""Worker states are asked for when a checkpoint is due, and nobody goes on before all are there."""
 
 import numpy as np
-import pytest
 
-from backends.network.framing import WireError
-from backends.server.worker_state import WorkerStates, described, room
+from backends.server.worker_state import WorkerStates
+from backends.training.array_transfer import describe
 
-ONE = (np.arange(3, dtype=np.float32), np.array([2.0]))
-
-
-def test_arrays_are_told_and_made_room_for() -> None:
-    made = room(described(ONE), 1000)
-    assert [(array.dtype, array.shape) for array in made] == [(array.dtype, array.shape) for array in ONE]
+STATE = (np.arange(3, dtype=np.float32), np.array([2.0]))
 
 
-@pytest.mark.parametrize(
-    "told", [[["<f4", [1000]]], [["O", [1]]], [["<f4", [-1]]], "no", [["<f4"]], None, [["x", [1]]]]
-)
-def test_what_is_not_numbers_or_too_many_is_refused(told: object) -> None:
-    with pytest.raises(WireError, match="cannot keep"):
-        room(told, 1000)
+def with_workers(*names: str) -> WorkerStates:
+    states = WorkerStates({})
+    for name in names:
+        states.introduce(name, describe(STATE))
+    return states
 
 
-def test_where_nobody_keeps_anything_there_is_nothing_to_wait_for() -> None:
-    keeping = WorkerStates({})
-    assert keeping.join("a", []) == ()
-    assert not keeping.ask()
-    assert keeping.may_begin("a") and not keeping.complete()
+def test_where_nobody_has_a_state_there_is_nothing_to_wait_for() -> None:
+    states = WorkerStates({})
+    assert states.introduce("a", []) == ()
+    assert not states.request()
+    assert states.may_begin("a") and not states.complete()
 
 
-def test_who_has_brought_it_waits_for_the_others() -> None:
-    keeping = WorkerStates({})
-    for name in "ab":
-        keeping.join(name, described(ONE))
-    assert keeping.ask()
-    assert keeping.asked("a") and keeping.asked("b")
-    keeping.bring("a", ONE)
-    assert not keeping.may_begin("a") and keeping.may_begin("b")
-    assert not keeping.complete()
-    keeping.bring("b", ONE)
-    assert keeping.complete()
-    keeping.clear()
-    assert keeping.may_begin("a") and set(keeping.kept) == {"a", "b"}
+def test_a_worker_that_has_handed_over_its_state_waits_for_the_others() -> None:
+    states = with_workers("a", "b")
+    assert states.request()
+    assert states.is_requested("a") and states.is_requested("b")
+    states.add("a", STATE)
+    assert not states.may_begin("a") and states.may_begin("b")
+    assert not states.complete()
+    states.add("b", STATE)
+    assert states.complete()
+    states.release()
+    assert states.may_begin("a") and set(states.latest) == {"a", "b"}
 
 
-def test_who_leaves_is_not_waited_for() -> None:
-    keeping = WorkerStates({})
-    for name in "ab":
-        keeping.join(name, described(ONE))
-    keeping.ask()
-    keeping.bring("a", ONE)
-    keeping.leave("b")
-    assert keeping.complete()
+def test_a_worker_that_has_left_is_not_waited_for() -> None:
+    states = with_workers("a", "b")
+    states.request()
+    states.add("a", STATE)
+    states.set_members(("a",))
+    assert states.complete()
+    assert not states.is_stateful("b")
 
 
-def test_a_resumed_worker_gets_what_it_kept_but_not_in_its_next_life() -> None:
-    keeping = WorkerStates({"a": ONE, "b": ONE})
-    assert keeping.join("a", described(ONE)) == ONE
-    assert keeping.join("a", described(ONE)) == ()
-    assert keeping.join("b", described(ONE[:1])) == ()  # of another strategy
+def test_a_resumed_worker_gets_its_state_but_not_when_it_comes_back() -> None:
+    states = WorkerStates({"a": STATE, "b": STATE})
+    assert states.introduce("a", describe(STATE)) == STATE
+    assert states.introduce("a", describe(STATE)) == ()
+    assert states.introduce("b", describe(STATE[:1])) == ()  # of another strategy

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -34,10 +35,10 @@ def path(tmp_path):
     return path
 
 
-def assert_equal(found, wanted):
+def assert_equal(found, expected):
     for kind in ("weights", "momentum", "state"):
         assert getattr(found, kind).dtype == np.float32
-        np.testing.assert_array_equal(getattr(found, kind), getattr(wanted, kind))
+        np.testing.assert_array_equal(getattr(found, kind), getattr(expected, kind))
 
 
 def test_it_comes_back_as_it_was_written(path):
@@ -75,7 +76,7 @@ def test_one_cut_short_is_refused_by_name(path, share):
     with open(path, "wb") as stream:
         stream.write(content[: int(len(content) * share)])
     for use in (checkpoint.read, checkpoint.peek):
-        with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged or none of ours"):
+        with pytest.raises(ValueError, match=r"checkpoint\.npz is damaged or not a checkpoint"):
             use(path)
 
 
@@ -108,7 +109,7 @@ def test_one_of_another_model_is_refused(path, layout):
     ("content", "reason"),
     [
         ({"meta": np.frombuffer(json.dumps({"schema": 99}).encode(), np.uint8)}, "schema 99"),
-        ({"weights/a": np.zeros(2)}, "no description of itself"),
+        ({"weights/a": np.zeros(2)}, "no array named meta"),
         ({"meta": np.array([{}], object)}, "damaged"),
     ],
     ids=["schema", "stranger", "pickle"],
@@ -122,7 +123,7 @@ def test_other_archives_are_refused(tmp_path, content, reason):
 def test_nothing_is_unpickled(tmp_path):
     path = tmp_path / "c.npz"
     path.write_bytes(pickle.dumps({"meta": 1}))
-    with pytest.raises(ValueError, match="no .npz archive"):
+    with pytest.raises(ValueError, match="not a .npz archive"):
         checkpoint.read(str(path))
 
 
@@ -150,3 +151,31 @@ def test_a_failed_write_leaves_the_old_one_and_no_debris(path, tmp_path):
     events = []
     checkpoint.save(str(tmp_path / "no" / "c.npz"), filled(), LAYOUT, events.append)
     assert "No such file" in events[0]["checkpoint_failed"]
+
+
+def test_states_of_members_come_back_in_their_order(path):
+    states = {"nano": (np.arange(3.0), np.array(4)), "nano/own": (np.ones(2),), "/timed nano": (np.zeros(1),)}
+    checkpoint.write(path, filled()._replace(member_states=states), LAYOUT)
+    found = checkpoint.read(path)[0].member_states
+    assert list(found) == list(states)
+    for name, own in states.items():
+        for one, other in zip(found[name], own, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the_end(tmp_path, monkeypatch):
+    begun, go_on, events = threading.Event(), threading.Event(), []
+    write = checkpoint.write
+    monkeypatch.setattr(checkpoint, "write", lambda *given: (begun.set(), go_on.wait(), write(*given)))
+    writer = checkpoint.CheckpointWriter(str(tmp_path / "c.npz"), events.append)
+    writer.write_in_background(lambda: filled(step=1), LAYOUT)
+    begun.wait()
+    writer.write_in_background(lambda: filled(step=2), LAYOUT)
+    go_on.set()
+    writer.write(lambda: filled(step=3), LAYOUT)
+    assert [event["step"] for event in events] == [1, 3]
+
+
+def test_a_writer_without_a_path_writes_nothing():
+    writer = checkpoint.CheckpointWriter(None, lambda event: pytest.fail(str(event)))
+    writer.write(filled, LAYOUT)

@@ -10,8 +10,9 @@ from backends.strategies import streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, single_device, step
 from backends.training.lr_schedule import RateSchedule
-from tests.backends.fakes import BATCH, TEST, Diverging, Drawn, Member, Running, Softmax, union_with_lars, work
-from tests.backends.small import NORMALISED, replica
+from tests.backends.fakes import BATCH, TEST, Diverging, DrawnBatches, Softmax, run_spec, train_on_all_with_lars
+from tests.backends.replicas import NORMALISED, small_replica
+from tests.backends.server_run import ServerRun, WorkerThread
 from tests.installed import MIXED
 
 
@@ -19,19 +20,19 @@ def never():
     return False
 
 
-def train(work, replica=None, skip=0, should_stop=never, test=TEST):
+def train(spec, replica=None, skip=0, should_stop=never, test=TEST):
     """Account, spent, events and the checkpoint that is left."""
     events = []
-    account, spent = single_device.run(work, replica or Softmax(), Drawn(skip), test, events.append, should_stop)
-    return account, spent, events, checkpoint.read(work.checkpoint_path)[0]
+    account, spent = single_device.run(spec, replica or Softmax(), DrawnBatches(skip), test, events.append, should_stop)
+    return account, spent, events, checkpoint.read(spec.checkpoint_path)[0]
 
 
 def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path):
-    alone, spent, _, left = train(work(tmp_path, 20, evaluate_every=6))
-    served = work(tmp_path, 20, evaluate_every=6, checkpoint_path=str(tmp_path / "served.npz"))
-    running = Running(served)
-    Member(running, "self").end()
-    account = running.account()
+    alone, spent, _, left = train(run_spec(tmp_path, 20, evaluate_every=6))
+    served = run_spec(tmp_path, 20, evaluate_every=6, checkpoint_path=str(tmp_path / "served.npz"))
+    run = ServerRun(served)
+    WorkerThread(run, "self").end()
+    account = run.account()
     other, _ = checkpoint.read(served.checkpoint_path)
     for part in ("weights", "momentum", "state"):
         np.testing.assert_allclose(getattr(left, part), getattr(other, part), rtol=1e-4, atol=1e-6)
@@ -45,10 +46,10 @@ def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path):
 
 def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path):
     plan = {"schedule": RateSchedule("step", 20), "evaluate_every": 5}
-    _, _, _, whole = train(work(tmp_path, 20, **plan))
-    _, _, _, half = train(work(tmp_path, 9, **plan))
+    _, _, _, whole = train(run_spec(tmp_path, 20, **plan))
+    _, _, _, half = train(run_spec(tmp_path, 9, **plan))
     account, spent, _, rest = train(
-        work(tmp_path, 20, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 9
+        run_spec(tmp_path, 20, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 9
     )
     assert half.meta["step"] == 9
     for part in ("weights", "momentum", "state"):
@@ -61,12 +62,12 @@ def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path):
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_one_framework_saved_another_goes_on_with(tmp_path, frameworks, turned):
     first, other = frameworks[::-1] if turned else frameworks
-    train(work(tmp_path, 2), replica(first, NORMALISED))
+    train(run_spec(tmp_path, 2), small_replica(first, NORMALISED))
     ends = {}
     for name in frameworks:
         left = str(tmp_path / name)
-        then = work(tmp_path, 6, evaluate_every=1, resume=str(tmp_path / "checkpoint.npz"), checkpoint_path=left)
-        ends[name] = train(then, replica(name, NORMALISED), 2)
+        then = run_spec(tmp_path, 6, evaluate_every=1, resume=str(tmp_path / "checkpoint.npz"), checkpoint_path=left)
+        ends[name] = train(then, small_replica(name, NORMALISED), 2)
     (account, spent, _, same), (account_of_other, _, _, changed) = ends[first], ends[other]
     assert spent.steps == 4
     losses, others = ([one["loss"] for one in each["evaluations"]] for each in (account, account_of_other))
@@ -77,28 +78,28 @@ def test_what_one_framework_saved_another_goes_on_with(tmp_path, frameworks, tur
 
 
 def test_what_a_cluster_saved_one_device_goes_on_with(tmp_path):
-    running = Running(work(tmp_path, 6))
-    Member(running, "nano").end()
-    running.account()
-    account, spent, _, left = train(work(tmp_path, 10, resume=running.work.checkpoint_path))
+    run = ServerRun(run_spec(tmp_path, 6))
+    WorkerThread(run, "nano").end()
+    run.account()
+    account, spent, _, left = train(run_spec(tmp_path, 10, resume=run.spec.checkpoint_path))
     assert (account["finished"], spent.steps, left.meta["step"]) == (True, 4, 10)
 
 
 def test_it_saves_at_every_multiple_and_at_the_end(tmp_path):
-    _, _, events, _ = train(work(tmp_path, 6, checkpoint_every=2))
+    _, _, events, _ = train(run_spec(tmp_path, 6, checkpoint_every=2))
     assert [event["step"] for event in events if "checkpoint" in event] == [2, 4, 6]
 
 
 def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
     asked = iter([False] * 4 + [True] * 9)
-    account, spent, _, left = train(work(tmp_path, 10), should_stop=lambda: next(asked))
+    account, spent, _, left = train(run_spec(tmp_path, 10), should_stop=lambda: next(asked))
     assert (account["finished"], account["reason"], account["done"]) == (False, "stopped", 4)
     assert left.meta["step"] == spent.steps == 4
 
 
 @pytest.mark.parametrize("loss", [np.nan, np.inf])
 def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp_path, loss):
-    account, _, events, left = train(work(tmp_path, 10, checkpoint_every=1), Diverging(loss))
+    account, _, events, left = train(run_spec(tmp_path, 10, checkpoint_every=1), Diverging(loss))
     assert (account["finished"], account["done"], left.meta["step"]) == (False, 2, 2)
     assert "training diverged: the gradient at step 2 on self" in account["reason"]
     assert [event["step"] for event in events if "diverged" in event] == [2]
@@ -107,7 +108,7 @@ def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp
 
 def test_weights_spoilt_by_a_gradient_are_not_saved(tmp_path):
     """The framework applies its own gradients: the next loss tells, and no checkpoint is made of them."""
-    account, _, _, left = train(work(tmp_path, 10, checkpoint_every=1), Diverging(1.0, np.nan))
+    account, _, _, left = train(run_spec(tmp_path, 10, checkpoint_every=1), Diverging(1.0, np.nan))
     assert not account["finished"]
     assert left.meta["step"] == 2
 
@@ -115,7 +116,7 @@ def test_weights_spoilt_by_a_gradient_are_not_saved(tmp_path):
 def test_an_empty_test_set_is_refused_before_the_first_step(tmp_path):
     replica = Softmax()
     with pytest.raises(ValueError, match="the test set is empty"):
-        train(work(tmp_path, 3), replica, test=(TEST[0][:0], TEST[1][:0]))
+        train(run_spec(tmp_path, 3), replica, test=(TEST[0][:0], TEST[1][:0]))
     assert not replica.gradients.any()
     with pytest.raises(ValueError, match="the test set is empty"):
         step.evaluate(replica, TEST[0][:0], TEST[1][:0])
@@ -125,9 +126,9 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path):
     class Wider(Softmax):
         state_variables = ()
 
-    train(work(tmp_path, 3))
+    train(run_spec(tmp_path, 3))
     with pytest.raises(ValueError, match="of another model"):
-        train(work(tmp_path, 5, resume=str(tmp_path / "checkpoint.npz")), Wider())
+        train(run_spec(tmp_path, 5, resume=str(tmp_path / "checkpoint.npz")), Wider())
 
 
 def test_rates_follow_the_schedule(tmp_path):
@@ -138,7 +139,10 @@ def test_rates_follow_the_schedule(tmp_path):
             rates.append((rate, weight_decay))
             return super().gradient(images, labels, rate, weight_decay)
 
-    train(work(tmp_path, 4, optimiser=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)), Listening())
+    train(
+        run_spec(tmp_path, 4, optimiser=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)),
+        Listening(),
+    )
     np.testing.assert_allclose(rates, [(0.2, 0.01), (0.2, 0.01), (0.02, 0.01), (0.002, 0.01)])
 
 
@@ -151,16 +155,18 @@ def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
         "schedule": RateSchedule(),
         "strategy": Strategy.from_text("sgp:optimizer=lars"),
     }
-    _, _, _, half = train(work(tmp_path, 4, **plan))
-    _, _, _, rest = train(work(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
-    np.testing.assert_allclose(rest.weights, union_with_lars(10, [Drawn()], plan["optimiser"]), rtol=1e-4, atol=1e-6)
+    _, _, _, half = train(run_spec(tmp_path, 4, **plan))
+    _, _, _, rest = train(run_spec(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
+    np.testing.assert_allclose(
+        rest.weights, train_on_all_with_lars(10, [DrawnBatches()], plan["optimiser"]), rtol=1e-4, atol=1e-6
+    )
     assert half.momentum.any()
 
 
 def test_a_global_batch_grows_on_one_device_and_survives_a_break(tmp_path):
     def batch_after(steps, **changes):
-        drawn = Drawn()
-        plan = work(tmp_path, steps, strategy=Strategy.from_text("dlion"), training_samples=10_000, **changes)
+        drawn = DrawnBatches()
+        plan = run_spec(tmp_path, steps, strategy=Strategy.from_text("dlion"), training_samples=10_000, **changes)
         single_device.run(plan, Softmax(), drawn, TEST, lambda _: None, never)
         return drawn.batch
 
@@ -177,6 +183,6 @@ def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
             rates.append((len(labels), rate))
             return super().gradient(images, labels, rate, weight_decay)
 
-    train(work(tmp_path, 2, strategy=Strategy.from_text("scadles"), schedule=RateSchedule(), seed=3), Listening())
+    train(run_spec(tmp_path, 2, strategy=Strategy.from_text("scadles"), schedule=RateSchedule(), seed=3), Listening())
     (size,) = streams.batches(streams.draw_rates("S1", 1, 3))
     assert rates == [(size, pytest.approx(0.1 * size / BATCH))] * 2

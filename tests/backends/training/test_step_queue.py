@@ -9,12 +9,12 @@ from hypothesis import strategies as some
 from backends.training.step_queue import EVALUATE, FINISH, STEP, StepQueue, WorkItem
 
 
-def alone(tickets):
+def alone(queue):
     """What a single worker is told to do, to the end."""
     told = []
-    while (ticket := tickets.take("a")).kind != FINISH:
-        told.append((ticket.kind, ticket.step))
-        tickets.complete("a")
+    while (item := queue.take("a")).kind != FINISH:
+        told.append((item.kind, item.step))
+        queue.complete("a")
     return told
 
 
@@ -28,9 +28,9 @@ def test_it_evaluates_whenever_a_multiple_has_been_passed_and_at_the_end_once():
 
 
 def test_no_steps_are_no_work():
-    tickets = StepQueue(0)
-    assert tickets.finished
-    assert tickets.take("a").kind == FINISH
+    queue = StepQueue(0)
+    assert queue.finished
+    assert queue.take("a").kind == FINISH
 
 
 @pytest.mark.parametrize(
@@ -48,53 +48,62 @@ def test_a_run_that_has_made_more_steps_than_asked_is_refused():
         StepQueue(8, 9)
 
 
-def test_one_evaluates_while_others_go_on():
-    tickets = StepQueue(10, evaluate_every=1)
-    tickets.take("a")
-    tickets.complete("a")
-    assert [tickets.take(name).kind for name in "abc"] == [EVALUATE, STEP, STEP]
+def test_one_worker_evaluates_while_others_go_on():
+    queue = StepQueue(10, evaluate_every=1)
+    queue.take("a")
+    queue.complete("a")
+    assert [queue.take(name).kind for name in "abc"] == [EVALUATE, STEP, STEP]
 
 
 def test_an_abandoned_last_evaluation_goes_to_another():
-    tickets = StepQueue(1)
-    tickets.take("a")
-    tickets.complete("a")
-    assert tickets.take("a") == WorkItem(EVALUATE, 1)
-    tickets.abandon("a")
-    assert tickets.take("b") == WorkItem(EVALUATE, 1)
+    queue = StepQueue(1)
+    queue.take("a")
+    queue.complete("a")
+    assert queue.take("a") == WorkItem(EVALUATE, 1)
+    queue.abandon("a")
+    assert queue.take("b") == WorkItem(EVALUATE, 1)
 
 
-def test_who_waits_gets_what_another_abandons():
-    tickets = StepQueue(1)
-    tickets.take("a")
+def test_a_worker_that_waits_gets_what_another_abandons():
+    queue = StepQueue(1)
+    queue.take("a")
     got = []
-    waiting = threading.Thread(target=lambda: got.append(tickets.take("b")))
+    waiting = threading.Thread(target=lambda: got.append(queue.take("b")))
     waiting.start()
-    tickets.abandon("a")
-    waiting.join(5)
+    queue.abandon("a")
+    waiting.join()
     assert got == [WorkItem(STEP, 0)]
 
 
+def test_items_of_workers_that_have_left_go_to_others():
+    queue = StepQueue(2)
+    queue.take("a")
+    queue.take("b")
+    queue.set_members(("b",))
+    assert queue.take("c") == WorkItem(STEP, 1)
+    assert queue.complete("b") == 1
+
+
 @pytest.mark.parametrize("release", ["stop", "wake"])
-def test_who_waits_is_told_to_finish_when_the_run_stops_or_it_is_gone(release):
-    tickets = StepQueue(1)
-    tickets.take("a")
+def test_a_worker_that_waits_is_told_to_finish_when_the_run_stops_or_it_is_gone(release):
+    queue = StepQueue(1)
+    queue.take("a")
     got, gone = [], threading.Event()
-    waiting = threading.Thread(target=lambda: got.append(tickets.take("b", gone.is_set)))
+    waiting = threading.Thread(target=lambda: got.append(queue.take("b", gone.is_set)))
     waiting.start()
     gone.set()
-    getattr(tickets, release)()
-    waiting.join(5)
-    assert [ticket.kind for ticket in got] == [FINISH]
+    getattr(queue, release)()
+    waiting.join()
+    assert [item.kind for item in got] == [FINISH]
 
 
-def test_after_a_stop_what_is_in_hand_still_counts():
-    tickets = StepQueue(5)
-    tickets.take("a")
-    tickets.stop()
-    assert tickets.complete("a") == 1
-    assert not tickets.finished
-    assert tickets.wait(0)
+def test_a_step_that_is_completed_after_the_stop_counts():
+    queue = StepQueue(5)
+    queue.take("a")
+    queue.stop()
+    assert queue.complete("a") == 1
+    assert not queue.finished
+    assert queue.wait(0)
 
 
 @given(
@@ -103,33 +112,33 @@ def test_after_a_stop_what_is_in_hand_still_counts():
     moves=some.lists(some.tuples(some.sampled_from("abc"), some.booleans()), max_size=80),
 )
 def test_any_interleaving_ends_with_exactly_the_asked_for_steps(total, every, moves):
-    """A move: a worker without a ticket takes one if it need not wait; one with a ticket completes or abandons it."""
-    tickets = StepQueue(total, evaluate_every=every)
+    """A move: a worker without a item takes one if it need not wait; one with a item completes or abandons it."""
+    queue = StepQueue(total, evaluate_every=every)
     held, made, evaluated = {}, 0, []
 
     def move(worker, completes):
         nonlocal made
         if worker not in held:
             # Where it would have to wait, ``gone`` sends it home with FINISH instead.
-            ticket = WorkItem(FINISH, 0) if tickets._next() is None else tickets.take(worker)
-            if ticket.kind != FINISH:
-                held[worker] = ticket
+            item = WorkItem(FINISH, 0) if queue._next() is None else queue.take(worker)
+            if item.kind != FINISH:
+                held[worker] = item
         elif completes:
-            ticket = held.pop(worker)
-            made += ticket.kind == STEP
-            evaluated.extend([ticket.step] if ticket.kind == EVALUATE else [])
-            assert tickets.complete(worker) == made
+            item = held.pop(worker)
+            made += item.kind == STEP
+            evaluated.extend([item.step] if item.kind == EVALUATE else [])
+            assert queue.complete(worker) == made
         else:
             del held[worker]
-            tickets.abandon(worker)
-        assert made + sum(ticket.kind == STEP for ticket in held.values()) <= total
+            queue.abandon(worker)
+        assert made + sum(item.kind == STEP for item in held.values()) <= total
 
     for worker, completes in moves:
         move(worker, completes)
     for _ in range(200):
         for worker in "abc":
             move(worker, True)
-    assert tickets.finished
+    assert queue.finished
     assert made == total
     assert evaluated == sorted(set(evaluated))
     assert evaluated[-1:] == ([total] if total else [])

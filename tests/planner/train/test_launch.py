@@ -88,8 +88,8 @@ def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(
     assert abs(workers["desktop"]["steps"] - workers["tx2"]["steps"]) <= 5  # one may have begun before the other
     (first,) = run_folders(pair)
     saved, layout = checkpoint.read(str(first / "checkpoint.npz"))
-    assert set(saved.kept) == {"desktop", "tx2"}
-    assert all(kept[0].shape == (layout.parameters,) for kept in saved.kept.values())
+    assert set(saved.member_states) == {"desktop", "tx2"}
+    assert all(kept[0].shape == (layout.parameters,) for kept in saved.member_states.values())
     command = run(pair, *training("--resume", str(first), "--steps", "90", "--json"))
     assert command.popen.returncode == 0, command.errors
     assert saved_step(run_folders(pair)[-1]) == 90
@@ -102,11 +102,11 @@ def test_a_server_deals_out_batches_and_goes_on_with_them(pair: Path) -> None:
     assert command.popen.returncode == 0, command.errors
     (first,) = run_folders(pair)
     saved, _ = checkpoint.read(str(first / "checkpoint.npz"))
-    assert set(saved.kept) == {"/global batch", "/timed desktop", "/timed tx2"}
+    assert set(saved.member_states) == {"/global batch", "/timed desktop", "/timed tx2"}
     command = run(pair, *training("--resume", str(first), "--steps", "70", "--json"))
     assert command.popen.returncode == 0, command.errors
     again, _ = checkpoint.read(str(run_folders(pair)[-1] / "checkpoint.npz"))
-    assert again.kept["/global batch"][0][0] >= saved.kept["/global batch"][0][0] > 0
+    assert again.member_states["/global batch"][0][0] >= saved.member_states["/global batch"][0][0] > 0
 
 
 @pytest.mark.parametrize("parts", ["", "topology=server"])

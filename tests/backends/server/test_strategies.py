@@ -13,10 +13,10 @@ from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES
 from backends.training.lr_schedule import RateSchedule
-from tests.backends.fakes import BATCH, Drawn, Member, Puppet, Running, Softmax, union, union_with_lars, work
-from tests.backends.small import replica
+from tests.backends.fakes import BATCH, DrawnBatches, Softmax, run_spec, train_on_all, train_on_all_with_lars
+from tests.backends.replicas import small_replica
+from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread
 from tests.installed import EACH, MIXED, using
-from tests.running import until
 
 NAMES = ("nano", "pc", "tx2")
 MOMENTUM = 0.5
@@ -29,7 +29,7 @@ def plain(folder, steps, sync="asynchronous", momentum=0.0, **changes):
         "strategy": Strategy.from_text("parameter-server:sync=" + sync),
         **changes,
     }
-    return work(folder, steps, **values)
+    return run_spec(folder, steps, **values)
 
 
 def with_parts(folder, steps, parts, **changes):
@@ -38,13 +38,13 @@ def with_parts(folder, steps, parts, **changes):
     return plain(folder, steps, strategy=chosen, **changes)
 
 
-def in_step(running, count, frameworks=("numpy",)):
+def in_step(run, count, frameworks=("numpy",)):
     """Workers that join one after the other and begin when all are there."""
     together, members = threading.Event(), []
     for seed, name, framework in zip(range(count), NAMES, itertools.cycle(frameworks), strict=False):
-        drawn = Drawn(seed=seed, before=lambda: together.wait(20))
-        members.append(Member(running, name, replica(framework), drawn))
-        running.await_event("joined", seed + 1)
+        drawn = DrawnBatches(seed=seed, before=lambda: together.wait(20))
+        members.append(WorkerThread(run, name, small_replica(framework), drawn))
+        run.await_event("joined", seed + 1)
     together.set()
     for member in members:
         member.end()
@@ -54,66 +54,68 @@ def in_step(running, count, frameworks=("numpy",)):
 @pytest.mark.parametrize("momentum", [0.0, MOMENTUM])
 @pytest.mark.parametrize("frameworks", [using("numpy"), *EACH, MIXED])
 def test_synchronous_workers_do_what_one_process_does_with_all_their_batches(tmp_path, frameworks, momentum):
-    running = Running(plain(tmp_path, 30, "synchronous", momentum))
-    in_step(running, 3, frameworks)
-    assert {each["steps"] for each in running.account()["workers"].values()} == {10}
-    together = union(10, [Drawn(seed=seed) for seed in range(3)], momentum, replica=replica(frameworks[0]))
-    np.testing.assert_allclose(running.saved().weights, together, rtol=1e-4, atol=1e-5)
+    run = ServerRun(plain(tmp_path, 30, "synchronous", momentum))
+    in_step(run, 3, frameworks)
+    assert {each["steps"] for each in run.account()["workers"].values()} == {10}
+    together = train_on_all(
+        10, [DrawnBatches(seed=seed) for seed in range(3)], momentum, replica=small_replica(frameworks[0])
+    )
+    np.testing.assert_allclose(run.saved().weights, together, rtol=1e-4, atol=1e-5)
 
 
 def test_a_synchronous_round_is_applied_when_all_are_there(tmp_path):
-    running = Running(plain(tmp_path, 6, "synchronous"))
-    first, second = Puppet(running, "nano"), Puppet(running, "pc")
-    for puppet in (first, second):
-        assert puppet.take()["step"] in (0, 1)
-    first.give(gradient=1.0)
+    run = ServerRun(plain(tmp_path, 6, "synchronous"))
+    first, second = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
+    for worker in (first, second):
+        assert worker.receive_order()["step"] in (0, 1)
+    first.push(gradient=1.0)
     before = first.replica.weights.copy()
-    second.give(gradient=3.0)
-    assert first.take()["kind"] == second.take()["kind"] == "step"
+    second.push(gradient=3.0)
+    assert first.receive_order()["kind"] == second.receive_order()["kind"] == "step"
     np.testing.assert_allclose(first.replica.weights, before - 2.0, rtol=1e-5)
     np.testing.assert_array_equal(first.replica.weights, second.replica.weights)
     second.leave()
     for _ in range(4):
-        first.give()
-        ticket = first.take()
+        first.push()
+        ticket = first.receive_order()
     assert ticket["kind"] == "evaluate"
     first.connection.send({"loss": 1.0, "accuracy": 0.5, "seconds": 0.1})
-    account = running.account()
+    account = run.account()
     assert account["finished"]
     assert account["workers"]["nano"]["staleness"] == 0
 
 
 def test_nobody_gets_further_ahead_than_the_bound(tmp_path):
-    running = Running(plain(tmp_path, 60, "bounded:staleness=2"))
-    slow, quick = Puppet(running, "slow"), Puppet(running, "quick")
-    slow.take()
+    run = ServerRun(plain(tmp_path, 60, "bounded:staleness=2"))
+    slow, quick = ScriptedWorker(run, "slow"), ScriptedWorker(run, "quick")
+    slow.receive_order()
     for _ in range(3):
-        quick.take()
-        quick.give()
+        quick.receive_order()
+        quick.push()
     quick.connection.settimeout(0.3)
     with pytest.raises(OSError, match="did not answer"):
-        quick.take()
-    running.stopping.set()
-    running.account()
+        quick.receive_order()
+    run.stopping.set()
+    run.account()
 
 
 def test_a_backup_worker_is_not_waited_for_and_what_it_brings_counts_later(tmp_path):
-    running = Running(plain(tmp_path, 30, "backup:backups=1,staleness=5"))
-    slow, quick, other = (Puppet(running, name) for name in ("slow", "quick", "other"))
-    for puppet in (slow, quick, other):
-        puppet.take()
+    run = ServerRun(plain(tmp_path, 30, "backup:backups=1,staleness=5"))
+    slow, quick, other = (ScriptedWorker(run, name) for name in ("slow", "quick", "other"))
+    for worker in (slow, quick, other):
+        worker.receive_order()
     for _ in range(2):
-        quick.give()
-        other.give()
-        quick.take()
-        other.take()
-    slow.give(gradient=1.0)
+        quick.push()
+        other.push()
+        quick.receive_order()
+        other.receive_order()
+    slow.push(gradient=1.0)
     before = quick.replica.weights.copy()
-    quick.give()
-    quick.take()
+    quick.push()
+    quick.receive_order()
     np.testing.assert_allclose(quick.replica.weights, before - 0.5, rtol=1e-5)
-    running.stopping.set()
-    running.account()
+    run.stopping.set()
+    run.account()
 
 
 @pytest.mark.parametrize("text", COMPRESSORS)
@@ -123,47 +125,45 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
     def train(folder, steps, drawn, resume=None):
         folder.mkdir(exist_ok=True)
         momentum = 0.0 if CompressorSpec.from_text(text).keeps_residual else MOMENTUM
-        running = Running(plain(folder, steps, momentum=momentum, resume=resume, evaluate_every=100))
+        run = ServerRun(plain(folder, steps, momentum=momentum, resume=resume, evaluate_every=100))
         replica = Softmax()
         correction = MOMENTUM if CompressorSpec.from_text(text).keeps_residual else 0.0
-        member = Member(
-            running, "nano", replica, drawn, sender=CompressorSpec.from_text(text).build(replica.variables, correction)
-        )
+        member = WorkerThread(run, "nano", replica, drawn, compressor=CompressorSpec.from_text(text).build(replica.variables, correction))
         member.end()
-        assert running.account()["finished"]
-        return running.saved()
+        assert run.account()["finished"]
+        return run.saved()
 
-    whole = train(tmp_path / "whole", 12, Drawn())
-    half = train(tmp_path / "half", 5, Drawn())
-    rest = train(tmp_path / "rest", 12, Drawn(skip=5), str(tmp_path / "half" / "checkpoint.npz"))
-    assert bool(half.kept) == (CompressorSpec.from_text(text).keeps_residual or text == "adaptive")
+    whole = train(tmp_path / "whole", 12, DrawnBatches())
+    half = train(tmp_path / "half", 5, DrawnBatches())
+    rest = train(tmp_path / "rest", 12, DrawnBatches(skip=5), str(tmp_path / "half" / "checkpoint.npz"))
+    assert bool(half.member_states) == (CompressorSpec.from_text(text).keeps_residual or text == "adaptive")
     np.testing.assert_array_equal(rest.weights, whole.weights)
-    for one, other in zip(rest.kept.get("nano", ()), whole.kept.get("nano", ()), strict=True):
+    for one, other in zip(rest.member_states.get("nano", ()), whole.member_states.get("nano", ()), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
-    running = Running(plain(tmp_path, 60, checkpoint_every=20))
+    run = ServerRun(plain(tmp_path, 60, checkpoint_every=20))
     sparse = "top-k:share=0.1"
     members = [
-        Member(running, name, data=Drawn(seed=seed), sender=CompressorSpec.from_text(sparse).build(Softmax.variables))
+        WorkerThread(run, name, batches=DrawnBatches(seed=seed), compressor=CompressorSpec.from_text(sparse).build(Softmax.variables))
         for seed, name in enumerate(NAMES)
     ]
     for member in members:
         member.end()
-    assert running.account()["finished"]
-    taken = [event for event in running.events if "checkpoint" in event]
+    assert run.account()["finished"]
+    taken = [event for event in run.events if "checkpoint" in event]
     assert len(taken) >= 2
-    assert set(running.saved().kept) <= set(NAMES)
-    assert all(kept[0].shape == (39,) for kept in running.saved().kept.values())
+    assert set(run.saved().member_states) <= set(NAMES)
+    assert all(kept[0].shape == (39,) for kept in run.saved().member_states.values())
 
 
 def test_layers_that_stay_cost_nothing_either_way(tmp_path):
     def cost(text):
-        running = Running(plain(tmp_path, 40, evaluate_every=100))
+        run = ServerRun(plain(tmp_path, 40, evaluate_every=100))
         replica = Softmax()
-        Member(running, "nano", replica, sender=CompressorSpec.from_text(text).build(replica.variables)).end()
-        return running.account()["workers"]["nano"]["bytes"]
+        WorkerThread(run, "nano", replica, compressor=CompressorSpec.from_text(text).build(replica.variables)).end()
+        return run.account()["workers"]["nano"]["bytes"]
 
     # One of two layers goes, the one of 3 elements of 39: what is left are heads.
     dropped, everything = cost("layer-drop:ratio=0.5"), cost("everything")
@@ -171,17 +171,17 @@ def test_layers_that_stay_cost_nothing_either_way(tmp_path):
 
 
 def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed(tmp_path):
-    running = Running(plain(tmp_path, 100))
-    first, other = Puppet(running, "nano"), Puppet(running, "pc")
-    first.take()
-    again = Puppet(running, "nano")
-    running.await_event("replaced")
+    run = ServerRun(plain(tmp_path, 100))
+    first, other = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
+    first.receive_order()
+    again = ScriptedWorker(run, "nano")
+    run.await_event("replaced")
     again.replica.weights[:] = 99
-    again.take()
-    other.take()
+    again.receive_order()
+    other.receive_order()
     np.testing.assert_array_equal(again.replica.weights, other.replica.weights)
-    running.stopping.set()
-    running.account()
+    run.stopping.set()
+    run.account()
 
 
 # -- batches, merging and optimisers that peers have too -------------------------------------------------
@@ -192,86 +192,84 @@ def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed
 def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, momentum):
     """As in one process with all of them; by rates the learning rate grows with how many there are."""
     parts = f"sync=synchronous,batching=stream,aggregation={merge}"
-    running = Running(with_parts(tmp_path, 24, parts, momentum=momentum, members=3, seed=4))
-    in_step(running, 3)
+    run = ServerRun(with_parts(tmp_path, 24, parts, momentum=momentum, members=3, seed=4))
+    in_step(run, 3)
     sizes = streams.batches(streams.draw_rates("S1", 3, 4))
     assert len(set(sizes)) > 1
-    drawn = [Drawn(seed=seed) for seed in range(3)]
+    drawn = [DrawnBatches(seed=seed) for seed in range(3)]
     for each, size in zip(drawn, sizes, strict=True):
         each.batch = size
     rate = 0.1 * sum(sizes) / (3 * BATCH) if merge == "rates" else 0.1
-    np.testing.assert_allclose(running.saved().weights, union(8, drawn, momentum, rate), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run.saved().weights, train_on_all(8, drawn, momentum, rate), rtol=1e-4, atol=1e-5)
 
 
 def test_a_slower_worker_gets_smaller_batches_and_all_of_them_grow(tmp_path):
     parts = "sync=synchronous,batching=dynamic,aggregation=weighted"
-    running = Running(with_parts(tmp_path, 240, parts, members=2, training_samples=10_000))
-    slow, quick = Member(running, "nano", slowdown=20.0), Member(running, "pc")
+    run = ServerRun(with_parts(tmp_path, 240, parts, members=2, training_samples=10_000))
+    slow, quick = WorkerThread(run, "nano", slowdown=20.0), WorkerThread(run, "pc")
     slow.end()
     quick.end()
-    account = running.account()
+    account = run.account()
     assert account["finished"]
-    assert slow.drawn.batch < quick.drawn.batch
-    assert slow.drawn.batch + quick.drawn.batch > 2 * BATCH
+    assert slow.batches.batch < quick.batches.batch
+    assert slow.batches.batch + quick.batches.batch > 2 * BATCH
     assert account["evaluations"][-1]["accuracy"] > 0.8
 
 
 def test_without_waiting_who_slows_down_gets_smaller_batches_too(tmp_path):
-    running = Running(
-        with_parts(tmp_path, 200, "batching=dynamic,aggregation=weighted", members=2, training_samples=100)
-    )
-    slow, quick = Member(running, "nano", slowdown=20.0), Member(running, "pc")
+    run = ServerRun(with_parts(tmp_path, 200, "batching=dynamic,aggregation=weighted", members=2, training_samples=100))
+    slow, quick = WorkerThread(run, "nano", slowdown=20.0), WorkerThread(run, "pc")
     slow.end()
     quick.end()
-    assert running.account()["finished"]
-    assert slow.drawn.batch < BATCH < quick.drawn.batch
+    assert run.account()["finished"]
+    assert slow.batches.batch < BATCH < quick.batches.batch
 
 
 def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
     def train(steps, resume=None):
         parts = with_parts(tmp_path, steps, "batching=dynamic", training_samples=10_000, resume=resume)
-        running = Running(parts)
-        member = Member(running, "nano")
+        run = ServerRun(parts)
+        member = WorkerThread(run, "nano")
         member.end()
-        assert running.account()["finished"]
-        return member.drawn.batch, running
+        assert run.account()["finished"]
+        return member.batches.batch, run
 
     grown, first = train(60)
     assert grown > BATCH
-    resumed, _ = train(70, first.work.checkpoint_path)
+    resumed, _ = train(70, first.spec.checkpoint_path)
     assert resumed >= grown
 
 
 def test_the_server_scales_what_all_have_sent_with_lars(tmp_path):
     optimiser = OptimizerSettings(2.0, 0.5, 0.01)
     parts = "sync=synchronous,optimizer=lars"
-    running = Running(with_parts(tmp_path, 16, parts, optimiser=optimiser))
-    in_step(running, 2)
-    together = union_with_lars(8, [Drawn(seed=seed) for seed in range(2)], optimiser)
-    np.testing.assert_allclose(running.saved().weights, together, rtol=1e-4, atol=1e-5)
+    run = ServerRun(with_parts(tmp_path, 16, parts, optimiser=optimiser))
+    in_step(run, 2)
+    together = train_on_all_with_lars(8, [DrawnBatches(seed=seed) for seed in range(2)], optimiser)
+    np.testing.assert_allclose(run.saved().weights, together, rtol=1e-4, atol=1e-5)
 
 
 def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):
     def change(schedule):
-        running = Running(with_parts(tmp_path, 1, "optimizer=lars", schedule=schedule))
-        Member(running, "nano").end()
-        assert running.account()["finished"]
-        return running.saved().weights - Softmax().weights
+        run = ServerRun(with_parts(tmp_path, 1, "optimizer=lars", schedule=schedule))
+        WorkerThread(run, "nano").end()
+        assert run.account()["finished"]
+        return run.saved().weights - Softmax().weights
 
     np.testing.assert_allclose(change(RateSchedule(warmup=4)), change(RateSchedule()) / 4, atol=1e-7)
 
 
 @pytest.mark.parametrize("gate", [*SYNC_POLICIES, "backup:backups=2,staleness=1"])
 def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, gate):
-    running = Running(plain(tmp_path, 1500, gate, evaluate_every=10_000))
-    first, doomed = (Member(running, name, data=slowly(seed)) for seed, name in enumerate(NAMES[:2]))
-    until(lambda: running.done >= 60, 20, lambda: "no steps")
+    run = ServerRun(plain(tmp_path, 1500, gate, evaluate_every=10_000))
+    first, doomed = (WorkerThread(run, name, batches=slowly(seed)) for seed, name in enumerate(NAMES[:2]))
+    run.await_steps(60)
     doomed.cut()
-    until(lambda: "pc" in running.named("dropped"), 20, lambda: "nobody is missed")
-    late, again = Member(running, "tx2", data=slowly(2)), Member(running, "pc", data=slowly(1))
+    run.await_event("dropped")
+    late, again = WorkerThread(run, "tx2", batches=slowly(2)), WorkerThread(run, "pc", batches=slowly(1))
     for member in (first, late, again):
         member.end()
-    account = running.account()
+    account = run.account()
     assert account["finished"] and account["done"] == 1500
     assert sum(each["steps"] for each in account["workers"].values()) == 1500
     assert account["workers"]["tx2"]["steps"] > 10
@@ -280,4 +278,4 @@ def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, 
 
 def slowly(seed):
     """Batches that leave others the time to come."""
-    return Drawn(seed=seed, before=lambda: time.sleep(0.002))
+    return DrawnBatches(seed=seed, before=lambda: time.sleep(0.002))

@@ -1,0 +1,272 @@
+"""The scheduler of peers hands out their steps, and gathers all peers when members change.
+
+Members train at their own pace, as far as the sync policy lets them. When one joins or leaves, or a
+checkpoint is due, every member is held at the end of a step until all are there. Then a new epoch
+begins, with new ranks, or the checkpoint is taken. A member whose messages others wait for, because
+they have begun a later step, is let go that far first.
+"""
+
+import math
+import time
+from typing import Callable, Dict, NamedTuple, Optional, Set, Tuple
+
+from backends.strategies.synchronisation import SyncPolicy
+from backends.training.membership import Membership
+from backends.training.step_queue import EVALUATE, FINISH, STEP, RunProgress, WorkQueue
+
+#: More kinds of work items: hand over the weights for members that join; receive them; hand over
+#: everything for a checkpoint.
+GIVE, TAKE, SAVE = "give", "take", "save"
+
+#: How often a member that waits for its next item looks whether its connection has ended.
+CHECK_INTERVAL_S = 0.2
+
+
+class PeerWorkItem(NamedTuple):
+    """The next task of a member.
+
+    kind: STEP, EVALUATE, FINISH, GIVE, TAKE or SAVE.
+    step: how many the member has made; of an evaluation, how many all have.
+    epoch, members: in which it is to be done, and with whom, in the order of ranks.
+    """
+
+    kind: str
+    step: int
+    epoch: int
+    members: Tuple[str, ...]
+
+
+class MembershipScheduler(WorkQueue):
+    """Hands out the steps of all members together.
+
+    Members that wait for one another make whole rounds, so that the last may exceed the total.
+    membership: of the present epoch; its observers are told under the lock.
+    expected: members that the first epoch waits for, up to ``patience_s`` after the first joined.
+    host: the member on the coordinator's device, which needs no link and is therefore saved first.
+    """
+
+    def __init__(
+        self,
+        progress: RunProgress,
+        sync_policy: SyncPolicy,
+        membership: Membership,
+        expected: int = 1,
+        patience_s: float = 0.0,
+        host: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(progress)
+        self._sync_policy = sync_policy
+        self._membership = membership
+        self._expected = expected
+        self._patience_s = patience_s
+        self._host = host
+        self._clock = clock
+        self.epoch = 0
+        self._steps: Dict[str, int] = {}  # of everyone who has joined, also between epochs
+        self._goal = math.inf
+        self._asking: Set[str] = set()
+        self._at_work: Set[str] = set()
+        self._without_weights: Set[str] = set()
+        self._changed = self._broken = False
+        self._first_joined_s: Optional[float] = None
+        self._donor: Optional[str] = None
+        self._evaluating: Dict[str, int] = {}  # one member at most, and the steps when it began
+        self._save_due = False
+        self._unsaved: Set[str] = set()
+
+    @property
+    def _members(self) -> Tuple[str, ...]:
+        return self._membership.names
+
+    # -- joining and leaving -----------------------------------------------------------------------
+
+    def join(self, name: str, steps: Optional[int] = None) -> None:
+        """A member joins; steps: that its weights include, None where they are not the run's."""
+        with self.lock:
+            if self._first_joined_s is None:
+                self._first_joined_s = self._clock()
+            self._steps[name] = steps or 0
+            if steps is None:
+                self._without_weights.add(name)
+            self._changed = True
+            self.lock.notify_all()
+
+    def leave(self, name: str) -> None:
+        """A member has left; members that wait for it are interrupted (``required_epoch``)."""
+        with self.lock:
+            self._steps.pop(name, None)
+            for names in (self._without_weights, self._asking, self._at_work, self._unsaved):
+                names.discard(name)
+            self._evaluating.pop(name, None)
+            if name in self._members and not self.over:
+                self.interrupt()
+            self.lock.notify_all()
+
+    def interrupt(self) -> None:
+        """A step could not be completed: no other one of this epoch will be."""
+        with self.lock:
+            self._changed = self._broken = True
+            self.lock.notify_all()
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether steps have been made, and no member is left that has their weights."""
+        return bool(self.epoch and self._progress.made and not set(self._steps) - self._without_weights)
+
+    @property
+    def required_epoch(self) -> int:
+        """The epoch that there is or must be next; to wait in an earlier one is in vain."""
+        return self.epoch + int(self._broken or self._stopped)
+
+    # -- taking work -------------------------------------------------------------------------------
+
+    def take(self, name: str, gone: Callable[[], bool] = lambda: False) -> PeerWorkItem:
+        """The next item for one that has joined; waits while there is none.
+
+        gone: whether its connection has ended; it then gets FINISH.
+        """
+        with self.lock:
+            self._asking.add(name)
+            self.lock.notify_all()
+            while True:
+                kind = FINISH if gone() or self.over else self._next(name)
+                if kind is not None:
+                    self._asking.discard(name)
+                    step = self.done if kind == EVALUATE else self._steps.get(name, 0)
+                    return PeerWorkItem(kind, step, self.epoch, self._members)
+                self.lock.wait(CHECK_INTERVAL_S)
+
+    def _next(self, name: str) -> Optional[str]:
+        if self._changed or self._save_due:
+            if self._asking >= set(self._steps) and self._enough_have_joined():
+                self._begin_together()
+            elif self._broken or name not in self._members or not self._is_waited_for(name):
+                return None
+        return self._handing_over(name) or self._training(name)
+
+    def _handing_over(self, name: str) -> Optional[str]:
+        """SAVE, GIVE or TAKE, where the member is to hand over or receive weights now."""
+        if name in self._unsaved and (name == self._host or self._host not in self._unsaved):
+            return SAVE
+        if self._donor == name:
+            return GIVE
+        if name in self._without_weights and self._donor is None:
+            return TAKE
+        return None
+
+    def _training(self, name: str) -> Optional[str]:
+        """EVALUATE or STEP, where the member may begin one now."""
+        if self._unsaved or name in self._without_weights:
+            return None
+        if not self._evaluating and self._progress.evaluation_due(self._trained):
+            self._evaluating[name] = self.done
+            return EVALUATE
+        return STEP if self._begin_step(name) else None
+
+    def _enough_have_joined(self) -> bool:
+        assert self._first_joined_s is not None
+        patient = self._clock() - self._first_joined_s < self._patience_s
+        return self.epoch > 0 or len(self._steps) >= self._expected or not patient
+
+    def _is_waited_for(self, name: str) -> bool:
+        """Whether others have begun a step for which they wait for this member's messages."""
+        return self._waits and self._steps[name] < max(self._begun(other) for other in self._members)
+
+    def _begun(self, name: str) -> int:
+        return self._steps.get(name, 0) + int(name in self._at_work)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether members wait for one another's messages."""
+        return self._sync_policy.waits_for(len(self._members)) > 1
+
+    def _begin_step(self, name: str) -> bool:
+        others = [self._steps[other] for other in self._members if other != name]
+        at_most = self._progress.total - len(self._at_work)
+        left = self._steps[name] < self._goal if self._waits else self._progress.made < at_most
+        if left and self._sync_policy.may_begin(self._steps[name], others):
+            self._at_work.add(name)
+            return True
+        return False
+
+    # -- beginning an epoch or a checkpoint, with all members at the end of a step -----------------
+
+    def _begin_together(self) -> None:
+        if self._changed:
+            self.epoch += 1
+            self._membership.replace(self._steps)
+            self._choose_donor()
+        if self._save_due:
+            self._unsaved = set(self._members) - self._without_weights
+        self._changed = self._broken = self._save_due = False
+        self._set_goal()
+        self.lock.notify_all()
+
+    def _choose_donor(self) -> None:
+        """Let the member that has made most steps hand its weights to those that have none.
+
+        Where members keep in step, those that were interrupted before a step that another has
+        completed receive its weights, too.
+        """
+        known = [name for name in self._members if name not in self._without_weights]
+        known = known or [self._members[0]]
+        furthest = max(known, key=lambda name: (self._steps[name], name))
+        self._without_weights.discard(furthest)
+        steps = self._steps[furthest]
+        if self._sync_policy.staleness == 0:
+            self._without_weights.update(name for name in known if self._steps[name] < steps)
+        else:
+            steps = min(self._steps[name] for name in known)
+        for name in self._without_weights:
+            self._steps[name] = steps
+        self._donor = furthest if self._without_weights else None
+
+    def _set_goal(self) -> None:
+        """Steps that each member makes in all, where members make whole rounds."""
+        if self._waits:
+            made = sum(self._steps[name] for name in self._members)
+            left = self._progress.total - self._progress.made
+            self._goal = int(math.ceil((left + made) / len(self._members)))
+
+    # -- completing work ---------------------------------------------------------------------------
+
+    def complete(self, worker: str) -> int:
+        with self.lock:
+            if worker in self._evaluating:
+                self._progress.evaluated = self._evaluating.pop(worker)
+            else:
+                self._at_work.discard(worker)
+                if worker in self._steps:
+                    self._steps[worker] += 1
+                self._save_due |= self._progress.count_step()
+            self.lock.notify_all()
+            return self.done
+
+    def abandon(self, worker: str) -> None:
+        with self.lock:
+            self._at_work.discard(worker)
+            self.lock.notify_all()
+
+    def weights_given(self) -> None:
+        """The weights for members that join are there."""
+        with self.lock:
+            self._donor = None
+            self.lock.notify_all()
+
+    def weights_taken(self, name: str) -> None:
+        """A member has received the weights of the run."""
+        with self.lock:
+            self._without_weights.discard(name)
+            self.lock.notify_all()
+
+    def saved(self, name: str) -> bool:
+        """A member has handed over everything; returns whether all have."""
+        with self.lock:
+            self._unsaved.discard(name)
+            self.lock.notify_all()
+            return not self._unsaved
+
+    @property
+    def _trained(self) -> bool:
+        return self._progress.made >= self._progress.total and not self._at_work

@@ -1,0 +1,172 @@
+"""A host serves a run: members join it, silent ones are dropped, and it accounts for the run."""
+
+import abc
+import socket
+import threading
+import time
+from typing import Any, Callable, Dict, Optional
+
+from backends.network import framing
+from backends.network.acceptor import Acceptor
+from backends.protocol import Emit
+from backends.training.coordinator import Coordinator
+from backends.training.member_stats import MemberStats
+from backends.training.run_spec import STOPPED, RunSpec
+
+PROGRESS_INTERVAL_S = 0.5
+#: How long members may take to read that the run is over.
+FINISH_LIMIT_S = 2.0
+#: How long they may take to hand over their states, as long as their heartbeats come.
+HAND_OVER_LIMIT_S = 40.0
+
+
+class HostedCoordinator(Coordinator):
+    """A coordinator whose members join and leave over the network."""
+
+    @abc.abstractmethod
+    def leave(self, name: str, lost: bool) -> None:
+        """A member has left; lost: before the run told it to finish."""
+
+    @abc.abstractmethod
+    def hands_over(self, name: str) -> bool:
+        """Whether a member that is told to finish hands over its state."""
+
+
+class Host(abc.ABC):
+    """Serves one run.
+
+    coordinator: decides which member does what next.
+    emit: called from several threads with the run's events: joined, silent, replaced, dropped,
+    refused, evaluated, diverged, checkpoint, checkpoint_failed and progress.
+    """
+
+    coordinator: HostedCoordinator
+
+    def __init__(self, spec: RunSpec, identity: framing.Identity, emit: Emit) -> None:
+        self.spec = spec
+        self._tls = framing.context(identity, server_side=True)
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._began: Optional[float] = None
+        self._ended: Optional[float] = None
+        self.members: Dict[str, MemberStats] = {}
+
+    @abc.abstractmethod
+    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Dict[str, Any]) -> None:
+        """Let a member join. Raises ValueError where its model is another."""
+
+    @abc.abstractmethod
+    def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
+        """Have a member do one work item; returns False when there are no more."""
+
+    # -- life of a run -----------------------------------------------------------------------------
+
+    def run(self, listener: socket.socket, should_stop: Callable[[], bool]) -> Dict[str, Any]:
+        """Serve until all steps are done, training diverges or ``should_stop``.
+
+        Closes the listener and returns the run's account.
+        """
+        self._began = time.monotonic()
+        cpu = time.process_time()
+        acceptor = Acceptor(listener, self._tls, self.spec.heartbeat_s, self._serve, self._on_heartbeat, self._emit)
+        while not self.coordinator.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
+            self._emit({"progress": self.progress()})
+            self._drop_silent()
+            if should_stop():
+                self.coordinator.stop(STOPPED)
+        self._ended = self.coordinator.ended or time.monotonic()
+        self._over.set()
+        acceptor.close()
+        self._drain()
+        self.coordinator.write_last_checkpoint()
+        progress = self.progress()
+        self._emit({"progress": progress})
+        return self.coordinator.account(progress, time.process_time() - cpu)
+
+    def _drain(self) -> None:
+        """Let members read that the run is over, then end their connections and their threads."""
+        self._await_departures()
+        for member in list(self.members.values()):
+            self._abort(member.connection)
+        self._await_departures()
+
+    def _await_departures(self) -> None:
+        handing_over = any(self.coordinator.hands_over(name) for name in list(self.members))
+        deadline = time.monotonic() + (HAND_OVER_LIMIT_S if handing_over else FINISH_LIMIT_S)
+        while time.monotonic() < deadline and any(each.connection for each in list(self.members.values())):
+            self._drop_silent()
+            time.sleep(0.01)
+
+    def _on_heartbeat(self, name: str) -> Dict[str, Any]:
+        member = self.members.get(name)
+        if member is not None:
+            member.heard_s = time.monotonic()
+        return {"epoch": self.coordinator.step_queue.required_epoch}
+
+    def _drop_silent(self) -> None:
+        now = time.monotonic()
+        for name, member in list(self.members.items()):
+            silence_s = now - member.heard_s
+            connection = member.connection
+            if connection is not None and not connection.aborted and silence_s > self.spec.heartbeat_s:
+                self._emit({"silent": name, "reason": "no heartbeat for %.1f s" % silence_s})
+                self._abort(connection)
+
+    def _abort(self, connection: Optional[framing.Connection]) -> None:
+        """End a connection, so that its thread gives up whatever it waits for."""
+        if connection is not None:
+            connection.abort()
+            self.coordinator.step_queue.wake()
+
+    # -- members -----------------------------------------------------------------------------------
+
+    def _serve(self, connection: framing.Connection, hello: Dict[str, Any]) -> None:
+        name, lost = connection.peer, False
+        member = self._admit(connection)
+        with member.serving:
+            try:
+                self._introduce(connection, member, hello)
+                connection.settimeout(None)  # a step may take long; heartbeats tell whether it is alive
+                self._emit({"joined": name})
+                while self._serve_item(name, member, connection):
+                    pass
+            except (framing.WireError, ValueError) as error:
+                lost = self._report_loss(member, connection, str(error))
+            finally:
+                self._remove(name, member, connection, lost)
+
+    def _admit(self, connection: framing.Connection) -> MemberStats:
+        """Make this the member's connection, in place of one that it had before."""
+        with self._lock:
+            member = self.members.setdefault(connection.peer, MemberStats())
+            before, member.connection = member.connection, connection
+            member.heard_s = time.monotonic()
+        self._abort(before)
+        return member
+
+    def _remove(self, name: str, member: MemberStats, connection: framing.Connection, lost: bool) -> None:
+        self.coordinator.leave(name, lost)
+        member.count_bytes(connection)
+        with self._lock:
+            if member.connection is connection:
+                member.connection = None
+
+    def _report_loss(self, member: MemberStats, connection: framing.Connection, reason: str) -> bool:
+        """Emit why a connection ended; returns whether its member is lost."""
+        if member.connection is not connection:
+            self._emit({"replaced": connection.peer})
+            return False
+        if self._over.is_set():
+            return False
+        self._emit({"dropped": connection.peer, "reason": reason})
+        return True
+
+    # -- accounts ----------------------------------------------------------------------------------
+
+    def progress(self) -> Dict[str, Any]:
+        """Where the run stands, for the live table."""
+        now = time.monotonic()
+        elapsed_s = (self.coordinator.ended or self._ended or now) - (self._began or now)
+        rows = {name: member.summary() for name, member in list(self.members.items())}
+        return self.coordinator.progress(elapsed_s, rows)

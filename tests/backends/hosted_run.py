@@ -1,0 +1,118 @@
+"""A run is hosted in a thread, and its members take part in others, with real sockets between them."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from backends.network import framing
+from backends.network.heartbeat import Heartbeat
+from backends.training import checkpoint
+from backends.training.host import Host
+from backends.training.run_spec import RunSpec
+from planner.agents.certificates import Authority
+from tests.running import until
+
+#: Nothing in a test takes that long: whatever does hangs.
+HANG_LIMIT_S = 60.0
+
+
+#: Heartbeats come every fifth of it.
+BEAT_LIMIT_S = 1.0
+
+
+class HostedRun:
+    """A host in a thread, with its certificates, events and account."""
+
+    def __init__(self, kind: type[Host], spec: RunSpec) -> None:
+        self.spec = spec
+        self.authority = Authority()
+        self.events: list[dict[str, Any]] = []
+        self._changed = threading.Condition()
+        self.stopping = threading.Event()
+        self.host = kind(spec, self.authority.identity(framing.SERVER), self._emit)
+        listener = framing.listen("127.0.0.1")
+        self.port = listener.getsockname()[1]
+        self._account: dict[str, Any] = {}
+        self._thread = threading.Thread(target=self._run, args=(listener,), daemon=True)
+        self._thread.start()
+
+    def _run(self, listener: Any) -> None:
+        self._account = self.host.run(listener, self.stopping.is_set)
+
+    def _emit(self, event: dict[str, Any]) -> None:
+        with self._changed:
+            self.events.append(event)
+            self._changed.notify_all()
+
+    def named(self, kind: str) -> list[Any]:
+        return [event[kind] for event in list(self.events) if kind in event]
+
+    def await_event(self, kind: str, count: int = 1) -> None:
+        with self._changed:
+            happened = self._changed.wait_for(lambda: len(self.named(kind)) >= count, HANG_LIMIT_S)
+            assert happened, (kind, self.events)
+
+    def await_steps(self, count: int) -> None:
+        queue = self.host.coordinator.step_queue
+        with queue.lock:
+            assert queue.lock.wait_for(lambda: queue.done >= count, HANG_LIMIT_S), f"{queue.done} steps"
+
+    def await_heartbeat(self, name: str) -> None:
+        """Wait for the next heartbeat of a member."""
+        member = self.host.members[name]
+        before = member.heard_s
+        until(lambda: member.heard_s > before, HANG_LIMIT_S, lambda: f"no heartbeat of {name}")
+
+    def fall_silent(self, name: str) -> None:
+        """Make the host believe that it has not heard of a member for long, until it says so."""
+        with self._changed:
+            while name not in self.named("silent"):
+                self.host.members[name].heard_s = -1e9
+                self._changed.wait(0.05)
+
+    def account(self) -> dict[str, Any]:
+        self._thread.join(HANG_LIMIT_S)
+        assert not self._thread.is_alive(), "the host hangs"
+        return self._account
+
+    def saved(self) -> checkpoint.Checkpoint:
+        """The last checkpoint, when the run is over."""
+        self.account()
+        return checkpoint.read(str(self.spec.checkpoint_path))[0]
+
+    def connect(self, name: str, authority: Authority | None = None) -> framing.Connection:
+        tls = framing.context((authority or self.authority).identity(name), server_side=False)
+        return framing.connect("127.0.0.1", self.port, tls, HANG_LIMIT_S)
+
+    def heartbeat(
+        self,
+        name: str,
+        on_lost: Callable[[str], None] = lambda _: None,
+        on_answer: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> Heartbeat:
+        """Frequent heartbeats that are lost only with the host, however busy the machine is."""
+        connection = self.connect(name)
+        made = Heartbeat(connection, BEAT_LIMIT_S, on_lost, on_answer)
+        connection.settimeout(HANG_LIMIT_S)
+        return made
+
+
+class MemberThread(threading.Thread):
+    """A member that takes part in a thread, to the end or until it fails."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.failure: str | None = None
+
+    def run(self) -> None:
+        try:
+            self.take_part()
+        except Exception as error:  # noqa: BLE001 - a test that waits for its end reports any failure
+            self.failure = f"{type(error).__name__}: {error}"
+
+    def take_part(self) -> None:
+        raise NotImplementedError
+
+    def await_end(self) -> None:
+        self.join(HANG_LIMIT_S)
+        assert not self.is_alive() and self.failure is None, self.failure or f"{type(self).__name__} hangs"

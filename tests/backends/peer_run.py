@@ -1,0 +1,117 @@
+"""A coordinator of peers runs in a thread, and its peers in others, with real sockets between them."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backends.data.dataset import BatchLoader
+from backends.frameworks.base import OptimizerSettings, Replica
+from backends.network import framing
+from backends.network.mailbox import Mailbox
+from backends.peers.coordinator import PeerCoordinator
+from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
+from backends.peers.exchanges.registry import exchange
+from backends.peers.peer import Peer
+from backends.strategies.strategy import Strategy
+from backends.training.lr_schedule import RateSchedule
+from tests.backends.fakes import BATCH, TEST, Softmax, images, run_spec
+from tests.backends.hosted_run import HANG_LIMIT_S, HostedRun, MemberThread
+
+NAMES = ("nano", "pc", "tx2", "xavier")
+
+
+class PeerRun(HostedRun):
+    """A coordinator in a thread; peers join with ``start``."""
+
+    def __init__(self, folder: Path, strategy: str, steps: int, members: int, **changes: Any) -> None:
+        self.strategy = Strategy.from_text(strategy)
+        self.members = members
+        values = {
+            "optimiser": OptimizerSettings(0.1, changes.pop("momentum", 0.0), 0.0),
+            "schedule": RateSchedule(),
+            "heartbeat_s": HANG_LIMIT_S,
+            "strategy": self.strategy,
+            "members": members,
+            "training_samples": 1000,
+            **changes,
+        }
+        super().__init__(PeerCoordinator, run_spec(folder, steps, **values))
+
+    def start(self, seed: int, **changes: Any) -> "PeerThread":
+        return PeerThread(self, NAMES[seed], seed, **changes)
+
+    def start_all(self, **changes: Any) -> list["PeerThread"]:
+        return [self.start(seed, **changes) for seed in range(self.members)]
+
+
+def shard(seed: int) -> BatchLoader:
+    """What a peer trains on: 200 images of its own."""
+    return BatchLoader(*images(200, seed + 1), BATCH, seed)
+
+
+class PeerThread(MemberThread):
+    """A peer that does what it should, in a thread, until it is ``cut``."""
+
+    def __init__(
+        self,
+        run: PeerRun,
+        name: str,
+        seed: int,
+        slowdown: float = 1.0,
+        skip: int = 0,
+        initial: int = 0,
+        replica: Replica | None = None,
+    ) -> None:
+        super().__init__()
+        self.replica = replica or Softmax(initial)
+        self.batches = shard(seed)
+        self.batches.position = skip * BATCH
+        self._run, self._slowdown = run, slowdown
+        listener = framing.listen("127.0.0.1")
+        self._port = listener.getsockname()[1]
+        identity = run.authority.identity(name, listens=True)
+        self.mailbox = Mailbox(name, identity, listener, self.replica.weights.size, HANG_LIMIT_S, lambda _: None)
+        self.exchange = exchange(self._parts(run.strategy))
+        self.mailbox.handle = self.exchange.handle
+        self.connection = run.connect(name)
+        self.heartbeat = run.heartbeat(name, on_answer=self._on_heartbeat)
+        self.start()
+
+    def _parts(self, strategy: Strategy) -> ExchangeParts:
+        return ExchangeParts(
+            replica=self.replica,
+            mailbox=self.mailbox,
+            topology=strategy.topology.build(0),
+            strategy=strategy,
+            local_update=LocalUpdate(self.replica, strategy.with_lars),
+            batch=BATCH,
+        )
+
+    def _on_heartbeat(self, answer: dict[str, Any]) -> None:
+        self.mailbox.call(answer["epoch"])
+
+    def take_part(self) -> None:
+        optimiser = self._run.spec.optimiser
+        peer = Peer(self.connection, self.replica, self.batches, TEST, self.exchange, optimiser, self._slowdown)
+        try:
+            peer.run("127.0.0.1", self._port)
+        finally:
+            self.cut()
+
+    def cut(self) -> None:
+        """Gone, as a killed process is."""
+        self.mailbox.close()
+        self.heartbeat.close()
+        self.connection.abort()
+
+    def freeze(self) -> None:
+        """Neither works nor says so, as a stopped process does: its connections stay."""
+        self.heartbeat.close()
+        self.exchange.step = lambda *_: threading.Event().wait()
+
+    def end(self) -> np.ndarray:
+        """Its weights when the run is over."""
+        self.await_end()
+        return self.replica.weights

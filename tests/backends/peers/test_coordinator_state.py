@@ -1,0 +1,207 @@
+"""The coordinator state of peers, in one thread: orders, batch sizes, knowledge and checkpoints."""
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import Variable
+from backends.peers.coordinator_state import ORPHANED, STATE, WEIGHTS, PeerCoordinatorState
+from backends.peers.scheduler import GIVE, SAVE, TAKE
+from backends.strategies.strategy import Strategy
+from backends.training import checkpoint
+from backends.training.layout import Layout
+from backends.training.lr_schedule import RateSchedule
+from backends.training.member_stats import MemberStats
+from backends.training.step_queue import EVALUATE, FINISH, STEP
+from tests.backends.fakes import run_spec
+
+LAYOUT = Layout((Variable("w", (2,), 0, 2),), (Variable("mean", (1,), 0, 1),))
+OTHER = Layout((Variable("w", (3,), 0, 3),), ())
+
+
+class Run:
+    """A state, the events it has emitted, and peers that ask it for work."""
+
+    def __init__(self, folder, text="baseline", steps=8, names="ab", **changes):
+        strategy = Strategy.from_text(text)
+        values = {
+            "strategy": strategy,
+            "schedule": RateSchedule(),
+            "members": len(names),
+            "training_samples": 10_000,
+            **changes,
+        }
+        self.events = []
+        self.spec = run_spec(folder, steps, **values)
+        self.state = PeerCoordinatorState(self.spec, self.events.append)
+        self.stats = {name: MemberStats() for name in names}
+
+    def join(self, name, digest="equal", layout=LAYOUT):
+        return self.state.join(name, layout, ["127.0.0.1", 7000 + ord(name)], digest)
+
+    def begin(self, names="ab"):
+        for name in names:
+            self.join(name)
+        self.hold(*names)
+
+    def hold(self, *names):
+        """These peers ask and wait, as their threads would."""
+        self.state.step_queue._asking.update(names)
+
+    def take(self, name):
+        asked = []
+        return self.state.take(name, lambda: bool(asked) or asked.append(name))
+
+    def step(self, names="ab", seconds=None, losses=None):
+        """Every peer makes a step; returns their orders."""
+        items = {name: self.take(name) for name in names}
+        orders = {name: self.state.order(name, item) for name, item in items.items()}
+        for name, item in items.items():
+            assert item.kind == STEP
+            loss, took = (losses or {}).get(name, 1.0), (seconds or {}).get(name, 0.1)
+            self.state.complete_step(name, self.stats[name], item, loss, orders[name]["batch"], took)
+        return orders
+
+
+def own(weight):
+    """The arrays of a peer all of whose weights are equal."""
+    return {WEIGHTS: (np.full(2, weight, np.float32), np.zeros(2, np.float32)), STATE: (np.ones(1, np.float32),)}
+
+
+def test_peers_that_begin_with_equal_weights_need_not_exchange_them(tmp_path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    assert [run.take(name).kind for name in "ab"] == [STEP, STEP]
+
+
+def test_a_peer_that_begins_with_other_weights_takes_those_of_another(tmp_path) -> None:
+    run = Run(tmp_path)
+    run.join("a")
+    run.join("b", digest="other")
+    run.hold("a", "b")
+    assert run.take("a").kind == GIVE
+    run.state.give_weights((np.ones(2), np.zeros(2), np.ones(1)))
+    assert run.take("b").kind == TAKE
+
+
+def test_a_peer_with_another_model_is_refused(tmp_path) -> None:
+    run = Run(tmp_path)
+    run.join("a")
+    with pytest.raises(ValueError, match="its model is not the run's"):
+        run.join("b", layout=OTHER)
+
+
+def test_an_order_to_step_names_the_members_and_their_addresses(tmp_path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    order = run.step()["a"]
+    assert order["members"] == [["a", "127.0.0.1", 7097], ["b", "127.0.0.1", 7098]]
+    assert (order["kind"], order["step"], order["epoch"], order["batch"]) == (STEP, 0, 1, run.spec.batch)
+
+
+def test_the_rate_is_that_of_the_steps_that_all_peers_have_made(tmp_path) -> None:
+    run = Run(tmp_path, steps=8, schedule=RateSchedule("step", 8))
+    run.begin()
+    rates = [run.step()["a"]["rate"] for _ in range(4)]
+    assert rates == pytest.approx([0.1, 0.1, 0.01, 0.001])
+
+
+def test_a_slower_peer_gets_smaller_batches(tmp_path) -> None:
+    run = Run(tmp_path, "dlion", steps=100)
+    run.begin()
+    for _ in range(10):
+        orders = run.step(seconds={"a": 0.1, "b": 0.3})
+    assert orders["a"]["batch"] > orders["b"]["batch"]
+
+
+def test_the_best_peer_gives_its_weights_to_the_others_when_that_is_due(tmp_path) -> None:
+    run = Run(tmp_path, "baseline:knowledge=best-to-all", steps=1000)
+    run.begin()
+    given = [(order["a"]["gives_to"], order["b"]["gives_to"]) for order in _steps(run, 102)]
+    assert [at for at, (by_a, _) in enumerate(given) if by_a] == []
+    assert [(at, by_b) for at, (_, by_b) in enumerate(given) if by_b] == [(100, ["a"])]
+
+
+def _steps(run, count):
+    return [run.step(losses={"a": 2.0, "b": 1.0}) for _ in range(count)]
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    item = run.take("a")
+    run.state.complete_step("a", run.stats["a"], item, float("nan"), 8, 0.1)
+    assert run.take("b").kind == FINISH
+    assert "training diverged: the gradient at step 0 on a" in run.state.reason
+    assert run.events == [{"diverged": "a", "step": 0, "loss": "nan"}]
+
+
+def test_an_interrupted_step_is_made_again_in_a_new_epoch(tmp_path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    for name in "ab":
+        run.take(name)
+    run.state.interrupt_step("a")
+    run.state.interrupt_step("b")
+    run.hold("a", "b")
+    item = run.take("a")
+    assert (item.kind, item.step, item.epoch) == (STEP, 0, 2)
+
+
+def test_the_run_ends_with_the_last_peer_that_has_the_weights(tmp_path) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    run.step()
+    run.state.leave("a", lost=True)
+    assert run.state.reason is None
+    run.state.leave("b", lost=True)
+    assert run.state.reason == ORPHANED
+
+
+def test_the_last_evaluation_ends_the_run(tmp_path) -> None:
+    run = Run(tmp_path, steps=2)
+    run.begin()
+    run.step()
+    assert run.state.ended is not None
+    item = run.take("a")
+    assert item.kind == EVALUATE
+    run.state.record_evaluation("a", item.step, {"loss": 1.0, "accuracy": 0.5, "seconds": 0.1})
+    assert run.state.step_queue.finished
+    assert run.state.evaluations == [{"loss": 1.0, "accuracy": 0.5, "seconds": 0.1, "step": 2, "worker": "a"}]
+
+
+@pytest.mark.parametrize(("digests", "wanted"), [("xx", [True, False]), ("xy", [True, True])])
+def test_equal_weights_are_handed_over_once(tmp_path, digests, wanted) -> None:
+    run = Run(tmp_path)
+    run.begin()
+    assert [run.state.wants_weights(name, digest) for name, digest in zip("ab", digests, strict=True)] == wanted
+
+
+def test_a_checkpoint_has_the_mean_of_different_weights_and_those_of_each_peer(tmp_path) -> None:
+    run = Run(tmp_path, checkpoint_every=2, steps=4)
+    run.begin()
+    run.step()
+    run.hold("a", "b")
+    assert [run.take(name).kind for name in "ab"] == [SAVE, SAVE]
+    for name, weight in (("a", 1.0), ("b", 3.0)):
+        run.state.wants_weights(name, name)
+        run.state.add_state(name, own(weight), 1)
+        run.state.complete_save(name)
+    run.state._checkpoint_writer.join()
+    saved, layout = checkpoint.read(run.spec.checkpoint_path)
+    assert layout == LAYOUT
+    assert saved.weights.tolist() == [2.0, 2.0]
+    assert saved.member_states["a/own"][0].tolist() == [1.0, 1.0]
+    assert set(saved.member_states) == {"a/own", "a/clock", "b/own", "b/clock"}
+
+
+def test_a_resumed_peer_goes_on_from_what_it_had(tmp_path) -> None:
+    states = {"a/own": own(1.0)[WEIGHTS], "a/clock": (np.array([3]),), "a/peers": (np.ones(2),)}
+    meta = {"step": 5, "evaluations": []}
+    path = str(tmp_path / "before.npz")
+    checkpoint.write(path, checkpoint.Checkpoint(np.full(2, 9.0), np.zeros(2), np.ones(1), meta, states), LAYOUT)
+    run = Run(tmp_path, resume=path)
+    resumed, other = run.join("a"), run.join("b")
+    assert resumed["own"][0].tolist() == [1.0, 1.0] and set(resumed) == {"own", "state", "peers"}
+    assert other["own"][0].tolist() == [9.0, 9.0] and set(other) == {"own", "state"}
+    run.hold("a", "b")
+    assert run.state.step_queue._steps == {"a": 3, "b": 2}

@@ -1,0 +1,320 @@
+"""Peers end with the weights of one process, whatever the topology and whoever joins, leaves or resumes."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import OptimizerSettings
+from backends.peers.exchanges import gradients
+from backends.strategies import streams
+from backends.strategies.compatibility import PARTS
+from backends.strategies.presets import PRESETS
+from tests.backends.fakes import Softmax, train_on_all, train_on_all_with_lars
+from tests.backends.peer_run import PeerRun, shard
+from tests.backends.replicas import small_replica
+from tests.installed import EACH, MIXED
+
+#: Synchronous and lossless: all gradients of a step reach everyone within it.
+WHOLE = [
+    ("baseline", 3),
+    ("allreduce", 2),
+    ("allreduce", 3),
+    ("allreduce", 4),
+    ("crossover-hierarchical:topology=groups:count=2,between=all,aggregation=mean", 3),
+    ("crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean", 4),
+    ("dlion:compressor=dense,batching=fixed,knowledge=none", 3),
+    # Two peers have one another's weights in every step, whatever they merge by.
+    ("crossover", 2),
+    ("crossover:topology=random:segments=1", 2),
+    ("crossover-hierarchical", 2),
+    ("sgp", 2),
+]
+PEERS = [name for name, strategy in PRESETS.items() if strategy.topology != "server"]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize(("text", "members"), WHOLE)
+def test_a_synchronous_lossless_run_is_one_process_with_all_batches(tmp_path, text, members, momentum):
+    expect_one_process(tmp_path, text, members, momentum, ("numpy",))
+
+
+@pytest.mark.parametrize(("text", "members"), [("allreduce", 3), ("crossover", 2)])
+@pytest.mark.parametrize("frameworks", [*EACH, MIXED])
+def test_a_run_of_one_framework_or_of_several_is_one_process_with_all_batches(tmp_path, text, members, frameworks):
+    expect_one_process(tmp_path, text, members, 0.5, frameworks)
+
+
+def expect_one_process(folder, text, members, momentum, frameworks):
+    replicas = map(small_replica, itertools.cycle(frameworks))
+    run = PeerRun(folder, text, 8 * members, members, momentum=momentum)
+    threads = [run.start(seed, replica=next(replicas)) for seed in range(members)]
+    together = train_on_all(8, map(shard, range(members)), momentum, replica=small_replica(frameworks[0]))
+    for weights in [thread.end() for thread in threads]:
+        np.testing.assert_allclose(weights, together, rtol=1e-4, atol=1e-5)
+    account = run.account()
+    assert account["finished"]
+    assert {each["steps"] for each in account["workers"].values()} == {8}
+    np.testing.assert_allclose(run.saved().weights, together, rtol=1e-4, atol=1e-5)
+
+
+def test_merged_by_samples_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path):
+    run = PeerRun(tmp_path, "baseline:batching=stream,aggregation=samples", 24, 3, seed=4)
+    sizes = streams.batches(streams.draw_rates("S1", 3, 4))
+    assert len(set(sizes)) > 1
+    threads, drawn = run.start_all(), [shard(seed) for seed in range(3)]
+    for each, size in zip(drawn, sizes, strict=True):
+        each.batch = size
+    together = train_on_all(8, drawn)
+    for thread in threads:
+        np.testing.assert_allclose(thread.end(), together, rtol=1e-4, atol=1e-5)
+
+
+def test_lars_scales_merged_gradients(tmp_path):
+    optimiser = OptimizerSettings(2.0, 0.5, 0.01)
+    run = PeerRun(tmp_path, "allreduce:optimizer=lars", 16, 2, optimiser=optimiser)
+    together = train_on_all_with_lars(8, map(shard, range(2)), optimiser)
+    for thread in run.start_all():
+        np.testing.assert_allclose(thread.end(), together, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        ("allreduce:compressor=float16", 2),
+        ("allreduce:compressor=float16", 4),
+        ("crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean,compressor=float16", 4),
+        ("crossover-hierarchical:topology=groups:count=2,between=all,aggregation=mean,compressor=float16", 3),
+    ],
+)
+def test_rounded_gradients_change_the_weights_little_and_those_of_a_group_alike(tmp_path, text, members):
+    run = PeerRun(tmp_path, text, 40 * members, members, momentum=0.5)
+    weights = [thread.end() for thread in run.start_all()]
+    assert run.account()["finished"]
+    for each in weights:
+        np.testing.assert_allclose(each, train_on_all(40, map(shard, range(members)), 0.5), atol=0.002)
+    if "all" not in text.partition(":")[2]:  # leaders that send to all do not round their own
+        for each in weights[1:]:
+            np.testing.assert_array_equal(each, weights[0])
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_every_preset_learns(tmp_path, name):
+    run = PeerRun(tmp_path, name, 90, 3, evaluate_every=45, checkpoint_every=30)
+    for thread in run.start_all():
+        thread.end()
+    account = run.account()
+    assert account["finished"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    assert run.saved().meta["step"] == 90
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_a_single_peer_is_plain_sgd(tmp_path, name):
+    text = name + ":compressor=dense" + (",batching=fixed,aggregation=mean" if PRESETS[name].batching != "fixed" else "")
+    run = PeerRun(tmp_path, text, 10, 1, momentum=0.5)
+    (thread,) = run.start_all()
+    np.testing.assert_allclose(thread.end(), train_on_all(10, [shard(0)], 0.5), rtol=1e-5, atol=1e-6)
+
+
+#: Every topology, and beside them what waits otherwise, deals out batches or sends by link.
+MEMBERS_CHANGE = [
+    "baseline", "allreduce", "sgp", "crossover", "crossover-hierarchical", "ad-psgd", "dlion", "hop", "ako", "scadles",
+    "allreduce:compressor=float16", "crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean,compressor=float16",
+]  # fmt: skip
+
+
+def test_membership_changes_are_tested_in_every_topology():
+    assert {PRESETS[text.partition(":")[0]].topology for text in MEMBERS_CHANGE} == set(PARTS["topology"]) - {"server"}
+
+
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_a_peer_that_dies_leaves_the_others_a_valid_topology(tmp_path, text):
+    run = PeerRun(tmp_path, text, 1500, 3, evaluate_every=10_000)
+    threads = run.start_all()
+    run.await_steps(60)
+    threads[1].cut()
+    for thread in (threads[0], threads[2]):
+        thread.end()
+    account = run.account()
+    assert account["finished"]
+    made = {name: each["steps"] for name, each in account["workers"].items()}
+    assert made["pc"] < 500 < made["nano"] + made["tx2"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+
+
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_a_peer_that_joins_begins_with_the_weights_of_the_others(tmp_path, text):
+    run = PeerRun(tmp_path, text, 1500, 2, momentum=0.5)
+    first = [run.start(0), run.start(1)]
+    run.await_steps(100)
+    late = run.start(2, initial=7)
+    weights = [thread.end() for thread in (*first, late)]
+    account = run.account()
+    assert account["finished"]
+    assert account["workers"]["tx2"]["steps"] > 10
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    if text.startswith(("allreduce", "baseline")):
+        for each in weights[1:]:
+            np.testing.assert_array_equal(each, weights[0])
+
+
+@pytest.mark.parametrize("text", MEMBERS_CHANGE)
+def test_a_peer_that_dies_and_comes_back_is_a_member_again(tmp_path, text):
+    run = PeerRun(tmp_path, text, 1500, 3, evaluate_every=10_000)
+    threads = run.start_all()
+    run.await_steps(60)
+    threads[0].cut()
+    run.await_event("dropped")
+    again = run.start(0, initial=7)
+    for thread in (again, *threads[1:]):
+        thread.end()
+    account = run.account()
+    assert account["finished"]
+    assert account["evaluations"][-1]["accuracy"] > 0.8
+    assert run.named("joined").count("nano") == 2
+    made = [each["steps"] for each in account["workers"].values()]
+    assert min(made) > 60 and sum(made) >= 1500
+
+
+@pytest.mark.parametrize(
+    "text", ["baseline", "baseline:compressor=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia"]
+)
+def test_a_synchronous_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
+    def train(folder, rounds, skip=0, resume=None):
+        folder.mkdir()
+        run = PeerRun(folder, text, 3 * rounds, 3, momentum=0.5, resume=resume)
+        weights = [thread.end() for thread in run.start_all(skip=skip)]
+        assert run.account()["finished"]
+        return weights
+
+    whole = train(tmp_path / "whole", 9)
+    train(tmp_path / "half", 4)
+    rest = train(tmp_path / "rest", 9, 4, str(tmp_path / "half" / "checkpoint.npz"))
+    for one, other in zip(rest, whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_slower_peer_gets_smaller_batches(tmp_path):
+    run = PeerRun(tmp_path, "dlion", 240, 2, training_samples=10_000)
+    slow, quick = run.start(0, slowdown=20.0), run.start(1)
+    slow.end()
+    quick.end()
+    assert run.account()["finished"]
+    assert slow.batches.batch < quick.batches.batch
+
+
+def test_the_budget_of_transfers_is_the_time_of_recent_gradients(tmp_path):
+    """Otherwise a slow first step would have links filled for many steps to come."""
+
+    class Cold(Softmax):
+        steps = 0
+
+        def gradient(self, images, labels, **how):
+            time.sleep(0.0 if self.steps else 1.0)
+            self.steps += 1
+            return super().gradient(images, labels, **how)
+
+    run, budgets = PeerRun(tmp_path, "dlion:batching=fixed", 12, 2), []
+    thread, other = run.start(0, replica=Cold()), run.start(1)
+    step = thread.exchange.step
+    thread.exchange.step = lambda *given: (budgets.append(given[-1]), step(*given))
+    thread.end()
+    other.end()
+    assert budgets[0] >= 1.0
+    assert len(budgets) == 6 and max(budgets[1:]) < budgets[0]
+
+
+def test_a_link_that_has_not_been_measured_gets_a_small_budget(tmp_path):
+    """A whole gradient of a large model would keep a slow link busy for many steps."""
+    run, budgets = PeerRun(tmp_path, "ako", 6, 2), []
+    thread = run.start(0)
+    budget = thread.exchange._budget_bytes
+    thread.exchange._budget_bytes = lambda *given: (budgets.append(budget(*given)), budgets[-1])[1]
+    other = run.start(1)
+    thread.end()
+    other.end()
+    # The messages of 39 weights are too small to measure a link by, so that all are like the first.
+    assert set(budgets) == {gradients.FIRST_BYTES}
+
+
+def test_all_messages_of_a_step_are_made_before_the_first_is_sent(tmp_path):
+    """Otherwise a link would be measured while the others rest."""
+    run, seen = PeerRun(tmp_path, "dlion:batching=fixed", 9, 3), []
+    thread = run.start(0)
+    chooses, sends = thread.exchange._compressor_for, thread.mailbox.send
+    thread.exchange._compressor_for = lambda peer: (seen.append("chosen"), chooses(peer))[1]
+    thread.mailbox.send = lambda *given, **beside: (seen.append("sent"), sends(*given, **beside))
+    others = [run.start(1), run.start(2)]
+    for each in (thread, *others):
+        each.end()
+    assert seen == 3 * ["chosen", "chosen", "sent", "sent"]
+
+
+def test_the_best_peer_sends_its_weights_to_the_others(tmp_path):
+    def sent(knowledge):
+        run = PeerRun(tmp_path, "baseline:knowledge=" + knowledge, 660, 3)
+        for thread in run.start_all():
+            thread.end()
+        return sum(each["bytes"] for each in run.account()["workers"].values())
+
+    # After 100 and 200 of 220 steps the 39 weights go from one to the two others, or to one of them.
+    nobody, worst, everyone = (sent(whom) for whom in ("none", "best-to-worst", "best-to-all"))
+    assert nobody + 2 * 39 * 4 < worst < everyone
+
+
+def test_the_run_ends_with_the_last_peer_that_has_the_weights(tmp_path):
+    run = PeerRun(tmp_path, "allreduce", 10_000, 1, checkpoint_every=20)
+    (only,) = run.start_all()
+    run.await_event("checkpoint")
+    only.cut()
+    account = run.account()
+    assert not account["finished"]
+    assert account["reason"] == "no member is left that has the weights"
+    assert 0 < run.saved().meta["step"] < 10_000
+
+
+def test_a_stopped_run_leaves_a_checkpoint(tmp_path):
+    run = PeerRun(tmp_path, "baseline", 100_000, 3)
+    threads = run.start_all()
+    run.await_steps(30)
+    run.stopping.set()
+    for thread in threads:
+        thread.end()
+    account = run.account()
+    assert account["reason"] == "stopped"
+    assert run.saved().meta["step"] == account["done"]
+
+
+def test_a_frozen_peer_is_dropped_and_the_others_go_on(tmp_path):
+    run = PeerRun(tmp_path, "allreduce", 1500, 3, heartbeat_s=1.0, evaluate_every=10_000)
+    threads = run.start_all()
+    run.await_steps(60)
+    threads[1].freeze()
+    for thread in (threads[0], threads[2]):
+        thread.end()
+    assert run.account()["finished"]
+    assert any("silent" in event for event in run.events)
+
+
+def test_equal_weights_are_saved_once_and_different_ones_for_each_peer(tmp_path):
+    def saved_by_peer(text):
+        run = PeerRun(tmp_path, text, 60, 3, checkpoint_every=20, host="pc")
+        for thread in run.start_all():
+            thread.end()
+        assert run.account()["finished"]
+        # One that is due while another is being written is left out.
+        assert len([event for event in run.events if "checkpoint" in event]) >= 2
+        return {label for label in run.saved().member_states if label.endswith("own")}
+
+    assert saved_by_peer("allreduce") == set()
+    assert saved_by_peer("crossover") == {"nano/own", "pc/own", "tx2/own"}
+
+
+def test_peers_whose_initial_weights_differ_begin_with_those_of_one(tmp_path):
+    run = PeerRun(tmp_path, "allreduce", 9, 3)
+    threads = [run.start(seed, initial=seed) for seed in range(3)]
+    weights = [thread.end() for thread in threads]
+    for each in weights[1:]:
+        np.testing.assert_array_equal(each, weights[0])

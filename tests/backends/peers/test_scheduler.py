@@ -1,0 +1,185 @@
+"""The scheduler of peers, in one thread: a peer that would have to wait is sent home instead."""
+
+from backends.peers.scheduler import GIVE, SAVE, TAKE, MembershipScheduler, PeerWorkItem
+from backends.strategies.synchronisation import SyncPolicy
+from backends.training.membership import Membership
+from backends.training.step_queue import EVALUATE, FINISH, STEP, RunProgress
+
+
+class Peers:
+    """A scheduler and peers that ask it for work."""
+
+    def __init__(self, policy, total=12, names="ab", save_every=0, **options):
+        self.membership = Membership()
+        progress = RunProgress(total, 0, 0, 0, save_every)
+        self.scheduler = MembershipScheduler(progress, SyncPolicy.from_text(policy), self.membership, **options)
+        for name in names:
+            self.scheduler.join(name)
+
+    def item(self, name) -> PeerWorkItem | None:
+        """The next item of a peer; None where it would wait."""
+        asked = []
+
+        def gone():
+            asked.append(name)
+            return len(asked) > 1  # asked again after it has waited
+
+        item = self.scheduler.take(name, gone)
+        return None if len(asked) > 1 else item
+
+    def take(self, name):
+        item = self.item(name)
+        return item and item.kind
+
+    def hold(self, *names):
+        """These peers ask and wait, as their threads would."""
+        self.scheduler._asking.update(names)
+
+    def begin(self, names="ab"):
+        """The first epoch: one peer gives its weights, the others take them."""
+        self.hold(*names)
+        assert self.take(names[0]) == GIVE
+        self.scheduler.weights_given()
+        for name in names[1:]:
+            assert self.take(name) == TAKE
+            self.scheduler.weights_taken(name)
+
+    def step(self, name):
+        assert self.take(name) == STEP
+        self.scheduler.complete(name)
+
+
+def test_the_first_peer_gives_its_weights_and_the_others_take_them() -> None:
+    peers = Peers("synchronous")
+    peers.begin()
+    assert peers.scheduler.required_epoch == 1
+    peers.step("a")
+    assert peers.take("a") is None
+    peers.step("b")
+    peers.step("a")
+
+
+def test_the_first_epoch_waits_for_all_peers_that_are_expected() -> None:
+    peers = Peers("asynchronous", names="a", expected=2, patience_s=60.0, clock=lambda: 0.0)
+    assert peers.take("a") is None
+    peers.scheduler.join("b")
+    peers.begin()
+
+
+def test_the_first_epoch_waits_no_longer_than_its_patience() -> None:
+    now = [0.0]
+    peers = Peers("asynchronous", names="a", expected=2, patience_s=60.0, clock=lambda: now[0])
+    assert peers.take("a") is None
+    now[0] = 60.0
+    assert peers.take("a") == STEP
+
+
+def test_a_peer_that_joins_waits_until_all_have_completed_the_step_that_some_have_begun() -> None:
+    peers = Peers("synchronous")
+    peers.begin()
+    assert peers.take("a") == STEP
+    peers.scheduler.join("c")
+    peers.hold("c")
+    assert peers.take("b") == STEP  # a waits for its message
+    peers.scheduler.complete("a")
+    assert peers.take("a") is None
+    peers.hold("a")
+    peers.scheduler.complete("b")
+    assert peers.item("b") == PeerWorkItem(GIVE, 1, 2, ("a", "b", "c"))
+    peers.scheduler.weights_given()
+    assert peers.item("c") == PeerWorkItem(TAKE, 1, 2, ("a", "b", "c"))
+    assert peers.membership.names == ("a", "b", "c")
+
+
+def test_a_peer_that_leaves_interrupts_the_others_and_they_begin_a_new_epoch() -> None:
+    peers = Peers("synchronous", names="abc")
+    peers.begin("abc")
+    for name in "abc":
+        assert peers.take(name) == STEP
+    peers.scheduler.complete("a")
+    peers.scheduler.leave("c")
+    assert peers.scheduler.required_epoch == 2
+    peers.scheduler.abandon("b")
+    peers.hold("a", "b")
+    assert peers.take("a") == GIVE
+    peers.scheduler.weights_given()
+    assert peers.item("b") == PeerWorkItem(TAKE, 1, 2, ("a", "b"))  # of the step that a has completed
+    peers.scheduler.weights_taken("b")
+    assert peers.scheduler.required_epoch == 2
+    assert peers.item("a") == PeerWorkItem(STEP, 1, 2, ("a", "b"))
+
+
+def test_peers_that_wait_for_one_another_make_whole_rounds() -> None:
+    peers = Peers("synchronous", total=3)
+    peers.begin()
+    for _ in range(2):
+        assert peers.take("a") == peers.take("b") == STEP
+        peers.scheduler.complete("a")
+        assert peers.take("a") is None
+        peers.scheduler.complete("b")
+    assert peers.scheduler.done == 3
+    assert peers.take("a") == EVALUATE
+    assert peers.take("b") is None
+    peers.scheduler.complete("a")
+    assert peers.scheduler.finished
+    assert peers.take("b") == FINISH
+
+
+def test_peers_that_do_not_wait_make_exactly_the_steps_asked_for() -> None:
+    peers = Peers("asynchronous", total=3)
+    peers.begin()
+    assert peers.take("a") == peers.take("b") == STEP
+    peers.scheduler.complete("a")
+    assert peers.take("a") == STEP
+    peers.scheduler.complete("a")
+    assert peers.take("a") is None
+    peers.scheduler.complete("b")
+    assert peers.take("b") == EVALUATE
+
+
+def test_a_checkpoint_is_taken_when_all_peers_are_at_the_end_of_a_step() -> None:
+    peers = Peers("asynchronous", save_every=2)
+    peers.begin()
+    peers.step("a")
+    assert peers.take("b") == STEP
+    peers.step("a")
+    assert peers.take("a") is None
+    peers.scheduler.complete("b")
+    peers.hold("a")
+    assert peers.take("b") == SAVE
+    assert not peers.scheduler.saved("b")
+    assert peers.take("b") is None
+    assert peers.take("a") == SAVE
+    assert peers.scheduler.saved("a")
+    peers.step("b")
+
+
+def test_the_peer_on_the_coordinators_device_is_saved_first() -> None:
+    peers = Peers("asynchronous", save_every=1, host="b")
+    peers.begin()
+    peers.step("a")
+    peers.hold("b")
+    assert peers.take("a") is None
+    assert peers.take("b") == SAVE
+    peers.scheduler.saved("b")
+    assert peers.take("a") == SAVE
+
+
+def test_a_run_is_orphaned_when_no_peer_is_left_that_has_its_weights() -> None:
+    peers = Peers("asynchronous")
+    peers.begin()
+    peers.step("a")
+    peers.scheduler.join("c")
+    peers.scheduler.leave("a")
+    assert not peers.scheduler.orphaned
+    peers.scheduler.leave("b")
+    assert peers.scheduler.orphaned
+
+
+def test_a_stop_interrupts_peers_that_wait_for_one_another() -> None:
+    peers = Peers("synchronous")
+    peers.begin()
+    assert peers.take("a") == STEP
+    peers.scheduler.stop()
+    assert peers.scheduler.required_epoch == 2
+    assert peers.take("b") == FINISH

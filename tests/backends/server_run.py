@@ -1,0 +1,134 @@
+"""A parameter server runs in a thread, with workers that behave, or do only what a test says."""
+
+import time
+from typing import Any
+
+from backends.frameworks.base import Replica
+from backends.network import framing
+from backends.server import worker
+from backends.server.parameter_server import ParameterServer
+from backends.strategies import message
+from backends.training import step
+from backends.training.layout import layout_of
+from backends.training.run_spec import RunSpec
+from tests.backends.fakes import TEST, DrawnBatches, Softmax
+from tests.backends.hosted_run import HostedRun, MemberThread
+
+
+class ServerRun(HostedRun):
+    """A parameter server in a thread."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        super().__init__(ParameterServer, spec)
+
+
+class WorkerThread(MemberThread):
+    """A worker that does what it should, in a thread."""
+
+    def __init__(
+        self,
+        run: ServerRun,
+        name: str,
+        replica: Replica | None = None,
+        batches: Any = None,
+        compressor: Any = None,
+        slowdown: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.replica = replica or Softmax()
+        self.batches = batches or DrawnBatches()
+        self.spent: step.TimeSpent | None = None
+        self.bytes = 0
+        self._run, self._name, self._compressor, self._slowdown = run, name, compressor, slowdown
+        self._connection: framing.Connection | None = None
+        self.start()
+
+    def take_part(self) -> None:
+        self._connection = connection = self._run.connect(self._name)
+        beats = self._run.heartbeat(self._name)
+        try:
+            self.spent = worker.run(
+                connection, self.replica, self.batches, TEST, self._slowdown, compressor=self._compressor
+            )
+        finally:
+            self.bytes = connection.sent_bytes + connection.received_bytes
+            beats.close()
+            connection.close()
+
+    def cut(self) -> None:
+        """Gone, as a killed process is."""
+        assert self._connection is not None, "it has not begun"
+        self._connection.abort()
+
+    def end(self) -> step.TimeSpent:
+        self.await_end()
+        assert self.spent is not None
+        return self.spent
+
+
+class ScriptedWorker:
+    """A worker that does only what a test tells it to; its heartbeats come until told otherwise."""
+
+    def __init__(self, run: ServerRun, name: str, beating: bool = True) -> None:
+        self.replica = Softmax()
+        self.connection = run.connect(name)
+        self.heartbeat = run.heartbeat(name) if beating else None
+        self.connection.send({"layout": layout_of(self.replica).encode()})
+        answer = self.connection.receive(self._state).meta
+        if answer["initial"]:
+            self.connection.send({}, framing.as_bytes((self.replica.weights, self.replica.state)))
+
+    def _state(self, meta: dict[str, Any]) -> Any:
+        return () if meta["initial"] else framing.as_bytes((self.replica.state,))
+
+    def receive_order(self) -> dict[str, Any]:
+        """Receive an order, with the weights (and state) that come with it."""
+        pulls = []
+
+        def payload(meta: dict[str, Any]) -> Any:
+            if meta["kind"] == "finish":
+                return ()
+            pulls.append(message.buffers(meta["weights"], self.replica.weights.size))
+            return framing.as_bytes((*pulls[0].arrays, *((self.replica.state,) if meta["kind"] == "evaluate" else ())))
+
+        meta = self.connection.receive(payload).meta
+        for pull in pulls:
+            message.put(pull, self.replica.weights)
+        return meta
+
+    def push(self, loss: Any = 1.0, gradient: float = 0.0, seconds: float = 0.01) -> None:
+        """Answer an order to step; seconds: that computing is said to have taken."""
+        self.replica.gradients[:] = gradient
+        head = message.dense(self.replica.gradients).head
+        arrays = framing.as_bytes((self.replica.gradients, self.replica.state))
+        self.connection.send({"loss": loss, "seconds": seconds, "gradient": head}, arrays)
+
+    def push_scores(self, loss: float = 1.0) -> None:
+        """Answer an order to evaluate."""
+        self.connection.send({"loss": loss, "accuracy": 0.5, "seconds": 0.1})
+
+    def stop_beating(self) -> None:
+        if self.heartbeat is not None:
+            self.heartbeat.close()
+
+    def leave(self) -> None:
+        """Gone, as a killed process is."""
+        self.stop_beating()
+        self.connection.abort()
+        self.connection.close()
+
+
+def slowly(seed: int = 1) -> DrawnBatches:
+    """Batches that take their time, so that others get in between."""
+    return DrawnBatches(seed=seed, before=lambda: time.sleep(0.002))
+
+
+def assert_whole(run: ServerRun, steps: int, before: int = 0) -> dict[str, Any]:
+    """Exactly ``steps`` updates were made and saved, ``before`` of them in an earlier run."""
+    account = run.account()
+    assert account["finished"]
+    assert account["reason"] is None
+    assert account["done"] == account["total"] == steps
+    assert sum(one["steps"] for one in account["workers"].values()) == steps - before
+    assert run.saved().meta["step"] == run.saved().meta["evaluations"][-1]["step"] == steps
+    return account

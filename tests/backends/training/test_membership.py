@@ -1,0 +1,47 @@
+"""Every observer hears of every change of the membership, from one place."""
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from backends.training.membership import Membership, MembershipObserver
+
+
+class Recorder(MembershipObserver):
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, ...]] = []
+
+    def set_members(self, names: tuple[str, ...]) -> None:
+        self.heard.append(names)
+
+
+def test_all_observers_are_told_who_is_there_sorted_by_name() -> None:
+    observers = Recorder(), Recorder()
+    membership = Membership(*observers)
+    membership.join("b")
+    membership.join("a")
+    membership.leave("b")
+    for each in observers:
+        assert each.heard == [("b",), ("a", "b"), ("a",)]
+
+
+def test_an_observer_that_is_added_is_told_of_the_next_change() -> None:
+    membership, late = Membership(), Recorder()
+    membership.join("a")
+    membership.add_observer(late)
+    membership.join("b")
+    assert late.heard == [("a", "b")]
+
+
+def test_members_are_replaced_at_once() -> None:
+    observer = Recorder()
+    Membership(observer).replace(["c", "a"])
+    assert observer.heard == [("a", "c")]
+
+
+@given(some.lists(some.tuples(some.booleans(), some.sampled_from("abc"))))
+def test_the_members_are_those_that_joined_and_have_not_left(changes: list[tuple[bool, str]]) -> None:
+    membership, present = Membership(), set()
+    for joins, name in changes:
+        (membership.join if joins else membership.leave)(name)
+        (present.add if joins else present.discard)(name)
+        assert membership.names == tuple(sorted(present))
