@@ -112,7 +112,9 @@ def test_every_preset_learns(tmp_path, name):
 
 @pytest.mark.parametrize("name", PEERS)
 def test_a_single_peer_is_plain_sgd(tmp_path, name):
-    text = name + ":compressor=dense" + (",batching=fixed,aggregation=mean" if PRESETS[name].batching != "fixed" else "")
+    text = (
+        name + ":compressor=dense" + (",batching=fixed,aggregation=mean" if PRESETS[name].batching != "fixed" else "")
+    )
     run = PeerRun(tmp_path, text, 10, 1, momentum=0.5)
     (thread,) = run.start_all()
     np.testing.assert_allclose(thread.end(), train_on_all(10, [shard(0)], 0.5), rtol=1e-5, atol=1e-6)
@@ -121,7 +123,8 @@ def test_a_single_peer_is_plain_sgd(tmp_path, name):
 #: Every topology, and beside them what waits otherwise, deals out batches or sends by link.
 MEMBERS_CHANGE = [
     "baseline", "allreduce", "sgp", "crossover", "crossover-hierarchical", "ad-psgd", "dlion", "hop", "ako", "scadles",
-    "allreduce:compressor=float16", "crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean,compressor=float16",
+    "allreduce:compressor=float16",
+    "crossover-hierarchical:topology=groups:count=2,between=ring,aggregation=mean,compressor=float16",
 ]  # fmt: skip
 
 
@@ -179,7 +182,8 @@ def test_a_peer_that_dies_and_comes_back_is_a_member_again(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    "text", ["baseline", "baseline:compressor=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia"]
+    "text",
+    ["baseline", "baseline:compressor=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia"],
 )
 def test_a_synchronous_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
     def train(folder, rounds, skip=0, resume=None):

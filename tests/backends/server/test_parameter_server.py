@@ -256,7 +256,13 @@ def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp
 @pytest.mark.parametrize(("sync", "waits"), [("asynchronous", False), ("bounded", False), ("synchronous", True)])
 def test_a_run_that_diverges_names_what_would_help(tmp_path, sync, waits):
     run = ServerRun(
-        run_spec(tmp_path, 50, optimiser=OptimizerSettings(0.03, 0.7, 0.0), strategy=Strategy.from_text("parameter-server:sync=" + sync), members=3)
+        run_spec(
+            tmp_path,
+            50,
+            optimiser=OptimizerSettings(0.03, 0.7, 0.0),
+            strategy=Strategy.from_text("parameter-server:sync=" + sync),
+            members=3,
+        )
     )
     WorkerThread(run, "nano", Diverging(loss=np.nan)).end()
     reason = run.account()["reason"]

@@ -128,7 +128,9 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
         run = ServerRun(plain(folder, steps, momentum=momentum, resume=resume, evaluate_every=100))
         replica = Softmax()
         correction = MOMENTUM if CompressorSpec.from_text(text).keeps_residual else 0.0
-        member = WorkerThread(run, "nano", replica, drawn, compressor=CompressorSpec.from_text(text).build(replica.variables, correction))
+        member = WorkerThread(
+            run, "nano", replica, drawn, compressor=CompressorSpec.from_text(text).build(replica.variables, correction)
+        )
         member.end()
         assert run.account()["finished"]
         return run.saved()
@@ -146,7 +148,12 @@ def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
     run = ServerRun(plain(tmp_path, 60, checkpoint_every=20))
     sparse = "top-k:share=0.1"
     members = [
-        WorkerThread(run, name, batches=DrawnBatches(seed=seed), compressor=CompressorSpec.from_text(sparse).build(Softmax.variables))
+        WorkerThread(
+            run,
+            name,
+            batches=DrawnBatches(seed=seed),
+            compressor=CompressorSpec.from_text(sparse).build(Softmax.variables),
+        )
         for seed, name in enumerate(NAMES)
     ]
     for member in members:
