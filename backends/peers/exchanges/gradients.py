@@ -57,7 +57,8 @@ class GradientExchange(Exchange):
         shared = self._shared_message(waits) if peers and not self._shared.by_link else None
         gradients = self.parts.replica.gradients
         messages = [
-            shared or self._compressor_for(peer).compress(gradients, self._budget_bytes(peer, budget_s)) for peer in peers
+            shared or self._compressor_for(peer).compress(gradients, self._budget_bytes(peer, budget_s))
+            for peer in peers
         ]
         for peer, message in zip(peers, messages):
             self.parts.mailbox.send(peer, step, message, kind=GRADIENT, batch=batch)
