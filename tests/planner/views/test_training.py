@@ -143,3 +143,44 @@ def test_a_result_on_emulated_devices_is_labelled() -> None:
     assert "emulated (slowdown 4)" in row(text.partition("workers")[2], "a*")
     assert "* emulated:" in text
     assert "emulated" not in shown(training.render(result(), RunFolder(PATH)))
+
+
+# -- how much is told ------------------------------------------------------------------------------
+
+
+def at(done: int) -> dict[str, Any]:
+    return {"progress": {"done": done, "total": 200, "elapsed_s": 30.0, "workers": {}}}
+
+
+def test_in_a_pipe_progress_is_a_line_now_and_then_with_percentage_and_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "EVERY_S", -1.0)
+    with training.training() as view:
+        view.on_event("parameter server", at(50))
+        view.on_event("parameter server", at(50))
+        view.on_event("parameter server", at(100))
+    assert capsys.readouterr().err.splitlines() == [
+        "50 of 200 steps, 25 %, 90.0 s left",
+        "100 of 200 steps, 50 %, 30.0 s left",
+    ]
+
+
+def test_quiet_tells_nothing_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with training.training(console.Detail.QUIET) as view:
+        view.on_plan(plan(planned("a")))
+        view.on_note("a note")
+        view.on_event("a", {"evaluated": {"step": 1000, "loss": 0.25, "accuracy": 0.755}})
+    assert capsys.readouterr() == ("", "")
+
+
+def test_verbose_prints_every_event_as_it_came(capsys: pytest.CaptureFixture[str]) -> None:
+    with training.training(console.Detail.VERBOSE) as view:
+        view.on_profile("tx2", "net: timed step 10", 0.1)
+        view.on_event("a", {"sending": 123})
+    assert capsys.readouterr().err.splitlines() == ["tx2: net: timed step 10", 'a: {"sending": 123}']
+
+
+def test_the_bar_is_as_full_as_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = live(progress())
+    assert text.splitlines()[0].split() == ["━" * 24, "80", "of", "100", "steps,", "80", "%,", "5.00", "s", "left"]
