@@ -27,7 +27,7 @@ class Detail(Enum):
 
 
 def show(what: RenderableType | dict[str, Any]) -> None:
-    """A table, or a dict as JSON, on standard output. Flushed, so that a closed pipe is noticed here."""
+    """Print a table, or a dict as JSON, and flush, so that a closed pipe is noticed here."""
     if isinstance(what, dict):
         print(json.dumps(what, indent=1, allow_nan=False), flush=True)
     else:
@@ -41,7 +41,7 @@ def plain(stderr: bool = False, width: int | None = None) -> Console:
 
 @contextmanager
 def progress(detail: Detail = Detail.NORMAL) -> Iterator[OnProgress]:
-    """One line a device, with what it does now; a line a stage where standard error is no terminal."""
+    """Show a progress bar a device; a line a stage where standard error is no terminal."""
     console = plain(stderr=True)
     if detail is Detail.QUIET:
         yield lambda name, what, share: None
@@ -92,7 +92,7 @@ def device_output(console: Console) -> Iterator[None]:
 
 @contextmanager
 def status(title: str) -> Iterator[OnProgress]:
-    """A spinner and the time while many small things are done, or one of unknown length; gone at the end."""
+    """Show a spinner and the time while work of unknown length is done."""
     console = plain(stderr=True)
     text = TextColumn("{task.description}", markup=False)
     disable = not console.is_terminal

@@ -1,1 +1,1 @@
-"""The command line parses arguments, calls one function for each command, and renders what it returns."""
+"""The command line parses arguments, calls one function a command, and renders its result."""

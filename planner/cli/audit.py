@@ -60,8 +60,8 @@ def audit(
 ) -> None:
     """Run every configuration, and score the predictions.
 
-    Each runs for a short while, and counts for the planned steps at the rate it had. An audit that was stopped goes on
-    where it was. With FOLDER, judge what earlier audits measured, offline.
+    Each runs for a short while, and counts for the planned steps at the rate it had. An audit that
+    was stopped goes on where it was. With FOLDER, judge what earlier audits measured, offline.
     """
     from planner import console
     from planner.audit.folder import AuditFolder

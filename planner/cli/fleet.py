@@ -1,4 +1,4 @@
-"""`planner init`, `check` and `trust` parse, call and render; heavy imports wait inside the commands."""
+"""`planner init`, `check` and `trust` parse, call and render; they import what is heavy late."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,8 +42,8 @@ def check(
 ) -> None:
     """See whether every device can take part, and the remedy if not.
 
-    Frameworks are started one after the other until one works, which takes a few seconds on a PC and up to a minute
-    on a board. The exit code is 1 where a device cannot take part.
+    Frameworks are started one after the other until one works, which takes a few seconds on a PC
+    and up to a minute on a board. The exit code is 1 where a device cannot take part.
     """
     from backends.frameworks.base import FRAMEWORKS
     from planner import console
@@ -66,7 +66,8 @@ def trust(
 ) -> None:
     """Show a host key's fingerprint and, if you agree, store it.
 
-    A key that differs from the stored one is replaced with --replace only, or when you agree to just that.
+    A key that differs from the stored one is replaced with --replace only, or when you agree to
+    just that.
     """
     from planner.remote import known_hosts
     from planner.remote import trust as keys
@@ -111,7 +112,7 @@ def _agree(given: bool, question: str, host: str) -> None:
 
 
 def _named_or_addressed(text: str, path: Path) -> "Device":
-    """A device of the fleet if it has one of that name, else at that address. Raises PlannerError."""
+    """A device of the fleet by its name, else a device at that address. Raises PlannerError."""
     from planner.fleet.device import device_at
     from planner.fleet.file import load_fleet
 

@@ -1,4 +1,4 @@
-"""Ctrl-C that comes twice for being pressed once."""
+"""This module counts a Ctrl-C that arrives twice within a moment as one."""
 
 import math
 import signal
@@ -12,10 +12,11 @@ STOPPED = 130
 
 
 def once() -> None:
-    """Have Ctrl-C raise KeyboardInterrupt only once where it comes twice within a moment; one that is ignored stays so.
+    """Let two SIGINT within ``MOMENT_S`` raise KeyboardInterrupt only once.
 
-    `timeout` sends it to a program and then to all of its group. Raised again while the first is on its way out of a
-    wait, it leaves a lock that the wait has not got back, and is lost in "RuntimeError: release unlocked lock".
+    `timeout` sends SIGINT to a program and then to its whole group. A second KeyboardInterrupt that
+    is raised while the first leaves a wait ends as "RuntimeError: release unlocked lock". Where
+    SIGINT is ignored, it stays so.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return

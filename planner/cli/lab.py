@@ -1,4 +1,4 @@
-"""`planner lab …`: parse, call, render. Heavy imports wait inside the commands."""
+"""`planner lab …` parses, calls and renders; heavy imports wait inside the commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +10,8 @@ from planner import paths
 from planner.cli.options import AsJson
 from planner.errors import LabError
 
-#: What an earlier profile holds of the devices is not measured again of its own accord.
-FRESH = "a profile from before no longer holds; profile again with --fresh"
+#: Profiling does not notice by itself that a device was changed.
+FRESH = "earlier profiles no longer hold; profile again with --fresh"
 
 app = typer.Typer(
     help="Build and change a fleet on one machine (Linux, root).",
@@ -123,13 +123,13 @@ def restore(device: DeviceName, name: Name = "lab") -> None:
 @app.command(epilog="Example: planner lab play examples/lab/dlion-dynamic-a.toml --speed 10")
 def play(spec: SpecPath, speed: Speed = 1.0, name: Name = "lab") -> None:
     """Make the changes of a spec's schedule, each at its time."""
-    from planner.lab import schedule as player
+    from planner.lab import schedule
     from planner.lab.lab import Lab
     from planner.lab.spec import load_spec
 
     if not speed > 0:
         raise LabError(f"--speed {speed:g}: should be above zero")
-    schedule = load_spec(spec).schedule
-    if not schedule:
+    changes = load_spec(spec).schedule
+    if not changes:
         raise LabError(f"{spec}: there is no schedule; add [[schedule]] with at, device, and rate or cpus")
-    player.play(Lab(name), schedule, speed, lambda line: typer.echo(line, err=True))
+    schedule.play(Lab(name), changes, speed, lambda line: typer.echo(line, err=True))

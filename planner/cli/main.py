@@ -1,4 +1,4 @@
-"""The command line registers the commands and turns every expected failure into one line and an exit code."""
+"""The command line registers all commands; a failure becomes one line and an exit code."""
 
 import io
 import sys
@@ -13,14 +13,15 @@ from planner.cli.strategies import StrategyCommand
 from planner.errors import FleetError, InterruptedRunError, PlannerError
 
 Version = Annotated[bool, Option("--version", help="Print the version.")]
-#: The base of what typer raises at wrong usage; it brings a click of its own or takes the installed one.
+#: The base of what typer raises at wrong usage; it brings a click of its own or takes the installed
+#: one.
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 def main() -> None:
-    """Entry point: every expected failure is one line and exit code 1, 2 for wrong usage; Ctrl-C is 130."""
+    """Run the command line; exit codes are 1 for a failure, 2 for wrong usage, 130 for Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every locale has a "±"

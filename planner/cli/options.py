@@ -1,4 +1,4 @@
-"""These options belong to several commands; their values are checked here, before any device is contacted."""
+"""Options of several commands, and checks of their values before any device is contacted."""
 
 from collections.abc import Iterable
 from pathlib import Path

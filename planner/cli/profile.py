@@ -1,4 +1,4 @@
-"""`planner models` and `planner profile` parse, call and render; heavy imports wait inside the commands."""
+"""`planner models` and `profile` parse, call and render; they import what is heavy late."""
 
 from pathlib import Path
 from typing import Annotated

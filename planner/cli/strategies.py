@@ -1,4 +1,4 @@
-"""The help of commands with --strategy ends with the names of all strategies, which are loaded only for that."""
+"""The help of commands with --strategy lists all strategies, which it imports only then."""
 
 from typing import Any
 

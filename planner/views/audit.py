@@ -46,7 +46,9 @@ def render(board: Scoreboard, top: int = 10) -> RenderableType:
 
 
 def to_json(board: Scoreboard) -> dict[str, Any]:
-    """{"audits", "emulated", "summary", "rules", "configurations", "paper"}; what is unknown is null."""
+    """{"audits", "emulated", "summary", "rules", "configurations", "paper"}; what is unknown is
+    null.
+    """
     made: dict[str, Any] = _plain(
         {
             "audits": {

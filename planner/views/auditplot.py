@@ -21,7 +21,8 @@ def check(path: Path) -> None:
 def save(board: Scoreboard, path: Path) -> None:
     """Write the times of all configurations in the format of ``path``'s suffix.
 
-    Colours are audits, markers numbers of workers, hollow ones a device alone. Raises AuditError for other formats.
+    Colours are audits, markers numbers of workers, hollow ones a device alone. Raises AuditError
+    for other formats.
     """
     check(path)
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,4 +1,4 @@
-"""This view shows the doctor's report: a symbol for each check of each device, then what was found in words."""
+"""This view shows a symbol for each check of each device, and below it details and remedies."""
 
 from collections.abc import Mapping
 

@@ -13,7 +13,8 @@ BYTES_EACH = 4
 
 
 def to_json() -> dict[str, Any]:
-    """{"models": [{"name", "input_shape", "classes", "parameters", "bytes", "multiply_adds", "source"}]}.
+    """{"models": [{"name", "input_shape", "classes", "parameters", "bytes", "multiply_adds",
+    "source"}]}.
 
     Each with the input and classes of its source; multiply_adds: of one forward pass of one image.
     """

@@ -27,8 +27,9 @@ def render(profile: Profile, path: Path) -> RenderableType:
 
 
 def to_json(profile: Profile, path: Path) -> dict[str, Any]:
-    """{"profile", "took_s", "devices": {name: {"error", "failures", "timings": [...]}}, "links", "link_errors",
-    "notes"}."""
+    """{"profile", "took_s", "devices": {name: {"error", "failures", "timings": [...]}}, "links",
+    "link_errors", "notes"}.
+    """
     return {
         "profile": str(path),
         "took_s": profile.profiling_s(),
@@ -56,8 +57,9 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
 
 
 def what_to_know(profile: Profile) -> list[str]:
-    """What is to be known: sensors not used, or that contradict each other, why there are no watts, and timings that
-    did not hold later."""
+    """What is to be known: sensors not used, or that contradict each other, why there are no watts,
+    and timings that did not hold later.
+    """
     notes = []
     for name, device in profile.devices.items():
         windows = [window for window in (device.idle, *(timed.window for timed in device.steps)) if window]

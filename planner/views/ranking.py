@@ -19,7 +19,8 @@ TIE_NOTE = "= ties with the best: the difference is smaller than the error of th
 
 
 def render(found: Recommendation, top: int, path: Path | None, place: int = 1) -> RenderableType:
-    """The ``top`` clusters (0: all), the breakdown of the planned one, and what is to be known about them.
+    """The ``top`` clusters (0: all), the breakdown of the planned one, and what is to be known
+    about them.
 
     path: where the plan is, None where it was not written; place: which of the ranking it is.
     """
@@ -106,7 +107,8 @@ def _ties(found: Recommendation) -> bool:
 
 
 def _spread(row: Row) -> float | None:
-    """Half the width of the 95 % interval, as a share of its middle on the logarithmic scale; None where no spread
-    is known."""
+    """Half the width of the 95 % interval, as a share of its middle on the logarithmic scale; None
+    where no spread is known.
+    """
     low, high = row.interval
     return (high / low) ** 0.5 - 1 if 0 < low < high else None

@@ -1,4 +1,6 @@
-"""This view shows a training run: its progress, and at its end what was measured beside what was predicted."""
+"""This view shows a training run: its progress, and at its end what was measured beside what was
+predicted.
+"""
 
 import json
 import time
@@ -54,7 +56,8 @@ def training(detail: Detail = Detail.NORMAL) -> Iterator[View]:
 
 
 class TrainingProgress:
-    """Prints a line for what happened; on a terminal, shows a progress bar and a table of the workers below.
+    """Prints a line for what happened; on a terminal, shows a progress bar and a table of the
+    workers below.
 
     verbose: print every event as it came.
     """

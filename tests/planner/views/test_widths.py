@@ -1,5 +1,6 @@
-"""Every table is readable on terminals of 80, 120 and 200 columns, and complete in a pipe, whatever its devices are
-called."""
+"""Every table is readable on terminals of 80, 120 and 200 columns, and complete in a pipe, whatever
+its devices are called.
+"""
 
 import re
 from pathlib import Path
