@@ -1,6 +1,4 @@
-"""This view shows a training run: its progress, and at its end what was measured beside what was
-predicted.
-"""
+"""This view shows a training run, and then what was measured beside what was predicted."""
 
 import json
 import time
