@@ -115,7 +115,8 @@ def _chosen(place: Place, reached: Sequence[Reached], out: Path) -> str:
     spec, profiled = (load_spec(race.path(at)) for at in (environment.spec, environment.profiled or environment.spec))
     profile = load_profile(profile_path(out, race, profiled))
     always = tuple(each for each in measured(reached, EQUAL) if not each.missed)
-    known = {each.strategy.text: each.worth for each in candidates(NONE._replace(measured=always))} | {ALONE: 1.0}
+    found = candidates(NONE._replace(measured=always))
+    known = {each.strategy.text: each.sample_efficiency for each in found} | {ALONE: 1.0}
     critical = critical_batch(reached, EQUAL, race.batch)
     seconds = {}
     for name in filter(known.__contains__, environment.strategies):

@@ -1,6 +1,6 @@
-"""What an image is worth to each strategy, and to workers by their number, from a race, for ``--strategy auto``.
+"""The sample efficiency of each strategy and the critical batch are found in a race, for ``--strategy auto``.
 
-    python benchmarks/worth.py benchmarks/racing/dlion.toml race/results.jsonl [--out FILE.json]
+    python benchmarks/sample_efficiency.py benchmarks/racing/dlion.toml race/results.jsonl [--out FILE.json]
 
 A line of results is a run, as race.py writes it: where, with which seed and strategy, and its
 evaluations. Until it reached the target it had made so many steps, whose images follow from the
@@ -17,20 +17,20 @@ from racing import images, racefile, records
 
 from planner.errors import PlannerError
 from planner.json_records import save
-from planner.paths import WORTH
+from planner.paths import SAMPLE_EFFICIENCY
 from planner.plan.strategy_search import EQUAL
-from planner.predict.sample_efficiency import SampleEfficiencies, Source, worths
+from planner.predict.sample_efficiency import SampleEfficiencies, Source, of_race
 
 
 def main() -> None:
     options = _arguments()
     try:
-        found = _worths(options.race, options.results)
+        found = _measured(options.race, options.results)
         save(found, options.out)
     except PlannerError as error:
         sys.exit(str(error))
     for each in (*found.measured, *found.missed):
-        told = f"missed the target in {each.missed} of {each.pairs}" if each.missed else f"{each.worth:.2f}"
+        told = f"missed the target in {each.missed} of {each.pairs}" if each.missed else f"{each.mean:.2f}"
         print(f"{each.strategy}: {told} ({each.least:.2f} to {each.most:.2f} in {each.pairs} pairs of runs)")
     known = "none was seen" if found.critical_batch is None else f"{found.critical_batch:.0f} images"
     print(f"critical batch: {known}")
@@ -40,11 +40,11 @@ def _arguments() -> argparse.Namespace:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("race", type=Path, help="the race file")
     made.add_argument("results", type=Path, nargs="+")
-    made.add_argument("--out", type=Path, default=Path(WORTH))
+    made.add_argument("--out", type=Path, default=Path(SAMPLE_EFFICIENCY))
     return made.parse_args()
 
 
-def _worths(path: Path, results: list[Path]) -> SampleEfficiencies:
+def _measured(path: Path, results: list[Path]) -> SampleEfficiencies:
     race = racefile.load(path)
     samples = images.training_samples(race)
     members, runs = images.devices(race), [run for each in results for run in records.read(each)]
@@ -63,7 +63,7 @@ def _worths(path: Path, results: list[Path]) -> SampleEfficiencies:
         workers=tuple(sorted({members[label] for label in where})),
         date=datetime.date.fromtimestamp(last_s).isoformat(),
     )
-    return worths(source, found, EQUAL)
+    return of_race(source, found, EQUAL)
 
 
 if __name__ == "__main__":

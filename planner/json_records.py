@@ -23,6 +23,7 @@ def decode(cls: type[Record], value: object, where: str = "") -> Record:
 
     cls: a NamedTuple of str, bool, int, float, Any, dict[str, X], tuple[X, ...], X | None and other
     such NamedTuples, of which one that has a class method ``from_text`` may be a text, as older files have it.
+        A class method ``former_keys`` gives names of fields by those that older files have.
     where: path of ``value`` in its document, for messages. Raises RecordError.
     """
     return cast(Record, _decode(cls, value, where))
@@ -112,6 +113,8 @@ def _decode_record(cls: Any, value: Any, where: str) -> Any:
     if isinstance(value, str) and hasattr(cls, "from_text"):
         return _from_text(cls, value, where)
     _expect(value, dict, f"an object ({cls.__name__})", where)
+    former = cls.former_keys() if hasattr(cls, "former_keys") else {}
+    value = {former.get(key, key): each for key, each in value.items()}
     missing = [key for key in cls._fields if key not in value and key not in cls._field_defaults]
     extra = [key for key in value if key not in cls._fields]
     if missing or extra:

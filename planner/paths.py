@@ -11,7 +11,9 @@ from planner.errors import RecordError
 FLEET = "fleet.toml"
 PROFILE = "profile.json"
 PLAN = "plan.json"
-WORTH = "worth.json"
+SAMPLE_EFFICIENCY = "sample_efficiency.json"
+#: As files of before are named.
+FORMER_SAMPLE_EFFICIENCY = "worth.json"
 
 
 def newest_profile(folder: Path) -> Path:

@@ -1,10 +1,9 @@
-"""``--strategy auto``: the best way to a target, among strategies of which it is known what their
-images are worth.
+"""``--strategy auto`` chooses the strategy that reaches a target best, by its sample efficiency.
 
-EQUAL ones make the same weights in as many steps. Of others a race has to tell how many images
-they need (``worth``): a strategy is predicted for as many of its steps as teach as much as those
-that were asked for, which are a lone device's, wherever it was seen: the least that its images
-were worth counts, for from place to place they differ several times.
+EQUAL strategies make the same weights in as many steps. Others need more or fewer images, which a
+race has measured. Each is predicted for the steps that reach the same accuracy as the requested
+ones, which are those of one device alone. The least sample efficiency that was measured counts,
+because it differs several times from place to place.
 """
 
 from typing import NamedTuple
@@ -19,8 +18,7 @@ from planner.profile.file import Profile
 
 AUTO = "auto"
 
-#: Synchronous and lossless: the same weights after as many steps, so that what a step costs is
-#: all that differs.
+#: Synchronous and lossless: only the time of a step differs, not what it teaches.
 EQUAL = (
     "parameter-server:sync=synchronous",
     "baseline",
@@ -30,25 +28,26 @@ EQUAL = (
 
 
 class Candidate(NamedTuple):
-    """A strategy of which it is known what its images are worth, at the least."""
+    """A strategy whose sample efficiency is known; the least that was measured."""
 
     strategy: Strategy
-    worth: float
+    sample_efficiency: float
 
 
-def best_of(profile: Profile, request: RecommendRequest, strategy: str, worths: SampleEfficiencies) -> Recommendation:
-    """``recommend`` for one strategy, or for the best of EQUAL and of those with a worth. Raises
-    PlanError as that.
+def best_of(
+    profile: Profile, request: RecommendRequest, strategy: str, efficiencies: SampleEfficiencies
+) -> Recommendation:
+    """``recommend`` for the strategy of that text, or the best candidate for ``auto``.
+
+    Raises PlanError as ``recommend`` does.
     """
     if strategy != AUTO:
         return recommend(profile, request._replace(strategy=parse_option(strategy)))
+    request = request._replace(critical_batch=efficiencies.critical_batch)
     found, failed = [], None
-    for each in candidates(worths):
-        asked = request._replace(
-            strategy=each.strategy, sample_efficiency=each.worth, critical_batch=worths.critical_batch
-        )
+    for each in candidates(efficiencies):
         try:
-            found.append(recommend(profile, asked))
+            found.append(recommend(profile, request._replace(**each._asdict())))
         except PlanError as error:  # such as peers that do not all reach one another
             failed = error
     if not found:
@@ -56,43 +55,44 @@ def best_of(profile: Profile, request: RecommendRequest, strategy: str, worths: 
         raise failed
     best = min(found, key=lambda each: float(each.ranking.score[each.ranking.order[0]]))
     names = ", ".join(each.costs.strategy.text for each in found)
-    told = (f"--strategy auto: {best.costs.strategy.text}, the best of {names}", *_notes(worths, best))
-    return Recommendation(**{**best._asdict(), "notes": (*best.notes, *told)})  # whose length is that of its ranking
+    notes = (f"--strategy auto chose {best.costs.strategy.text} among {names}", *_notes(efficiencies, best))
+    # Not _replace, which asks for the length, here that of the ranking.
+    return Recommendation(**{**best._asdict(), "notes": (*best.notes, *notes)})
 
 
-def candidates(worths: SampleEfficiencies) -> list[Candidate]:
-    """EQUAL ones, and what was measured of others."""
+def candidates(efficiencies: SampleEfficiencies) -> list[Candidate]:
+    """EQUAL strategies, and those of which it was measured how many images they need."""
     equal = [Candidate(parse_option(text), 1.0) for text in EQUAL]
-    others = [Candidate(parse_option(each.strategy), each.least) for each in worths.measured]
+    others = [Candidate(parse_option(each.strategy), each.least) for each in efficiencies.measured]
     return equal + [other for other in others if not any(other.strategy.same_as(each.strategy) for each in equal)]
 
 
-def _notes(worths: SampleEfficiencies, best: Recommendation) -> list[str]:
-    """Where the worths come from."""
-    source = worths.source
+def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
+    """What was assumed, and where it was measured."""
+    source = efficiencies.source
     if source is None:
         return []
     where = (
-        f"what images are worth was measured with {source.model} on {source.data} to {source.target:.0%} accuracy "
+        f"sample efficiencies were measured with {source.model} on {source.data} to {source.target:.0%} accuracy "
         f"({', '.join(source.environments)}; {source.date})"
     )
     other = "" if source.model == best.costs.model else f", not with {best.costs.model}"
-    return [*_of_strategy(worths, best), *_of_workers(worths, best), where + other]
+    return [*_of_strategy(efficiencies, best), *_of_workers(efficiencies, best), where + other]
 
 
-def _of_strategy(worths: SampleEfficiencies, best: Recommendation) -> list[str]:
+def _of_strategy(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
     return [
-        f"{each.strategy}: an image counts as {each.least:.2f} of a synchronous worker's, the least that it was worth "
-        f"in {each.pairs} pairs of runs ({each.worth:.2f} on average, {each.most:.2f} at most)"
-        for each in worths.measured
-        if each.strategy == best.costs.strategy.text
+        f"{each.strategy} is taken to need {1 / each.least:.2f} times the images of synchronous workers, the most in "
+        f"{each.pairs} pairs of runs ({1 / each.mean:.2f} on average, {1 / each.most:.2f} at the least)"
+        for each in efficiencies.measured
+        if best.costs.strategy.same_as(parse_option(each.strategy))
     ]
 
 
-def _of_workers(worths: SampleEfficiencies, best: Recommendation) -> list[str]:
+def _of_workers(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
     """How many images more than one alone the best cluster's workers need."""
     count, batch = len(best.row(1).config.workers), best.costs.batch
-    if worths.critical_batch is None or count == 1:
+    if efficiencies.critical_batch is None or count == 1:
         return []
-    more = images_factor(count, batch, worths.critical_batch)
-    return [f"{count} synchronous workers need {more:.2f} times the images of one alone, whose steps --steps are"]
+    more = images_factor(count, batch, efficiencies.critical_batch)
+    return [f"{count} synchronous workers need {more:.2f} times the images of one device alone; --steps are its steps"]

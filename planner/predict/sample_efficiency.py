@@ -1,9 +1,10 @@
-"""What an image is worth: to a strategy, the images that synchronous workers need to a target
-over those it needs; to synchronous workers, less the more they are, for each of their steps is
-one of a larger batch.
+"""The sample efficiency of a strategy tells how many images it needs to a target accuracy.
 
-No profile tells that. Races do (benchmarks/worth.py), and it is kept in a small file: that in the
-working folder if there is one, else the one that comes with the program.
+It is the images that synchronous workers needed over those that the strategy needed. Synchronous
+workers themselves need more images the more they are, for their steps are of larger batches.
+
+A profile cannot tell this; a race can (benchmarks/sample_efficiency.py). The figures are in a
+small file: the one in the working folder if there is one, else the one that comes with the program.
 """
 
 import math
@@ -13,36 +14,44 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.json_records import load
-from planner.paths import WORTH
+from planner.paths import FORMER_SAMPLE_EFFICIENCY, SAMPLE_EFFICIENCY
 from profilers.records import SCHEMA
 
-#: The strategy of a race that is none: the best device by itself.
+#: The name in a race of the best device by itself, which follows no strategy.
 ALONE = "alone"
 SHIPPED = Path(__file__).with_suffix(".json")
-#: A critical batch is looked for from a batch over this to this many batches.
-WIDEST = 1000.0
-REMEDY = "make it again with benchmarks/worth.py, or remove it"
+#: The critical batch is searched from a batch over this to this many batches.
+SEARCH_RANGE = 1000.0
+REMEDY = "make it again with benchmarks/sample_efficiency.py, or remove it"
 
 
 class SampleEfficiency(NamedTuple):
-    """One strategy's: the geometric mean over ``pairs`` of runs, in the same place with the same
-    seed, and its bounds.
+    """The sample efficiency of one strategy, over ``pairs`` of runs in one place with one seed.
 
-    missed: in how many of them it did not reach the target, which the synchronous workers did.
+    mean: the geometric mean; least, most: the bounds.
+    missed: in how many pairs it did not reach the target, which the synchronous workers reached.
     """
 
     strategy: str
-    worth: float
+    mean: float
     least: float
     most: float
     pairs: int
     missed: int
 
+    @classmethod
+    def former_keys(cls) -> dict[str, str]:
+        """Names of fields by those that older files have."""
+        return {"worth": "mean"}
+
 
 class Source(NamedTuple):
-    """Where worths come from: the accuracy that was the ``target``, how many ``workers`` there
-    were in which ``environments``; images: of the training data; date: of the last run,
-    YYYY-MM-DD.
+    """Where sample efficiencies were measured.
+
+    images: of the training data.
+    target: the accuracy to reach.
+    workers: how many there were, in which ``environments``.
+    date: of the last run, YYYY-MM-DD.
     """
 
     model: str
@@ -56,9 +65,12 @@ class Source(NamedTuple):
 
 
 class SampleEfficiencies(NamedTuple):
-    """worth.json. measured: of strategies that always reached the target; missed: the others;
-    critical_batch: images, see ``more_images``, None where nobody was seen to need more; no
-    source, nothing measured.
+    """The file of sample efficiencies.
+
+    source: None where nothing was measured.
+    measured: of strategies that always reached the target.
+    missed: of the others.
+    critical_batch: images, see ``images_factor``; None where larger batches needed no more.
     """
 
     schema: int
@@ -72,7 +84,7 @@ NONE = SampleEfficiencies(SCHEMA, None, (), ())
 
 
 class Reached(NamedTuple):
-    """One run of a race: the images until it reached the target, None where it did not get there."""
+    """One run of a race; images: until it reached the target, None where it did not."""
 
     environment: str
     seed: int
@@ -83,12 +95,12 @@ class Reached(NamedTuple):
 
 def newest(folder: Path) -> SampleEfficiencies:
     """Those of a folder, or the shipped ones. Raises RecordError where the file does not fit."""
-    own = folder / WORTH
-    return load(SampleEfficiencies, own if own.exists() else SHIPPED, REMEDY)
+    own = (folder / name for name in (SAMPLE_EFFICIENCY, FORMER_SAMPLE_EFFICIENCY))
+    return load(SampleEfficiencies, next((path for path in own if path.exists()), SHIPPED), REMEDY)
 
 
-def worths(source: Source, runs: Sequence[Reached], equal: Sequence[str]) -> SampleEfficiencies:
-    """What is kept of a race."""
+def of_race(source: Source, runs: Sequence[Reached], equal: Sequence[str]) -> SampleEfficiencies:
+    """The sample efficiencies that the runs of a race tell."""
     every = measured(runs, equal)
     return SampleEfficiencies(
         SCHEMA,
@@ -100,41 +112,41 @@ def worths(source: Source, runs: Sequence[Reached], equal: Sequence[str]) -> Sam
 
 
 def measured(runs: Iterable[Reached], equal: Sequence[str]) -> list[SampleEfficiency]:
-    """Worths of all strategies but those that are ``equal`` by definition, and of a device alone.
+    """Sample efficiencies of all strategies but ``equal`` ones and a device alone.
 
-    In each place and with each seed the measure is the geometric mean of the images that equal
-    ones needed. Where none of them reached the target nothing can be said. Bounds and mean are of
-    the runs that did; 0 where none did.
+    The reference is the geometric mean of the images that the equal strategies needed, in the same
+    place with the same seed; there is none where none of them reached the target.
+    Mean and bounds are of runs that reached it; 0 where none did.
     """
     shares: dict[str, list[float | None]] = {}
-    for usual, others in _compared(runs, equal):
+    for reference, others in _compared(runs, equal):
         for run in others:
-            shares.setdefault(run.strategy, []).append(None if run.images is None else usual.images / run.images)
-    return [_worth(name, each) for name, each in shares.items() if name != ALONE]
+            shares.setdefault(run.strategy, []).append(None if run.images is None else reference.images / run.images)
+    return [_efficiency(name, each) for name, each in shares.items() if name != ALONE]
 
 
 def images_factor(workers: int, batch: int, critical: float | None) -> float:
-    """The images that so many synchronous workers need over those that one needs by itself,
-    ``batch`` each in a step.
+    """Images that synchronous workers need over those that one alone needs.
 
-    1 + B / B_crit times as many as with the smallest batch, B being the images of a step
-    (McCandlish et al., An Empirical Model of Large-Batch Training, 2018). Where no critical batch
-    is known, as many.
+    batch: images of a worker's step.
+    critical: the critical batch B; a step of b images needs 1 + b / B times the images of small
+    steps (McCandlish et al., An Empirical Model of Large-Batch Training, 2018).
+    1 where no critical batch is known.
     """
     return 1.0 if critical is None else (critical + workers * batch) / (critical + batch)
 
 
 def critical_batch(runs: Iterable[Reached], equal: Sequence[str], batch: int) -> float | None:
-    """B_crit of ``more_images``, by least squares of the logarithms, from equal ones beside a
-    device alone.
+    """The critical batch of ``images_factor``, by least squares of logarithms.
 
-    None where there are none that both got there, or the device alone needed no less.
+    It is fitted to equal strategies beside a device alone, in the same place with the same seed.
+    None where no such pair reached the target, or the device alone needed no fewer images.
     """
     from scipy.optimize import minimize_scalar
 
     ratios = [
-        (usual.workers, math.log(usual.images / run.images))
-        for usual, others in _compared(runs, equal)
+        (reference.workers, math.log(reference.images / run.images))
+        for reference, others in _compared(runs, equal)
         for run in others
         if run.strategy == ALONE and run.images is not None
     ]
@@ -142,22 +154,22 @@ def critical_batch(runs: Iterable[Reached], equal: Sequence[str], batch: int) ->
         return None
 
     def error(log_critical: float) -> float:
-        wanted = math.exp(log_critical)
-        return sum((math.log(images_factor(workers, batch, wanted)) - ratio) ** 2 for workers, ratio in ratios)
+        critical = math.exp(log_critical)
+        return sum((math.log(images_factor(workers, batch, critical)) - ratio) ** 2 for workers, ratio in ratios)
 
-    bounds = math.log(batch / WIDEST), math.log(batch * WIDEST)
+    bounds = math.log(batch / SEARCH_RANGE), math.log(batch * SEARCH_RANGE)
     return math.exp(minimize_scalar(error, bounds=bounds, method="bounded").x)
 
 
-class _Usual(NamedTuple):
-    """What equal ones needed in one place with one seed, and how many they were."""
+class _Reference(NamedTuple):
+    """Images that equal strategies needed in one place with one seed, and their workers."""
 
     images: float
     workers: int
 
 
-def _compared(runs: Iterable[Reached], equal: Sequence[str]) -> list[tuple[_Usual, list[Reached]]]:
-    """Runs of others, beside the equal ones of the same place and seed."""
+def _compared(runs: Iterable[Reached], equal: Sequence[str]) -> list[tuple[_Reference, list[Reached]]]:
+    """Runs of other strategies, beside the equal ones of the same place and seed."""
     places: dict[tuple[str, int], list[Reached]] = {}
     for run in runs:
         places.setdefault((run.environment, run.seed), []).append(run)
@@ -165,12 +177,12 @@ def _compared(runs: Iterable[Reached], equal: Sequence[str]) -> list[tuple[_Usua
     for place in places.values():
         known = [(run.images, run.workers) for run in place if run.strategy in equal and run.images is not None]
         if known:
-            usual = _Usual(statistics.geometric_mean(images for images, _ in known), known[0][1])
-            found.append((usual, [run for run in place if run.strategy not in equal]))
+            reference = _Reference(statistics.geometric_mean(images for images, _ in known), known[0][1])
+            found.append((reference, [run for run in place if run.strategy not in equal]))
     return found
 
 
-def _worth(strategy: str, shares: Sequence[float | None]) -> SampleEfficiency:
+def _efficiency(strategy: str, shares: Sequence[float | None]) -> SampleEfficiency:
     found = [share for share in shares if share is not None] or [0.0]
     mean = statistics.geometric_mean(found) if min(found) else 0.0
     return SampleEfficiency(strategy, mean, min(found), max(found), len(shares), shares.count(None))

@@ -42,18 +42,18 @@ def test_all_of_the_equal_ones_wait_for_all_and_leave_nothing_out(text: str) -> 
     assert (found.batching, found.knowledge) == ("fixed", "none")
 
 
-def test_without_measured_worths_the_quickest_equal_one_is_taken_and_said() -> None:
+def test_without_measured_efficiencies_the_quickest_equal_one_is_taken_and_said() -> None:
     found = best_of(fleet(), RecommendRequest(TIME, steps=1000), "auto", NONE)
     times = {text: predicted_s(fleet(), text) for text in EQUAL}
     assert found.costs.strategy.text == min(times, key=times.__getitem__) == "allreduce"
     assert found.row(1).prediction.time_s == pytest.approx(times["allreduce"])
-    assert found.notes[-1].startswith("--strategy auto: allreduce, the best of parameter-server:sync=synchronous, ")
+    assert found.notes[-1].startswith("--strategy auto chose allreduce among parameter-server:sync=synchronous, ")
 
 
 def test_a_quicker_step_wins_if_it_is_worth_enough() -> None:
-    def chosen(worth: float) -> str:
+    def chosen(efficiency: float) -> str:
         return best_of(
-            fleet(0.1), RecommendRequest(TIME, steps=1000), "auto", known(crossover=worth)
+            fleet(0.1), RecommendRequest(TIME, steps=1000), "auto", known(crossover=efficiency)
         ).costs.strategy.text
 
     allreduce, crossover = (predicted_s(fleet(0.1), text, include=tuple("abcd")) for text in ("allreduce", "crossover"))
@@ -69,11 +69,11 @@ def test_a_plan_has_as_many_steps_as_teach_as_much_and_says_where_that_is_from()
     assert plan.prediction.time_s == pytest.approx(1000 / 4 * plan.workers[0].cycle_s)
     worth, source = found.notes[-2:]
     assert worth == (
-        "sgp: an image counts as 0.90 of a synchronous worker's, the least that it was worth in 6 pairs of runs "
-        "(1.08 on average, 1.35 at most)"
+        "sgp is taken to need 1.11 times the images of synchronous workers, the most in 6 pairs of runs "
+        "(0.93 on average, 0.74 at the least)"
     )
     assert source == (
-        "what images are worth was measured with cipher on fashion-mnist to 70% accuracy (net-a, homo-a; 2026-11-21), "
+        "sample efficiencies were measured with cipher on fashion-mnist to 70% accuracy (net-a, homo-a; 2026-11-21), "
         "not with net"
     )
 
@@ -86,16 +86,16 @@ def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None
 
 def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> None:
     """Four of them need as many images as a critical batch of one of theirs says: (32 + 4 * 32) / (32 + 32) = 2.5."""
-    worths = NONE._replace(source=SOURCE, critical_batch=32.0)
-    found = best_of(fleet(), RecommendRequest(TIME, steps=1000, include=tuple("abcd"), batch=32), "auto", worths)
+    efficiencies = NONE._replace(source=SOURCE, critical_batch=32.0)
+    found = best_of(fleet(), RecommendRequest(TIME, steps=1000, include=tuple("abcd"), batch=32), "auto", efficiencies)
     assert make_plan(found, "fleet.toml").steps == 2500
-    assert "4 synchronous workers need 2.50 times the images of one alone, whose steps --steps are" in found.notes
+    assert "4 synchronous workers need 2.50 times the images of one device alone; --steps are its steps" in found.notes
 
 
 def test_one_device_wins_where_larger_batches_teach_next_to_nothing() -> None:
     def members(critical: float | None) -> int:
-        worths = NONE._replace(source=SOURCE, critical_batch=critical)
-        return len(best_of(fleet(), RecommendRequest(TIME, steps=1000), "auto", worths).row(1).config.workers)
+        efficiencies = NONE._replace(source=SOURCE, critical_batch=critical)
+        return len(best_of(fleet(), RecommendRequest(TIME, steps=1000), "auto", efficiencies).row(1).config.workers)
 
     assert (members(None), members(0.1)) == (4, 1)
 
@@ -113,7 +113,7 @@ def test_energy_counts_the_steps_that_are_needed_too() -> None:
 
 
 def test_strategies_that_are_equal_by_definition_are_worth_one_whatever_was_measured() -> None:
-    found = {each.strategy.text: each.worth for each in candidates(known(baseline=3.0, hop=0.5))}
+    found = {each.strategy.text: each.sample_efficiency for each in candidates(known(baseline=3.0, hop=0.5))}
     assert found == dict.fromkeys(EQUAL, 1.0) | {"hop": 0.5}
 
 

@@ -21,7 +21,7 @@ from planner.predict.sample_efficiency import (
     images_factor,
     measured,
     newest,
-    worths,
+    of_race,
 )
 
 EQUAL = ("baseline", "allreduce")
@@ -49,17 +49,17 @@ def test_runs_are_compared_in_the_same_place_with_the_same_seed() -> None:
     several += runs("cpu", 0, baseline=500.0, hop=2000.0)
     (found,) = measured(several, EQUAL)
     assert (found.least, found.most, found.pairs) == (pytest.approx(0.25), pytest.approx(1.0), 3)
-    assert found.worth == pytest.approx((0.5 * 1.0 * 0.25) ** (1 / 3))
+    assert found.mean == pytest.approx((0.5 * 1.0 * 0.25) ** (1 / 3))
 
 
 def test_several_that_are_equal_are_one_measure_and_have_no_worth_of_their_own() -> None:
-    assert measured(runs("net", 0, baseline=1000.0, allreduce=4000.0, sgp=2000.0), EQUAL)[0].worth == pytest.approx(1.0)
+    assert measured(runs("net", 0, baseline=1000.0, allreduce=4000.0, sgp=2000.0), EQUAL)[0].mean == pytest.approx(1.0)
 
 
 def test_who_misses_the_target_once_is_told_apart() -> None:
     several = runs("net", 0, baseline=1000.0, ako=None, sgp=2000.0)
     several += runs("net", 1, baseline=1000.0, ako=4000.0, sgp=2000.0)
-    kept = worths(SOURCE, several, EQUAL)
+    kept = of_race(SOURCE, several, EQUAL)
     assert [each.strategy for each in kept.measured] == ["sgp"]
     assert same(kept.missed, SampleEfficiency("ako", 0.25, 0.25, 0.25, 2, 1))
 
@@ -71,7 +71,7 @@ def test_where_synchronous_workers_miss_it_nothing_is_known() -> None:
 
 
 def test_a_device_alone_is_no_strategy_and_tells_of_larger_batches() -> None:
-    found = worths(SOURCE, runs("net", 0, baseline=3500.0, alone=1000.0), EQUAL)
+    found = of_race(SOURCE, runs("net", 0, baseline=3500.0, alone=1000.0), EQUAL)
     assert found.measured == found.missed == ()
     assert found.critical_batch == pytest.approx(32.0, rel=1e-3)  # (32 + 6 * 32) / (32 + 32) = 3.5
 
@@ -107,17 +107,26 @@ def test_where_one_alone_needs_no_fewer_nothing_is_known_of_batches(alone: float
 def test_the_working_folder_s_file_comes_before_the_shipped_one(tmp_path: Path) -> None:
     assert newest(tmp_path) == load(sample_efficiency.SampleEfficiencies, sample_efficiency.SHIPPED)
     own = NONE._replace(source=SOURCE, measured=(SampleEfficiency("hop", 0.5, 0.4, 0.6, 3, 0),))
-    save(own, tmp_path / "worth.json")
+    save(own, tmp_path / "sample_efficiency.json")
     assert newest(tmp_path) == own
 
 
+def test_a_file_with_the_former_name_and_keys_is_still_read(tmp_path: Path) -> None:
+    former = {"strategy": "hop", "worth": 0.5, "least": 0.4, "most": 0.6, "pairs": 3, "missed": 0}
+    text = json.dumps({"schema": 1, "source": None, "measured": [former], "missed": []})
+    (tmp_path / "worth.json").write_text(text)
+    assert newest(tmp_path).measured == (SampleEfficiency("hop", 0.5, 0.4, 0.6, 3, 0),)
+
+
 def test_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
-    (tmp_path / "worth.json").write_text(json.dumps({"schema": 1, "source": None, "measured": [{}], "missed": []}))
-    with pytest.raises(RecordError, match=r"worth.json: measured\[0\].*benchmarks/worth.py"):
+    (tmp_path / "sample_efficiency.json").write_text(
+        json.dumps({"schema": 1, "source": None, "measured": [{}], "missed": []})
+    )
+    with pytest.raises(RecordError, match=r"sample_efficiency.json: measured\[0\].*benchmarks/sample_efficiency.py"):
         newest(tmp_path)
 
 
 def test_what_is_shipped_names_where_it_was_measured_or_holds_nothing() -> None:
     shipped = load(sample_efficiency.SampleEfficiencies, sample_efficiency.SHIPPED)
     assert shipped.source is not None or shipped == NONE
-    assert all(each.pairs > 0 and each.least <= each.worth <= each.most for each in shipped.measured)
+    assert all(each.pairs > 0 and each.least <= each.mean <= each.most for each in shipped.measured)

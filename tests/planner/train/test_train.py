@@ -40,7 +40,9 @@ def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_w
     view = View(lambda *_: None, lambda _: None, told.append, lambda *_: None)
     found = _plan(request, Options("data", strategy="auto"), dataset, None, view)
     assert (found.strategy.text, found.steps) == ("sgp", 1000)
-    assert any("counts as 0.90" in note for note in told) and any("measured with cipher" in note for note in told)
+    assert any("1.11 times the images" in note for note in told) and any(
+        "measured with cipher" in note for note in told
+    )
     told.clear()
     named = _plan(request, Options("data", strategy="sgp"), dataset, None, view)
     assert (named.strategy.text, named.steps, told) == ("sgp", 900, [])
