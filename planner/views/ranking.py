@@ -71,7 +71,7 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
         f"best {len(rows)} of {len(found)} by {found.metric}",
         ("", "server", "workers", "time", "power", "energy", "± energy", "EDP", "± score", "traffic", "bottleneck"),
         left=("server", "workers", "bottleneck"),
-        optional=("± score", "traffic", "± energy"),
+        optional=("± score", "traffic", "± energy", "bottleneck", "power"),
     )
     ties = _ties(found)
     for place, row in enumerate(rows, 1):

@@ -1,0 +1,42 @@
+"""What the README shows can be typed as it stands, and it stays short."""
+
+import re
+import shlex
+from pathlib import Path
+
+import typer
+
+from planner.cli.main import app
+from planner.fleet.file import load_fleet
+
+README = Path(__file__).parents[1] / "README.md"
+TEXT = README.read_text()
+INDENTED = re.findall(r"^    (?:\$ )?(.*)$", TEXT, re.MULTILINE)
+
+
+def test_every_command_shown_exists_with_its_options() -> None:
+    commands = typer.main.get_command(app).commands
+    shown = [shlex.split(line, comments=True) for line in INDENTED if line.startswith("planner ")]
+    assert {"trust", "check", "profile", "recommend", "train"} <= {words[1] for words in shown}
+    for _, name, *words in shown:
+        known = {option for parameter in commands[name].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known, words
+
+
+def test_the_fleet_file_shown_is_one(tmp_path: Path) -> None:
+    start = next(index for index, line in enumerate(INDENTED) if line.startswith("[devices."))
+    lines = [line for line in INDENTED[start:] if re.match(r"\[devices\.|\w+ = ", line)]
+    path = tmp_path / "fleet.toml"
+    path.write_text("\n".join(lines))
+    assert [device.name for device in load_fleet(path).devices] == ["desktop", "tx2", "nano"]
+
+
+def test_every_file_linked_exists() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
+        assert (README.parent / target).exists(), target
+
+
+def test_it_is_short_and_no_line_is_too_long() -> None:
+    lines = TEXT.splitlines()
+    assert len(lines) < 120
+    assert max(map(len, lines)) <= 100
