@@ -1,7 +1,7 @@
 """Compressing a gradient costs processor time, compared with an update or with a training step.
 
-    python benchmarks/senders.py [--json]
-    python benchmarks/senders.py --steps [--json]
+    python benchmarks/compressors.py [--json]
+    python benchmarks/compressors.py --steps [--json]
 
 Every kind of sender, at its defaults and in its steady state; those that adapt to a link also with
 room for a tenth of the gradient, once for one link. Without --steps it is on Gaussian gradients of
