@@ -1,13 +1,10 @@
 import csv
 import io
 import json
-from pathlib import Path
 
 import pytest
 
-from planner import json_records
-from planner.errors import PlanError, RecordError
-from planner.plan.file import Plan, load_plan
+from planner.errors import PlanError
 from planner.plan.recommend import make_plan, metric_name, recommend, to_csv, to_json
 from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile, timing_of
@@ -68,16 +65,6 @@ def test_what_is_to_be_known_of_a_ranking_is_in_its_json() -> None:
     assert found["left_out"] == {"dead": "lost"}
 
 
-def test_a_plan_survives_its_file(tmp_path: Path) -> None:
-    plan = make_plan(recommend(fleet(), RecommendRequest(EDP, steps=500)), "fleet.toml")
-    json_records.save(plan, tmp_path / "plan.json")
-    assert load_plan(tmp_path / "plan.json") == plan
-    assert sum(worker.steps for worker in plan.workers) == pytest.approx(500)
-    assert plan.server in {worker.name for worker in plan.workers}
-    assert plan.interval[0] <= plan.prediction.edp_js <= plan.interval[1]
-    assert {worker.power_source for worker in plan.workers} == {NAMEPLATE}
-
-
 def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_error() -> None:
     for options in ({}, {"base_watts": 50.0}, {"base_watts": 50.0, "count_idle": True}):
         found = recommend(fleet(), RecommendRequest(EDP, include=["a"], exclude=["c"], steps=500, **options))
@@ -87,21 +74,6 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
         account = {"elapsed_s": plan.prediction.time_s, "evaluations": []}
         parts = {w.name: result.WorkerResult(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
         assert result.result(plan, account, parts, {}, {})["error"]["power_w"] == pytest.approx(0.0)
-
-
-def test_a_plan_of_unknown_watts_can_be_written(tmp_path: Path) -> None:
-    unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
-    plan = make_plan(recommend(unknown, RecommendRequest(TIME)), "fleet.toml")
-    json_records.save(plan, tmp_path / "plan.json")
-    loaded: Plan = load_plan(tmp_path / "plan.json")
-    assert loaded.prediction.power_w is None
-    assert loaded.workers[0].power_w is None
-
-
-def test_a_broken_plan_names_the_command_that_mends_it(tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text('{"schema": 1}')
-    with pytest.raises(RecordError, match="missing 'fleet'.*run `planner recommend`"):
-        load_plan(tmp_path / "plan.json")
 
 
 def test_another_place_can_be_chosen() -> None:
@@ -291,17 +263,3 @@ def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_f
     assert set(to_json(recommend(mixed, RecommendRequest(TIME, framework="tensorflow")))["frameworks"].values()) == {
         "tensorflow"
     }
-
-
-def test_a_plan_of_an_older_planner_is_read(tmp_path: Path) -> None:
-    plan = make_plan(recommend(fleet(), RecommendRequest(EDP)), "fleet.toml")
-    json_records.save(plan, tmp_path / "plan.json")
-    written = json.loads((tmp_path / "plan.json").read_text())
-    for worker in written["workers"]:
-        worker["power_source"] = "fleet file: idle and maximum"
-        del worker["framework"]
-    del written["energy_uncertainty"]
-    (tmp_path / "plan.json").write_text(json.dumps(written))
-    loaded = load_plan(tmp_path / "plan.json")
-    assert loaded.workers[0].power_source == Provenance("nameplate", ("board",))
-    assert set(loaded.frameworks.values()) == {loaded.framework} == {"torch"}

@@ -5,38 +5,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from backends.strategies.strategy import Strategy
+from planner.plan.recommend import make_plan, recommend
+from planner.plan.request import RecommendRequest
 from planner.predict.clusters import Candidates, enumerate_clusters
-from planner.predict.costs import Costs, costs_of
-from planner.predict.device_costs import DeviceErrors
-from planner.predict.predict import Prediction, Predictions, factors, predict, run_time
-from planner.predict.prediction_error import ErrorParts
+from planner.predict.costs import costs_of
+from planner.predict.predict import Prediction, Predictions, factors, predict, run_time, start_times
 from planner.predict.step_cycle import COMPUTE, SERVER_CPU, SERVER_LINK, SLOW_LINK
 from tests.planner import profiles
+from tests.planner.predictions import everything, index, known
 from tests.planner.profiles import MBIT
-
-
-def everything(known: Costs, steps: int = 1000, **options: object) -> Predictions:
-    return predict(known, enumerate_clusters(known.names, known.pairs.reachable), steps, **options)
-
-
-def index(predictions: Predictions, known: Costs, members: str, host: str) -> int:
-    mask = sum(1 << known.names.index(name) for name in members)
-    masks, hosts = predictions.candidates
-    return int(np.flatnonzero((masks == mask) & (hosts == known.names.index(host)))[0])
 
 
 def arrays(found: Predictions) -> list[np.ndarray]:
     """All that was predicted, by candidate."""
     parts = {"time_errors", "power_errors", "candidates"} ^ set(Predictions._fields)
     return [*(getattr(found, name) for name in sorted(parts)), *found.time_errors, *found.power_errors]
-
-
-def known(*gradients_s: float, rates: dict[str, float] | None = None, **changes: object) -> Costs:
-    devices = {
-        name: profiles.device(profiles.step(gradient_s, **changes))
-        for name, gradient_s in zip("abcdef", gradients_s, strict=False)
-    }
-    return costs_of(profiles.profile(devices, rates))
 
 
 def test_a_device_alone_computes_and_updates_and_uses_no_network() -> None:
@@ -94,61 +78,6 @@ def test_unknown_watts_stay_unknown() -> None:
     assert found.one(index(found, both, "ab", "a")).power_w is None
 
 
-# -- errors ----------------------------------------------------------------------------------------
-
-
-#: The arrays that hold each measured mean.
-ARRAYS = {
-    "gradient": ("gradient_s",), "copy": ("copy_s",), "update": ("update_s",), "service": ("service_s",),
-    "link": ("up_s", "down_s"), "idle_w": ("idle_w",), "busy_w": ("busy_w",),
-}  # fmt: skip
-
-
-def shaken(costs: Costs, mean: str, device: int, by: float) -> Costs:
-    """The same costs with one measured mean of one device changed by a share."""
-    scale = np.ones(len(costs.names))
-    scale[device] = 1 + by
-    arrays = {**costs.devices._asdict(), **costs.pairs._asdict()}
-    return profiles.with_costs(costs, **{name: (arrays[name].T * scale).T for name in ARRAYS[mean]})
-
-
-@pytest.mark.parametrize("device", [0, 1])
-@pytest.mark.parametrize("mean", ErrorParts._fields)
-@pytest.mark.parametrize("count_idle", [False, True])
-def test_errors_are_what_a_small_change_of_a_mean_brings(mean: str, device: int, count_idle: bool) -> None:
-    """Held against predictions of changed means, where next to nothing queues."""
-    error, step = 0.01, 1e-6
-    two = known(1.0, 2.0, copy_s=profiles.seconds(0.3), service_s=profiles.seconds(0.001))
-    errors = DeviceErrors(*[np.full(2, error)] * len(DeviceErrors._fields))
-    two = profiles.with_costs(two, errors=errors, error=np.full((2, 2), error))
-    found = everything(two, count_idle=count_idle)
-    more, less = (everything(shaken(two, mean, device, by), count_idle=count_idle) for by in (step, -step))
-    for field, errors in (("time_s", found.time_errors), ("power_w", found.power_errors)):
-        change = np.log(getattr(more, field) / getattr(less, field)) / (2 * step)
-        assert getattr(errors, mean)[:, device] / error == pytest.approx(change, abs=1e-4)
-
-
-def test_watts_of_members_err_by_the_time_spent_at_them() -> None:
-    two = known(1e9, 0.1)
-    errors = two.devices.errors._replace(idle_w=np.full(2, 0.02), busy_w=np.full(2, 0.01))
-    two = profiles.with_costs(two, errors=errors)
-    found = everything(two)
-    i = index(found, two, "ab", "a")
-    busy = 0.1 / (0.1 + 0.08 + 0.002 + 0.08)
-    assert found.power_errors.idle_w[i, 1] == pytest.approx(0.02 * 10 * (1 - busy) / found.power_w[i])
-    assert found.power_errors.busy_w[i, 1] == pytest.approx(0.01 * 50 * busy / found.power_w[i])
-    alone = index(found, two, "b", "b")
-    assert np.sum(found.power_errors.at(alone)) == pytest.approx(0.01)
-
-
-def test_errors_of_unknown_watts_are_none() -> None:
-    devices = {"a": profiles.device(profiles.step(spread=0.1)), "b": profiles.device(profiles.step(), idle_w=None)}
-    found = everything(both := costs_of(profiles.profile(devices)))
-    i = index(found, both, "ab", "a")
-    assert not np.any(found.power_errors.at(i))
-    assert np.any(found.time_errors.at(i))
-
-
 # -- Eq. 4 ------------------------------------------------------------------------------------------
 
 
@@ -166,6 +95,55 @@ def test_the_run_time_is_the_root_of_equation_four(workers: list[tuple[float, fl
     rate, build_s = np.array(workers).T
     time_s = run_time(steps, rate[None], build_s)[0]
     assert (rate * np.maximum(0, time_s - build_s)).sum() == pytest.approx(steps)
+
+
+# -- before the first step: models are built, and 1 MB of weights takes 80 ms at 100 Mbit/s ----------
+
+LAYERS = (200_000, 25_000, 20_000, 5_000)
+
+
+def begins_s(strategy: str, mask: int = 7, host: int = 2) -> np.ndarray:
+    devices = {
+        name: profiles.device(profiles.step(build_s=build_s, layers=LAYERS))
+        for name, build_s in (("a", 1.0), ("b", 5.0), ("c", 2.0))
+    }
+    found = costs_of(profiles.profile(devices), strategy=Strategy.from_text(strategy))
+    return start_times(found, Candidates(np.array([mask]), np.array([host])))[0]
+
+
+def test_a_server_has_its_weights_from_the_worker_beside_it_over_loopback() -> None:
+    assert begins_s("parameter-server") == pytest.approx([2.001, 5.0, 2.001])
+    assert begins_s("parameter-server", mask=6) == pytest.approx([0.0, 5.0, 2.001])
+    assert begins_s("parameter-server", host=1) == pytest.approx([5.001, 5.001, 5.001])
+
+
+def test_what_workers_get_first_are_all_weights() -> None:
+    whole, dropped = begins_s("parameter-server"), begins_s("layer-drop")
+    more_s = (dropped - whole)[:2]
+    sent = 0.05 + (0.8**2 + 0.1**2 + 0.08**2 + 0.02**2) / 2  # of a dense message, by each of the three
+    assert more_s == pytest.approx(0.08 * (1 - sent) ** 3, rel=0.01)  # what later answers leave out
+
+
+def test_peers_have_made_the_same_weights_and_wait_for_one_another() -> None:
+    assert begins_s("baseline").tolist() == [5.0, 5.0, 5.0]
+    assert begins_s("baseline", mask=5).tolist() == [2.0, 0.0, 2.0]
+
+
+def test_one_alone_only_builds() -> None:
+    assert begins_s("layer-drop", mask=1, host=0).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_a_plan_tells_it_and_holds_for_other_numbers_of_steps() -> None:
+    devices = {name: profiles.device(profiles.step(build_s=3.0)) for name in "ab"}
+    ranked = recommend(
+        profiles.profile(devices),
+        RecommendRequest({"time": 1.0}, steps=1000, strategy=Strategy.from_text("baseline"), include=("a", "b")),
+    )
+    plan = make_plan(ranked, "fleet.toml")
+    assert [worker.build_s for worker in plan.workers] == [3.0, 3.0]
+    cycle_s = 0.1 + 0.08 + 0.002 + 0.002
+    assert plan.prediction.time_s == pytest.approx(3.0 + 500 * cycle_s)
+    assert plan.for_steps(10).prediction.time_s == pytest.approx(3.0 + 5 * cycle_s)
 
 
 # -- bottlenecks ------------------------------------------------------------------------------------

@@ -1,0 +1,93 @@
+"""What exchanges cost on every pair of devices: 1 MB both ways at 100 Mbit/s takes 80 ms each."""
+
+import math
+
+import numpy as np
+import pytest
+
+from planner.predict.costs import costs_of
+from planner.predict.link_costs import PAYLOAD
+from profilers.records import IncastProfile
+from tests.planner import profiles
+from tests.planner.profiles import MBIT
+
+TWO = {"a": profiles.device(), "b": profiles.device(profiles.step(0.2))}
+THREE = {**TWO, "c": profiles.device()}
+
+
+def test_state_travels_with_the_gradients_and_not_with_the_weights() -> None:
+    found = costs_of(profiles.profile({name: profiles.device(profiles.step(state_bytes=500_000)) for name in "ab"}))
+    assert (found.up_bytes, found.down_bytes) == (1_500_000, 1_000_000)
+    assert found.pairs.up_s[0, 1] == pytest.approx(0.12)
+    assert found.pairs.down_s[0, 1] == pytest.approx(0.08)
+
+
+def test_processor_seconds_of_a_co_located_exchange_are_all_the_host_s() -> None:
+    names = {"a": profiles.device(), "b": profiles.device()}
+    links = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)
+    found = costs_of(profiles.profile(names, links=links))
+    assert found.pairs.worker_cpu_s == pytest.approx(np.array([[0.0, 0.003], [0.003, 0.0]]))
+    assert found.pairs.host_cpu_s == pytest.approx(np.array([[0.006, 0.003], [0.003, 0.006]]))
+
+
+def test_what_a_computation_lacks_is_at_least_what_the_transfer_itself_used() -> None:
+    names = {"a": profiles.device(), "b": profiles.device()}
+    taken = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9, send_taken_s=5e-10, receive_taken_s=7e-9)
+    found = costs_of(profiles.profile(names, links=taken))
+    assert found.pairs.host_stolen_cpu_s == pytest.approx(np.array([[0.006, 0.008], [0.008, 0.006]]))
+    untold = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)
+    assert costs_of(profiles.profile(names, links=untold)).pairs.host_stolen_cpu_s[0, 1] == pytest.approx(0.003)
+
+
+def test_a_what_if_slows_the_links_of_one_device() -> None:
+    found = costs_of(profiles.profile(THREE), rates={"a": 10 * MBIT})
+    slow_s = 1_000_000 / (10 * MBIT * PAYLOAD)
+    assert found.pairs.up_s[0, 1] == found.pairs.up_s[1, 0] == pytest.approx(slow_s)
+    assert found.pairs.up_s[1, 2] == pytest.approx(0.08)
+    assert found.pairs.up_s[0, 0] == pytest.approx(0.001)
+    assert found.devices.in_bytes_per_s == pytest.approx([10 * MBIT * PAYLOAD, 100 * MBIT, 100 * MBIT])
+
+
+def test_a_declared_rate_is_a_line_rate_like_a_what_if_s_which_replaces_it() -> None:
+    devices = {"a": profiles.device(rate_bytes_per_s=10 * MBIT), "b": profiles.device()}
+    assert costs_of(profiles.profile(devices)).pairs.up_s[0, 1] == pytest.approx(0.8 / 0.941)
+    assert costs_of(profiles.profile(devices), rates={"a": 1000 * MBIT}).pairs.up_s[0, 1] == pytest.approx(0.08)
+
+
+def test_a_what_if_faster_than_anything_measured_is_said_to_change_nothing() -> None:
+    (note,) = costs_of(profiles.profile(TWO), rates={"a": 1000 * MBIT}).notes
+    assert note.startswith("--rate a: its links measured 100 Mbit/s at most; a faster network")
+
+
+def test_of_a_what_if_far_slower_than_anything_measured_it_is_said_what_is_not_known() -> None:
+    (note,) = costs_of(profiles.profile(TWO), rates={"a": 20 * MBIT}).notes
+    assert note.startswith("--rate a: its links measured 100 Mbit/s at most; on a network more than 4 times slower ")
+    assert costs_of(profiles.profile(TWO), rates={"a": 30 * MBIT}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("together", "expected"),
+    [(50 * MBIT, 100 * MBIT), (99 * MBIT, math.inf)],
+)
+def test_an_incast_shows_what_a_host_s_link_takes(together: float, expected: float) -> None:
+    fans = (IncastProfile("a", "in", "iperf3", {"b": together, "c": together}),)
+    found = costs_of(profiles.profile(THREE, fans=fans))
+    assert found.devices.in_bytes_per_s[0] == pytest.approx(expected)
+    assert found.devices.out_bytes_per_s[0] == pytest.approx(100 * MBIT)
+
+
+def test_a_host_s_link_holds_what_all_peers_of_an_incast_got_also_those_that_are_left_out() -> None:
+    devices = {**THREE, "d": profiles.device()._replace(steps=(), error="cannot be reached")}
+    fans = (IncastProfile("a", "in", "iperf3", dict.fromkeys("bcd", 33 * MBIT)),)
+    found = costs_of(profiles.profile(devices, fans=fans))
+    assert found.names == ("a", "b", "c")
+    assert found.devices.in_bytes_per_s[0] == pytest.approx(99 * MBIT)
+
+
+@pytest.mark.parametrize("fans", [(), (IncastProfile("a", "in", "iperf3", dict.fromkeys("bc", 50 * MBIT)),)])
+def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(fans: tuple[IncastProfile, ...]) -> None:
+    found = costs_of(profiles.profile(THREE, fans=fans), rates={"b": 10 * MBIT, "c": 10 * MBIT})
+    assert found.devices.in_bytes_per_s[0] == pytest.approx(100 * MBIT)
+    assert found.pairs.up_s[1, 0] == pytest.approx(1_000_000 / (10 * MBIT * PAYLOAD))
+    slower = costs_of(profiles.profile(THREE, fans=fans), rates={"a": 10 * MBIT})
+    assert slower.devices.in_bytes_per_s[0] == pytest.approx(10 * MBIT * PAYLOAD)
