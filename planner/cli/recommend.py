@@ -57,7 +57,8 @@ def recommend(
     """Predict every possible cluster, rank them, and plan the best."""
     from planner import console
     from planner.json_records import save
-    from planner.plan import recommend as plan
+    from planner.plan import report
+    from planner.plan.recommend import make_plan
     from planner.plan.request import RecommendRequest
     from planner.plan.strategy_search import best_of
     from planner.predict.sample_efficiency import newest
@@ -80,15 +81,15 @@ def recommend(
         rates=_rates(rate or []),
     )
     ranked = best_of(load_profile(profile_path or paths.newest_profile(Path())), request, strategy, newest(Path()))
-    planned = plan.make_plan(ranked, str(fleet), choose)
+    planned = make_plan(ranked, str(fleet), choose)
     if out is None and not ranked.costs.what_if:
         out = Path(paths.PLAN)
     if out is not None:
         save(planned, out)
     if csv:
-        typer.echo(plan.to_csv(ranked), nl=False)
+        typer.echo(report.to_csv(ranked), nl=False)
     else:
-        console.show(plan.to_json(ranked) if as_json else ranking.render(ranked, top, out, choose))
+        console.show(report.to_json(ranked) if as_json else ranking.render(ranked, top, out, choose))
     remarks = ranking.remarks(ranked) if csv else []
     if out is None and (csv or as_json):
         remarks.append(ranking.unwritten(ranked))

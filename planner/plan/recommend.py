@@ -1,8 +1,9 @@
-"""A recommendation predicts and ranks the clusters of a profile, and one of them becomes plan.json."""
+"""A recommendation ranks the predicted clusters of a profile, and one of them becomes plan.json."""
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from planner.predict.predict import Factors, Prediction, Predictions, factors, p
 from planner.predict.step_cycle import BOTTLENECKS
 from planner.profile.file import Profile
 from planner.provenance import Provenance
-from profilers.records import SCHEMA, encode
+from profilers.records import SCHEMA
 from profilers.stats import Z95
 
 
@@ -46,7 +47,8 @@ class Row(NamedTuple):
     energy_uncertainty: float | None
 
 
-class Recommendation(NamedTuple):
+@dataclass(frozen=True)
+class Recommendation:
     """All candidates, predicted and ranked.
 
     left_out: the reason by device that is no candidate.
@@ -199,35 +201,6 @@ def metric_name(weights: Mapping[str, float]) -> str:
     return ",".join(f"{metric}={weight:g}" for metric, weight in counted.items())
 
 
-def to_json(recommendation: Recommendation) -> dict[str, Any]:
-    """{"metric", "model", "strategy", "frameworks" by device, "ranking": [...], "notes", "left_out"}, best first."""
-    rows = (recommendation.row(place) for place in range(1, len(recommendation) + 1))
-    sources = dict(zip(recommendation.costs.names, recommendation.costs.power_sources, strict=True))
-    return {
-        "metric": recommendation.metric,
-        "model": recommendation.costs.model,
-        "strategy": recommendation.costs.strategy.as_text(),
-        "frameworks": dict(zip(recommendation.costs.names, recommendation.costs.frameworks, strict=True)),
-        "ranking": [_row_json(row, sources) for row in rows],
-        "notes": list(recommendation.notes),
-        "left_out": recommendation.left_out,
-    }
-
-
-def to_csv(recommendation: Recommendation) -> str:
-    """The ranking as CSV text: a line a cluster, best first."""
-    import pandas as pd  # takes most of a second, and only --csv needs it
-
-    rows = to_json(recommendation)["ranking"]
-    for row in rows:
-        row["workers"] = " ".join(row["workers"])
-        sources = ((name, Provenance(**source)) for name, source in row["power_sources"].items())
-        row["power_sources"] = "; ".join(f"{name}: {source.text}" for name, source in sources)
-    table = pd.json_normalize(rows)
-    table[["low", "high"]] = table.pop("interval").tolist()
-    return str(table.to_csv(index=False))
-
-
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:
     """The plan for the cluster at a place of the ranking.
 
@@ -254,25 +227,6 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         energy_uncertainty=row.energy_uncertainty,
         strategy=recommendation.costs.strategy,
     )
-
-
-def _row_json(row: Row, sources: Mapping[str, Provenance]) -> dict[str, Any]:
-    return {
-        "workers": list(row.config.workers),
-        "server": row.config.server,
-        "time_s": row.prediction.time_s,
-        "power_w": row.prediction.power_w,
-        "energy_j": row.prediction.energy_j,
-        "edp_js": row.prediction.edp_js,
-        "interval": list(row.interval),
-        "tie": row.tie,
-        "energy_uncertainty": row.energy_uncertainty,
-        "provenance": encode(row.provenance),
-        "power_sources": {name: encode(sources[name]) for name in row.config.workers},
-        "network_bytes": row.network_bytes,
-        "bottleneck": row.bottleneck,
-        "shares": row.shares,
-    }
 
 
 def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[str]:

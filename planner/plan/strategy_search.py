@@ -6,6 +6,7 @@ ones, which are those of one device alone. The least sample efficiency that was 
 because it differs several times from place to place.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from backends.strategies.strategy import Strategy
@@ -56,8 +57,7 @@ def best_of(
     best = min(found, key=lambda each: float(each.ranking.score[each.ranking.order[0]]))
     names = ", ".join(each.costs.strategy.text for each in found)
     notes = (f"--strategy auto chose {best.costs.strategy.text} among {names}", *_notes(efficiencies, best))
-    # Not _replace, which asks for the length, here that of the ranking.
-    return Recommendation(**{**best._asdict(), "notes": (*best.notes, *notes)})
+    return replace(best, notes=(*best.notes, *notes))
 
 
 def candidates(efficiencies: SampleEfficiencies) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""Cycle times of workers around one asynchronous parameter server, for every subset of workers at once.
+"""The asynchronous model predicts cycles of workers around a parameter server, all subsets at once.
 
 The model is a closed queueing network (Baskett, Chandy, Muntz and Palacios, 1975) with one customer
 a

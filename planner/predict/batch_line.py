@@ -39,7 +39,7 @@ class GradientTime(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """A profiled batch size, the mean seconds of its gradient, and their standard error in seconds."""
+    """A profiled batch size: the mean seconds of its gradient, and their standard error."""
 
     batch: int
     seconds: float
@@ -47,7 +47,7 @@ class _Point(NamedTuple):
 
 
 class BatchLine:
-    """Gradient times of one model on one device by batch size, through one or more profiled ones."""
+    """Gradient times of one model on one device by batch size, from one or more profiles."""
 
     def __init__(self, steps: Sequence[StepProfile]) -> None:
         points: dict[int, _Point] = {}

@@ -1,4 +1,4 @@
-"""The batch size of a step is fixed, grows over a run (DLion) or follows streams of images (ScaDLES)."""
+"""The batch size of a step is fixed, grows over a run (DLion) or follows streams (ScaDLES)."""
 
 import math
 from typing import NamedTuple
@@ -94,7 +94,7 @@ def notes_scaled(strategy: Strategy) -> list[str]:
 def mean_batch(
     strategy: Strategy, n: int, usual: int, training_samples: int, rounds: float = math.inf, images: float = math.inf
 ) -> float:
-    """Mean images of a step of n members, over ``rounds`` rounds or until they have taken ``images`` images."""
+    """Mean images of a step of n members, over ``rounds`` or until they have taken ``images``."""
     batching = strategy.batching
     if batching == "stream":
         return float(np.mean(streamed(n)))

@@ -1,4 +1,4 @@
-"""Candidates are all clusters: every non-empty set of devices with every member as its server's host.
+"""Candidates are all clusters: every set of devices with every member as its server's host.
 
 The framework paper puts the server on the fastest member; here each member is a candidate. A single
 device is its own server and uses no network.
@@ -81,7 +81,7 @@ def enumerate_clusters(
 
 
 def conducted(candidates: Candidates, reachable: Bools) -> Candidates:
-    """Each set of devices once, for clusters that exchange among themselves: their host only coordinates.
+    """Each set of devices once, for clusters of peers, whose host only coordinates.
 
     Only sets whose members all reach one another stay. reachable: as for ``enumerate_clusters``.
     Raises PlanError when nothing is left.

@@ -1,4 +1,4 @@
-"""Codec costs are what messages cost a device's processor beside transport: encoding and adding them.
+"""Codec costs are the processor seconds to encode a message and to add one.
 
 They are profiled on every device, by kind of compressor at its defaults. Where an older profile
 lacks them, encoding is taken to cost nothing, and adding as much as a server's update.

@@ -80,7 +80,7 @@ def costs_of(
     strategy: Strategy = PARAMETER_SERVER,
     run: RunLength = ANY,
 ) -> Costs:
-    """Costs of ``model`` at ``batch`` (the profiled one) on every device that has all that is needed.
+    """Costs of ``model`` at ``batch`` (the profiled one) on every device that was profiled fully.
 
     model: may be left out where the profile holds one.
     framework: on all devices, None for what is fastest on each.

@@ -225,7 +225,7 @@ def _at_equal_rates(costs: MemberCosts, load: Traffic, handled_s: Floats) -> Flo
 
 
 def _asynchronous(costs: MemberCosts, whole: Traffic, fits: Floats) -> tuple[Floats, Floats, Traffic]:
-    """Steps of members that do not wait and send while they compute: (n,) cycle_s, busy_s, and the load.
+    """(n,) cycle_s and busy_s of members that send while they compute, and the load.
 
     A fast member sends several times in a slow one's step: each receives the messages of all others
     at their own rates, and they slow its computation. Where more would arrive than a link carries

@@ -1,4 +1,4 @@
-"""Link costs are those of an exchange on every pair of devices, and the capacity of a host's link."""
+"""Link costs are those of an exchange on every pair of devices, and the capacity of a link."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def measured(profile: Profile) -> Links:
 
 
 def cap_bytes_per_s(device: DeviceProfile, what_if: float | None) -> float:
-    """Bytes/s that a device's network is held to: the what-if's rate, else the declared one, less framing."""
+    """Bytes/s that a network is held to: the rate of a what-if, else the declared, less framing."""
     if what_if is not None:
         return what_if * PAYLOAD
     declared = device.device.get("rate_bytes_per_s")
@@ -157,7 +157,7 @@ def _cap(one: str, other: str, caps: Mapping[str, float]) -> float:
 
 
 def _stolen_cpu_s(cpu_s: float, stolen_s_per_byte: float | None, message_bytes: int) -> float:
-    """Processor seconds that a message takes from a computation: no less than its own thread uses."""
+    """Processor seconds that a message steals from a computation, at least its own."""
     return max(cpu_s, (stolen_s_per_byte or 0.0) * message_bytes)
 
 
@@ -185,7 +185,7 @@ def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_
 
 
 def unlike_measured(profile: Profile, rates: Mapping[str, float]) -> list[str]:
-    """Notes on what-if rates that a profile cannot tell all about: faster than measured, or far slower."""
+    """Notes on what-if rates that are faster than measured, or far slower."""
     notes = []
     for name, rate in rates.items():
         own = [

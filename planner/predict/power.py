@@ -9,7 +9,7 @@ from profilers.records import StepProfile
 
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
-    """Watts from a sensor of the whole device in both windows, else the fleet file, else sensors of its parts."""
+    """Watts by a sensor of the whole device, else the fleet file, else sensors of its parts."""
     unknown = Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
     found = (
         _from_whole(device.idle, step.window)

@@ -15,7 +15,7 @@ from planner.predict.costs import Costs
 
 
 class ErrorParts(NamedTuple):
-    """Relative change of a result by one standard error of one measured mean of one device, (C, N) each.
+    """Relative change of a result by one standard error of a measured mean of a device, (C, N).
 
     C candidates of N devices; below 0 where the error lowers the result.
     """

@@ -123,7 +123,7 @@ def _synchronised(costs: Costs, candidates: Candidates, cycle_s: Floats, shares:
 
 
 def without_network(costs: Costs) -> Costs:
-    """The devices with infinitely fast links: of an exchange only the busier end's processor time stays."""
+    """The costs with infinitely fast links: an exchange is the busier end's processor time."""
     pairs, unlimited = costs.pairs, np.full(len(costs.names), np.inf)
     exchange_s = np.minimum(pairs.up_s + pairs.down_s, np.maximum(pairs.worker_cpu_s, pairs.host_cpu_s))
     np.fill_diagonal(exchange_s, np.diagonal(pairs.up_s + pairs.down_s))
@@ -151,12 +151,12 @@ def loads(costs: Costs) -> tuple[Floats, Floats]:
 
 
 def update_cpu_s(costs: Costs) -> Floats:
-    """(N,) part of an update that loads the host's processors as a whole: one thread of its cores."""
+    """(N,) part of an update that loads all of the host's cores: it has one thread."""
     return costs.devices.service_s / np.maximum(1.0, costs.devices.cores)
 
 
 def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
-    """Uncontended cycles (host, worker), demands (host, worker, station) and unqueued seconds (host, worker)."""
+    """Uncontended cycles, demands and unqueued seconds, [host, worker], demands by station."""
     remote = ~np.eye(len(costs.names), dtype=bool)
     held_s = update_cpu_s(costs)
     handled_s = costs.pairs.host_stolen_cpu_s / costs.devices.cores
@@ -176,7 +176,7 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
 
 
 def _waiting(costs: Costs) -> Floats:
-    """(N, N) [worker, host]: the share of an exchange's processor time that waits for a computation on the host.
+    """(N, N) [worker, host]: share of an exchange's processor time that waits for a computation.
 
     A fair scheduler runs a thread that sleeps more than its share whenever it wakes: a transfer
     over a slow link does not wait, it only slows the computation. A transfer that keeps a core busy
@@ -249,7 +249,7 @@ def _shares(costs: Costs, hosts: Ints, rate: Floats, demand_s: Floats, queue: Fl
 
 
 def _busy(costs: Costs, hosts: Ints, rate: Floats) -> Floats:
-    """(C, N) share of the time at full load: computing, its part of the exchanges, and the server's work."""
+    """(C, N) share of the time at full load: computing, exchanges, and the server's work."""
     own_s, served_s = loads(costs)
     busy: Floats = rate * own_s[hosts]
     busy[np.arange(hosts.size), hosts] += (rate * served_s[hosts]).sum(axis=1)

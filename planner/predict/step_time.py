@@ -64,7 +64,7 @@ def _same_but_batch(one: StepProfile, other: StepProfile) -> bool:
 
 
 def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:
-    """Sort key, the least first: distance of the batch size to the one asked for, then seconds an image."""
+    """Sort key, the least first: distance to the batch size asked for, then seconds an image."""
     worker_s = sum(mean(samples.values) for samples in (step.gradient_s, step.copy_s) if samples.values)
     return abs(step.batch - (batch or step.batch)), worker_s / step.batch
 

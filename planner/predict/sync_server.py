@@ -1,4 +1,4 @@
-"""The synchronous model predicts rounds of workers that wait for one another at a parameter server."""
+"""The synchronous model predicts rounds of workers that wait for one another at a server."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from planner.predict.costs import Costs
 
 
 def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
-    """(C,) seconds of a synchronous round, and (C,) the part of them in which the last worker computes.
+    """(C,) seconds of a synchronous round, and (C,) of them those of the slowest gradient.
 
     All workers begin at once. Each sends its gradient when it is ready, through a link and to a
     processor that never rest while something waits. The last gradient has arrived when the slowest

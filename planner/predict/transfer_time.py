@@ -72,7 +72,7 @@ def _cost_s(size: int, sizes: Floats, costs_s: Floats, s_per_byte: float) -> flo
 
 
 def _line(sizes: Floats, costs_s: Floats) -> tuple[float, float]:
-    """Seconds a message and seconds a byte, both at least 0, by least squares of the relative errors."""
+    """Seconds a message and a byte, both at least 0, by least squares of the relative errors."""
     from scipy.optimize import nnls
 
     unit = np.array([1.0, 1.0 / sizes[-1]])  # so that both parts are of one magnitude

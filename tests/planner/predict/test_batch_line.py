@@ -1,4 +1,4 @@
-"""A gradient's time at another batch size: steps of 32 images are timed at 16, too, at 60 % of the time."""
+"""A gradient's time at other batch sizes: 32 images take 0.1 s, and 16 take 60 % of that."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Steps of peers against what follows on paper: 1 MB at 100 Mbit/s takes 80 ms, an update and an addition 2 ms each."""
+"""Steps of peers by hand: 1 MB at 100 Mbit/s takes 80 ms, an update and an addition 2 ms each."""
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_messages_that_fit_grow_with_the_gradients_that_they_hold_up() -> None:
 
 
 def taking_in(cpu_s: float) -> Costs:
-    """Without waiting, the last of four slow, and a message costs so much of half a core that computes."""
+    """Four asynchronous peers, the last slow; a message steals ``cpu_s`` from half a core."""
     found = four("baseline:sync=asynchronous", slow_s=0.5, accelerator="cpu")
     apart = ~np.eye(4, dtype=bool)
     return profiles.with_costs(found, receive_stolen_cpu_s=np.where(apart, cpu_s, 0.0), cores=np.full(4, 0.5))

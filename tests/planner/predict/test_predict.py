@@ -78,7 +78,7 @@ def test_unknown_watts_stay_unknown() -> None:
     assert found.one(index(found, both, "ab", "a")).power_w is None
 
 
-# -- Eq. 4 ------------------------------------------------------------------------------------------
+# -- Eq. 4 -----------------------------------------------------------------------------------------
 
 
 def test_a_worker_still_building_at_the_end_contributes_nothing() -> None:
@@ -97,7 +97,7 @@ def test_the_run_time_is_the_root_of_equation_four(workers: list[tuple[float, fl
     assert (rate * np.maximum(0, time_s - build_s)).sum() == pytest.approx(steps)
 
 
-# -- before the first step: models are built, and 1 MB of weights takes 80 ms at 100 Mbit/s ----------
+# -- before the first step: models are built, 1 MB of weights takes 80 ms --------
 
 LAYERS = (200_000, 25_000, 20_000, 5_000)
 
@@ -146,7 +146,7 @@ def test_a_plan_tells_it_and_holds_for_other_numbers_of_steps() -> None:
     assert plan.for_steps(10).prediction.time_s == pytest.approx(3.0 + 5 * cycle_s)
 
 
-# -- bottlenecks ------------------------------------------------------------------------------------
+# -- bottlenecks -----------------------------------------------------------------------------------
 
 
 def test_the_bottleneck_is_what_takes_most_of_the_cycles() -> None:
@@ -176,7 +176,7 @@ def test_a_worker_on_the_server_s_processor_suffers_from_it() -> None:
     assert found_cpu.cycle_s[i, 0] > found_gpu.cycle_s[i, 0] * 1.02
 
 
-# -- alpha and beta -----------------------------------------------------------------------------------
+# -- alpha and beta --------------------------------------------------------------------------------
 
 
 def test_alpha_and_beta_lead_from_the_device_alone_to_the_cluster() -> None:
@@ -197,7 +197,7 @@ def test_a_device_alone_has_factors_of_one() -> None:
     assert np.isnan([each[1] for each in factor]).all()
 
 
-# -- invariants over random fleets ----------------------------------------------------------------------
+# -- invariants over random fleets -----------------------------------------------------------------
 
 
 @st.composite
@@ -270,7 +270,7 @@ def test_no_cluster_beats_its_devices_without_communication(fleet: tuple[dict, d
     assert (found.time_s >= 1000 / fastest.sum(axis=1) * (1 - 1e-9)).all()
 
 
-# -- the structure of the optimum without communication ---------------------------------------------
+# -- the structure of the optimum without communication --------------------------------------------
 
 
 @given(

@@ -12,7 +12,7 @@ BOTH = Candidates(np.array([0b11]), np.array([0]))
 
 
 def two(stolen_s: float) -> Costs:
-    """A host that computes on its one core and a worker with a GPU; an exchange between them lasts 0.16 s."""
+    """A host that computes on its one core and a worker with a GPU; an exchange lasts 0.16 s."""
     host = profiles.device(profiles.step(0.1, accelerator="cpu", cpu_s_per_step=0.1), cores=1.0)
     found = costs_of(profiles.profile({"host": host, "worker": profiles.device(cores=1.0)}))
     assert found.pairs.up_s[1, 0] + found.pairs.down_s[1, 0] == pytest.approx(0.16)

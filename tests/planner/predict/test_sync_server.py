@@ -1,4 +1,4 @@
-"""Rounds of workers that wait for one another, against what follows on paper and what a simulation of a link gives."""
+"""Rounds of workers that wait for one another, by hand and against a simulated link."""
 
 import numpy as np
 import pytest

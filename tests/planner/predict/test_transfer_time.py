@@ -38,7 +38,7 @@ def test_the_processor_s_part_follows_the_sizes_and_beyond_them_the_bytes(
 
 
 def costly(costs_s: dict[int, float]) -> LinkProfile:
-    """A link whose receiver's processor takes twice what its sender's takes; by the byte as for the largest size."""
+    """A link whose receiver needs twice the processor time of its sender."""
     sizes = curve(dict.fromkeys(costs_s, 1.0))
     points = tuple(
         point._replace(send_cpu_s=costs_s[point.message_bytes], receive_cpu_s=2 * costs_s[point.message_bytes])

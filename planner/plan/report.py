@@ -1,0 +1,59 @@
+"""A report is a recommendation as JSON or CSV, a row a cluster."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.plan.recommend import Recommendation, Row
+from planner.provenance import Provenance
+from profilers.records import encode
+
+
+def to_json(recommendation: Recommendation) -> dict[str, Any]:
+    """{"metric", "model", "strategy", "frameworks", "ranking", "notes", "left_out"}.
+
+    The ranking is best first; frameworks are by device.
+    """
+    rows = (recommendation.row(place) for place in range(1, len(recommendation) + 1))
+    sources = dict(zip(recommendation.costs.names, recommendation.costs.power_sources, strict=True))
+    return {
+        "metric": recommendation.metric,
+        "model": recommendation.costs.model,
+        "strategy": recommendation.costs.strategy.as_text(),
+        "frameworks": dict(zip(recommendation.costs.names, recommendation.costs.frameworks, strict=True)),
+        "ranking": [_row_json(row, sources) for row in rows],
+        "notes": list(recommendation.notes),
+        "left_out": recommendation.left_out,
+    }
+
+
+def to_csv(recommendation: Recommendation) -> str:
+    """The ranking as CSV text: a line a cluster, best first."""
+    import pandas as pd  # takes most of a second, and only --csv needs it
+
+    rows = to_json(recommendation)["ranking"]
+    for row in rows:
+        row["workers"] = " ".join(row["workers"])
+        sources = ((name, Provenance(**source)) for name, source in row["power_sources"].items())
+        row["power_sources"] = "; ".join(f"{name}: {source.text}" for name, source in sources)
+    table = pd.json_normalize(rows)
+    table[["low", "high"]] = table.pop("interval").tolist()
+    return str(table.to_csv(index=False))
+
+
+def _row_json(row: Row, sources: Mapping[str, Provenance]) -> dict[str, Any]:
+    return {
+        "workers": list(row.config.workers),
+        "server": row.config.server,
+        "time_s": row.prediction.time_s,
+        "power_w": row.prediction.power_w,
+        "energy_j": row.prediction.energy_j,
+        "edp_js": row.prediction.edp_js,
+        "interval": list(row.interval),
+        "tie": row.tie,
+        "energy_uncertainty": row.energy_uncertainty,
+        "provenance": encode(row.provenance),
+        "power_sources": {name: encode(sources[name]) for name in row.config.workers},
+        "network_bytes": row.network_bytes,
+        "bottleneck": row.bottleneck,
+        "shares": row.shares,
+    }
