@@ -104,9 +104,8 @@ class PeerCoordinator(Host):
             return framing.as_bytes(flatten(found[0]))
 
         connection.receive(payload)
-        shapes = [array.shape for array in found[0].get(WEIGHTS, ()) + found[0].get(STATE, ())]
-        parameters, state = (layout.parameters,), (layout.state,)
-        if shapes not in ([state], [parameters, parameters, state]):
+        weights, state = ([each.shape for each in found[0].get(label, ())] for label in (WEIGHTS, STATE))
+        if weights not in ([], 2 * [(layout.parameters,)]) or state != [(layout.state,)]:
             raise framing.WireError("%s handed over weights of another model" % connection.peer)
         return found[0]
 

@@ -1,4 +1,7 @@
-"""Two steps of a model in a framework, under a Python of any age: ``python two_steps.py FRAMEWORK MODEL OUT``."""
+"""A replica makes two steps, under a Python of any age.
+
+Usage: python two_steps.py FRAMEWORK MODEL OUT
+"""
 
 import sys
 
@@ -10,7 +13,7 @@ IMAGES = 8
 
 
 def two_steps(framework, model):
-    """What a replica holds after them, by name; ``names`` and ``shapes`` of what is trained and what is not."""
+    """The arrays of a replica after two steps, with ``names`` and ``shapes`` of its variables."""
     replica = base.framework(framework).build(model, seed=3)
     random = np.random.RandomState(0)  # the same in all versions of numpy
     images = random.randint(0, 256, (IMAGES,) + tuple(replica.input_shape)).astype(np.uint8)

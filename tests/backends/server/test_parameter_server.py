@@ -27,7 +27,7 @@ def taken(worker):
     return order["kind"], order["step"]
 
 
-# -- an ordinary run -----------------------------------------------------------------------------------
+# -- an ordinary run -------------------------------------------------------------------------------
 
 
 def test_one_worker_through_the_server_is_plain_sgd(tmp_path):
@@ -119,7 +119,7 @@ def test_a_worker_that_joins_takes_the_run_s_state_for_its_own(tmp_path):
     run.account()
 
 
-# -- the initial weights -------------------------------------------------------------------------------
+# -- the initial weights ---------------------------------------------------------------------------
 
 
 def test_when_the_first_dies_before_it_has_given_the_weights_the_next_gives_them(tmp_path):
@@ -168,7 +168,7 @@ def test_a_run_can_be_stopped_while_others_wait_for_the_worker_beside_the_server
     far.close()
 
 
-# -- stopping and going on -----------------------------------------------------------------------------
+# -- stopping and going on -------------------------------------------------------------------------
 
 
 def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
@@ -231,7 +231,7 @@ def test_a_checkpoint_past_the_last_step_or_damaged_is_refused_before_anything_s
         ServerRun(run_spec(tmp_path, 8, resume=path))
 
 
-# -- training that diverges ----------------------------------------------------------------------------
+# -- training that diverges ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

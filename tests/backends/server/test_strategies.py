@@ -1,4 +1,4 @@
-"""What is sent and when workers go on, on a real server: the same weights as they should be, kept over a resumption."""
+"""On a real server, every compressor and sync policy gives the weights it should, resumed or not."""
 
 import itertools
 import threading
@@ -193,13 +193,13 @@ def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed
     run.account()
 
 
-# -- batches, merging and optimisers that peers have too -------------------------------------------------
+# -- batches, merging and optimisers that peers have too -------------------------------------------
 
 
 @pytest.mark.parametrize("momentum", [0.0, MOMENTUM])
 @pytest.mark.parametrize("merge", ["weighted", "samples", "rates"])
 def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, momentum):
-    """As in one process with all of them; by rates the learning rate grows with how many there are."""
+    """As in one process with all of them; by rates, the learning rate grows with their number."""
     parts = f"sync=synchronous,batching=stream,aggregation={merge}"
     run = ServerRun(with_parts(tmp_path, 24, parts, momentum=momentum, members=3, seed=4))
     in_step(run, 3)

@@ -27,7 +27,7 @@ def plain_sgd(steps, rate=0.01):
     return train_on_all(steps, [DrawnBatches()], rate=rate)
 
 
-# -- workers that die, stall and return ----------------------------------------------------------------
+# -- workers that die, stall and return ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3])
@@ -233,7 +233,7 @@ def test_heartbeats_tell_a_worker_that_the_host_is_gone(tmp_path):
     run.account()
 
 
-# -- strangers and strange members ---------------------------------------------------------------------
+# -- strangers and strange members -----------------------------------------------------------------
 
 
 def test_strangers_neither_join_nor_disturb(tmp_path):

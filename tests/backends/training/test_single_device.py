@@ -107,7 +107,7 @@ def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp
 
 
 def test_weights_spoilt_by_a_gradient_are_not_saved(tmp_path):
-    """The framework applies its own gradients: the next loss tells, and no checkpoint is made of them."""
+    """The framework applies its own gradients: the next loss tells, before a checkpoint is made."""
     account, _, _, left = train(run_spec(tmp_path, 10, checkpoint_every=1), Diverging(1.0, np.nan))
     assert not account["finished"]
     assert left.meta["step"] == 2
@@ -146,7 +146,7 @@ def test_rates_follow_the_schedule(tmp_path):
     np.testing.assert_allclose(rates, [(0.2, 0.01), (0.2, 0.01), (0.02, 0.01), (0.002, 0.01)])
 
 
-# -- parts of a strategy that one device has too ---------------------------------------------------------
+# -- parts of a strategy that one device has too ---------------------------------------------------
 
 
 def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):

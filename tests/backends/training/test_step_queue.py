@@ -112,7 +112,7 @@ def test_a_step_that_is_completed_after_the_stop_counts():
     moves=some.lists(some.tuples(some.sampled_from("abc"), some.booleans()), max_size=80),
 )
 def test_any_interleaving_ends_with_exactly_the_asked_for_steps(total, every, moves):
-    """A move: a worker without a item takes one if it need not wait; one with a item completes or abandons it."""
+    """In a move, a worker takes an item if it need not wait, or completes or abandons its own."""
     queue = StepQueue(total, evaluate_every=every)
     held, made, evaluated = {}, 0, []
 

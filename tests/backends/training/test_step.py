@@ -1,0 +1,44 @@
+"""A step computes one gradient, an evaluation the means over a test set of any size."""
+
+import numpy as np
+import pytest
+
+from backends.training import step
+from backends.training.step import NOTHING_SPENT, TimeSpent
+from tests.backends.fakes import BATCH, DrawnBatches, Softmax, images
+
+
+def test_a_step_leaves_the_gradient_in_the_host_buffers() -> None:
+    replica, other = Softmax(), Softmax()
+    loss, gradient_s, copy_s = step.step(replica, DrawnBatches(), 1.0, rate=0.5, weight_decay=0.1)
+    assert loss == other.gradient(*next(DrawnBatches()), rate=0.5, weight_decay=0.1)
+    np.testing.assert_array_equal(replica.gradients, other.gradients)
+    assert gradient_s >= 0 and copy_s >= 0
+
+
+@pytest.mark.parametrize(("slowdown", "waited"), [(1.0, []), (3.0, [0.4])])
+def test_an_emulated_device_waits_for_the_rest_of_its_time(monkeypatch, slowdown, waited) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(step.time, "sleep", slept.append)
+    step.stretch(0.2, slowdown)
+    assert slept == pytest.approx(waited)
+
+
+@pytest.mark.parametrize("count", [1, BATCH, step.EVALUATION_BATCH, 2 * step.EVALUATION_BATCH + 1])
+def test_an_evaluation_is_the_mean_over_all_images(count) -> None:
+    test = images(count, 5)
+    loss, right = Softmax().evaluate(*test)
+    scores = step.evaluate(Softmax(), *test)
+    assert scores["loss"] == pytest.approx(loss / count, rel=1e-5)
+    assert scores["accuracy"] == pytest.approx(right / count)
+
+
+def test_an_empty_test_set_is_refused() -> None:
+    with pytest.raises(ValueError, match="the test set is empty"):
+        step.evaluate(Softmax(), *images(0))
+
+
+def test_times_add_up_field_by_field() -> None:
+    one = TimeSpent(1, 2.0, 3.0, 4.0, 5.0, 6.0)
+    assert one.plus(one) == TimeSpent(2, 4.0, 6.0, 8.0, 10.0, 12.0)
+    assert one.plus(NOTHING_SPENT) == one
