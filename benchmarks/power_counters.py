@@ -1,4 +1,4 @@
-"""Watts from counters, of programs and of clocks that the models have not seen.
+"""Watts are predicted from counters, for programs and for clocks that the models have not seen.
 
 Data of others: 20 GPU programs at 10 clocks on a V100 (DCGM counters), 30 at 20 pairs of clocks on
 a GTX 1080 Ti (profiler counters). Features are the defaults of `planner power fit`, so never the
@@ -29,8 +29,8 @@ def main() -> None:
     rows = [
         row
         for name, file in files(V100, GTX).items()
-        for target, by, wanted, each_value in SPLITS[name]
-        for row in validated(name, file, target, by, wanted, each_value)
+        for target, by, goal, each_value in SPLITS[name]
+        for row in validated(name, file, target, by, goal, each_value)
     ]
     report("Watts from counters, held out", rows, options.json)
 

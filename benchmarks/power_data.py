@@ -1,4 +1,4 @@
-"""Measurements by others that stand beside a development checkout, for the benchmarks of power models."""
+"""Benchmarks of power models read measurements by others, beside a development checkout."""
 
 import sys
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "po
 
 
 def files(*names: str) -> dict[str, CsvFile]:
-    """Those of the named files that are there; what is not is said on standard error."""
+    """Those of the named files that are there; a missing one is named on standard error."""
     found = {}
     for name in names:
         path = FOLDER / name
@@ -29,7 +29,7 @@ def files(*names: str) -> dict[str, CsvFile]:
 
 
 def validated(
-    name: str, file: CsvFile, target: str, by: Sequence[str], wanted: str, each_value: bool = False
+    name: str, file: CsvFile, target: str, by: Sequence[str], goal: str, each_value: bool = False
 ) -> list[dict[str, Any]]:
     """A row for each kind of model, on the default features, the chosen one marked.
 
@@ -43,19 +43,20 @@ def validated(
     best = found.best()
     rows = []
     for kind, held_out in found.held_out.items():
-        begins = row(name, target, f"{', '.join(by)}: {len(held)} folds", kind + " (chosen)" * (kind == best), wanted)
+        begins = row(name, target, f"{', '.join(by)}: {len(held)} folds", kind + " (chosen)" * (kind == best), goal)
         rows.append(begins | measured(held_out.scores()))
     return rows
 
 
-def row(data: str, target: str, held_out: str, model: str, wanted: str) -> dict[str, Any]:
+def row(data: str, target: str, held_out: str, model: str, goal: str) -> dict[str, Any]:
     """What every row begins with."""
-    return {"data": data, "target": target, "held out": held_out, "model": model, "wanted": wanted}
+    return {"data": data, "target": target, "held out": held_out, "model": model, "wanted": goal}
 
 
 def measured(scores: Scores) -> dict[str, Any]:
     """What every row ends with."""
-    return {"MAPE %": scores.mape, "± folds": scores.mape_stdev, "in 90 %": scores.coverage}
+    by_fold = f"{scores.coverage_least:.2f} to {scores.coverage_greatest:.2f}"
+    return {"MAPE %": scores.mape, "± folds": scores.mape_stdev, "in 90 %": scores.coverage, "by fold": by_fold}
 
 
 def report(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -1,8 +1,8 @@
-"""The paper's setting: one model for each device, of the same family of workloads, held against another one of them.
+"""One power model a device predicts a workload that was left out: the paper's setting.
 
-From a profile with several models, of devices with a sensor of the whole: every workload in turn is
-left out, a power model is learned from the others and from idle seconds, and says what the device
-drew in the one left out.
+From a profile of several models, for each device with a sensor of the whole: every workload in turn
+is left out, a power model is fitted to the others and to idle seconds, and predicts the one left
+out.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The base of all models: fit, predict with an interval, describe; ``modelfile`` saves and loads."""
+"""A power model fits, predicts with an interval and describes itself; ``modelfile`` saves it."""
 
 import math
 from abc import ABC, abstractmethod
@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from power_models import columns
+from power_models.stored import Stored
 from power_models.table import Column, Floats, Table, is_numeric
 
 #: Share of unseen points that an interval is to hold.
@@ -45,25 +46,25 @@ class Target(NamedTuple):
         return np.log(self.values)
 
     def require_power(self) -> None:
-        """Raises Unsuitable for what is no sum of parts: times and joules."""
+        """Raises Unsuitable for times and joules, which are no sums of parts."""
         if self.log:
             raise Unsuitable(f"{self.name} is no power: it is no sum of parts")
 
 
 class Estimate(NamedTuple):
-    """Predicted values, in the target's unit, and how wide each one's interval is relative to the others'."""
+    """Predicted values in the target's unit, and the relative widths of their intervals."""
 
     values: Floats
     spread: Floats
 
     @classmethod
     def even(cls, values: Floats) -> "Estimate":
-        """All equally sure."""
+        """Intervals of equal relative width."""
         return cls(values, np.ones(len(values)))
 
 
-class Regressor(ABC):
-    """A kind of model. An instance is fitted; its data are numbers and text that JSON can hold."""
+class Regressor(Stored, ABC):
+    """A kind of model. An instance is fitted."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -80,15 +81,6 @@ class Regressor(ABC):
     @abstractmethod
     def describe(self) -> str:
         """What was learned, in a line."""
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """What ``from_json`` makes an equal instance of."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """From what ``to_json`` gave."""
 
 
 class Range(NamedTuple):
@@ -177,7 +169,7 @@ class Fitted:
         return columns.unit(self.target)
 
     def interval(self, values: Floats, spread: Floats, table: Table) -> IntervalPrediction:
-        """Values with 90 % intervals, ``width`` times their spread to either side as a logarithm."""
+        """Values with 90 % intervals: ``width`` times their spread to either side, a logarithm."""
         factor = np.exp(self.width * spread)
         given = [each for each in self.constants if each.name in table.columns]
         return IntervalPrediction(values, values / factor, values * factor, outside([*self.ranges, *given], table))

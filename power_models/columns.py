@@ -1,4 +1,4 @@
-"""The names of columns tell clocks, limits and units, and with the values which columns may be features."""
+"""Names of columns tell clocks, limits and units, and names and values tell the features."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -76,7 +76,7 @@ def is_outcome(name: str) -> bool:
 
 
 def unit(name: str) -> str:
-    """W, J, Wh or s, with a prefix where the name ends in one; empty where the name does not tell."""
+    """W, J, Wh or s, with a prefix where the name ends in one; empty if it names none."""
     found = words(name)
     last = found[-1] if found else ""
     if last in UNITS:
@@ -96,7 +96,7 @@ def is_constant(column: Column) -> bool:
 
 
 def choose(table: Table, target: str, groups: Ints, grouped_by: Collection[str] = ()) -> Choice:
-    """The default features: every column but those that cannot help, or are outcomes of the same run.
+    """The default features: all columns that can help and are no outcomes of the same run.
 
     groups: one number a row.
     grouped_by: the columns that the groups were made of.
@@ -133,8 +133,8 @@ def _numeric_reason(name: str, values: Floats, groups: Ints, groups_rows: bool) 
 def _is_identifier(name: str, values: Floats, groups: Ints, groups_rows: bool) -> bool:
     """Whether integers only tell one group from another, one number a group.
 
-    The column that the groups were made of is one unless its name is that of a quantity; another column is one where
-    its numbers follow each other without a gap, or its name says so.
+    The column that the groups were made of is one unless its name is that of a quantity. Another
+    column is one if its numbers are consecutive or its name says so.
     """
     distinct, codes = np.unique(values, return_inverse=True)
     whole = bool(np.isfinite(distinct).all() and (distinct == np.round(distinct)).all())

@@ -1,20 +1,24 @@
-"""What a power limit does: watts = min(what the work would draw, what the limit lets through), with a soft corner.
+"""The curve of a power limit gives the watts: min(demand, cap) with a soft corner.
 
     watts = (demand^-k + cap^-k)^(-1/k),   cap = share · middle · (limit / middle)^slope
 
-demand: watts without a limit, of one configuration; middle: the geometric mean of the limits. Everything in logarithms.
+demand: watts of one configuration without a limit.
+middle: the geometric mean of the limits.
+All of these are handled as logarithms.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from power_models.stored import Stored
 from power_models.table import Floats, Ints
 
-#: Demands tried for a configuration: from its greatest watts up to e² times that, and a little below.
+#: Demands tried for a configuration: a little below its greatest watts, up to e² times those.
 STEPS = np.arange(-0.15, 2.0, 0.02)
-#: A demand far above the greatest watts seen is believed less: squared log watts for each squared log demand.
+#: Penalty on demands above the greatest watts: squared log watts for each squared log demand.
 PRIOR = 0.003
 
 
@@ -28,14 +32,25 @@ class Corner(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Stored):
     """The law above with its three numbers."""
 
     corner: Corner
 
+    def to_json(self) -> dict[str, Any]:
+        return self.corner._asdict()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(Corner(**data))
+
     @classmethod
     def fit(cls, limits: Floats, watts: Floats, series: Ints) -> "Curve":
-        """Least squares over logarithms. limits, watts: logarithms of watts; series: 0 … n-1, rows of one demand."""
+        """Least squares.
+
+        limits, watts: logarithms of watts.
+        series: 0 … n-1, the rows of one demand.
+        """
         from scipy.optimize import minimize
 
         middle = float(limits.mean())
@@ -59,7 +74,7 @@ class Curve:
         return np.asarray(-np.logaddexp(-k * demands, -k * cap) / k, dtype=np.float64)
 
     def slope(self, demands: Floats, limits: Floats) -> Floats:
-        """By what share of a step in the demand the watts change: 1 far below the limit, 0 far above; all broadcast."""
+        """d watts / d demand (logarithms): 1 far below the limit, 0 far above; all broadcast."""
         return np.asarray(np.exp(self._sharpness * (self.watts(demands, limits) - demands)), dtype=np.float64)
 
     def demands(self, limits: Floats, watts: Floats, series: Ints) -> Floats:

@@ -1,13 +1,13 @@
-"""An encoder turns a table into a matrix, the same way when a model is used as when it was fitted."""
+"""An encoder turns a table into a matrix, in the same way for fitting and for predicting."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from power_models.base import Unsuitable
 from power_models.columns import words
+from power_models.stored import Stored
 from power_models.table import Floats, Ints, Table, is_numeric
 
 #: Positive columns whose greatest value is this many times the least are taken as logarithms.
@@ -21,7 +21,7 @@ COUNTED = frozenset({"inst", "flop", "transactions", "cf", "warps"})
 
 
 @dataclass(frozen=True)
-class Numeric:
+class Numeric(Stored):
     """A scaled column: ``kind`` of x / unit, less its mean, over its standard deviation."""
 
     name: str
@@ -43,7 +43,7 @@ class Numeric:
         return replace(raw, mean=float(scaled.mean()), stdev=float(scaled.std()) or 1.0)
 
     def apply(self, values: Floats) -> Floats:
-        """Missing values become the fitted median; a logarithm starts at a thousandth of the unit."""
+        """Missing values become the median; a logarithm starts at a thousandth of the unit."""
         known = np.where(np.isfinite(values), values, self.fill) / self.unit
         if self.kind == "log":
             known = np.log(np.maximum(known, 1e-3))
@@ -53,8 +53,8 @@ class Numeric:
 
 
 @dataclass(frozen=True)
-class Encoder:
-    """Standardised numbers, then one column of 0 and 1 a category. An unseen category is all zeros."""
+class Encoder(Stored):
+    """Standardised numbers, then one column of 0 and 1 a category; an unseen one is all zeros."""
 
     numeric: tuple[Numeric, ...]
     categories: Mapping[str, tuple[str, ...]]
@@ -102,14 +102,6 @@ class Encoder:
         for name, values in self.categories.items():
             blocks.append((used.columns[name][:, None] == np.array(values)[None, :]).astype(np.float64))
         return np.concatenate(blocks, axis=1) if blocks else np.zeros((table.rows, 0))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"numeric": [asdict(column) for column in self.numeric], "categories": dict(self.categories)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Encoder":
-        categories = {name: tuple(values) for name, values in data["categories"].items()}
-        return cls(tuple(Numeric(**column) for column in data["numeric"]), categories)
 
 
 def per_cycle(table: Table) -> Table:

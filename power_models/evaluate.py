@@ -1,4 +1,4 @@
-"""Grouped cross-validation measures how well models predict rows of groups that they have not seen."""
+"""Grouped cross-validation measures how well models predict groups that they have not seen."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -25,8 +25,8 @@ class Scores(NamedTuple):
     mape: per cent.
     rmse: in the target's unit.
     coverage: share of held-out rows inside their 90 % interval, which is made without their fold.
-    coverage_least, coverage_greatest: that share in the worst and in the best fold. Intervals hold on the average
-    over folds (marginally), not in each.
+    coverage_least, coverage_greatest: that share in the worst and in the best fold.
+    Intervals hold on the average over folds (marginally), not in each.
     """
 
     name: str
@@ -91,16 +91,16 @@ class Validation(NamedTuple):
 
 
 def width(misses: Floats) -> float:
-    """Half the width, as a logarithm, that holds LEVEL of points like these (conformal: Vovk et al. 2005)."""
+    """Half the width, a logarithm, that holds LEVEL of such points (Vovk et al. 2005)."""
     share = min(1.0, math.ceil((len(misses) + 1) * LEVEL) / len(misses))
     return float(np.quantile(misses, share, method="higher"))
 
 
 def folds(groups: Ints, count: int | None = None, seed: int = 0) -> list[Ints]:
-    """The rows of each fold. Groups go, largest first, to the fold with the fewest rows, equals by chance.
+    """The rows of each fold. Groups go, largest first, to the fold with the fewest rows.
 
     count: as many as there are groups, FOLDS at most, if not given.
-    seed: of the chance.
+    seed: for the order of groups of equal size.
     Raises ValueError for fewer groups than folds.
     """
     sizes = np.bincount(groups)
@@ -119,7 +119,7 @@ def folds(groups: Ints, count: int | None = None, seed: int = 0) -> list[Ints]:
 def cross_validate(
     table: Table, target: Target, held: Sequence[Ints], kinds: Sequence[str] = (), on_fold: OnFold | None = None
 ) -> Validation:
-    """Fit every kind (all, if none is named) on all folds but one, predict that one, and so on.
+    """Predict each fold by every kind (all, if none is named) fitted on the other folds.
 
     Raises ValueError where no kind but the mean suits the table.
     """

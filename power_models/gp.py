@@ -1,18 +1,21 @@
 """A Gaussian process predicts the target's logarithm: smooth between rows, uncertain far from them.
 
-    k(a, b) = signal · exp(-½ Σ ((a_i - b_i) / length_i)²) + linear · (1 + a·b / columns) + noise · [a is b]
+    k(a, b) = signal · exp(-½ Σ ((a_i - b_i) / length_i)²)
+            + linear · (1 + a·b / columns) + noise · [a is b]
 
 Source: Rasmussen and Williams 2006, ch. 2 and 5; the regressor is scikit-learn's.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.encoding import Encoder
+from power_models.stored import Stored
 from power_models.table import Floats, Ints, Table
 
 #: With more columns of numbers than this, all of them share one length scale.
@@ -54,7 +57,7 @@ class Posterior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FittedProcess:
+class FittedProcess(Stored):
     """A Gaussian process conditioned on inputs (rows, columns) and outputs (rows,).
 
     outputs: standardised; mean, stdev: of the outputs as they were given.
@@ -65,49 +68,35 @@ class FittedProcess:
     hyper: Hyperparameters
     mean: float
     stdev: float
-    regressor: Any
 
     @classmethod
     def fit(cls, inputs: Floats, outputs: Floats, owners: Ints) -> "FittedProcess":
         """Hyperparameters maximise the marginal likelihood times a wide log-normal prior.
 
         owners: columns with the same number, 0 to n - 1, share a length scale.
+        Raises Unsuitable for rows whose covariance is singular.
         """
         mean, stdev = float(outputs.mean()), float(outputs.std()) or 1.0
         scaled = (outputs - mean) / stdev
         tuned, most = _sample(len(outputs), TUNED_ROWS), _sample(len(outputs), MOST_ROWS)
         hyper = _tuned(inputs[tuned], scaled[tuned], owners)
-        return cls.conditioned(inputs[most], scaled[most], hyper, mean, stdev)
+        made = cls(inputs[most], scaled[most], hyper, mean, stdev)
+        assert made.regressor is not None
+        return made
 
-    @classmethod
-    def conditioned(
-        cls, inputs: Floats, outputs: Floats, hyper: Hyperparameters, mean: float, stdev: float
-    ) -> "FittedProcess":
-        """With known hyperparameters. Raises Unsuitable for rows whose covariance is singular."""
-        regressor = _regressor(hyper, None, inputs, outputs)
-        return cls(inputs, outputs, hyper, mean, stdev, regressor)
+    @cached_property
+    def regressor(self) -> Any:
+        """Conditioned on the inputs and outputs."""
+        return _regressor(self.hyper, None, self.inputs, self.outputs)
 
     def predict(self, inputs: Floats) -> Posterior:
         mean, stdev = self.regressor.predict(inputs, return_std=True)
         return Posterior(self.mean + self.stdev * mean, self.stdev * stdev)
 
-    def to_json(self) -> dict[str, Any]:
-        hyper = {**self.hyper._asdict(), "lengths": self.hyper.lengths.tolist()}
-        data = {"inputs": self.inputs.tolist(), "outputs": self.outputs.tolist(), "hyper": hyper}
-        return {**data, "columns": self.inputs.shape[1], "mean": self.mean, "stdev": self.stdev}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "FittedProcess":
-        inputs = np.array(data["inputs"], dtype=np.float64).reshape(-1, data["columns"])
-        outputs = np.array(data["outputs"], dtype=np.float64)
-        lengths = np.array(data["hyper"]["lengths"], dtype=np.float64)
-        hyper = Hyperparameters(**{**data["hyper"], "lengths": lengths})
-        return cls.conditioned(inputs, outputs, hyper, data["mean"], data["stdev"])
-
 
 @dataclass(frozen=True)
 class GaussianProcess(Regressor):
-    """An interval is as wide as the process's standard deviation times a factor from held-out rows."""
+    """Its intervals are the process's standard deviation times a factor from held-out rows."""
 
     name: ClassVar[str] = "gp"
     summary: ClassVar[str] = "Gaussian process: smooth, with an interval of its own for each row"
@@ -128,13 +117,6 @@ class GaussianProcess(Regressor):
         hyper = self.process.hyper
         noise = 100 * self.process.stdev * np.sqrt(hyper.noise)
         return f"noise {noise:.2g} %, {len(self.process.outputs)} rows kept, {len(hyper.lengths)} columns"
-
-    def to_json(self) -> dict[str, Any]:
-        return {"encoder": self.encoder.to_json(), "process": self.process.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(Encoder.from_json(data["encoder"]), FittedProcess.from_json(data["process"]))
 
 
 def length_owners(encoder: Encoder) -> Ints:

@@ -1,6 +1,5 @@
-"""Linear models add up counters: the mean alone, least squares, ridge and non-negative least squares."""
+"""Linear models add up counters: the mean alone, least squares, ridge, non-negative weights."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -38,13 +37,6 @@ class Mean(Regressor):
     def describe(self) -> str:
         return f"always {self.value:.3g}"
 
-    def to_json(self) -> dict[str, Any]:
-        return {"value": self.value}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(float(data["value"]))
-
 
 @dataclass(frozen=True)
 class Linear(Regressor):
@@ -80,15 +72,6 @@ class Linear(Regressor):
         terms = (f"{self.weights[i]:+.3g} {self.encoder.names[i]}" for i in order)
         more = " …" if len(self.weights) > SHOWN else ""
         return f"{'log of ' if self.log else ''}{self.intercept:.3g} {' '.join(terms)}{more} (standardised)"
-
-    def to_json(self) -> dict[str, Any]:
-        data = {"encoder": self.encoder.to_json(), "weights": self.weights.tolist()}
-        return {**data, "intercept": self.intercept, "log": self.log}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        weights = np.array(data["weights"], dtype=np.float64)
-        return cls(Encoder.from_json(data["encoder"]), weights, data["intercept"], data["log"])
 
 
 @dataclass(frozen=True)
@@ -143,18 +126,9 @@ class NonNegative(Regressor):
         used = int(np.count_nonzero(self.weights))
         return f"{self.idle:.3g} at the least counters, {used} of {len(self.weights)} weights above zero"
 
-    def to_json(self) -> dict[str, Any]:
-        data = {"encoder": self.encoder.to_json(), "idle": self.idle}
-        return {**data, "floor": self.floor.tolist(), "weights": self.weights.tolist()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        floor, weights = (np.array(data[key], dtype=np.float64) for key in ("floor", "weights"))
-        return cls(Encoder.from_json(data["encoder"]), floor, weights, data["idle"])
-
 
 def nonnegative_weights(terms: Floats, goal: Floats) -> Floats:
-    """Weights ≥ 0 whose sum of terms is nearest to the goal. Raises Unsuitable without convergence."""
+    """Weights ≥ 0 whose sum of terms is nearest to the goal. Raises Unsuitable."""
     from scipy.optimize import nnls
 
     try:

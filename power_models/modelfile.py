@@ -12,6 +12,7 @@ import numpy as np
 from power_models.base import LEVEL, PowerModel, Range
 from power_models.ratio import Ratio
 from power_models.registry import GoneKind, kind
+from power_models.stored import typed
 from power_models.table import Table
 from power_models.transfer import Columns, Transfer
 from power_models.trees import Forest
@@ -35,8 +36,8 @@ def save(model: Model, path: Path) -> None:
 def load(path: Path) -> Model:
     """Read a model.
 
-    Raises OSError, and ValueError where the file is no model, was cut off, is damaged, or is of another schema or of a
-    kind that is gone.
+    Raises OSError, and ValueError for a file that is no model, was cut off, is damaged, or is of
+    another schema or of a kind that is gone.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse, parse_float=_finite)
@@ -82,7 +83,8 @@ def to_json(model: Model) -> dict[str, Any]:
 def from_json(data: Mapping[str, Any]) -> Model:
     """The model that ``to_json`` wrote.
 
-    Raises GoneKind, ArithmeticError, AttributeError, IndexError, KeyError, TypeError or ValueError for other data.
+    Raises GoneKind, ArithmeticError, AttributeError, IndexError, KeyError, TypeError or ValueError
+    for other data.
     """
     target, width = data["target"], data["interval"]["width"]
     name, rows, about = str(target["name"]), int(data["rows"]), dict(data["about"])
@@ -92,16 +94,11 @@ def from_json(data: Mapping[str, Any]) -> Model:
     half = math.nan if width is None else float(width)
     if data["model"] == Transfer.name:
         ratio, spread = Ratio.from_json(data["fitted"]), Forest.from_json(data["spread"])
-        return Transfer(name, _columns(data["columns"]), ratio, spread, ranges, rows, half, about, constants)
+        return Transfer(name, typed(Columns, data["columns"]), ratio, spread, ranges, rows, half, about, constants)
     regressor = kind(data["model"]).from_json(data["fitted"])
     return PowerModel(
         regressor, name, float(target["least"]), float(target["greatest"]), ranges, rows, half, about, constants,
     )  # fmt: skip
-
-
-def _columns(data: Mapping[str, Any]) -> Columns:
-    job, workload, settings = (tuple(map(str, data[key])) for key in ("job", "workload", "settings"))
-    return Columns(str(data["limit"]), str(data["watts"]), job, workload, settings)
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -115,7 +112,7 @@ def _finite(text: str) -> float:
 
 
 def _try(model: Model) -> None:
-    """Predict one row and describe: parts of a file that do not fit together fail now, not later."""
+    """Predict one row and describe: parts of a file that do not match fail now, not later."""
     first = Table({each.name: np.array(each.categories[:1] or [each.least]) for each in model.ranges})
     if isinstance(model, Transfer):
         one = np.ones(1)

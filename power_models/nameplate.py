@@ -1,8 +1,8 @@
-"""Watts from two points, idle and busy, and the share of time a device is busy."""
+"""A nameplate gives idle and busy watts; utilisation interpolates between them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -11,15 +11,16 @@ from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.linear import nonnegative_weights
 from power_models.table import Floats, Table
 
-#: Share that a device of unknown load is taken to be busy.
+#: Utilisation that is assumed of a device of unknown load.
 UNKNOWN = 0.5
 
 
 def watts(idle_watts: Floats, busy_watts: Floats, busy_fraction: Floats) -> Floats:
     """Mean watts of devices that are busy for a share of the time and idle for the rest.
 
-    All broadcast against each other. idle_watts, busy_watts: measured, or a nameplate's idle and
-    maximum; NaN where unknown, which the result keeps. Raises ValueError for a fraction outside [0, 1].
+    All broadcast against each other.
+    idle_watts, busy_watts: measured, or a nameplate's; NaN, where unknown, stays NaN.
+    Raises ValueError for a fraction outside [0, 1].
     """
     fraction = np.asarray(busy_fraction, dtype=np.float64)
     if np.any((fraction < 0) | (fraction > 1)):
@@ -32,8 +33,8 @@ def watts(idle_watts: Floats, busy_watts: Floats, busy_fraction: Floats) -> Floa
 class Nameplate(Regressor):
     """Idle and maximum watts, and between them the utilisation of the part that is busiest.
 
-    loads: columns of utilisation, with what each is at its fullest (1, or 100 per cent). They may be written down
-    instead of fitted: ``Nameplate(4.0, 15.0, {"u_cpu": 1.0})``.
+    loads: columns of utilisation, with the greatest value that each can have (1, or 100 per cent).
+    The figures may be given instead of fitted: ``Nameplate(4.0, 15.0, {"u_cpu": 1.0})``.
     """
 
     name: ClassVar[str] = "nameplate"
@@ -64,13 +65,6 @@ class Nameplate(Regressor):
 
     def describe(self) -> str:
         return f"{self.idle_w:.3g} idle to {self.max_w:.3g} by {', '.join(self.loads)}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {"idle_w": self.idle_w, "max_w": self.max_w, "loads": dict(self.loads)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(float(data["idle_w"]), float(data["max_w"]), {name: float(x) for name, x in data["loads"].items()})
 
 
 def _loads(table: Table) -> dict[str, float]:

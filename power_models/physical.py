@@ -1,6 +1,7 @@
-"""Idle and f·V² terms: the watts of switching circuits grow with clock, voltage squared and utilisation.
+"""Watts of switching circuits are idle plus terms of clock, voltage squared and utilisation.
 
-V is nearly affine in f, so f·V² lies between f and f³. For utilisations u and clocks f, each over its greatest value:
+V is nearly affine in f, so f·V² lies between f and f³. For utilisations u and clocks f, each over
+its greatest value:
 
     watts = sum of weight · {1, u} · {1, f, f³},  all weights ≥ 0
 
@@ -9,7 +10,7 @@ Memory clocks come without f³: their voltage is fixed. A category is a utilisat
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -71,16 +72,6 @@ class Physical(Regressor):
     def describe(self) -> str:
         used = int(np.count_nonzero(self.weights))
         return f"idle {self.weights[0]:.3g}, {used} of {len(self.weights)} terms of {', '.join(self.clocks)}"
-
-    def to_json(self) -> dict[str, Any]:
-        arrays = {"floor": self.floor, "span": self.span, "weights": self.weights}
-        plain = {name: array.tolist() for name, array in arrays.items()}
-        return {"clocks": dict(self.clocks), "encoder": self.encoder.to_json(), **plain}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        floor, span, weights = (np.array(data[key], dtype=np.float64) for key in ("floor", "span", "weights"))
-        return cls(data["clocks"], Encoder.from_json(data["encoder"]), floor, span, weights)
 
 
 def _clocks(table: Table) -> dict[str, float]:

@@ -1,10 +1,12 @@
-"""A ratio predicts log(wanted / reference) of two runs of one job; it learns from all pairs of runs of known jobs.
+"""A ratio predicts log(wanted / reference) of two runs of one job from pairs of runs of other jobs.
 
-Two predictors are averaged, because each errs on other devices and workloads. The structured one is a sum:
+Two predictors are averaged, because they err on different devices and workloads. The structured one
+is a sum:
 
-1. of watts, the step along the ``curve`` of the power limit: the reference's watts tell the job's demand;
-2. a linear part: times grow by d and d² with d = log(demand / watts); settings count by the logarithm of their ratio;
-   each also counts times log(demand / greatest limit);
+1. of watts, the step along the ``curve`` of the power limit, for the demand that the reference
+   shows;
+2. a linear part: times grow by d and d² with d = log(demand / watts); settings count by the
+   logarithm of their ratio; each also counts times log(demand / greatest limit);
 3. extra-trees of what is left over.
 
 The plain one is extra-trees on logarithms of limits, watts and target, without the curve.
@@ -12,11 +14,12 @@ The plain one is extra-trees on logarithms of limits, watts and target, without 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from power_models.curve import Corner, Curve
+from power_models.curve import Curve
+from power_models.stored import Stored
 from power_models.table import Floats, Ints, Table
 from power_models.trees import Forest
 
@@ -26,8 +29,8 @@ PLAIN_OPTIONS = {"n_estimators": 100, "min_samples_leaf": 5, "random_state": 0}
 MOST_PAIRS = 8_000
 #: Penalty on the linear part's weights, for each pair.
 PENALTY = 1e-4
-#: Weight of a pair in the linear part, at least. Under a tight limit every demand draws the same watts, so that a
-#: pair counts by how much its reference tells of the demand.
+#: Weight of a pair in the linear part, at least. Under a tight limit every demand draws the same
+#: watts, so that a pair counts by how much its reference tells of the demand.
 LEAST_WEIGHT = 0.02
 #: The plain predictor's share before any data, and how much that counts beside the data.
 USUAL_SHARE, SHARE_PRIOR = 0.5, 0.2
@@ -102,7 +105,7 @@ class Predicted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ratio:
+class Ratio(Stored):
     """A fitted log(wanted / reference) of one target.
 
     top: the greatest limit, a logarithm.
@@ -111,6 +114,8 @@ class Ratio:
     rest: the trees of what the linear part leaves over.
     plain: the plain predictor, and ``share`` what it counts.
     """
+
+    KEYS: ClassVar[Mapping[str, str]] = {"curve": "corner", "rest": "forest"}
 
     curve: Curve
     top: float
@@ -152,18 +157,10 @@ class Ratio:
         """The same with another share."""
         return replace(self, share=share)
 
-    def to_json(self) -> dict[str, Any]:
-        data = {"corner": self.curve.corner._asdict(), "top": self.top, "of_watts": self.of_watts}
-        forests = {"forest": self.rest.to_json(), "plain": self.plain.to_json()}
-        return {**data, "weights": self.weights.tolist(), **forests, "share": self.share}
-
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Ratio":
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Files of former versions hold no plain predictor: its share is 0 then."""
-        curve, weights = Curve(Corner(**data["corner"])), np.array(data["weights"], dtype=np.float64)
-        rest, share = Forest.from_json(data["forest"]), float(data.get("share", 0.0))
-        plain = Forest.from_json(data["plain"]) if "plain" in data else Forest.constant(0.0)
-        return cls(curve, float(data["top"]), bool(data["of_watts"]), weights, rest, plain, share)
+        return super().from_json({"plain": Forest.constant(0.0).to_json(), "share": 0.0, **data})
 
 
 def pairs(jobs: Ints, most: int | None = None) -> tuple[Ints, Ints]:

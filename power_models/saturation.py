@@ -1,19 +1,21 @@
-"""Work under a power limit: each configuration has a demand, and the limit lets only so much of it through.
+"""Under a power limit each configuration draws its demand, or what the limit lets through.
 
-Three parts: the ``curve`` of a limit, shared by all; a demand for each configuration (every feature but the limit), for
-one that was never seen the mean of a Gaussian process and of extra-trees, which err on different sides at the ends of
-what was seen, both of the logarithm of the watts above idle; and a Gaussian process of what the curve leaves over.
+1. The ``curve`` of the limit is shared by all configurations (every feature but the limit).
+2. Each configuration has a demand. That of an unseen one is the mean of a Gaussian process and of
+   extra-trees, both of the logarithm of the watts above idle; their errors beyond the fitted range
+   have different signs.
+3. A Gaussian process predicts the rest.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from power_models import columns
 from power_models.base import Estimate, Regressor, Target, Unsuitable
-from power_models.curve import Corner, Curve
+from power_models.curve import Curve
 from power_models.encoding import Encoder
 from power_models.gp import FittedProcess, length_owners
 from power_models.table import Floats, Ints, Table
@@ -21,7 +23,7 @@ from power_models.trees import Forest
 
 #: Rows that each configuration needs on average, at different limits.
 FEWEST_ROWS = 2.5
-#: Logarithms of watts over their usual standard deviation, as the Gaussian process expects its inputs.
+#: Scales logarithms of watts to about one standard deviation, for the Gaussian process.
 STRETCH = 4.0
 #: Share of the least demand that is taken to be drawn by a device that idles.
 IDLE = 0.8
@@ -34,6 +36,7 @@ class Saturation(Regressor):
 
     name: ClassVar[str] = "saturation"
     summary: ClassVar[str] = "watts under a power limit: min(demand, limit) with a soft corner"
+    KEYS: ClassVar[Mapping[str, str]] = {"curve": "corner"}
 
     limit: str
     encoder: Encoder
@@ -80,7 +83,7 @@ class Saturation(Regressor):
         return Estimate(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, felt))
 
     def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
-        """Demand (log) and its standard deviation: as found for a known configuration, else estimated."""
+        """Demand (log) and its standard deviation, 0 for a known configuration."""
         mean, stdev = self.above.predict(matrix)
         above_w = np.exp((mean + self.forest.mean(matrix)) / 2)
         demand_w = above_w + self.idle_w
@@ -95,22 +98,6 @@ class Saturation(Regressor):
         cap = f"cap {np.exp(share):.3f} · {middle_w:.0f} · ({self.limit} / {middle_w:.0f})^{slope:.2f}"
         return f"{cap}, corner k = {np.exp(sharpness):.1f}, {len(self.known)} configurations"
 
-    def to_json(self) -> dict[str, Any]:
-        data = {"limit": self.limit, "encoder": self.encoder.to_json(), "corner": self.curve.corner._asdict()}
-        known = {"known": self.known.tolist(), "demands": self.demands.tolist(), "idle_w": self.idle_w}
-        processes = {"above": self.above.to_json(), "rest": self.rest.to_json()}
-        return {**data, **known, **processes, "forest": self.forest.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        demands = np.array(data["demands"], dtype=np.float64)
-        known = np.array(data["known"], dtype=np.float64).reshape(len(demands), -1)
-        above, rest = (FittedProcess.from_json(data[key]) for key in ("above", "rest"))
-        encoder, curve = Encoder.from_json(data["encoder"]), Curve(Corner(**data["corner"]))
-        forest = Forest.from_json(data["forest"])
-        idle_w = float(data["idle_w"])
-        return cls(data["limit"], encoder, curve, known, demands, idle_w, above, forest, rest)
-
 
 def _limit(table: Table, target: Target) -> str:
     """The column of power limits."""
@@ -124,7 +111,7 @@ def _limit(table: Table, target: Target) -> str:
 
 
 def _inputs(matrix: Floats, demands: Floats, limits: Floats, curve: Curve) -> Floats:
-    """What the rest depends on: how far the demand is from the limit, the limit, and the configuration."""
+    """Inputs of the rest: demand over limit, the limit, and the configuration."""
     return np.column_stack([STRETCH * (demands - limits), STRETCH * (limits - curve.corner.middle), matrix])
 
 

@@ -1,4 +1,4 @@
-"""Tables of measurements: columns of numbers and of words, and how they are read from CSV."""
+"""A table of measurements has columns of numbers and of words, read from CSV."""
 
 import csv
 import io
@@ -50,7 +50,7 @@ class Table:
         return np.asarray(column, dtype=np.float64) if is_numeric(column) else np.full(len(column), math.nan)
 
     def only(self, names: Iterable[str]) -> "Table":
-        """These columns. Raises ValueError, with the names that there are, for one that is missing."""
+        """These columns. Raises ValueError, with the names in the table, for a missing one."""
         wanted = tuple(names)
         if absent := [name for name in wanted if name not in self.columns]:
             raise ValueError(f"there is no column {', '.join(absent)}; there are {', '.join(self.names)}")
@@ -78,7 +78,7 @@ class CsvFile:
         return Table.of(self.cells)
 
     def positive(self, column: str) -> Floats:
-        """A column as numbers above zero. Raises ValueError that names the first line that holds none."""
+        """A column as numbers above zero. Raises ValueError with the first line that has none."""
         if column not in self.cells:
             raise ValueError(f"{self.name}: there is no column {column}; there are {', '.join(self.cells)}")
         values = np.array([as_number(text) for text in self.cells[column]])
@@ -90,7 +90,7 @@ class CsvFile:
 
 
 def read_csv(path: Path) -> CsvFile:
-    """Read a file with a header. Raises OSError, and ValueError where it is no CSV file or was cut off."""
+    """Read a file with a header. Raises OSError, and ValueError for no CSV file or a cut one."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""A transfer predicts a workload, or a device, from one reference run: it predicts the ratio to that run.
+"""A transfer predicts runs of a workload, or a device, by their ratio to one reference run.
 
-A setting changes all workloads alike once the reference is known, so the ``ratio`` learns from all pairs of runs of
-the same job.
+Given the reference, a setting changes all workloads alike, so the ``ratio`` learns from all pairs
+of runs of the same job.
 """
 
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ class RunPairs(NamedTuple):
 class Transfer(Fitted):
     """A ``ratio`` of one target with the ranges it holds in.
 
-    Half its 90 % interval is, as a logarithm, ``width`` times the ``spread`` of pairs like this one.
+    Half its 90 % interval, a logarithm, is ``width`` times the ``spread`` of such pairs.
     """
 
     name = "transfer"
@@ -86,8 +86,9 @@ class Transfer(Fitted):
     ) -> "Transfer":
         """Learn from all pairs of runs of one job.
 
-        tried: its errors at held-out workloads, for the interval and the share of the plain predictor.
-        Raises ValueError for columns that are missing or not above zero, and where no two runs are of one job.
+        tried: its errors at held-out workloads, for the interval and the plain predictor's share.
+        Raises ValueError for columns that are missing or not above zero, and without two runs of
+        one job.
         """
         runs = Runs.of(table, names.limit, names.watts, names.settings)
         ratio = Ratio.fit(runs, target.logs, table.keys(names.job), target.name == names.watts)
@@ -97,18 +98,19 @@ class Transfer(Fitted):
         return cls(target.name, names, ratio, tried.spread, seen, table.rows, half, about or {})
 
     def pairs(self, table: Table) -> RunPairs:
-        """Every two different runs of one job, both ways round. Raises ValueError where there are none."""
+        """Every two runs of one job, in both directions. Raises ValueError without any."""
         first, second = pairs(table.keys(self.columns.job))
         if not len(first):
             raise ValueError(f"no two rows agree in {', '.join(self.columns.job)}: none has a reference run")
         return RunPairs(first, second)
 
     def predict(self, reference: Table, wanted: Table) -> IntervalPrediction:
-        """Predict wanted runs, each from the reference run in the same row, or all from a single one.
+        """Predict wanted runs, each from the reference in the same row, or all from a single one.
 
         reference: settings, limit, watts and the target, as measured.
         wanted: settings and limit.
-        Raises ValueError for columns that are missing or not above zero, and for another number of references.
+        Raises ValueError for columns that are missing or not above zero, and for another number of
+        references.
         """
         if reference.rows not in (1, wanted.rows):
             raise ValueError(f"{reference.rows} reference runs for {wanted.rows} wanted; give one, or one for each")
@@ -145,8 +147,8 @@ def tried(table: Table, target: Target, names: Columns) -> Tried:
     """Every two runs of one job, predicted by a ratio of the other workloads.
 
     The share and the spread of each pair come from the other workloads too.
-    Raises ValueError for columns that are missing or not above zero, for less than two workloads, and where no two
-    runs are of one job.
+    Raises ValueError for columns that are missing or not above zero, for less than two workloads,
+    and without two runs of one job.
     """
     reference, wanted, predicted, fold = _held_out(table, target, names)
     before, actual = target.values[reference], target.values[wanted]
@@ -161,7 +163,7 @@ def tried(table: Table, target: Target, names: Columns) -> Tried:
 
 
 def _held_out(table: Table, target: Target, names: Columns) -> tuple[Ints, Ints, Predicted, Ints]:
-    """Rows of reference and wanted runs, what ratios without their workload predict, and the fold of each pair."""
+    """For each pair its two rows, the prediction without its workload, and its fold."""
     runs, jobs = Runs.of(table, names.limit, names.watts, names.settings), table.keys(names.job)
     found: list[tuple[Ints, Ints, Predicted]] = []
     for rows in folds(table.keys(names.workload)):

@@ -8,6 +8,7 @@ import numpy as np
 
 from power_models.base import Estimate, Regressor, Target
 from power_models.encoding import Encoder
+from power_models.stored import Stored
 from power_models.table import Floats, Ints, Table
 
 TREES = 200
@@ -17,7 +18,7 @@ LEAF = -1
 
 
 @dataclass(frozen=True)
-class Forest:
+class Forest(Stored):
     """Binary trees as arrays, read from scikit-learn once, then saved, loaded and used without it.
 
     roots: number of the first node of each tree.
@@ -71,21 +72,14 @@ class Forest:
         """The mean over trees for each row."""
         return np.asarray(self.leaves(matrix).mean(axis=0), dtype=np.float64)
 
-    def to_json(self) -> dict[str, Any]:
-        names = ("roots", "feature", "threshold", "left", "right", "value")
-        return {name: getattr(self, name).tolist() for name in names}
-
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Forest":
-        """Raises ValueError for a node that does not come before its children: no row would reach a leaf."""
-        roots, feature, left, right = (
-            np.array(data[key], dtype=np.intp) for key in ("roots", "feature", "left", "right")
-        )
-        threshold, value = (np.array(data[key], dtype=np.float64) for key in ("threshold", "value"))
-        inner = np.flatnonzero(feature != LEAF)
-        if (np.minimum(left, right)[inner] <= inner).any():
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Raises ValueError for a node behind its children: no row would reach a leaf."""
+        made = super().from_json(data)
+        inner = np.flatnonzero(made.feature != LEAF)
+        if (np.minimum(made.left, made.right)[inner] <= inner).any():
             raise ValueError("a tree with a circle")
-        return cls(roots, feature, threshold, left, right, value)
+        return made
 
 
 @dataclass(frozen=True)
@@ -111,10 +105,3 @@ class Trees(Regressor):
 
     def describe(self) -> str:
         return f"{len(self.forest.roots)} trees, {len(self.forest.value)} nodes, {len(self.encoder.names)} columns"
-
-    def to_json(self) -> dict[str, Any]:
-        return {"encoder": self.encoder.to_json(), "forest": self.forest.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(Encoder.from_json(data["encoder"]), Forest.from_json(data["forest"]))

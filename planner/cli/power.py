@@ -1,4 +1,4 @@
-"""`planner power …`: parse, call, render. Heavy imports wait inside the commands."""
+"""`planner power …` parses, calls and renders. Heavy imports wait inside the commands."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,12 +53,14 @@ def fit(
 ) -> None:
     """Fit models to a table, compare them on rows they have not seen, and save the best.
 
-    Without --features every other column is used, but for those that never change, columns of words that hardly occur
-    in more than one group, and those whose names say that they came out of the run as well: times, watts and joules.
-    Group columns are used by the same rules. The features used are listed with the result.
+    Without --features every other column is used, except columns that never change, words that
+    hardly occur in more than one group, numbers of the groups, and outcomes of the run by their
+    names: times, watts and joules. The result lists the features, and why the other columns were
+    left out.
 
-    With --reference a transfer is fitted: what a run takes, from another run that agrees with it in the columns of
-    --group and --reference but has another power limit. The groups are the workloads that are held out together.
+    With --reference a transfer is fitted. It predicts a run from another run that agrees in the
+    columns of --group and --reference but has another power limit. Rows of one group are held out
+    together.
     """
     from planner import console
     from planner.power import fit as powerfit
@@ -81,7 +83,7 @@ def fit(
 
 @app.command(epilog=f"Example: planner power evaluate {MODEL_FILE} other.csv")
 def evaluate(model: ModelPath, data: Data, as_json: AsJson = False) -> None:
-    """Hold a saved model against other measurements; a transfer against every two runs of the same job."""
+    """Test a saved model on other measurements; a transfer on all pairs of runs of the same job."""
     from planner import console
     from planner.power import fit as powerfit
     from planner.views import power as view
@@ -116,10 +118,11 @@ def measure(
     model: ModelToUse = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a command on a device and tell the energy it took.
+    """Run a command on a device and print the energy it took.
 
-    Its output goes to standard error as it comes; the exit code is the command's. Watts come from a sensor, else from a
-    power model, else from the fleet file's watts and how busy the device was; the result says which.
+    Its output goes to standard error; the exit code is the command's. Watts come from a sensor,
+    else from a power model, else from the fleet file's watts and the device's utilisation; the
+    result names which.
     """
     from planner import console
     from planner.fleet.file import load_fleet
@@ -140,7 +143,7 @@ def measure(
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """What is wrong with a table or a model, as a message to the operator."""
+    """Errors of tables and models become messages to the operator."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""`planner power fit` compares kinds of models on a table; `evaluate` tests a saved one on another table."""
+"""`planner power fit` compares kinds of models on a table; `evaluate` tests a saved model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ class Fit(NamedTuple):
 
     @property
     def beats_mean(self) -> bool | None:
-        """Whether a kind errs less than the mean of all rows; None where the mean was not compared."""
+        """Whether a kind errs less than the mean of all rows; None without that comparison."""
         mapes = {each.name: each.mape for each in self.scores}
         mean = mapes.pop(Mean.name, None)
         return None if mean is None or not mapes else min(mapes.values()) < mean
@@ -42,7 +42,8 @@ class Fit(NamedTuple):
 
         mape: per cent.
         rmse: in the target's unit.
-        coverage: a share of 0 to 1; coverage_least, coverage_greatest: in the worst and in the best fold.
+        coverage: a share of 0 to 1.
+        coverage_least, coverage_greatest: in the worst and in the best fold.
         beats_mean: null where the mean was not compared.
         """
         return {
@@ -84,7 +85,7 @@ class Evaluation(NamedTuple):
         return {each: count for each, count in counts.items() if count}
 
     def to_json(self) -> dict[str, Any]:
-        """Scores, "extrapolated" lines with their columns, and the ranges of those in "fitted_on"."""
+        """Scores, "extrapolated" lines with their columns, and "fitted_on", their ranges."""
         lines = [{"line": line, "features": list(names)} for line, names in self.outside.items()]
         return {
             "model": self.model.name,

@@ -1,4 +1,4 @@
-"""What a command on one device draws: its energy, where the watts come from, and how much of it is above idle."""
+"""`planner power measure` runs a command on one device and measures its energy."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from power_models.table import Table
 from profilers.records import Window
 
 IDLE_S = 2.0
-#: Counters whose greatest stands for how busy a device is, where all that is known of it is its nameplate.
+#: Utilisations; the greatest is used with a nameplate.
 LOADS = ("u_cpu", "u_gpu")
 
 #: Called with "out" or "err", and what the command printed there.
@@ -32,7 +32,11 @@ OnOutput = Callable[[str, str], None]
 
 
 class EnergyMeasurement(NamedTuple):
-    """One run of a command. idle: the device's watts just before; returncode: negative for the signal that ended it."""
+    """One run of a command.
+
+    returncode: negative for the signal that ended it.
+    idle: the device's watts just before.
+    """
 
     device: str
     command: tuple[str, ...]
@@ -49,7 +53,7 @@ class EnergyMeasurement(NamedTuple):
 
     @property
     def above_idle_j(self) -> float | None:
-        """Joules beyond what the device would have drawn idle; None where that is unknown, or from another source."""
+        """Joules above idle; None if the idle watts are unknown or from another source."""
         busy, idle = self.busy, self.idle
         alike = busy.provenance.kind == idle.provenance.kind and busy.provenance.covers == idle.provenance.covers
         if busy.watts is None or idle.watts is None or not alike:
@@ -63,21 +67,22 @@ class EnergyMeasurement(NamedTuple):
 
 
 def measure(device: Device, command: Sequence[str], model: PowerModel | None, on_output: OnOutput) -> EnergyMeasurement:
-    """Run a command on a device, and wait for its end. Raises RemoteError where it cannot be run.
+    """Run a command on a device and wait for its end.
 
-    model: of the device's watts, used where no sensor of the whole tells.
+    model: of the device's watts, used without a sensor of the whole.
+    Raises RemoteError if it cannot be run.
     """
 
-    def passed_on(event: Event) -> None:
+    def pass_on(event: Event) -> None:
         for name, text in event.items():
             on_output(name, text)
 
-    with AgentPool() as crew:
-        crew.open([device])
-        for error in crew.errors.values():
+    with AgentPool() as agents:
+        agents.open([device])
+        for error in agents.errors.values():
             raise error
-        call = crew.agents[device.name].start("measure", command=list(command), idle_s=IDLE_S)
-        answer = call.result(None, passed_on)
+        call = agents.agents[device.name].start("measure", command=list(command), idle_s=IDLE_S)
+        answer = call.result(None, pass_on)
     idle, busy = (decode(Window, answer[name], f"{device.name}.{name}") for name in ("idle", "busy"))
     if model is not None and whole_reading(busy) is None:
         idle, busy = learned_power.estimated(idle, model), learned_power.estimated(busy, model)
@@ -88,7 +93,7 @@ def measure(device: Device, command: Sequence[str], model: PowerModel | None, on
 
 
 def _reading(device: Device, window: Window) -> WindowWatts:
-    """As for a prediction: a sensor of the whole or a model, else the fleet file's watts, else sensors of parts."""
+    """Watts from a sensor of the whole or a model, else the fleet file, else sensors of parts."""
     found = window_watts(window)
     if found is None or found.provenance.partial:
         found = _nameplate(device, window) or found

@@ -1,4 +1,4 @@
-"""What a command took, as a table and as JSON."""
+"""The energy of a command becomes a table and JSON."""
 
 from typing import Any
 
@@ -12,9 +12,10 @@ from profilers.records import UNAVAILABLE, encode
 
 
 def to_json(measured: EnergyMeasurement) -> dict[str, Any]:
-    """{"device", "command", "returncode", "duration_s", "energy_j", "above_idle_j", "uncertainty", "watts", …}.
+    """One measurement.
 
-    energy_j, watts: null where nothing tells them; uncertainty: half the 95 % interval of the energy, as a share.
+    energy_j, watts: null if unavailable.
+    uncertainty: half the 95 % interval of the energy, as a share.
     """
     return {
         "device": measured.device,
@@ -33,7 +34,7 @@ def to_json(measured: EnergyMeasurement) -> dict[str, Any]:
 
 
 def render(measured: EnergyMeasurement) -> RenderableType:
-    """A line of figures, then where the watts come from and what is to be known of them."""
+    """A row of figures, then the sources of the watts and notes on them."""
     emulated = measured.busy.provenance.emulated or measured.idle.provenance.emulated
     made = table(
         f"{measured.device}{'*' * emulated}: {' '.join(measured.command)}",
@@ -54,5 +55,5 @@ def render(measured: EnergyMeasurement) -> RenderableType:
 
 
 def _source(of: Provenance) -> str:
-    """Where watts come from, or why there are none."""
+    """The source of watts, or the reason why there are none."""
     return f"{of.text}: {of.detail}" if of.kind == UNAVAILABLE else of.text

@@ -50,7 +50,7 @@ def evaluation(seen: "Evaluation") -> RenderableType:
 
 
 def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> dict[str, Any]:
-    """{"models": [{"name", "summary"}], "saved": [{"file", "model", "target", "unit", "features", "rows"}]}."""
+    """All kinds in "models", and the files in "saved"."""
     return {
         "models": [{"name": name, "summary": summary} for name, summary in summaries.items()],
         "saved": [_saved(file, model) for file, model in saved.items()],

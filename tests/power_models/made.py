@@ -7,7 +7,7 @@ from power_models.table import Floats, Table
 
 
 def counters(rows: int = 60, seed: int = 0) -> tuple[Table, Target]:
-    """Watts of a physical law: 20 + 60 u f + 40 u f³ of a core clock f and its utilisation u, of three programs."""
+    """Watts of a physical law, 20 + 60 u f + 40 u f³: core clock f, utilisation u."""
     clock, busy = _drawn(rows, seed)
     return _programs(clock, busy), Target("average_power", 20 + 60 * busy * clock + 40 * busy * clock**3)
 

@@ -92,3 +92,32 @@ def test_a_text_that_groups_share_is_a_feature() -> None:
 def test_identifiers_are_no_features() -> None:
     table = Table.of({"run": [f"r{i}" for i in range(200)], "x": list(range(200)), "watts": [1] * 200})
     assert choose(table, "watts", np.zeros(200, dtype=np.intp)).features == ("x",)
+
+
+def numbered(**columns: object) -> Table:
+    """Three rows each of eight programs."""
+    return Table({"watts": np.arange(1.0, 25), "x": np.tile([1.0, 2, 3], 8), **columns})
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("program", 3 * np.arange(8) + 17), ("run_id", 100 * np.arange(8)), ("which", np.arange(8))],
+)
+def test_a_number_of_the_group_is_no_feature(name: str, number: np.ndarray) -> None:
+    table = numbered(**{name: np.repeat(number, 3).astype(float), "app": np.repeat(list("abcdefgh"), 3)})
+    by = (name,) if name == "program" else ("app",)
+    chosen = choose(table, "watts", table.keys(by), by)
+    assert chosen.features == ("x",)
+    assert "numbers the groups" in chosen.left_out[name]
+
+
+@pytest.mark.parametrize("name", ["power_limit", "batch_size", "core_frequency", "nodes"])
+def test_a_quantity_that_rows_are_grouped_by_is_a_feature(name: str) -> None:
+    table = numbered(**{name: np.repeat(np.arange(100.0, 300, 25), 3)})
+    assert name in choose(table, "watts", table.keys((name,)), (name,)).features
+
+
+def test_counters_of_a_program_are_features() -> None:
+    """One number a program, but neither consecutive nor named as an identifier."""
+    table = numbered(inst_integer=np.repeat([5.0, 900, 13, 70, 1, 44, 8, 3], 3), app=np.repeat(list("abcdefgh"), 3))
+    assert "inst_integer" in choose(table, "watts", table.keys(("app",)), ("app",)).features

@@ -132,6 +132,23 @@ def test_evaluate_holds_a_model_against_other_rows(planner: Planner) -> None:
     assert "line 2: outside of what was fitted: core_frequency" in shown.out
 
 
+def test_other_values_than_the_constant_ones_are_warned_of(planner: Planner) -> None:
+    write("data.csv")
+    planner("fit", "data.csv", "--target", "average_power", *FEWEST)
+    write("other.csv", nothing=np.ones(60))
+    shown = planner("evaluate", "power-model.json", "other.csv").out
+    assert "extrapolated: nothing in 60 lines, fitted on 0 only" in shown
+
+
+def test_where_nothing_beats_the_mean_the_result_says_so(planner: Planner) -> None:
+    random = np.random.default_rng(0)
+    columns = {name: random.uniform(90, 110, 40) for name in ("a", "b", "average_power")}
+    write_csv("noise.csv", columns)
+    shown = planner("fit", "noise.csv", "--target", "average_power", "--folds", "2").out
+    assert "mean (chosen)" in shown
+    assert "no kind errs less than the mean of all rows" in shown
+
+
 def test_a_transfer_is_fitted_to_runs_that_have_references(planner: Planner) -> None:
     write_runs(noise=0.01)
     arguments = ("runs.csv", "--target", "time_per_epoch", "--group", "network", "--reference", "batch_size")

@@ -1,4 +1,4 @@
-"""The energy of a command, with where it comes from. Real agents on this machine; sensors in a tree of files."""
+"""The energy of a command, from a sensor, a model, the fleet file or nothing."""
 
 import io
 import sys

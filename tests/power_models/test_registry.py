@@ -1,6 +1,5 @@
 """What every kind of model in the registry must do."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from sklearn.linear_model import LinearRegression
 
 from power_models import trees
 from power_models.base import BEYOND, PowerModel, Target, Unsuitable
-from power_models.gp import FittedProcess, Hyperparameters
 from power_models.linear import Linear, NonNegative
 from power_models.modelfile import load, save
 from power_models.physical import Physical
@@ -111,25 +109,6 @@ def test_extra_trees_predict_as_scikit_learn() -> None:
     assert np.allclose(model.forest.leaves(other).mean(axis=0), expected, rtol=1e-12)
 
 
-def test_the_kernel_of_a_gaussian_process_is_that_of_its_formula() -> None:
-    hyper = Hyperparameters(signal=2.0, linear=0.5, noise=0.01, lengths=np.array([0.5, 3.0]))
-    a, b = np.array([[0.3, -1.0]]), np.array([[1.0, 0.5]])
-    smooth = 2 * np.exp(-(((a - b) / hyper.lengths) ** 2).sum() / 2)
-    assert hyper.kernel()(a, b)[0, 0] == pytest.approx(smooth + 0.5 * (1 + (a @ b.T)[0, 0] / 2))
-    assert hyper.kernel()(a)[0, 0] == pytest.approx(2 + 0.5 * (1 + (a @ a.T)[0, 0] / 2) + 0.01)
-
-
-def test_a_gaussian_process_finds_the_noise_and_the_columns_that_matter() -> None:
-    random = np.random.default_rng(0)
-    inputs = random.standard_normal((120, 3))
-    outputs = 5 + np.sin(2 * inputs[:, 0]) + 0.05 * random.standard_normal(120)
-    found = FittedProcess.fit(inputs, outputs, np.array([0, 1, 1]))
-    assert found.stdev * np.sqrt(found.hyper.noise) == pytest.approx(0.05, rel=0.3)
-    assert found.hyper.lengths[1] == found.hyper.lengths[2] > 3 * found.hyper.lengths[0]
-    far = found.predict(np.full((1, 3), 50.0))
-    assert far.stdev[0] > 3 * found.predict(inputs).stdev.max()
-
-
 # -- laws that some of them know -------------------------------------------------------------------
 
 
@@ -171,60 +150,3 @@ def test_models_say_what_they_need() -> None:
         Physical.fit(table.only(["busy"]), target)
     with pytest.raises(Unsuitable, match="is no power"):
         NonNegative.fit(table, Target("time_s", target.values))
-
-
-# -- files -----------------------------------------------------------------------------------------
-
-
-def test_a_model_file_is_json_and_says_what_it_holds(tmp_path: Path) -> None:
-    model, _, _ = fitted("linear")
-    save(model, tmp_path / "model.json")
-    data = json.loads((tmp_path / "model.json").read_text())
-    assert (data["kind"], data["schema"], data["model"]) == ("power model", 1, "linear")
-    assert data["target"]["unit"] == "W"
-    assert data["features"][3] == {"name": "program", "categories": ["a", "b", "c"]}
-    assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda text: text[: len(text) // 2], "cut off"),
-        (lambda text: "[]", "no power model"),
-        (lambda text: text.replace('"schema": 1', '"schema": 9'), "a model of schema 9, this program reads 1"),
-        (lambda text: text.replace('"linear"', '"unknown"'), "damaged"),
-        (lambda text: text.replace('"weights"', '"height"'), "damaged"),
-        (lambda text: text.replace('"features": [{', '"features": ["x", {'), "damaged"),
-        (lambda text: text.replace('"intercept": ', '"intercept": "x", "was": '), "damaged"),
-        (lambda text: text.replace('"weights": [', '"weights": [1.0, '), "damaged"),
-        (lambda text: text.replace('"width": 0.1', '"width": NaN'), "NaN is no number"),
-        (lambda text: text.replace('"about": {', '"about": {"mape": 1e999'), "1e999 is no number"),
-        (lambda text: "[" * 100_000, "no power model"),
-    ],
-)
-def test_a_file_that_is_no_model_is_refused(tmp_path: Path, change: object, said: str) -> None:
-    path = tmp_path / "model.json"
-    save(fitted("linear")[0], path)
-    assert callable(change)
-    path.write_text(change(path.read_text()))
-    with pytest.raises(ValueError, match="model.json") as refused:
-        load(path)
-    assert said in str(refused.value)
-
-
-def test_a_tree_that_runs_in_circles_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "model.json"
-    save(fitted("trees")[0], path)
-    data = json.loads(path.read_text())
-    data["fitted"]["forest"]["left"][0] = 0
-    path.write_text(json.dumps(data))
-    with pytest.raises(ValueError, match="a tree with a circle"):
-        load(path)
-
-
-def test_what_is_no_number_is_not_saved(tmp_path: Path) -> None:
-    table, target = counters()
-    model = PowerModel.fit(Linear, table, target, about={"scores": {"rmse": float("inf")}})
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        save(model, tmp_path / "model.json")
-    assert list(tmp_path.iterdir()) == []

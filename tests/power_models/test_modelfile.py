@@ -1,0 +1,116 @@
+"""Model files are read back, also those of former versions; others are refused in one line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from power_models.base import PowerModel, Range
+from power_models.linear import Linear
+from power_models.modelfile import load, save
+from power_models.registry import MODELS
+from power_models.transfer import Columns, Transfer, tried
+from tests.power_models.made import added, counters, limited
+
+
+def fitted(name: str) -> PowerModel:
+    return PowerModel.fit(MODELS[name], *(added() if name == "linear" else counters()), 0.1)
+
+
+def rewritten(path: Path, change: dict[str, object]) -> None:
+    """The same file with some keys replaced, or without those whose new value is None."""
+    data = {**json.loads(path.read_text()), **change}
+    path.write_text(json.dumps({key: value for key, value in data.items() if value is not None}))
+
+
+def test_a_model_file_is_json_and_says_what_it_holds(tmp_path: Path) -> None:
+    model = fitted("linear")
+    save(model, tmp_path / "model.json")
+    data = json.loads((tmp_path / "model.json").read_text())
+    assert (data["kind"], data["schema"], data["model"]) == ("power model", 1, "linear")
+    assert data["target"]["unit"] == "W"
+    assert data["features"][3] == {"name": "program", "categories": ["a", "b", "c"]}
+    assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text[: len(text) // 2], "cut off"),
+        (lambda text: "[]", "no power model"),
+        (lambda text: text.replace('"schema": 1', '"schema": 9'), "a model of schema 9, this program reads 1"),
+        (lambda text: text.replace('"linear"', '"unknown"'), "damaged"),
+        (lambda text: text.replace('"weights"', '"height"'), "damaged"),
+        (lambda text: text.replace('"features": [{', '"features": ["x", {'), "damaged"),
+        (lambda text: text.replace('"intercept": ', '"intercept": "x", "was": '), "damaged"),
+        (lambda text: text.replace('"weights": [', '"weights": [1.0, '), "damaged"),
+        (lambda text: text.replace('"width": 0.1', '"width": NaN'), "NaN is no number"),
+        (lambda text: text.replace('"about": {', '"about": {"mape": 1e999'), "1e999 is no number"),
+        (lambda text: "[" * 100_000, "no power model"),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path, change: object, said: str) -> None:
+    path = tmp_path / "model.json"
+    save(fitted("linear"), path)
+    assert callable(change)
+    path.write_text(change(path.read_text()))
+    with pytest.raises(ValueError, match="model.json") as refused:
+        load(path)
+    assert said in str(refused.value)
+
+
+def test_a_tree_that_runs_in_circles_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    save(fitted("trees"), path)
+    data = json.loads(path.read_text())
+    data["fitted"]["forest"]["left"][0] = 0
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match="a tree with a circle"):
+        load(path)
+
+
+def test_what_is_no_number_is_not_saved(tmp_path: Path) -> None:
+    table, target = counters()
+    model = PowerModel.fit(Linear, table, target, about={"scores": {"rmse": float("inf")}})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        save(model, tmp_path / "model.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_constants_are_read_back_and_former_files_have_none(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    model = fitted("linear")
+    constants = (Range("nodes", 1.0, 1.0, ()), Range("system", np.nan, np.nan, ("dgx",)))
+    save(PowerModel(**{**vars(model), "constants": constants}), path)
+    assert [each.text for each in load(path).constants] == ["1", "dgx"]
+    rewritten(path, {"constants": None})
+    assert load(path).constants == ()
+
+
+def test_a_kind_that_is_gone_is_named_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    save(fitted("linear"), path)
+    rewritten(path, {"model": "boosted"})
+    with pytest.raises(ValueError, match=r"model.json: a model of kind boosted, .* fit it again$") as refused:
+        load(path)
+    assert "\n" not in str(refused.value)
+    rewritten(path, {"model": "blend", "fitted": {"members": [{"model": "boosted", "data": {}}]}})
+    with pytest.raises(ValueError, match="a model of kind boosted"):
+        load(path)
+
+
+def test_a_transfer_without_the_plain_predictor_predicts_as_it_did(tmp_path: Path) -> None:
+    path = tmp_path / "transfer.json"
+    table, target = limited()
+    names = Columns("power_limit", "average_power", ("network",), ("network",))
+    model = Transfer.fit(table, target, names, tried(table, target, names))
+    save(model, path)
+    data = json.loads(path.read_text())
+    del data["fitted"]["plain"], data["fitted"]["share"], data["constants"]
+    path.write_text(json.dumps(data))
+    former = load(path)
+    assert isinstance(former, Transfer)
+    structured = Transfer(**{**vars(model), "ratio": model.ratio.sharing(0.0)})
+    one, other = (each.predict(table.take(np.arange(1)), table).values for each in (former, structured))
+    assert np.array_equal(one, other)
