@@ -1,0 +1,33 @@
+"""A command as it was run, and what it is run on."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from planner.profile.file import Profile
+from tests.planner import profiles
+
+COMMANDS = ("init", "check", "trust", "models", "profile", "recommend", "train", "audit", "lab", "power")
+HEAVY = {"torch", "tensorflow", "pandas", "sklearn", "paramiko", "pydantic", "numpy"}
+LOCAL = '[devices.a]\naddress = "local"\n\n[devices.b]\naddress = "local"\n'
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    def problem(self, code: int = 1) -> str:
+        """The one line that a failure leaves, nothing else anywhere."""
+        assert (self.code, self.out) == (code, "")
+        (line,) = self.err.splitlines()
+        assert line.startswith("planner: ")
+        return line.removeprefix("planner: ")
+
+
+Planner = Callable[..., Ran]
+
+
+def fleet() -> Profile:
+    """Three devices, far enough apart that no two clusters tie."""
+    times_s = {"desktop": 0.1, "tx2": 0.4, "nano": 1.7}
+    return profiles.profile({name: profiles.device(profiles.step(each)) for name, each in times_s.items()})

@@ -1,0 +1,155 @@
+"""`planner recommend` as the operator meets it."""
+
+import io
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from planner import json_records
+from planner.plan.file import load_plan
+from tests.planner import profiles
+from tests.planner.cli.commands import Planner, fleet
+
+
+def test_json_is_the_ranking_best_first_and_nothing_else(profiled: Planner) -> None:
+    done = profiled("recommend", "--metric", "time", "--json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert list(found) == ["metric", "model", "strategy", "frameworks", "ranking", "notes", "left_out"]
+    assert (found["metric"], found["model"], len(found["ranking"])) == ("time", "net", 12)
+    best = found["ranking"][0]
+    assert list(best)[:7] == ["workers", "server", "time_s", "power_w", "energy_j", "edp_js", "interval"]
+    times_s = [row["time_s"] for row in found["ranking"]]
+    assert times_s == sorted(times_s)
+    assert best["interval"] == pytest.approx([best["time_s"]] * 2)  # no spread is known
+
+
+def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
+    done = profiled("recommend", "--csv")
+    table = pd.read_csv(io.StringIO(done.out))
+    assert (done.code, done.err, len(table)) == (0, "", 12)
+    assert table["edp_js"].is_monotonic_increasing
+    assert (table["low"] <= table["edp_js"] * (1 + 1e-9)).all()
+
+
+def test_what_is_to_be_known_of_a_csv_is_told_beside_it(profiled: Planner) -> None:
+    dead = profiles.device()._replace(steps=(), error="lost")
+    json_records.save(profiles.profile({**fleet().devices, "dead": dead}), Path("profile.json"))
+    done = profiled("recommend", "--csv", "--metric", "energy")
+    left_out, note = done.err.splitlines()
+    assert left_out == "left out: dead: lost"
+    assert "cannot save energy" in note
+    assert len(pd.read_csv(io.StringIO(done.out))) == 12
+
+
+def test_weights_stand_in_place_of_a_metric(profiled: Planner) -> None:
+    assert json.loads(profiled("recommend", "--json").out)["metric"] == "edp"
+    assert json.loads(profiled("recommend", "--weights", "energy=1", "--json").out)["metric"] == "energy"
+
+
+def test_the_plan_is_of_the_best_or_of_the_place_that_is_chosen(profiled: Planner) -> None:
+    ranking = json.loads(profiled("recommend", "--json").out)["ranking"]
+    for place in (1, 3):
+        shown = profiled("recommend", "--choose", str(place), "--out", "other.json").out
+        chosen = load_plan(Path("other.json"))
+        row = ranking[place - 1]
+        assert f"wrote {f'number {place} to ' * (place > 1)}other.json" in shown
+        assert [chosen.server, *chosen.names] == [row["server"], *row["workers"]]
+    assert load_plan(Path("plan.json")).server == ranking[0]["server"]
+
+
+@pytest.mark.parametrize(("top", "rows"), [("3", 3), ("0", 12), ("99", 12)])
+def test_the_table_has_as_many_rows_as_are_asked_for(profiled: Planner, top: str, rows: int) -> None:
+    shown = profiled("recommend", "--top", top)
+    assert (shown.code, shown.err) == (0, "")
+    assert f"best {rows} of 12 by edp" in shown.out
+    assert sum(line[:2].strip().isdigit() for line in shown.out.splitlines()) == rows
+    assert "wrote plan.json" in shown.out
+
+
+def test_what_if_options_reach_the_prediction(profiled: Planner) -> None:
+    def best(*arguments: str) -> dict[str, float]:
+        row = json.loads(profiled("recommend", "--metric", "time", "--json", *arguments).out)["ranking"][0]
+        assert isinstance(row, dict)
+        return row
+
+    assert best("--steps", "200000")["time_s"] == pytest.approx(2 * best()["time_s"])
+    assert best("--rate", "desktop=1mbit", "--include", "tx2", "--server", "tx2")["time_s"] > best()["time_s"]
+    assert best("--base-watts", "1000")["power_w"] == pytest.approx(best()["power_w"] + 1000)
+    assert best("--exclude", "desktop")["time_s"] > best()["time_s"]
+
+
+@pytest.mark.parametrize("what_if", [("--rate", "desktop=1mbit"), ("--batch-size", "16")])
+def test_a_what_if_writes_a_plan_only_where_it_is_told_to(profiled: Planner, what_if: tuple[str, str]) -> None:
+    assert profiled("recommend").code == 0
+    before = Path("plan.json").read_bytes()
+    option = "--rate desktop" if what_if[0] == "--rate" else "--batch-size 16"
+    told = f"plan.json was not changed, because {option} is a what-if; -o FILE writes its plan"
+    assert told in " ".join(profiled("recommend", *what_if).out.split())
+    for form in ("--json", "--csv"):
+        assert profiled("recommend", *what_if, form).err.splitlines()[-1] == told
+    assert "wrote other.json" in profiled("recommend", *what_if, "-o", "other.json").out
+    assert load_plan(Path("other.json")).batch == (16 if "16" in what_if else 32)
+    assert Path("plan.json").read_bytes() == before
+
+
+def test_a_fleet_without_watts_is_ranked_by_time_unless_a_metric_of_power_is_asked_for(planner: Planner) -> None:
+    unknown = profiles.profile({name: profiles.device(idle_w=None) for name in "ab"})
+    json_records.save(unknown, Path("profile.json"))
+    shown = planner("recommend")
+    assert (shown.code, load_plan(Path("plan.json")).metric) == (0, "time")
+    assert "ranked by time, because no watts are known of a, b; to rank by" in " ".join(shown.out.split())
+    assert "no watts are known of a, b; give idle_watts" in planner("recommend", "--metric", "edp").problem()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--batch-size", "4096"), "run `planner profile --model net --batch-size 4096`"),
+        (("--metric", "energi"), 'did you mean "energy"? (known: time, power, energy, edp)'),
+        (("--metric", ""), "--metric : unknown"),
+        (("--metric", "time", "--weights", "energy=1"), "--metric time and --weights energy=1: choose one of them"),
+        (("--weights", "time=x"), "--weights 'time=x': expected METRIC=NUMBER"),
+        (("--weights", ""), "--weights '': expected METRIC=NUMBER"),
+        (("--weights", "time=0"), "at least one weight must be above 0"),
+        (("--rate", "desktop"), "--rate desktop: write DEVICE=RATE, as in --rate desktop=100mbit"),
+        (("--rate", "desktop=fast"), "kbit, mbit, gbit"),
+        (("--rate", "laptop=1mbit"), "laptop: no such device; devices: desktop, tx2, nano"),
+        (("--server", "laptop"), "laptop: no such device; devices: desktop, tx2, nano"),
+        (("--include", "laptop"), "laptop: no such device; devices: desktop, tx2, nano"),
+        (("--exclude", "laptop"), "laptop: no such device; devices: desktop, tx2, nano"),
+        (("--model", "resnet"), "profiled: net"),
+        (("--framework", "jax"), "profiled: torch"),
+        (("--base-watts", "-5"), "--base-watts: -5 is out of range"),
+        (("--choose", "13"), "--choose 13: the ranking has places 1 to 12"),
+        (("--csv", "--json"), "--csv and --json: choose one of them"),
+        (("--out", "none/plan.json"), "cannot write none/plan.json: No such file or directory"),
+        (("none.json",), "cannot read none.json: No such file or directory; run `planner profile"),
+    ],
+)
+def test_what_recommend_cannot_do_is_one_line(profiled: Planner, arguments: tuple[str, ...], told: str) -> None:
+    assert told in profiled("recommend", *arguments).problem()
+    assert not Path("plan.json").exists()
+
+
+def test_without_a_profile_recommend_says_how_to_make_one(planner: Planner) -> None:
+    assert "run `planner profile` first" in planner("recommend").problem()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "not JSON"),
+        ('{"schema": 1, "devices": {', "profile.json, line 1: not JSON"),
+        ('{"schema": 99}', "schema: written as 99, this planner reads 1"),
+        ("[]", "expected an object (Profile)"),
+        ("\x00", "not JSON"),
+    ],
+)
+def test_a_broken_profile_is_named_with_the_remedy(planner: Planner, text: str, told: str) -> None:
+    Path("profile.json").write_text(text)
+    problem = planner("recommend").problem()
+    assert told in problem
+    assert "run `planner profile" in problem

@@ -1,0 +1,63 @@
+"""`planner train` as the operator meets it, until it reaches a device."""
+
+from pathlib import Path
+
+import pytest
+
+from planner import json_records
+from tests.planner.cli.commands import LOCAL, Planner
+from tests.planner.plans import plan, planned
+
+
+@pytest.fixture
+def images(planner: Planner) -> str:
+    """A directory that holds the first half of one of MNIST's files."""
+    Path("images").mkdir()
+    (Path("images") / "train-images-idx3-ubyte").write_bytes(b"\x00\x00\x08\x03")
+    return "images"
+
+
+def test_train_needs_data(planner: Planner) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    assert planner("train").problem() == "no data: name a directory with --data"
+
+
+def test_data_that_is_not_whole_is_named(planner: Planner, images: str) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    assert "lacks train-labels-idx1-ubyte" in planner("train", "--data", images).problem()
+
+
+def test_data_that_is_truncated_is_named(planner: Planner, images: str) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    for name in ("train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
+        (Path(images) / f"{name}-ubyte").write_bytes(b"\x00\x00")
+    assert "train-images-idx3-ubyte" in planner("train", "--data", images).problem()
+
+
+def test_train_without_a_plan_says_how_to_make_one(planner: Planner, shared_images: str) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    problem = planner("train", "--data", shared_images).problem()
+    assert problem.startswith("cannot read plan.json: No such file or directory; run `planner recommend` first")
+
+
+def test_a_plan_for_other_images_is_refused(planner: Planner, shared_images: str) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    json_records.save(plan(planned("a"))._replace(model="cifar10"), Path("plan.json"))
+    assert "profile again with the same --data" in planner("train", "--data", shared_images).problem()
+
+
+def test_what_is_no_run_folder_cannot_be_resumed(planner: Planner) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    problem = planner("train", "--resume", "runs/none").problem()
+    assert problem.endswith("name a run folder that `planner train` made")
+
+
+@pytest.fixture
+def shared_images(planner: Planner) -> str:
+    """A few images as one npz."""
+    import numpy as np
+
+    Path("few").mkdir()
+    images, labels = np.zeros((4, 32, 32, 3), np.uint8), np.arange(4)
+    np.savez(Path("few") / "few.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    return "few"
