@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from backends.models.layers import Model
-from backends.models.shapes import Shape, size, trace
+from backends.models.layers import Model, Shape
+from backends.models.shapes import size, trace
 
 
 def initial_weights(model: Model, seed: int) -> np.ndarray:

@@ -82,7 +82,7 @@ class Dense(NamedTuple):
 
 
 class Dropout(NamedTuple):
-    """Zeroes a share ``rate`` of the values while training and scales the rest by 1 / (1 - rate)."""
+    """Zeroes a share ``rate`` of values while training; scales the rest by 1 / (1 - rate)."""
 
     rate: float
 

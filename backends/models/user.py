@@ -1,6 +1,4 @@
-"""A user's own model is a function, named ``path/to/file.py:function``, in a file that may import
-its neighbours.
-"""
+"""A user's own model is a function in a file, named ``path/to/file.py:function``."""
 
 import contextlib
 import importlib

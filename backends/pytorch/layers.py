@@ -1,4 +1,4 @@
-"""Described layers as torch modules."""
+"""Described layers become torch modules here."""
 
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Tuple
@@ -20,7 +20,8 @@ class _Residual(nn.Module):
         self.branch, self.shortcut = branch, shortcut
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.branch(x) + self.shortcut(x)
+        total: torch.Tensor = self.branch(x) + self.shortcut(x)
+        return total
 
 
 class _Concat(nn.ModuleList):
@@ -40,6 +41,7 @@ class _ResponseNorm(nn.Module):
         self.scale, self.exponent, self.bias = layer.scale, layer.exponent, layer.bias
         index = torch.arange(channels)
         # Boolean, because floating-point buffers are state.
+        self.near: torch.Tensor
         self.register_buffer("near", (index[:, None] - index[None, :]).abs() <= layer.size // 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -25,7 +25,9 @@ class TorchReplica(Replica):
         self._device = torch.device(self.accelerator)
         self.module = module.to(self._device).train()
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
-        kept = [(name, value) for name, value in module.named_parameters() if not value.requires_grad]
+        kept: List[Tuple[str, torch.Tensor]] = [
+            (name, value) for name, value in module.named_parameters() if not value.requires_grad
+        ]
         kept += [(name, value) for name, value in module.named_buffers() if _changes(value)]
         self._weights, self.variables = _flatten(trained, self._device)
         self._state, self.state_variables = _flatten(kept, self._device)
@@ -50,7 +52,7 @@ class TorchReplica(Replica):
         else:
             self._gradients.zero_()
         loss = functional.cross_entropy(self.module(self.inputs(images)), self._labels(labels))
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         # Scaling the loss instead would save this pass, but half precision or a hook in a user's
         # model would see it.
         self._gradients.mul_(rate)

@@ -1,4 +1,4 @@
-"""A torch model of the user's own."""
+"""A torch model of the user's own is built and checked here."""
 
 from typing import Tuple
 

@@ -1,7 +1,7 @@
-"""How workers exchange what they learn. Orthogonal questions, each answered by small objects:
-numpy in, numpy out.
+"""A strategy says how workers exchange what they learn; each of its parts is a small object.
 
-What is sent: ``senders``. To whom: ``topologies``. When to go on: ``gates``. How much to compute:
-``batching``. How to merge: ``merging``. Names that put these together: ``presets``. No sockets,
-no framework and no clock here.
+``compressors`` choose what is sent, ``topologies`` to whom, ``synchronisation`` when workers go on.
+``batching`` sets how much each computes, ``aggregation`` how gradients or weights are combined.
+``presets`` name the methods of the papers, and ``strategy`` parses a name with its parts.
+Arrays are numpy's; nothing here has a socket, a framework or a clock.
 """

@@ -1,6 +1,4 @@
-"""How what workers send is merged: the weight of each gradient, and weights with weights, in
-place on flat float32.
-"""
+"""Aggregation weighs gradients and averages weights, in place on flat float32 arrays."""
 
 from typing import Callable, Dict
 

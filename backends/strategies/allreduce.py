@@ -1,5 +1,6 @@
-"""Ring all-reduce (Patarasuk and Yuan, 2009): reduce-scatter, then all-gather, each rank sending
-to the next.
+"""Ring all-reduce sums vectors around a ring: reduce-scatter, then all-gather.
+
+Patarasuk and Yuan, 2009. Each rank sends to the next.
 
 The vector is cut into n chunks. In each of 2 (n - 1) rounds a rank sends on the chunk that came
 in the round before, beginning with its own. In the first half what comes is added to one's own,

@@ -1,6 +1,4 @@
-"""How much each worker computes: DLion's weighted dynamic batching (Hong and Chandra, 2021,
-section 3.2).
-"""
+"""Dynamic batching deals out batch sizes by speed (DLion, Hong and Chandra, 2021, section 3.2)."""
 
 from typing import List, NamedTuple, Sequence, Tuple
 

@@ -1,5 +1,6 @@
-"""Float16 as integers. numpy's own conversion takes 80 ns an element where it is below 6e-5, as
-gradients are.
+"""Float16 is converted by integer arithmetic here.
+
+numpy's own conversion takes 80 ns an element where it is below 6e-5, as gradients are.
 """
 
 import functools
@@ -57,7 +58,8 @@ def _encoded(bits: np.ndarray, normal: np.ndarray, other: np.ndarray) -> np.ndar
 
 def decode(encoded: np.ndarray) -> np.ndarray:
     """A new (n,) float32 of (n,) uint16."""
-    return _values()[encoded]
+    values: np.ndarray = _values()[encoded]
+    return values
 
 
 @functools.lru_cache(maxsize=1)

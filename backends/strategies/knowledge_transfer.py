@@ -1,6 +1,4 @@
-"""DLion's direct knowledge transfer: now and then the best worker hands on its weights (section
-3.4).
-"""
+"""Knowledge transfer hands on the best worker's weights now and then (DLion, section 3.4)."""
 
 from typing import Dict, Sequence, Tuple
 

@@ -1,5 +1,4 @@
-"""What one worker sends another of a vector: all of it, spans of it, or single elements; as
-arrays of raw bytes.
+"""A message holds all of a vector, spans of it, or single elements, as arrays of raw bytes.
 
 A message is a small JSON object and arrays whose bytes follow it. What is not in it stands for
 zeros.

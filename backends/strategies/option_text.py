@@ -1,6 +1,4 @@
-"""The text ``NAME:key=value,...``, by which a person chooses something and its options, is parsed
-here alone.
-"""
+"""Texts of the form ``NAME:key=value,...`` are parsed here alone."""
 
 import difflib
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence

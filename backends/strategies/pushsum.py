@@ -1,6 +1,4 @@
-"""Push-sum, by which stochastic gradient push averages over directed graphs (SGP, Assran et al.,
-2019, Alg. 1).
-"""
+"""Push-sum averages over directed graphs, for stochastic gradient push (SGP, Assran et al.)."""
 
 from typing import Sequence, Tuple
 
@@ -36,7 +34,7 @@ class PushSum:
         self.weight += weight
 
     def debias(self, out: np.ndarray) -> None:
-        """z = x / weight into ``out``, (parameters,) float32, such as the weights of the replica."""
+        """z = x / weight into ``out``, (parameters,) float32, such as a replica's weights."""
         np.divide(self.x, self.weight, out=out)
 
     def state(self) -> Tuple[np.ndarray, ...]:

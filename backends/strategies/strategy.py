@@ -1,6 +1,4 @@
-"""A strategy says how workers exchange what they learn; its text is parsed once, here, into an
-object.
-"""
+"""A strategy says how workers exchange what they learn; its text is parsed once, here."""
 
 from typing import NamedTuple
 

@@ -1,10 +1,8 @@
-"""Training on samples as they arrive at the edge: batches, weights, buffers, injection (ScaDLES,
-Tyagi and Swany).
-"""
+"""Streams bring samples at the edge: batches, weights, buffers and injection (ScaDLES)."""
 
 import collections
 import math
-from typing import List, Sequence, Tuple, Union
+from typing import Deque, List, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -53,7 +51,7 @@ def shares(rates: Sequence[float]) -> List[float]:
 
 
 def rate_factor(rates: Sequence[float], reference_batch: int) -> float:
-    """sum S / B, by which the learning rate is multiplied; B: the global batch it was chosen for."""
+    """sum S / B, by which the learning rate is multiplied; B: the batch it was chosen for."""
     return sum(rates) / reference_batch
 
 
@@ -63,7 +61,7 @@ class Persistence:
     """
 
     def __init__(self) -> None:
-        self._waiting: collections.deque = collections.deque()
+        self._waiting: Deque[int] = collections.deque()
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -1,4 +1,4 @@
-"""When a worker goes on: every kind of synchronisation is two numbers, and every kind has a name.
+"""A synchronisation policy says when a worker goes on; it is two numbers with a name.
 
 A worker begins a step when it ``may_begin``, computes, sends, and goes on when there is
 ``enough`` of what others send in that step. Others are those it receives from, so that with

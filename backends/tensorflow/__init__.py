@@ -1,6 +1,4 @@
-"""TensorFlow: builds described models of its operations, and users' own of Keras. From TensorFlow
-2.4 on.
-"""
+"""TensorFlow builds described models of its operations, and users' own of Keras (from 2.4 on)."""
 
 from typing import Optional, Union
 
@@ -34,9 +32,9 @@ def build(
     runtime.use_threads(threads)
     kind = accelerator()[0]
     if isinstance(model, str) and models.is_user_model(model):
-        network, shape, outputs = user_model.build(model, seed)
+        own, shape, outputs = user_model.build(model, seed)
         models.agree(model, shape, outputs, input_shape, classes)
-        return TensorFlowReplica(network, shape, outputs, kind)
+        return TensorFlowReplica(own, shape, outputs, kind)
     description = models.model(model, input_shape, classes) if isinstance(model, str) else model
     models.agree(description.name, description.input_shape, description.classes, input_shape, classes)
     network = layers.Described(description, seed)

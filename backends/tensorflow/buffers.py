@@ -1,4 +1,4 @@
-"""How arrays get from variables into a flat host buffer, and from there into variables.
+"""Arrays get from variables into a flat host buffer, and from there into variables.
 
 On a CPU, TensorFlow computes in host memory. numpy can look at an eager tensor without copying
 it, and a variable that is assigned numpy's memory by the operation itself, and not by
@@ -46,7 +46,8 @@ def end(where: Sequence[Variable]) -> int:
 
 def host(tensor: tf.Tensor) -> np.ndarray:
     """The memory of an eager tensor on a CPU, uncopied; a copy of one on a GPU."""
-    return tensor.__array__()
+    memory: np.ndarray = tensor.__array__()
+    return memory
 
 
 class Each:

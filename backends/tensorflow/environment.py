@@ -1,4 +1,4 @@
-"""What TensorFlow must find when it is imported or first touches a GPU: to be imported before it."""
+"""Import this before TensorFlow: it sets the variables that TensorFlow reads."""
 
 import logging
 import os

@@ -151,7 +151,8 @@ def _shares(layer: kinds.AveragePool, height: int, width: int) -> np.ndarray:
     output.
     """
     rows, columns = (_within(layer, length) for length in (height, width))
-    return (layer.window**2 / (rows[:, None] * columns[None, :])).astype(np.float32)[:, :, None]
+    shares: np.ndarray = layer.window**2 / (rows[:, None] * columns[None, :])
+    return shares.astype(np.float32)[:, :, None]
 
 
 def _within(layer: kinds.AveragePool, length: int) -> np.ndarray:

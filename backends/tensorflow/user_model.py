@@ -1,4 +1,4 @@
-"""A TensorFlow model of the user's own."""
+"""A TensorFlow model of the user's own is built and checked here."""
 
 import inspect
 import random

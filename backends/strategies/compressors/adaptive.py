@@ -1,6 +1,4 @@
-"""ScaDLES's adaptive compression (Tyagi and Swany): compressed where that loses little, else
-everything.
-"""
+"""Adaptive compression sends all where compression would lose too much (ScaDLES)."""
 
 from typing import Any, Dict, Optional, Sequence, Tuple
 
@@ -8,6 +6,7 @@ import numpy as np
 
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.top_k import TopK
 from backends.strategies.message import DENSE, Message, add, bytes_of
 
@@ -28,7 +27,7 @@ class Adaptive(Compressor):
         if isinstance(of, Adaptive):
             raise ValueError("adaptive can be of every other kind, not of its own")
         super().__init__(variables)
-        self.of: Any = TopK(variables) if of is None else of
+        self.of: Compressor = TopK(variables) if of is None else of
         self.lossy = self.of.lossy
         self.by_link = self.of.by_link
         self.delta = delta
@@ -42,10 +41,9 @@ class Adaptive(Compressor):
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """Beyond budget_bytes where the rule asks for everything."""
         message = self.of.compress(values, budget_bytes)
-        rest = self.of.residual()
         self.steps += 1
-        if rest is not None and _loss(rest, message.arrays[-1]) > self.delta:
-            add(message, rest)
+        if isinstance(self.of, ErrorFeedback) and _loss(self.of.accumulator, message.arrays[-1]) > self.delta:
+            add(message, self.of.accumulator)
             return self.of.take_all()
         self.compressed += 1
         return message

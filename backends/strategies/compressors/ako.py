@@ -1,6 +1,4 @@
-"""Ako's partial gradient exchange (Watcharapichat et al., 2016): one block of the gradient in
-turn.
-"""
+"""Partial gradient exchange sends one block of the gradient in turn (Ako, 2016)."""
 
 from typing import Optional, Sequence
 

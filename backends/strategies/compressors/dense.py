@@ -1,4 +1,4 @@
-"""All of a gradient, every time: DLion's Baseline, which every other kind is measured against."""
+"""The dense compressor sends all of a gradient every time, as DLion's Baseline does."""
 
 from typing import Optional
 

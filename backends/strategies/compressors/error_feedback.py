@@ -1,6 +1,4 @@
-"""Error feedback keeps what was not sent and adds it to the next gradient (gradient
-accumulation).
-"""
+"""Error feedback keeps what was not sent and adds it to the next gradient."""
 
 from typing import Iterator, Sequence, Tuple
 

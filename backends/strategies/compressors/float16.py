@@ -1,4 +1,4 @@
-"""All of a gradient in half of its bytes."""
+"""The float16 compressor sends all of a gradient in half of its bytes."""
 
 from typing import Optional
 

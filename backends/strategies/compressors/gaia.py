@@ -1,6 +1,4 @@
-"""Gaia's significance filter (Hsieh et al., NSDI 2017): what changes a weight by more than a
-given part of it.
-"""
+"""Gaia sends what changes a weight by more than a given part of it (Hsieh et al., NSDI 2017)."""
 
 import math
 from typing import Optional, Sequence

@@ -1,4 +1,4 @@
-"""Layer dropping (Lee et al., 2020): whole layers go, or stay until enough of them has gathered.
+"""Layer dropping sends whole layers, or keeps them until enough has gathered (Lee et al., 2020).
 
 A layer is one weight variable. Its representative value is the mean of its absolute values
 (section 4; Eq. 2 forgets the absolute value). One that is below the threshold is not sent. A

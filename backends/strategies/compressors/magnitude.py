@@ -1,6 +1,4 @@
-"""How large the elements of a long vector are: block by block, so that their absolute values
-never leave the cache.
-"""
+"""Magnitudes of a long vector are computed block by block, so that they never leave the cache."""
 
 import math
 from typing import Any, Iterator, Tuple
@@ -49,7 +47,8 @@ def largest(values: np.ndarray, count: int) -> np.ndarray:
     least = np.partition(magnitudes, found.size - count)[found.size - count]
     chosen = ~(magnitudes <= least)  # and what is no number, which is sorted as the largest
     chosen[np.flatnonzero(magnitudes == least)[: count - np.count_nonzero(chosen)]] = True
-    return found[chosen]
+    result: np.ndarray = found[chosen]
+    return result
 
 
 def _candidates(values: np.ndarray, count: int) -> np.ndarray:
@@ -59,16 +58,17 @@ def _candidates(values: np.ndarray, count: int) -> np.ndarray:
     step = values.size // SAMPLE
     if step > 1:
         guess = likely(np.abs(values[::step]), count / step)
-        found = above(values, guess) if guess else ()
-        if len(found) >= count:
+        found = above(values, guess) if guess else np.empty(0, np.int64)
+        if found.size >= count:
             return found
     return np.arange(values.size)
 
 
 def likely(sample: np.ndarray, count: float) -> float:
-    """What so many elements exceed nearly always, of whose vector ``sample``, (m,) magnitudes
-    that are partitioned, should have ``count``; 0 if it tells nothing. It spares partitioning the
-    whole vector.
+    """A value that at least as many elements as wanted nearly always exceed; 0 if none is known.
+
+    sample: (m,) magnitudes of the vector, which are partitioned instead of all of them.
+    count: how many of the sample the wanted elements should be.
 
     As many of the sample as it should have, and four standard deviations more.
     """

@@ -1,6 +1,4 @@
-"""DLion's Max N (Hong and Chandra, section 3.3): of each weight variable the entries that are
-near its largest one.
-"""
+"""Max N sends the entries of each variable that are near its largest (DLion, section 3.3)."""
 
 import math
 from typing import Any, Dict, Optional, Sequence, Tuple
@@ -115,7 +113,8 @@ class MaxN(ErrorFeedback):
         """|g| / max |g| of ascending indices, float32; 0 in a variable of zeros."""
         borders = np.searchsorted(indices, [variable.start for variable in self.variables] + [self.size])
         peaks = np.repeat(np.array([peak or 1.0 for peak in most], np.float32), np.diff(borders))
-        return np.abs(gathered[indices]) / peaks
+        nearness: np.ndarray = np.abs(gathered[indices]) / peaks
+        return nearness
 
     def _bytes(self, entries: int) -> int:
         return bytes_of(SPARSE, self.size, entries, entries)

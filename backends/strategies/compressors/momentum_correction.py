@@ -1,6 +1,4 @@
-"""Momentum before what is left out is left out (momentum correction: Lin et al., Deep Gradient
-Compression, 2018).
-"""
+"""Momentum correction applies momentum before compression (Lin et al., DGC, 2018)."""
 
 from typing import Any, Dict, Optional, Sequence, Tuple
 

@@ -89,6 +89,6 @@ def _spec(name: str, given: Mapping[str, str], outer: Sequence[str]) -> Compress
 
 
 def _readers(kind: Type[Compressor]) -> Dict[str, Callable[[str], Any]]:
-    """What reads each option: all parameters after ``variables``, by the types of their defaults."""
+    """What reads each option: parameters after ``variables``, by the types of their defaults."""
     parameters = list(inspect.signature(kind).parameters.values())[1:]
     return {parameter.name: _READERS.get(type(parameter.default), str) for parameter in parameters}

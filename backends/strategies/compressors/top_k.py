@@ -1,5 +1,4 @@
-"""Top-k with error feedback: the largest elements of the whole vector go, the others are kept and
-added to.
+"""Top-k sends the largest elements of the whole vector and accumulates the others.
 
 Stich et al., Sparsified SGD with Memory (2018), and the compressor of ScaDLES (Tyagi and Swany).
 """

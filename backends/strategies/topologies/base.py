@@ -1,5 +1,4 @@
-"""To whom a worker sends and from whom it receives: the interface. ``topologies`` has every kind
-by name.
+"""A topology says to whom a worker sends and from whom it receives: this is its interface.
 
 Workers are ranks 0..n-1 among the members of a run at that moment. One that leaves or joins
 changes n and ranks; every method is told both anew, so that there is no graph to mend.

@@ -1,4 +1,4 @@
-"""Crossover-SGD's load-balanced random topology (Yeo et al., Alg. 2, mended) and its segments.
+"""A derangement is a random topology without fixed points (Crossover-SGD, Alg. 2, mended).
 
 Alg. 2 draws rank by rank from those that are left. The last rank may find only itself left, and
 where it does not, some permutations come up more often than others. Here whole permutations are

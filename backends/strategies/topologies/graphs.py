@@ -1,4 +1,4 @@
-"""Graphs in which all workers are alike: around a server, everyone to everyone, and one to one."""
+"""In these topologies all workers are alike: a star, all to all, and one to one."""
 
 import abc
 from typing import Sequence, Tuple

@@ -1,5 +1,4 @@
-"""Two levels: groups of consecutive ranks, each led by its first (hierarchical Crossover-SGD, Yeo
-et al., 3.3).
+"""Groups of consecutive ranks are led by their first (hierarchical Crossover-SGD, 3.3).
 
 Gradients are summed at the leader, leaders exchange what they have, and weights go back to the
 group. Ranks that share a fast link should follow one another. There are as many groups as asked

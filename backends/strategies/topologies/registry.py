@@ -1,4 +1,4 @@
-"""Two levels of workers, and every kind of topology by name."""
+"""Every topology has a name here, and a text chooses one with its options."""
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 

@@ -1,12 +1,11 @@
-"""Whole layers go, or wait until enough of them has gathered; and come back only where they have changed."""
+"""Layer dropping sends whole layers, or keeps them until enough of them has gathered."""
 
 import numpy as np
 import pytest
 
 from backends.frameworks.base import Variable
-from backends.server.delta_pull import DeltaPull
 from backends.strategies.compressors.layer_drop import LayerDrop, threshold
-from backends.strategies.message import DENSE, SPANS, dense, half, put, spans, sparse, whole
+from backends.strategies.message import DENSE, SPANS, whole
 
 VARIABLES = (Variable("a", (2,), 0, 2), Variable("b", (3,), 2, 3), Variable("c", (), 5, 1))
 
@@ -119,67 +118,3 @@ def test_a_server_is_expected_to_send_back_what_any_of_its_workers_sends():
     sent = LayerDrop(ALIKE).traffic_bytes() / 80_000
     answers = [LayerDrop(ALIKE).answer_bytes(workers) / 80_000 for workers in (1, 2, 4)]
     assert answers == pytest.approx([1 - (1 - sent) ** workers for workers in (1, 2, 4)], rel=0.01)
-
-
-def test_a_worker_pulls_everything_first_and_then_what_has_changed():
-    changed = DeltaPull(VARIABLES)
-    weights = floats(0, 1, 2, 3, 4, 5)
-    assert changed.pull("nano", weights).kind == DENSE
-    assert changed.pull("nano", weights).head["counts"] == [0, 0]
-    changed.note(spans(weights, [(5, 6)]))
-    np.testing.assert_array_equal(changed.pull("nano", weights).arrays[0], [[5, 6]])
-    assert changed.pull("nano", weights).head["counts"] == [0, 0]
-
-
-def test_each_worker_has_its_own_news():
-    changed = DeltaPull(VARIABLES)
-    weights = floats(0, 1, 2, 3, 4, 5)
-    changed.pull("nano", weights)
-    changed.note(spans(weights, [(0, 2)]))
-    changed.pull("tx2", weights)
-    changed.note(spans(weights, [(5, 6)]))
-    np.testing.assert_array_equal(changed.pull("nano", weights).arrays[0], [[0, 2], [5, 6]])
-    np.testing.assert_array_equal(changed.pull("tx2", weights).arrays[0], [[5, 6]])
-
-
-@pytest.mark.parametrize(
-    ("message", "layers"),
-    [
-        (dense(GRADIENT), [[0, 2], [2, 5], [5, 6]]),
-        (half(GRADIENT), [[0, 2], [2, 5], [5, 6]]),
-        (spans(GRADIENT, []), []),
-        (spans(GRADIENT, [(1, 3)]), [[0, 2], [2, 5]]),
-        (spans(GRADIENT, [(2, 5)]), [[2, 5]]),
-        (sparse(GRADIENT, np.array([0, 1, 5])), [[0, 2], [5, 6]]),
-        (sparse(GRADIENT, np.array([4])), [[2, 5]]),
-    ],
-)
-def test_a_layer_has_changed_where_anything_of_it_was_sent(message, layers):
-    changed = DeltaPull(VARIABLES)
-    changed.pull("nano", GRADIENT)
-    changed.note(message)
-    news = changed.pull("nano", GRADIENT)
-    if len(layers) == len(VARIABLES):
-        assert news.kind == DENSE
-    else:
-        assert news.arrays[0].tolist() == layers
-
-
-def test_what_has_not_changed_stays_as_the_worker_has_it():
-    changed = DeltaPull(VARIABLES)
-    weights = floats(0, 1, 2, 3, 4, 5)
-    replica = np.zeros(6, np.float32)
-    put(changed.pull("nano", weights), replica)
-    np.testing.assert_array_equal(replica, weights)
-    changed.note(spans(weights, [(2, 5)]))
-    weights[2:5] = 7
-    put(changed.pull("nano", weights), replica)
-    np.testing.assert_array_equal(replica, floats(0, 1, 7, 7, 7, 5))
-
-
-def test_a_worker_that_comes_back_gets_everything():
-    changed = DeltaPull(VARIABLES)
-    changed.pull("nano", GRADIENT)
-    changed.forget("nano")
-    changed.forget("who was never there")
-    assert changed.pull("nano", GRADIENT).kind == DENSE
