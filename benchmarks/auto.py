@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from racing import figures, images, records
 from racing.figures import Entry, times_as_long
-from racing.ground import other_rates, profile_path
-from racing.ours import ranked_for
+from racing.live_environment import other_rates, profile_path
+from racing.planner_run import ranked_for
 from racing.racefile import Environment, Race, load
 from reporting import parser, show
 

@@ -14,12 +14,12 @@ import sys
 import time
 from pathlib import Path
 
-from racing import ours, outside, records
-from racing.ground import Grounds
+from racing import planner_run, records, reference_run
 from racing.jobs import next_job
+from racing.live_environment import LiveEnvironments
 from racing.racefile import Race, load
 from racing.records import Finished, Setting
-from racing.rivals import RIVALS
+from racing.reference_systems import REFERENCE_SYSTEMS
 
 from planner.cli import interrupts
 from planner.errors import InterruptedRunError, PlannerError
@@ -54,30 +54,30 @@ def _arguments() -> argparse.Namespace:
 
 
 def _run_all(race: Race, lab: str, out: Path, end_s: float) -> None:
-    grounds = Grounds(race, lab, out)
+    environments = LiveEnvironments(race, lab, out)
     try:
         while (setting := next_job(race, records.read(out / RESULTS))) is not None:
             if time.monotonic() + race.seconds + BESIDES_S > end_s:
                 print(f"{race.name}: the time is over; the same command goes on", file=sys.stderr)
                 return
-            run = _finished(setting, race, grounds)
+            run = _finished(setting, race, environments)
             records.append(out / RESULTS, run)
             print(_line(run), flush=True)
     finally:
-        grounds.close()
+        environments.close()
 
 
-def _finished(setting: Setting, race: Race, grounds: Grounds) -> Finished:
+def _finished(setting: Setting, race: Race, environments: LiveEnvironments) -> Finished:
     """The run, or why it failed."""
-    ground = grounds.at(setting.environment)
+    live = environments.at(setting.environment)
     run = Finished(setting, time.time(), os.getloadavg()[0])
     try:
-        make = outside.run if setting.strategy in RIVALS else ours.run
-        return run._replace(outcome=make(setting, race, ground, lambda: grounds.play(setting.environment)))
+        make = reference_run.run if setting.strategy in REFERENCE_SYSTEMS else planner_run.run
+        return run._replace(outcome=make(setting, race, live, lambda: environments.play(setting.environment)))
     except InterruptedRunError:
         raise
     except PlannerError as error:
-        grounds.renew()
+        environments.renew()
         return run._replace(error=str(error))
 
 

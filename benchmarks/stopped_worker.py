@@ -18,11 +18,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from racing import ours, outside
-from racing.ground import Ground, Grounds
+from racing import planner_run, reference_run
+from racing.live_environment import LiveEnvironment, LiveEnvironments
 from racing.racefile import Race, load
 from racing.records import RACE, Setting
-from racing.rivals import RIVALS
+from racing.reference_systems import REFERENCE_SYSTEMS
 from reporting import parser, show
 
 from planner.cli import interrupts
@@ -88,23 +88,23 @@ def main() -> None:
 
 def _seen(race: Race, options: argparse.Namespace) -> list[dict[str, Any]]:
     options.out.mkdir(parents=True, exist_ok=True)
-    grounds = Grounds(race, options.lab, options.out)
+    environments = LiveEnvironments(race, options.lab, options.out)
     rows = []
     try:
         for name, make in (("planner", _planner), ("TensorFlow", _tensorflow)):
-            ground = grounds.at(race.environments[0].label)
-            plan = ours.plan_for("parameter-server", ground)
+            live = environments.at(race.environments[0].label)
+            plan = planner_run.plan_for("parameter-server", live)
             stopped = [worker for worker in plan.names if worker != plan.server][-1]
             with Stopper(options.lab, stopped, options.after) as stopper:
-                seen = make(race, ground, plan, stopper, options)
-            grounds.renew()
+                seen = make(race, live, plan, stopper, options)
+            environments.renew()
             rows.append({
                 "program": name, "steps wanted": options.steps, "done when it was stopped": seen.before,
                 "done at the end": seen.after,
                 "all done after s": "never" if seen.ended_s is None else f"{seen.ended_s:.1f}",
             })  # fmt: skip
     finally:
-        grounds.close()
+        environments.close()
     return rows
 
 
@@ -119,7 +119,7 @@ def _arguments() -> argparse.Namespace:
     return made.parse_args()
 
 
-def _planner(race: Race, ground: Ground, plan: Plan, stopper: Stopper, options: argparse.Namespace) -> Seen:
+def _planner(race: Race, live: LiveEnvironment, plan: Plan, stopper: Stopper, options: argparse.Namespace) -> Seen:
     done, before = 0, 0
     began_s = ended_s = 0.0
 
@@ -136,17 +136,17 @@ def _planner(race: Race, ground: Ground, plan: Plan, stopper: Stopper, options: 
     plan = plan.for_steps(options.steps)
     with tempfile.TemporaryDirectory() as folder:
         chosen = Options("", evaluate_every=options.steps, heartbeat_s=HEARTBEAT_S, keep_weights=False)
-        launch = Launch(plan, ground.fleet, ground.dataset, chosen, RunFolder(Path(folder)), heard, ground.crew)
+        launch = Launch(plan, live.fleet, live.dataset, chosen, RunFolder(Path(folder)), heard, live.agents)
         carry_out(launch, lasting_s=options.wait)
     return Seen(before, done, ended_s or None)
 
 
-def _tensorflow(race: Race, ground: Ground, plan: Plan, stopper: Stopper, options: argparse.Namespace) -> Seen:
+def _tensorflow(race: Race, live: LiveEnvironment, plan: Plan, stopper: Stopper, options: argparse.Namespace) -> Seen:
     setting = Setting(race.name, RACE, race.environments[0].label, "tensorflow-ps", 0, race.rates[0])
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        processes = outside.started(
-            setting, race, ground, RIVALS["tensorflow-ps"], plan, folder, stack, {"steps": options.steps}
+        processes = reference_run.started(
+            setting, race, live, REFERENCE_SYSTEMS["tensorflow-ps"], plan, folder, stack, {"steps": options.steps}
         )
         for process in processes:
             process.until("ready")

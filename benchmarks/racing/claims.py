@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from .figures import Entry, Mean, ahead, ahead_by_steps, payload_ratio, sooner, step_s
 
-HOLDS, REFUTED, OPEN = "holds", "refuted", "open"
-RIVALS_OF_DLION = ("baseline", "hop", "gaia", "ako")
+CONSISTENT, NOT_REPRODUCED, OPEN = "consistent", "not reproduced", "open"
+COMPARED_WITH_DLION = ("baseline", "hop", "gaia", "ako")
 DENSE = ("parameter-server:sync=synchronous", "parameter-server", "baseline", "allreduce")
 NO_BATCHING, NO_WEIGHTS = "dlion:batching=fixed,aggregation=mean", "dlion:aggregation=mean"
 #: Accuracies that differ by less are equal: twice the standard error of 1,000 test images at 0.8.
@@ -56,7 +56,7 @@ def _layer_drop(there: There) -> Iterator[Said]:
 def _dlion(there: There) -> Iterator[Said]:
     """Of every variant but those that leave out a part of it."""
     for own in (name for name in there if name.partition(":")[0] == "dlion" and name not in (NO_BATCHING, NO_WEIGHTS)):
-        for name in RIVALS_OF_DLION:
+        for name in COMPARED_WITH_DLION:
             if name in there:
                 yield f"{own} reaches the target before {name}", *_faster(there[own], there[name], 1.0)
 
@@ -119,7 +119,7 @@ def _faster(one: Entry, other: Entry, least: float) -> tuple[str, str]:
     if ratio is None:
         return count, OPEN
     told = f"{one.target_s} s, {other.target_s} s" if one.target_s and other.target_s else count
-    verdict = HOLDS if ratio.low >= least else REFUTED if ratio.high < least else OPEN
+    verdict = CONSISTENT if ratio.low >= least else NOT_REPRODUCED if ratio.high < least else OPEN
     return f"{ratio} times as soon ({told})", verdict
 
 
@@ -129,8 +129,8 @@ def _better(lead: Mean | None, least: float) -> tuple[str, str]:
         return "no seed in common", OPEN
     half = lead.half or 0.0
     measured = f"{100 * lead.value:+.1f} points" + (f" ± {100 * half:.1f}" if lead.half is not None else "")
-    return measured, HOLDS if lead.value - half >= least else REFUTED if lead.value + half < least else OPEN
+    return measured, CONSISTENT if lead.value - half >= least else NOT_REPRODUCED if lead.value + half < least else OPEN
 
 
 def _verdict(true: bool) -> str:
-    return HOLDS if true else REFUTED
+    return CONSISTENT if true else NOT_REPRODUCED

@@ -1,4 +1,4 @@
-"""A member of torch's DistributedDataParallel over gloo: a rival, run on each device of a lab.
+"""A member of torch's DistributedDataParallel over gloo: a system, run on each device of a lab.
 
 Reads its orders as a JSON line and says that it is ready; after another line it trains until the
 seconds are over, and says in JSON lines what the planner's agents say: evaluations, an account, a

@@ -1,4 +1,4 @@
-"""A process of TensorFlow's ParameterServerStrategy: a rival, run on the devices of a lab.
+"""A process of TensorFlow's ParameterServerStrategy: a system, run on the devices of a lab.
 
 Speaks as ``ddp_member`` does. Roles: a server and workers, which wait for orders of their own
 protocol, and the chief, which hands out steps, keeps a few of each worker waiting, and evaluates.
@@ -114,7 +114,7 @@ class Chief:
                 say({"evaluated": {**self._evaluate(), "step": done, "worker": orders["name"]}})
             time.sleep(POLL_S)
         done = int(self._done.numpy())
-        np.save(orders["weights"], np.concatenate([ours(each.numpy()).ravel() for each in self._weights]))
+        np.save(orders["weights"], np.concatenate([canonical(each.numpy()).ravel() for each in self._weights]))
         say({"account": {"steps": done, "time_s": time.monotonic() - began_s, "weights": orders["weights"]}})
 
     def make(self, steps: int) -> None:
@@ -177,7 +177,7 @@ def tensorflows(array: np.ndarray) -> np.ndarray:
     return array.transpose(2, 3, 1, 0) if array.ndim == 4 else array
 
 
-def ours(array: np.ndarray) -> np.ndarray:
+def canonical(array: np.ndarray) -> np.ndarray:
     """The way back."""
     return array.transpose(3, 2, 0, 1) if array.ndim == 4 else array
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.racing.cards import Count, Sample, count, sent, traffic
+from benchmarks.racing.network_cards import Count, Sample, count, sent, traffic
 from planner.errors import LabError
 
 NET_DEV = """\

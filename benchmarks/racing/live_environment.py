@@ -18,14 +18,14 @@ from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
 from planner.train import orders as training
 
-from .cards import Cards
+from .network_cards import Cards
 from .racefile import Race
 
 #: Steps that a profile is made for: few, so that devices are timed no longer than a race is worth.
 STEPS_PLANNED = 5_000
 
 
-class Ground(NamedTuple):
+class LiveEnvironment(NamedTuple):
     """Fleet, profile and folder of the environment that runs are made in.
 
     rates: what-if rates by device
@@ -36,13 +36,13 @@ class Ground(NamedTuple):
     fleet: Fleet
     profile: Profile
     rates: Mapping[str, float]
-    crew: AgentPool
+    agents: AgentPool
     cards: Cards
     dataset: Dataset
     folder: Path
 
 
-class Grounds:
+class LiveEnvironments:
     """One lab that becomes each environment in turn; its agents stay as long as its devices do.
 
     folder: for the fleet file, profiles and the events of runs. Close it at the end, and the lab is
@@ -58,10 +58,10 @@ class Grounds:
         self._dataset = training.load_dataset(str(race.path(race.data)))
         self._devices: list[str] = []
         self._stands: Path | None = None
-        self._crew = AgentPool()
+        self._agents = AgentPool()
         self._playing: threading.Thread | None = None
 
-    def at(self, label: str) -> Ground:
+    def at(self, label: str) -> LiveEnvironment:
         """The environment, as it is at its beginning. Raises PlannerError."""
         if self._playing is not None:
             self._playing.join()
@@ -72,7 +72,9 @@ class Grounds:
         self._up(spec)
         names = [device.name for device in spec.devices]
         fleet, cards = load_fleet(self._fleet), Cards(self._name, names)
-        return Ground(fleet, profile, other_rates(profiled, spec), self._crew, cards, self._dataset, self._folder)
+        return LiveEnvironment(
+            fleet, profile, other_rates(profiled, spec), self._agents, cards, self._dataset, self._folder
+        )
 
     def play(self, label: str) -> None:
         """Start the environment's schedule, if any, in the background."""
@@ -85,12 +87,12 @@ class Grounds:
 
     def renew(self) -> None:
         """Other agents: what failed a run may have left these useless."""
-        self._crew.close()
-        self._crew = AgentPool()
+        self._agents.close()
+        self._agents = AgentPool()
 
     def close(self) -> None:
         """End agents and lab."""
-        self._crew.close()
+        self._agents.close()
         self._lab.down()
 
     def _spec(self, name: str) -> Spec:

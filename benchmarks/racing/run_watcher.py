@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .cards import Cards, Count, Sample, sent, traffic
+from .network_cards import Cards, Count, Sample, sent, traffic
 from .records import Traffic
 
 #: Payload is counted by whole steps; before as many of each worker the count says little.
 WARM_STEPS = 2
 
 
-class Watch:
+class RunWatcher:
     """Reads the cards at the beginning, with reports of progress, and when training is over.
 
     A report counts when the slowest worker has just ended a step, for the payload is counted then:

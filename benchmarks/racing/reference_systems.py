@@ -1,4 +1,4 @@
-"""Outside rivals: which programs they are, and what each of their processes is told.
+"""Outside reference systems: which programs they are, and what each of their processes is told.
 
 See ``outside`` for their runs.
 """
@@ -15,8 +15,8 @@ from backends.frameworks.base import framework
 from planner.plan.file import Plan
 from planner.train import orders as training
 
-from . import judge
-from .ground import Ground
+from . import final_accuracy
+from .live_environment import LiveEnvironment
 from .racefile import Race
 from .records import Setting
 
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     orders: Mapping[str, Any]
 
 
-class Rival(NamedTuple):
+class ReferenceSystem(NamedTuple):
     """A reference system that is raced beside the planner.
 
     program: file beside this one
@@ -45,19 +45,21 @@ class Rival(NamedTuple):
     program: str
     waits: bool
     python: str | None
-    parts: Callable[[Plan, Ground], list[Part]]
+    parts: Callable[[Plan, LiveEnvironment], list[Part]]
 
 
-def common(setting: Setting, race: Race, ground: Ground, waits: bool, members: int, folder: Path) -> dict[str, Any]:
+def common(
+    setting: Setting, race: Race, live: LiveEnvironment, waits: bool, members: int, folder: Path
+) -> dict[str, Any]:
     """What every process is told.
 
     Images and initial weights, those of the planner's own runs, go into the folder.
     """
-    few = judge.thinned(ground.dataset, race.test_images)
+    few = final_accuracy.thinned(live.dataset, race.test_images)
     (folder / "test.npz").write_bytes(dataset.pack(few.test_images, few.test_labels))
     (folder / "whole.npz").write_bytes(dataset.pack(few.train_images, few.train_labels))
     replica: Any = framework("torch").build(
-        race.model_name, ground.dataset.input_shape, ground.dataset.classes, setting.seed, 1
+        race.model_name, live.dataset.input_shape, live.dataset.classes, setting.seed, 1
     )
     initial = {each.name: replica.weights[each.start : each.start + each.size] for each in replica.variables}
     shapes = {each.name: each.shape for each in replica.variables}
@@ -66,15 +68,15 @@ def common(setting: Setting, race: Race, ground: Ground, waits: bool, members: i
     return {
         "members": members, "test": str(folder / "test.npz"),
         "whole": str(folder / "whole.npz"), "initial": str(folder / "initial.npz"),
-        "batch": race.batch, "model": race.model_name, "input_shape": ground.dataset.input_shape,
-        "classes": ground.dataset.classes, "model_seed": setting.seed, "rate": setting.rate, "momentum": own,
+        "batch": race.batch, "model": race.model_name, "input_shape": live.dataset.input_shape,
+        "classes": live.dataset.classes, "model_seed": setting.seed, "rate": setting.rate, "momentum": own,
         "seconds": race.seconds, "evaluate_s": race.evaluate_s, "weights": str(folder / "weights.npy"),
     }  # fmt: skip
 
 
-def shards(setting: Setting, ground: Ground, plan: Plan, folder: Path) -> dict[str, dict[str, Any]]:
+def shards(setting: Setting, live: LiveEnvironment, plan: Plan, folder: Path) -> dict[str, dict[str, Any]]:
     """Each device's training images and the seed of their order, as for the planner's workers."""
-    dealt = training.shards(ground.dataset, plan.names, dict.fromkeys(plan.names, 1.0), setting.seed)
+    dealt = training.shards(live.dataset, plan.names, dict.fromkeys(plan.names, 1.0), setting.seed)
     for name, shard in dealt.items():
         (folder / f"{name}.npz").write_bytes(shard.content)
     return {
@@ -83,21 +85,21 @@ def shards(setting: Setting, ground: Ground, plan: Plan, folder: Path) -> dict[s
     }
 
 
-def _ddp(powersgd: int) -> Callable[[Plan, Ground], list[Part]]:
+def _ddp(powersgd: int) -> Callable[[Plan, LiveEnvironment], list[Part]]:
     """powersgd: the rank of its approximation, 0 to send all."""
 
-    def parts(plan: Plan, ground: Ground) -> list[Part]:
-        place = {"address": ground.fleet.device(plan.names[0]).host, "port": PORT, "rank_of_powersgd": powersgd}
+    def parts(plan: Plan, live: LiveEnvironment) -> list[Part]:
+        place = {"address": live.fleet.device(plan.names[0]).host, "port": PORT, "rank_of_powersgd": powersgd}
         return [Part(name, {"rank": rank, **place}) for rank, name in enumerate(plan.names)]
 
     return parts
 
 
-def _tensorflow(plan: Plan, ground: Ground) -> list[Part]:
+def _tensorflow(plan: Plan, live: LiveEnvironment) -> list[Part]:
     """The chief and the server where the planner's own server would be."""
 
     def at(name: str, port: int) -> str:
-        return f"{ground.fleet.device(name).host}:{port}"
+        return f"{live.fleet.device(name).host}:{port}"
 
     cluster = {
         "chief": [at(plan.server, PORT)],
@@ -115,8 +117,8 @@ def _tensorflow(plan: Plan, ground: Ground) -> list[Part]:
     ]
 
 
-RIVALS = {
-    "torch-ddp": Rival("ddp_member.py", True, None, _ddp(0)),
-    "torch-ddp-powersgd": Rival("ddp_member.py", True, None, _ddp(2)),
-    "tensorflow-ps": Rival("tensorflow_member.py", False, os.environ.get(TENSORFLOW_PYTHON), _tensorflow),
+REFERENCE_SYSTEMS = {
+    "torch-ddp": ReferenceSystem("ddp_member.py", True, None, _ddp(0)),
+    "torch-ddp-powersgd": ReferenceSystem("ddp_member.py", True, None, _ddp(2)),
+    "tensorflow-ps": ReferenceSystem("tensorflow_member.py", False, os.environ.get(TENSORFLOW_PYTHON), _tensorflow),
 }

@@ -18,31 +18,31 @@ from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
 
-from . import curve, judge
-from .ground import Ground
+from . import curve, final_accuracy
+from .live_environment import LiveEnvironment
 from .racefile import Race
 from .records import Outcome, Setting
-from .watch import Watch
+from .run_watcher import RunWatcher
 
 #: More steps than any run makes: it ends when its time is over.
 STEPS = 1_000_000
 
 
-def plan_for(strategy: str, ground: Ground) -> Plan:
+def plan_for(strategy: str, live: LiveEnvironment) -> Plan:
     """All devices of the profile, or the best of them alone.
 
     Data are dealt out equally, so that all strategies have the same at the same place. Raises
     PlanError.
     """
-    plan = _predicted(strategy, ground, STEPS)
+    plan = _predicted(strategy, live, STEPS)
     return plan._replace(workers=tuple(worker._replace(steps=1.0) for worker in plan.workers))
 
 
-def _predicted(strategy: str, ground: Ground, steps: int) -> Plan:
-    samples = len(ground.dataset.train_labels)
-    request = RecommendRequest({"time": 1.0}, steps=steps, rates=ground.rates, training_samples=samples)
-    ranked, place = ranked_for(strategy, ground.profile, request)
-    return make_plan(ranked, str(ground.fleet.path), place)
+def _predicted(strategy: str, live: LiveEnvironment, steps: int) -> Plan:
+    samples = len(live.dataset.train_labels)
+    request = RecommendRequest({"time": 1.0}, steps=steps, rates=live.rates, training_samples=samples)
+    ranked, place = ranked_for(strategy, live.profile, request)
+    return make_plan(ranked, str(live.fleet.path), place)
 
 
 def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tuple[Recommendation, int]:
@@ -56,28 +56,26 @@ def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tu
     return ranked, next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)
 
 
-def run(setting: Setting, race: Race, ground: Ground, on_start: Callable[[], None]) -> Outcome:
+def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[[], None]) -> Outcome:
     """Train for the race's seconds; the run's events stay in its folder. Raises PlannerError."""
-    plan = plan_for(setting.strategy, ground)
+    plan = plan_for(setting.strategy, live)
     server = plan.server if plan.strategy.through_server else ""  # its own worker uses no card
-    watch = Watch(ground.cards, server, on_start)
+    watch = RunWatcher(live.cards, server, on_start)
     steps_per_s = sum(1.0 / worker.cycle_s for worker in plan.workers)
     options = Options(
         race.data, rate=setting.rate, seed=setting.seed, checkpoint_every=plan.steps,
         evaluate_every=max(1, round(race.evaluate_s * steps_per_s)),
     )  # fmt: skip
-    folder = RunFolder(ground.folder / setting.text.replace("/", "_"))
+    folder = RunFolder(live.folder / setting.text.replace("/", "_"))
     shutil.rmtree(folder.path, ignore_errors=True)
     folder.path.mkdir(parents=True)
-    few = judge.thinned(ground.dataset, race.test_images)
-    result = carry_out(
-        Launch(plan, ground.fleet, few, options, folder, watch.heard, ground.crew), lasting_s=race.seconds
-    )
-    accuracies = judge.accuracies(folder.checkpoint, plan.model, ground.dataset)
+    few = final_accuracy.thinned(live.dataset, race.test_images)
+    result = carry_out(Launch(plan, live.fleet, few, options, folder, watch.heard, live.agents), lasting_s=race.seconds)
+    accuracies = final_accuracy.accuracies(folder.checkpoint, plan.model, live.dataset)
     folder.checkpoint.unlink()
     # As was planned for STEPS, scaled, would count batches that grow to their full size, which they
     # have no time for.
-    predicted_s = _predicted(setting.strategy, ground, max(1, result["steps_made"])).prediction.time_s
+    predicted_s = _predicted(setting.strategy, live, max(1, result["steps_made"])).prediction.time_s
     return _outcome(plan, result, _events(folder.events), race.target, accuracies, watch, predicted_s)
 
 
@@ -87,7 +85,7 @@ def _outcome(
     events: list[dict[str, Any]],
     target: float,
     accuracies: dict[str, float],
-    watch: Watch,
+    watch: RunWatcher,
     predicted_s: float,
 ) -> Outcome:
     held_up = plan.strategy.evaluation_stops_all(len(plan.workers))

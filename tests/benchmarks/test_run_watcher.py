@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from benchmarks.racing.cards import Count
-from benchmarks.racing.watch import Watch
+from benchmarks.racing.network_cards import Count
+from benchmarks.racing.run_watcher import RunWatcher
 
 
 class _Cards:
@@ -24,8 +24,8 @@ def _progress(payload: float, *steps: int) -> dict[str, Any]:
     return {"progress": {"workers": workers}}
 
 
-def _watched(*events: dict[str, Any], left_out: str = "") -> Watch:
-    watch = Watch(_Cards(), left_out, lambda: None)
+def _watched(*events: dict[str, Any], left_out: str = "") -> RunWatcher:
+    watch = RunWatcher(_Cards(), left_out, lambda: None)
     for event in ({"started": True}, *events):
         watch.heard("server", event)
     return watch
@@ -63,5 +63,5 @@ def test_bytes_of_the_whole_run_end_with_its_training() -> None:
 
 def test_who_waits_for_the_beginning_is_told() -> None:
     begun = []
-    Watch(None, "", lambda: begun.append(True)).heard("planner", {"started": True})
+    RunWatcher(None, "", lambda: begun.append(True)).heard("planner", {"started": True})
     assert begun == [True]

@@ -1,6 +1,6 @@
 """A reference system runs on the devices of a lab, each process through the device's sshd.
 
-A rival's processes speak as ``ddp_member`` does. The devices of a lab share this machine's files.
+A reference system's processes speak as ``ddp_member`` does. The devices of a lab share this machine's files.
 """
 
 import json
@@ -23,13 +23,13 @@ from planner.provenance import Provenance
 from planner.remote import connect
 from planner.train import result
 
-from . import curve, judge, rivals
-from .cards import sent
-from .ground import Ground
-from .ours import plan_for
+from . import curve, final_accuracy, reference_systems
+from .live_environment import LiveEnvironment
+from .network_cards import sent
+from .planner_run import plan_for
 from .racefile import Race
 from .records import Outcome, Setting
-from .rivals import RIVALS, Rival
+from .reference_systems import REFERENCE_SYSTEMS, ReferenceSystem
 
 HERE = Path(__file__).parent
 #: Seconds that a process may be silent: to import a framework on the slowest device, or to end.
@@ -40,7 +40,7 @@ Said = tuple[float, dict[str, Any]]
 
 
 class Process:
-    """A rival's program on one device, and what it says, each line with the time at which it came.
+    """A reference system's program on one device; its output lines have the time of arrival.
 
     Close it.
     """
@@ -99,27 +99,27 @@ class Process:
         self._said.put((time.monotonic(), {}))
 
 
-def run(setting: Setting, race: Race, ground: Ground, on_start: Callable[[], None]) -> Outcome:
-    """Train with a rival for the race's seconds. Raises PlannerError."""
-    rival = RIVALS[setting.strategy]
-    plan = plan_for("parameter-server", ground)
+def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[[], None]) -> Outcome:
+    """Train with a system for the race's seconds. Raises PlannerError."""
+    system = REFERENCE_SYSTEMS[setting.strategy]
+    plan = plan_for("parameter-server", live)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        processes = started(setting, race, ground, rival, plan, folder, stack)
+        processes = started(setting, race, live, system, plan, folder, stack)
         for process in processes:
             process.until("ready")
-        began_s, before = time.monotonic(), ground.cards.read()
+        began_s, before = time.monotonic(), live.cards.read()
         on_start()
         for process in processes:
             process.order({})
         events, account = _followed(processes[0], began_s)
-        card_bytes = sent(before, ground.cards.read())
+        card_bytes = sent(before, live.cards.read())
         for process in processes:
             process.order({})
-        points = curve.points(events, {processes[0].device: 1.0 if rival.waits else 1.0 / len(plan.workers)})
+        points = curve.points(events, {processes[0].device: 1.0 if system.waits else 1.0 / len(plan.workers)})
         weights = np.load(account["weights"])
         watts = _watts(plan, processes)
-    accuracy = judge.accuracy(race.model_name, ground.dataset, weights, np.empty(0, np.float32))
+    accuracy = final_accuracy.accuracy(race.model_name, live.dataset, weights, np.empty(0, np.float32))
     return Outcome(
         steps=account["steps"],
         time_s=account["time_s"],
@@ -135,19 +135,19 @@ def run(setting: Setting, race: Race, ground: Ground, on_start: Callable[[], Non
 def started(
     setting: Setting,
     race: Race,
-    ground: Ground,
-    rival: Rival,
+    live: LiveEnvironment,
+    system: ReferenceSystem,
     plan: Plan,
     folder: Path,
     stack: ExitStack,
     also: Mapping[str, Any] = NOTHING,
 ) -> list[Process]:
     """Start a reference system's processes with their orders; the first one reports."""
-    told = rivals.common(setting, race, ground, rival.waits, len(plan.workers), folder)
-    shards = rivals.shards(setting, ground, plan, folder)
+    told = reference_systems.common(setting, race, live, system.waits, len(plan.workers), folder)
+    shards = reference_systems.shards(setting, live, plan, folder)
     processes = []
-    for part in rival.parts(plan, ground):
-        process = Process(ground.fleet.device(part.device), rival.program, rival.python)
+    for part in system.parts(plan, live):
+        process = Process(live.fleet.device(part.device), system.program, system.python)
         stack.callback(process.close)
         process.order({**told, **shards[part.device], **part.orders, **also})
         processes.append(process)
