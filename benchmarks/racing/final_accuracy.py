@@ -19,7 +19,8 @@ def thinned(dataset: Dataset, images: int) -> Dataset:
 def accuracies(path: Path, model: str, dataset: Dataset) -> dict[str, float]:
     """Accuracy by worker of a checkpoint, or of the common weights as "all"."""
     saved, _ = checkpoint.read(str(path))
-    own = {name.removesuffix("/own"): kept[0] for name, kept in saved.kept.items() if name.endswith("/own")}
+    states = saved.member_states.items()
+    own = {name.removesuffix("/own"): arrays[0] for name, arrays in states if name.endswith("/own")}
     return {
         name: accuracy(model, dataset, weights, saved.state)
         for name, weights in (own or {"all": saved.weights}).items()

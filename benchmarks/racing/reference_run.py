@@ -1,6 +1,6 @@
 """A reference system runs on the devices of a lab, each process through the device's sshd.
 
-A reference system's processes speak as ``ddp_member`` does. The devices of a lab share this machine's files.
+Its processes speak as ``ddp_member`` does. The devices of a lab share this machine's files.
 """
 
 import json
