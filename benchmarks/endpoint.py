@@ -19,11 +19,13 @@ import numpy as np
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import OptimizerSettings, Replica, Variable
 from backends.network import framing
+from backends.protocol.events import TimeSpent
+from backends.protocol.orders import Identity
 from backends.server import worker
 from backends.server.parameter_server import ParameterServer
-from backends.training import step
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import RunSpec
+from profilers.records import encode
 
 #: Longer than any benchmark: nothing here is about heartbeats.
 SILENCE_S = 3600.0
@@ -99,19 +101,19 @@ def serve(address: str, identity: Sequence[str], steps: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "checkpoint")
         work = RunSpec(steps, OptimizerSettings(), RateSchedule(), path, heartbeat_s=SILENCE_S)
-        server = ParameterServer(work, framing.Identity(*identity), lambda event: None)
+        server = ParameterServer(work, Identity(*identity), lambda event: None)
         _say({"port": listener.getsockname()[1]})
-        _say(server.run(listener, lambda: False))
+        _say(encode(server.run(listener, lambda: False)))
 
 
 def work(address: str, port: int, identity: Sequence[str], parameters: int, gradient_s: float, spin: bool) -> None:
     """Work in a run to its end and return the monotonic times at which steps ended."""
-    tls = framing.context(framing.Identity(*identity), server_side=False)
+    tls = framing.context(Identity(*identity), server_side=False)
     connection = framing.connect(address, port, tls, SILENCE_S)
     batch = np.zeros((1, 1), np.uint8), np.zeros(1, np.int64)
     ends: list[float] = []
 
-    def note(spent: step.TimeSpent) -> None:
+    def note(spent: TimeSpent) -> None:
         if spent.steps > len(ends):
             ends.append(time.monotonic())
 

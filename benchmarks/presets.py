@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from reporting import Spread, parser, show
 
 from backends.data import dataset as data
+from backends.protocol.events import Progress
 from backends.strategies.presets import PRESETS
+from planner.agents.client import Event
 from planner.fleet.device import Fleet
 from planner.fleet.file import load_fleet
 from planner.paths import RunFolder
@@ -76,19 +78,20 @@ def _plan(name: str, profile: Profile, dataset: data.Dataset, options: argparse.
 
 
 def _run(plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Namespace) -> Run:
-    at: dict[str, Any] = {}
+    reports: list[Progress] = []
 
-    def heard(_: str, event: dict[str, Any]) -> None:
-        at.update(event.get("progress", {}))
+    def on_event(_: str, event: Event) -> None:
+        if isinstance(event, Progress):
+            reports[:] = [event]
 
     endless = plan.for_steps(1000 * plan.steps)
     chosen = Options(options.data, evaluate_every=endless.steps, keep_weights=False)
     with tempfile.TemporaryDirectory() as folder:
-        launch = Launch(endless, fleet, dataset, chosen, RunFolder.create(Path(folder), "presets"), heard)
+        launch = Launch(endless, fleet, dataset, chosen, RunFolder.create(Path(folder), "presets"), on_event)
         result = carry_out(launch, lasting_s=options.seconds)
     made = plan.for_steps(result["steps_made"])
     beside = plan.server if plan.strategy.through_server else ""  # uses no network
-    sent = sum(worker["bytes"] for name, worker in at["workers"].items() if name != beside)
+    sent = sum(worker.bytes for name, worker in reports[-1].workers.items() if name != beside)
     return Run(made.steps, result["measured"]["time_s"], made.prediction.time_s, sent, made.network_bytes)
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import synthetic
 from reporting import Spread, parser, show
 
+from backends.protocol.orders import ReadClock
 from planner.agents.bundle import agent_archive
 from planner.agents.client import AgentClient
 from planner.fleet.device import Device
@@ -77,7 +78,7 @@ def _agent_rows(way: str, device: Device, rounds: int) -> list[dict[str, object]
 def _start(device: Device) -> None:
     remote = connect(device)
     try:
-        AgentClient.launch(device, remote).call("clock", timeout_s=10.0)
+        AgentClient.launch(device, remote).call(ReadClock(), timeout_s=10.0)
     finally:
         remote.close()
 

@@ -25,12 +25,15 @@ from racing.records import RACE, Setting
 from racing.reference_systems import REFERENCE_SYSTEMS
 from reporting import parser, show
 
+from backends.protocol.events import Progress
+from planner.agents.client import Event
 from planner.cli import interrupts
 from planner.errors import InterruptedRunError, PlannerError, RunError
 from planner.lab.device import LabDevice
 from planner.lab.lab import Lab
 from planner.paths import RunFolder
 from planner.plan.file import Plan
+from planner.train.events import Started
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
@@ -123,20 +126,20 @@ def _planner(race: Race, live: LiveEnvironment, plan: Plan, stopper: Stopper, op
     done, before = 0, 0
     began_s = ended_s = 0.0
 
-    def heard(_: str, event: dict[str, Any]) -> None:
+    def on_event(_: str, event: Event) -> None:
         nonlocal began_s, ended_s, done, before
-        if "started" in event:
+        if isinstance(event, Started):
             began_s = time.monotonic()
             stopper.start()
-        elif "progress" in event:
-            done = event["progress"]["done"]
+        elif isinstance(event, Progress):
+            done = event.done
             before = before if stopper.stopped else done
             ended_s = ended_s or (time.monotonic() - began_s if done == options.steps else 0.0)
 
     plan = plan.for_steps(options.steps)
     with tempfile.TemporaryDirectory() as folder:
         chosen = Options("", evaluate_every=options.steps, heartbeat_s=HEARTBEAT_S, keep_weights=False)
-        launch = Launch(plan, live.fleet, live.dataset, chosen, RunFolder(Path(folder)), heard, live.agents)
+        launch = Launch(plan, live.fleet, live.dataset, chosen, RunFolder(Path(folder)), on_event, live.agents)
         carry_out(launch, lasting_s=options.wait)
     return Seen(before, done, ended_s or None)
 

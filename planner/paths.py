@@ -1,10 +1,7 @@
 """Every path that planner writes or looks for."""
 
-import json
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from planner.errors import RecordError
 
@@ -73,24 +70,3 @@ class RunFolder:
     @property
     def log(self) -> Path:
         return self.path / "remote.log"
-
-
-class EventLog:
-    """Appends events as JSON lines, each with the seconds since the log was opened."""
-
-    def __init__(self, path: Path) -> None:
-        self._stream = path.open("ab", buffering=0)
-        self._began = time.monotonic()
-        self._lock = threading.Lock()
-
-    def write(self, source: str, event: dict[str, Any]) -> None:
-        """One line, readable at once by whoever follows the file. Raises OSError, e.g. on a full disk."""
-        line = {"t_s": round(time.monotonic() - self._began, 4), "from": source, **event}
-        with self._lock:
-            if not self._stream.closed:
-                self._stream.write(json.dumps(line).encode() + b"\n")
-
-    def close(self) -> None:
-        """Write no more."""
-        with self._lock:
-            self._stream.close()

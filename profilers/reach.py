@@ -4,7 +4,7 @@ import binascii
 import contextlib
 import os
 import socket
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 #: An address that drops packets is told from one that is slow by this.
 KNOCK_S = 4.0
@@ -12,15 +12,22 @@ _POLL_S = 0.1
 _TOKEN_BYTES = 16
 
 
+class Listening(NamedTuple):
+    """A device can be reached at a port. ``token``: its greeting, by which it is told from strangers."""
+
+    port: int
+    token: str = ""
+
+
 def listen(job: Any, address: str) -> None:
-    """Greet whoever connects to a port of that address until told to stop. Event: {"port", "token"}.
+    """Greet whoever connects to a port of that address until told to stop. Event: Listening.
 
     Raises OSError where the address is none of this device's.
     """
     token = binascii.hexlify(os.urandom(_TOKEN_BYTES))
     with _listener(address) as listener:
         listener.settimeout(_POLL_S)
-        job.emit({"port": listener.getsockname()[1], "token": token.decode()})
+        job.emit(Listening(listener.getsockname()[1], token.decode()))
         while not job.stopping.is_set():
             try:
                 guest = listener.accept()[0]

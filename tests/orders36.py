@@ -1,6 +1,6 @@
 """Carries out the orders of whole runs on the Python that runs this, be it 3.6: a host and its workers, in threads.
 
-Reads a list of {"name", "verb", "host", "member", "workers": [orders]} as JSON on standard input, and answers each with
+Reads a list of {"name", "host": order, "members": [orders]} as JSON on standard input, and answers each with
 a line of the run's account or of what went wrong. The framework is least squares, in numpy.
 """
 
@@ -11,12 +11,16 @@ import types
 
 import numpy as np
 
-from backends.agent import roles
+from backends.agent.verbs import ORDERS
 from backends.frameworks import base
 from backends.frameworks.base import Replica, Variable
+from backends.protocol.codec import decode
+from backends.protocol.orders import CoordinatePeers, RunPeer, RunWorker, ServeParameters
+from profilers import records
 
 LIMIT_S = 60.0
 PIXELS = 4
+HOSTS, MEMBERS = (ServeParameters, CoordinatePeers), (RunWorker, RunPeer)
 
 
 class LeastSquares(Replica):
@@ -79,12 +83,13 @@ class Job:
     def port(self):
         with self.heard:
             assert self.heard.wait_for(lambda: self.events, LIMIT_S)
-        return self.events[0]["port"]
+        return self.events[0].port
 
 
 def carry_out(run):
     """The account of a run; raises what one of its threads raises."""
     results = {}
+    order = decode(run["host"], HOSTS)
 
     def begin(name, work, *args):
         def call():
@@ -98,10 +103,11 @@ def carry_out(run):
         return thread
 
     host = Job()
-    threads = [begin("host", getattr(roles, run["verb"]), host, *run["host"])]
-    for number, (part, identity) in enumerate(run["workers"]):
-        args = (Job(), part, "127.0.0.1", host.port(), identity, 10.0)
-        threads.append(begin(number, getattr(roles, run["member"]), *args))
+    threads = [begin("host", ORDERS[type(order)], host, order)]
+    for number, value in enumerate(run["members"]):
+        member = decode(value, MEMBERS)
+        member = member._replace(host=member.host._replace(port=host.port()))
+        threads.append(begin(number, ORDERS[type(member)], Job(), member))
     for thread in threads:
         thread.join(LIMIT_S)
     for result in results.values():
@@ -121,7 +127,7 @@ def main():
             answer = carry_out(run)
         except Exception as error:  # noqa: BLE001 - the test shows it
             answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(dict(answer, name=run["name"])), flush=True)
+        print(json.dumps(dict(records.encode(answer), name=run["name"])), flush=True)
 
 
 if __name__ == "__main__":

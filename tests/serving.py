@@ -9,13 +9,13 @@ LOOPBACK = "127.0.0.1"
 
 
 class Serving:
-    """A serving verb in a thread of its own, from its first event on."""
+    """A serving order in a thread of its own, from its first event on."""
 
-    def __init__(self, verb, **args):
+    def __init__(self, function, order):
         events = queue.Queue()
         self.job = AgentTask(events.put)
         self._pool = ThreadPoolExecutor(1)
-        self.result = self._pool.submit(verb, self.job, **args)
+        self.result = self._pool.submit(function, self.job, order)
         self.result.add_done_callback(lambda _: events.put(None))
         self.ready = events.get(timeout=10)
 

@@ -13,9 +13,12 @@ import pytest
 
 from backends.data import dataset as data
 from backends.network import framing
+from backends.protocol.codec import encode
+from backends.protocol.orders import CollectFacts, CoordinatePeers, HostAddress, ServeParameters
 from backends.strategies.presets import PRESETS
 from planner.agents.bundle import agent_archive
 from planner.agents.certificates import Authority
+from planner.fleet.device import Device
 from planner.train import orders as training
 from planner.train.orders import Options
 from tests.installed import old_path, old_python
@@ -108,7 +111,7 @@ def test_the_agent_answers_and_ends_with_its_input(python36: Path, tmp_path: Pat
         assert agent.stdin is not None
         assert agent.stdout is not None
         hello = json.loads(agent.stdout.readline())["hello"]
-        agent.stdin.write(json.dumps({"id": 1, "verb": "facts", "args": {}}) + "\n")
+        agent.stdin.write(json.dumps({"id": 1, "order": encode(CollectFacts())}) + "\n")
         agent.stdin.flush()
         answer = json.loads(agent.stdout.readline())
         _, errors = agent.communicate(timeout=EXIT_LIMIT_S)
@@ -131,18 +134,15 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     shard = training.packed(pixels, labels)
     path = folder / shard.name
     path.write_bytes(shard.content)
-    parts = [
-        training.part(NO_AGENT, two, options, dataset, worker.name, 1.0, (str(path), str(path)), "127.0.0.1")
-        for worker in two.workers
-    ]
-    work = training.work(two, options, dataset, None, None)
-    return {
-        "name": name,
-        "verb": "conduct" if peers else "serve",
-        "host": ["127.0.0.1", list(authority.identity(framing.SERVER)), work],
-        "member": "join" if peers else "work",
-        "workers": [[part, list(authority.identity(part["name"], listens=peers))] for part in parts],
-    }
+    run = training.run_order(two, options, dataset, None, None)
+    host = (CoordinatePeers if peers else ServeParameters)("127.0.0.1", authority.identity(framing.SERVER), run)
+    members = []
+    for worker in two.workers:
+        device, files = Device(worker.name), (str(path), str(path))
+        member = training.member(NO_AGENT, two, options, dataset, device, files)
+        to_host = HostAddress("127.0.0.1", 0, authority.identity(worker.name, listens=peers), 10.0)
+        members.append(encode(training.role(two, options, member, to_host, "127.0.0.1")))
+    return {"name": name, "host": encode(host), "members": members}
 
 
 def test_every_preset_trains_with_its_workers(python36: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from typing import Optional
 
 #: Seconds after which a file that no run has asked for is removed.
 UNUSED_S = 30 * 86400.0
@@ -40,7 +41,7 @@ def _used(name: str) -> None:
     os.utime(os.path.join(cache(), name.split("/")[0]), None)
 
 
-def store(job: object, name: str, data: bytes) -> str:
+def store(name: str, data: bytes) -> str:
     """Keep ``data`` under ``name``; returns its path. Raises OSError that names the path, e.g. on a full disk."""
     target = path(name)
     prune()
@@ -59,7 +60,7 @@ def store(job: object, name: str, data: bytes) -> str:
     return target
 
 
-def stored(job: object, name: str) -> object:
+def find(name: str) -> Optional[str]:
     """The path of a file kept under ``name``, or None."""
     target = path(name)
     if not os.path.exists(target):
@@ -68,13 +69,13 @@ def stored(job: object, name: str) -> object:
     return target
 
 
-def fetch(job: object, path: str) -> bytes:
+def fetch(path: str) -> bytes:
     """The content of a file."""
     with open(path, "rb") as stream:
         return stream.read()
 
 
-def remove(job: object, path: str) -> None:
+def remove(path: str) -> None:
     """Forget a file; one that is gone already is no error."""
     if os.path.exists(path):
         os.unlink(path)

@@ -1,10 +1,10 @@
 """The program that runs on a device: takes orders as JSON lines on standard input, answers on standard output.
 
-→ {"id": 1, "verb": "facts", "args": {}}
-← {"id": 1, "event": …} …, then {"id": 1, "result": …} or {"id": 1, "error": …}
-→ {"id": 2, "verb": "stop" or "go", "args": {"id": 1}}  → {"verb": "ping"} ← {"pong": true}
-→ {"id": 3, "verb": "store", "args": {"name": …, "size": n}} and n raw bytes
-→ {"id": 4, "verb": "fetch", "args": {"path": …}}  ← {"id": 4, "result": …, "blob": n} and n raw bytes
+→ {"id": 1, "order": {"type": "collect_facts", …}}
+← {"id": 1, "event": {"type": …}} …, then {"id": 1, "result": …} or {"id": 1, "error": …}
+→ {"order": {"type": "go" or "stop", "id": 1}}  → {"order": {"type": "ping"}} ← {"pong": true}
+→ {"id": 3, "order": {"type": "store_file", "name": …, "size": n}} and n raw bytes
+→ {"id": 4, "order": {"type": "fetch_file", "path": …}}  ← {"id": 4, "result": …, "blob": n} and n raw bytes
 
 It leads a process group and ends it, children included, when its input closes or when the pings stop.
 """
@@ -17,7 +17,11 @@ import signal
 import threading
 import time
 import traceback
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Type
+
+from backends.protocol.codec import decode, encode
+from backends.protocol.orders import Go, Ping, Stop, StoreFile
+from profilers import records
 
 #: The controller pings every few seconds; after this much silence the agent ends itself.
 SILENCE_S = 30.0
@@ -95,61 +99,68 @@ class Output:
 
 
 class Agent:
-    """Carries out orders, each in a thread of its own."""
+    """Carries out orders, each in a thread of its own. ``functions``: what carries out the orders of each class."""
 
-    def __init__(self, orders: Input, answers: Output, verbs: Dict[str, Callable[..., Any]]) -> None:
+    def __init__(self, orders: Input, answers: Output, functions: Dict[Type[Any], Callable[..., Any]]) -> None:
         self._orders = orders
         self._answers = answers
-        self._verbs = verbs
-        self._jobs: Dict[int, AgentTask] = {}
+        self._functions = functions
+        self._kinds = (Ping, Go, Stop) + tuple(functions)
+        self._tasks: Dict[int, AgentTask] = {}
 
     def run(self) -> None:
-        """Take orders until the controller is gone, then tell all jobs to stop."""
+        """Take orders until the controller is gone, then tell all tasks to stop."""
         self._answers.send({"hello": {"python": platform.python_version(), "pid": os.getpid()}})
         while True:
             line = self._orders.line(SILENCE_S)
             if line is None:
                 break
             try:
-                self._order(json.loads(line.decode()))
+                self._take(json.loads(line.decode()))
             except EOFError:
                 break
-        for job in list(self._jobs.values()):
-            job.stopping.set()
+        for task in list(self._tasks.values()):
+            task.stopping.set()
         deadline = time.monotonic() + GRACE_S
-        while self._jobs and time.monotonic() < deadline:
+        while self._tasks and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def _order(self, order: Dict[str, Any]) -> None:
-        verb, args = order["verb"], order.get("args", {})
-        if verb == "ping":
-            self._answers.send({"pong": True})
-            return
-        if verb in ("go", "stop"):
-            job = self._jobs.get(args["id"])
-            if job is not None:
-                (job.go if verb == "go" else job.stopping).set()
-            return
-        if verb == "store":
-            args = {"name": args["name"], "data": self._orders.exactly(args["size"])}
-        number = order["id"]
-        job = AgentTask(lambda event: self._answers.send({"id": number, "event": event}))
-        self._jobs[number] = job  # before its thread starts, so that a stop right behind it finds it
-        threading.Thread(target=self._carry_out, args=(number, job, verb, args), daemon=True).start()
-
-    def _carry_out(self, number: int, job: AgentTask, verb: str, args: Dict[str, Any]) -> None:
+    def _take(self, message: Dict[str, Any]) -> None:
         try:
-            result = self._verbs[verb](job, **args)
-            blob = result if isinstance(result, bytes) else b""
-            if blob or isinstance(result, bytes):
-                self._answers.send({"id": number, "result": None, "blob": len(blob)}, blob)
+            order = decode(message["order"], self._kinds)
+        except ValueError as error:
+            self._fail(message.get("id"), error)
+            return
+        if isinstance(order, Ping):
+            self._answers.send({"pong": True})
+        elif isinstance(order, (Go, Stop)):
+            task = self._tasks.get(order.id)
+            if task is not None:
+                (task.go if isinstance(order, Go) else task.stopping).set()
+        else:
+            self._start(message["id"], order)
+
+    def _start(self, number: int, order: Any) -> None:
+        args = (self._orders.exactly(order.size),) if isinstance(order, StoreFile) else ()
+        task = AgentTask(lambda event: self._answers.send({"id": number, "event": encode(event)}))
+        self._tasks[number] = task  # before its thread starts, so that a stop right behind it finds it
+        threading.Thread(target=self._carry_out, args=(number, task, order) + args, daemon=True).start()
+
+    def _carry_out(self, number: int, task: AgentTask, order: Any, *args: Any) -> None:
+        try:
+            result = self._functions[type(order)](task, order, *args)
+            if isinstance(result, bytes):
+                self._answers.send({"id": number, "result": None, "blob": len(result)}, result)
             else:
-                self._answers.send({"id": number, "result": result})
-        except BaseException as error:  # noqa: BLE001 - whatever ends a job is what the controller must hear of
-            message = {"kind": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
-            self._answers.send({"id": number, "error": message})
+                self._answers.send({"id": number, "result": records.encode(result)})
+        except BaseException as error:  # noqa: BLE001 - the controller must hear of whatever ends a task
+            self._fail(number, error)
         finally:
-            del self._jobs[number]
+            del self._tasks[number]
+
+    def _fail(self, number: Any, error: BaseException) -> None:
+        message = {"kind": type(error).__name__, "message": str(error), "traceback": traceback.format_exc()}
+        self._answers.send({"id": number, "error": message})
 
 
 def main() -> None:
@@ -163,8 +174,8 @@ def main() -> None:
     # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)
     from backends.agent import malloc
-    from backends.agent.verbs import VERBS  # after the redirection: importing may print
+    from backends.agent.verbs import ORDERS  # after the redirection: importing may print
 
     malloc.keep()
-    Agent(Input(0), Output(answers), VERBS).run()
+    Agent(Input(0), Output(answers), ORDERS).run()
     os.killpg(0, signal.SIGKILL)

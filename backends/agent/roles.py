@@ -1,244 +1,255 @@
-"""The parts a device plays in a run: parameter server, worker, or a cluster of its own."""
+"""A device plays a part in a run: host of a server or of peers, worker, peer, or a cluster of its own."""
 
 import threading
 import time
-from typing import Any, Callable, Dict, NamedTuple, Tuple
+from typing import Any, Callable, Dict, NamedTuple
 
 from backends.agent import files
+from backends.agent.telemetry import TelemetrySender
 from backends.data import dataset
-from backends.frameworks.base import OptimizerSettings, Replica, framework
-from backends.network import framing, heartbeat
+from backends.frameworks.base import Replica, framework
+from backends.network import framing
+from backends.network.heartbeat import Heartbeat
 from backends.network.mailbox import Mailbox
 from backends.peers.coordinator import PeerCoordinator
 from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
 from backends.profiling.step_profile import build
+from backends.protocol.events import Built, Listening, MemberAccount, Ready, RunAccount, TimeSpent
+from backends.protocol.orders import (
+    CoordinatePeers,
+    HostAddress,
+    MemberSpec,
+    RunOrder,
+    RunPeer,
+    RunWorker,
+    ServeParameters,
+    TrainAlone,
+)
 from backends.server import worker
 from backends.server.parameter_server import ParameterServer
 from backends.strategies.strategy import Strategy
-from backends.training import single_device, step
+from backends.training import single_device
 from backends.training.host import Host
 from backends.training.lr_schedule import schedule
 from backends.training.run_spec import RunSpec
-from profilers import records
-from profilers.sampling import Sampler
+from backends.training.step import TestSet
 
-METER_S = 1.0
+#: How often a task that waits for the word to begin looks whether it was stopped.
+GO_TICK_S = 0.1
 
 
-def _nothing(*_: Any) -> None:
+class MemberData(NamedTuple):
+    """Training batches, and the test set."""
+
+    batches: dataset.BatchLoader
+    test: TestSet
+
+
+class MemberParts(NamedTuple):
+    """A member's connection to its host, model, data and telemetry, from which its role is made."""
+
+    connection: framing.Connection
+    replica: Replica
+    data: MemberData
+    telemetry: TelemetrySender
+
+
+def _ignore(answer: Dict[str, Any]) -> None:
+    pass
+
+
+def _nothing() -> None:
     pass
 
 
 class StartedRole(NamedTuple):
-    """What works until the host has no more: ``run`` gives what was spent; ``hear`` gets what heartbeats are answered
-    with, ``end`` ends it from outside, and ``told`` gives what its senders tell."""
+    """A member at work.
 
-    run: Callable[[], step.TimeSpent]
-    hear: Callable[[Dict[str, Any]], None] = _nothing
+    run: works until the host has no more; gives the time spent.
+    on_heartbeat: gets the answers to heartbeats.
+    end: ends it from another thread. Idempotent.
+    compressor_metrics: figures of its compressor.
+    """
+
+    run: Callable[[], TimeSpent]
+    on_heartbeat: Callable[[Dict[str, Any]], None] = _ignore
     end: Callable[[], None] = _nothing
-    told: Callable[[], Dict[str, Any]] = dict
+    compressor_metrics: Callable[[], Dict[str, Any]] = dict
 
 
-def serve(job: Any, address: str, identity: Any, work: Dict[str, Any]) -> Dict[str, Any]:
+# -- hosts -----------------------------------------------------------------------------------------
+
+
+def serve_parameters(task: Any, order: ServeParameters) -> RunAccount:
     """Host the parameter server of a run; emits the port it listens on, then the run's events."""
-    return _host(job, address, ParameterServer(_work(work), framing.Identity(*identity), job.emit))
+    return _host(task, order.address, ParameterServer(run_spec(order.run), order.identity, task.emit))
 
 
-def conduct(job: Any, address: str, identity: Any, work: Dict[str, Any]) -> Dict[str, Any]:
-    """Host the conductor of a run of peers; emits as ``serve`` does."""
-    return _host(job, address, PeerCoordinator(_work(work), framing.Identity(*identity), job.emit))
+def coordinate_peers(task: Any, order: CoordinatePeers) -> RunAccount:
+    """Host the coordinator of a run of peers; emits as ``serve_parameters`` does."""
+    return _host(task, order.address, PeerCoordinator(run_spec(order.run), order.identity, task.emit))
 
 
-def _host(job: Any, address: str, host: Host) -> Dict[str, Any]:
+def _host(task: Any, address: str, host: Host) -> RunAccount:
     listener = framing.listen(address)
-    job.emit({"port": listener.getsockname()[1]})
-    _await_go(job)  # the run's clock starts with the word, not with the listening
-    return host.run(listener, job.stopping.is_set)
+    task.emit(Listening(listener.getsockname()[1]))
+    await_go(task)  # the run's clock starts with the word, not with the listening
+    return host.run(listener, task.stopping.is_set)
 
 
-def work(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any, heartbeat_s: float) -> Dict[str, Any]:
-    """Be a worker: prepare, wait for the word, build the model, then work until the server has no more."""
-
-    def begin(
-        connection: framing.Connection, replica: Replica, train: dataset.BatchLoader, test: Any, meter: TelemetrySender
-    ) -> StartedRole:
-        sending = Strategy.from_text(part["strategy"]).compressor.build(replica.variables, part["correction"])
-        return StartedRole(
-            lambda: worker.run(connection, replica, train, test, part["slowdown"], meter.note, sending),
-            told=sending.metrics,
-        )
-
-    return _take_part(job, part, address, port, framing.Identity(*identity), heartbeat_s, begin)
-
-
-def join(job: Any, part: Dict[str, Any], address: str, port: int, identity: Any, heartbeat_s: float) -> Dict[str, Any]:
-    """Be a member of a run of peers: as ``work``, with links of its own to the others."""
-    known = framing.Identity(*identity)
-
-    def begin(
-        connection: framing.Connection, replica: Replica, train: dataset.BatchLoader, test: Any, meter: TelemetrySender
-    ) -> StartedRole:
-        listener = framing.listen(part["listen"])
-        listens_on = listener.getsockname()[1]
-        links = Mailbox(part["name"], known, listener, replica.weights.size, heartbeat_s, job.emit)
-        means = _means(part, replica, links)
-        made = exchange(means)
-        links.handle = made.handle
-        optimiser = OptimizerSettings(*part["optimiser"])
-        member = Peer(connection, replica, train, test, made, optimiser, part["slowdown"])
-        return StartedRole(
-            lambda: member.run(part["listen"], listens_on, meter.note),
-            lambda meta: links.call(int(meta.get("epoch", 0))),
-            links.close,
-            made.metrics,
-        )
-
-    return _take_part(job, part, address, port, known, heartbeat_s, begin)
-
-
-def _means(part: Dict[str, Any], replica: Replica, links: Mailbox) -> ExchangeParts:
-    strategy = Strategy.from_text(part["strategy"])
-    return ExchangeParts(
-        replica=replica,
-        mailbox=links,
-        topology=strategy.topology.build(part["shared_seed"]),
-        strategy=strategy,
-        local_update=LocalUpdate(replica, strategy.with_lars),
-        batch=part["batch"],
+def run_spec(order: RunOrder) -> RunSpec:
+    """What the host of a run works with. Raises ValueError for an unknown schedule or strategy."""
+    fields = order._asdict()
+    kind, warmup, optimizer, strategy = (fields.pop(key) for key in ("schedule", "warmup", "optimizer", "strategy"))
+    return RunSpec(
+        optimiser=optimizer,
+        schedule=schedule(kind, order.steps, warmup),
+        strategy=Strategy.from_text(strategy),
+        **fields,
     )
 
 
-def _take_part(
-    job: Any,
-    part: Dict[str, Any],
-    address: str,
-    port: int,
-    identity: framing.Identity,
-    heartbeat_s: float,
-    begin: Callable[..., StartedRole],
-) -> Dict[str, Any]:
-    """Prepare, wait for the word, build the model, connect with a pulse, and work until the host has no more.
-
-    ``begin(connection, replica, train, test, meter)`` makes what works.
-    """
-    train, test = _prepare(job, part)
-    meter = TelemetrySender(job)
-    built = build(*_model(part))
-    job.emit({"built_s": built.build_s})
-    tls = framing.context(identity, server_side=False)
-    with meter:
-        connection = framing.connect(address, port, tls, heartbeat_s)
-        beats = framing.connect(address, port, tls, heartbeat_s)
-        lost = []
-        begun = begin(connection, built.replica, train, test, meter)
-
-        def silent(reason: str) -> None:
-            lost.append(reason)
-            begun.end()
-            connection.abort()
-
-        pulse = heartbeat.Heartbeat(beats, heartbeat_s, silent, begun.hear)
-        stopper = threading.Thread(target=_abort_on_stop, args=(job, connection, pulse, begun.end), daemon=True)
-        stopper.start()
-        try:
-            spent = begun.run()
-        except framing.WireError as error:
-            raise framing.WireError(lost[0] if lost else str(error)) from error
-        finally:
-            begun.end()
-            pulse.close()
-            connection.close()
-    return {"spent": records.encode(spent), "build_s": built.build_s, "sender": begun.told()}
+# -- members ---------------------------------------------------------------------------------------
 
 
-def alone(job: Any, part: Dict[str, Any], work: Dict[str, Any]) -> Dict[str, Any]:
-    """Be a cluster of one device."""
-    train, test = _prepare(job, part)
-    began = time.monotonic()
-    meter = TelemetrySender(job)
-    with meter:
-        built = build(*_model(part))
-        job.emit({"built_s": built.build_s})
-        account, spent = single_device.run(
-            _work(work),
-            built.replica,
-            train,
-            test,
-            job.emit,
-            job.stopping.is_set,
-            part["slowdown"],
-            part["name"],
-            began,
-            meter.note,
+def run_worker(task: Any, order: RunWorker) -> MemberAccount:
+    """Be a worker: prepare, wait for the word, build the model, then work until the server has no more."""
+
+    def start(parts: MemberParts) -> StartedRole:
+        compressor = Strategy.from_text(order.strategy).compressor.build(parts.replica.variables, order.correction)
+        batches, test = parts.data
+        slowdown, on_step = order.member.replica.slowdown, parts.telemetry.on_step
+        return StartedRole(
+            lambda: worker.run(parts.connection, parts.replica, batches, test, slowdown, on_step, compressor),
+            compressor_metrics=compressor.metrics,
         )
-    account.update(spent=records.encode(spent), build_s=built.build_s)
-    return account
+
+    return _run_member(task, order.member, order.host, start)
 
 
-class TelemetrySender:
-    """Emits, every few seconds, counters and watts since the last time and where the worker's time went."""
+def run_peer(task: Any, order: RunPeer) -> MemberAccount:
+    """Be a peer: as ``run_worker``, with connections of its own to the other peers."""
 
-    def __init__(self, job: Any) -> None:
-        self._job = job
-        self._spent = step.TimeSpent(0, 0.0, 0.0, 0.0)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._sampler = Sampler()
+    def start(parts: MemberParts) -> StartedRole:
+        listener = framing.listen(order.listens_on)
+        port, host = listener.getsockname()[1], order.host
+        size = parts.replica.weights.size
+        mailbox = Mailbox(order.member.name, host.identity, listener, size, host.heartbeat_s, task.emit)
+        made = exchange(_exchange_parts(order, parts.replica, mailbox))
+        mailbox.handle = made.handle
+        peer = Peer(parts.connection, parts.replica, *parts.data, made, order.optimizer, order.member.replica.slowdown)
+        return StartedRole(
+            lambda: peer.run(order.listens_on, port, parts.telemetry.on_step),
+            lambda answer: mailbox.call(int(answer.get("epoch", 0))),
+            mailbox.close,
+            made.metrics,
+        )
 
-    def note(self, spent: step.TimeSpent) -> None:
-        """Called by the worker after every step."""
-        self._spent = spent
-
-    def __enter__(self) -> "TelemetrySender":
-        self._sampler.start()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        ended = False
-        while not ended:
-            ended = self._ended.wait(METER_S)
-            window = self._sampler.stop() if ended else self._sampler.turn()
-            self._job.emit({"window": records.encode(window), "spent": records.encode(self._spent)})
+    return _run_member(task, order.member, order.host, start)
 
 
-def _prepare(job: Any, part: Dict[str, Any]) -> Tuple[dataset.BatchLoader, Any]:
-    """Import the framework and read the data, say so, and wait to be told to go."""
-    framework(part["framework"]).accelerator()
-    images, labels = dataset.unpack(files.fetch(job, part["train"]))
-    test = dataset.unpack(files.fetch(job, part["test"]))
-    job.emit({"ready": True})
-    _await_go(job)
-    return dataset.BatchLoader(images, labels, part["batch"], part["seed"]), test
+def _exchange_parts(order: RunPeer, replica: Replica, mailbox: Mailbox) -> ExchangeParts:
+    strategy = Strategy.from_text(order.strategy)
+    return ExchangeParts(
+        replica=replica,
+        mailbox=mailbox,
+        topology=strategy.topology.build(order.topology_seed),
+        strategy=strategy,
+        local_update=LocalUpdate(replica, strategy.with_lars),
+        batch=order.member.batch,
+    )
 
 
-def _await_go(job: Any) -> None:
-    while not job.go.wait(0.1):
-        if job.stopping.is_set():
+def _run_member(
+    task: Any, member: MemberSpec, host: HostAddress, start: Callable[[MemberParts], StartedRole]
+) -> MemberAccount:
+    """Prepare, wait for the word, build the model, connect with heartbeats, and work until the host has no more."""
+    data = _prepare(task, member)
+    telemetry = TelemetrySender(task.emit)
+    built = build(member.replica)
+    task.emit(Built(built.build_s))
+    with telemetry:
+        connection, heartbeats = _connect(host), _connect(host)
+        role = start(MemberParts(connection, built.replica, data, telemetry))
+        spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
+    return MemberAccount(spent, built.build_s, role.compressor_metrics())
+
+
+def _connect(host: HostAddress) -> framing.Connection:
+    tls = framing.context(host.identity, server_side=False)
+    return framing.connect(host.address, host.port, tls, host.heartbeat_s)
+
+
+def _work(
+    task: Any,
+    role: StartedRole,
+    connection: framing.Connection,
+    heartbeats: framing.Connection,
+    limit_s: float,
+) -> TimeSpent:
+    """To the end of the role. Raises WireError with what ended it: the silence of the host comes first."""
+    lost = []
+
+    def on_lost(reason: str) -> None:
+        lost.append(reason)
+        role.end()
+        connection.abort()
+
+    heartbeat = Heartbeat(heartbeats, limit_s, on_lost, role.on_heartbeat)
+
+    def abort_on_stop() -> None:
+        task.stopping.wait()
+        role.end()
+        heartbeat.close()
+        connection.abort()
+
+    threading.Thread(target=abort_on_stop, daemon=True).start()
+    try:
+        return role.run()
+    except framing.WireError as error:
+        raise framing.WireError(lost[0] if lost else str(error)) from error
+    finally:
+        role.end()
+        heartbeat.close()
+        connection.close()
+
+
+def train_alone(task: Any, order: TrainAlone) -> RunAccount:
+    """Be a cluster of one device."""
+    member = order.member
+    data = _prepare(task, member)
+    began_s = time.monotonic()
+    with TelemetrySender(task.emit) as telemetry:
+        built = build(member.replica)
+        task.emit(Built(built.build_s))
+        return single_device.run(
+            run_spec(order.run),
+            built.replica,
+            data.batches,
+            data.test,
+            task.emit,
+            task.stopping.is_set,
+            member.replica.slowdown,
+            member.name,
+            began_s,
+            telemetry.on_step,
+        )[0]
+
+
+def _prepare(task: Any, member: MemberSpec) -> MemberData:
+    """Import the framework and read the data, say so, and wait for the word to begin."""
+    framework(member.replica.framework).accelerator()
+    images, labels = dataset.unpack(files.fetch(member.train))
+    test = dataset.unpack(files.fetch(member.test))
+    task.emit(Ready())
+    await_go(task)
+    return MemberData(dataset.BatchLoader(images, labels, member.batch, member.seed), test)
+
+
+def await_go(task: Any) -> None:
+    """Wait for the word to begin. Raises InterruptedError where the task is stopped before."""
+    while not task.go.wait(GO_TICK_S):
+        if task.stopping.is_set():
             raise InterruptedError("stopped before the run began")
-
-
-def _model(part: Dict[str, Any]) -> Tuple[Any, ...]:
-    keys = ("framework", "model", "input_shape", "classes", "model_seed", "slowdown")
-    return tuple(part[key] for key in keys)
-
-
-def _work(work: Dict[str, Any]) -> RunSpec:
-    values = dict(work)
-    values["optimiser"] = OptimizerSettings(*values["optimiser"])
-    values["schedule"] = schedule(*values["schedule"])
-    values["strategy"] = Strategy.from_text(values["strategy"])
-    return RunSpec(**values)
-
-
-def _abort_on_stop(job: Any, connection: framing.Connection, pulse: heartbeat.Heartbeat, end: Any) -> None:
-    job.stopping.wait()
-    end()
-    pulse.close()
-    connection.abort()

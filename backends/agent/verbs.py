@@ -1,84 +1,63 @@
-"""What an agent can be asked to do: verb -> function(job, **args) returning something JSON can carry, or bytes."""
+"""An agent carries out orders with these functions: each takes its task and the order, and gives something JSON can
+carry, a record, or bytes.
+"""
 
 import time
-from typing import Any, Callable, Dict, Sequence
+from typing import Any, Callable, Dict, Type
 
 from backends.agent import command, files, roles
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
-from profilers import addresses, reach
-from profilers import facts as device_facts
-from profilers.records import encode
+from backends.protocol import orders
+from profilers import addresses, facts, reach, records
 from profilers.sampling import Sampler
 from profilers.sensors import character
 
-KNOWN = tuple(sorted(FRAMEWORKS))
 
-
-def facts(job: Any, frameworks: Sequence[str] = KNOWN) -> Any:
+def collect_facts(task: Any, order: orders.CollectFacts) -> records.Facts:
     """What this device is."""
-    return encode(device_facts.collect(frameworks))
+    return facts.collect(tuple(sorted(FRAMEWORKS)) if order.frameworks is None else order.frameworks)
 
 
-def sensors(job: Any) -> Any:
-    """Power sensors, each watched for two seconds."""
-    return encode(character.survey())
-
-
-def start_framework(job: Any, name: str) -> Dict[str, str]:
-    """Import a framework and say what it computes on."""
-    backend = framework(name)
+def start_framework(task: Any, order: orders.StartFramework) -> Dict[str, str]:
+    """Import a framework; its version, and the kind and name of what it computes on."""
+    backend = framework(order.name)
     kind, device = backend.accelerator()
     return {"version": backend.version(), "accelerator": kind, "device": device}
 
 
-def idle(job: Any, seconds: float) -> Any:
+def measure_idle(task: Any, order: orders.MeasureIdle) -> Any:
     """Counters and sensors while nothing runs here."""
     sampler = Sampler()
     sampler.start()
-    job.stopping.wait(seconds)
-    return encode(sampler.stop())
+    task.stopping.wait(order.seconds)
+    return sampler.stop()
 
 
-def steps(job: Any, **args: Any) -> Any:
-    """See pretrain.steps."""
-    return encode(step_profile.steps(job, **args))
-
-
-def steps_again(job: Any, **args: Any) -> Any:
-    """See pretrain.again."""
-    return encode(step_profile.again(job, **args))
-
-
-def clock(job: Any) -> float:
-    """Seconds since the epoch, by this device."""
-    return time.time()
-
-
-VERBS: Dict[str, Callable[..., Any]] = {
-    "address_towards": addresses.address_towards,
-    "alone": roles.alone,
-    "clock": clock,
-    "conduct": roles.conduct,
-    "curve_send": message_probe.curve_send,
-    "curve_serve": message_probe.curve_serve,
-    "facts": facts,
-    "fetch": files.fetch,
-    "idle": idle,
-    "interface_address": addresses.interface_address,
-    "join": roles.join,
-    "knock": reach.knock,
-    "listen": reach.listen,
-    "measure": command.measure,
-    "remove": files.remove,
-    "sensors": sensors,
-    "serve": roles.serve,
-    "start_framework": start_framework,
-    "steps": steps,
-    "steps_again": steps_again,
-    "store": files.store,
-    "stored": files.stored,
-    "throughput_send": throughput.send,
-    "throughput_serve": throughput.serve,
-    "work": roles.work,
+ORDERS: Dict[Type[Any], Callable[..., Any]] = {
+    orders.AwaitKnocks: lambda task, order: reach.listen(task, order.address),
+    orders.CollectFacts: collect_facts,
+    orders.CoordinatePeers: roles.coordinate_peers,
+    orders.FetchFile: lambda task, order: files.fetch(order.path),
+    orders.FindAddressTowards: lambda task, order: addresses.address_towards(task, order.target),
+    orders.FindFile: lambda task, order: files.find(order.name),
+    orders.FindInterfaceAddress: lambda task, order: addresses.interface_address(task, order.name),
+    orders.Knock: lambda task, order: reach.knock(task, *order),
+    orders.MeasureCommand: command.measure,
+    orders.MeasureIdle: measure_idle,
+    orders.ReadClock: lambda task, order: time.time(),
+    orders.RemoveFile: lambda task, order: files.remove(order.path),
+    orders.RepeatSteps: step_profile.repeat_steps,
+    orders.RunPeer: roles.run_peer,
+    orders.RunWorker: roles.run_worker,
+    orders.SendMessages: message_probe.send,
+    orders.SendThroughput: throughput.send,
+    orders.ServeMessages: message_probe.serve,
+    orders.ServeParameters: roles.serve_parameters,
+    orders.ServeThroughput: throughput.serve,
+    orders.StartFramework: start_framework,
+    orders.StoreFile: lambda task, order, data: files.store(order.name, data),
+    orders.SurveySensors: lambda task, order: character.survey(),
+    orders.TimeSteps: step_profile.time_steps,
+    orders.TrainAlone: roles.train_alone,
 }

@@ -6,7 +6,7 @@ import threading
 from typing import Any, Callable, Dict
 
 from backends.network import framing
-from backends.protocol import Emit
+from backends.protocol.events import Emit, Refused
 
 TICK_S = 0.2
 
@@ -53,7 +53,7 @@ class Acceptor:
             except socket.timeout:
                 continue
             except OSError as error:  # out of file descriptors, or a peer that has gone already
-                self._emit({"refused": str(error)})
+                self._emit(Refused(str(error)))
                 self._closed.wait(TICK_S)
                 continue
             threading.Thread(target=self._greet, args=(sock, address[0]), daemon=True).start()
@@ -62,7 +62,7 @@ class Acceptor:
         try:
             connection = framing.accept(sock, self._tls, self._limit_s)
         except framing.WireError as error:
-            self._emit({"refused": "%s: %s" % (address, error)})
+            self._emit(Refused("%s: %s" % (address, error)))
             return
         try:
             hello = connection.receive().meta
@@ -71,7 +71,7 @@ class Acceptor:
             else:
                 self._serve(connection, hello)
         except framing.WireError as error:
-            self._emit({"refused": "%s: %s" % (address, error)})
+            self._emit(Refused("%s: %s" % (address, error)))
         finally:
             connection.close()
 

@@ -15,6 +15,8 @@ import tempfile
 import termios
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
+from backends.protocol.orders import Identity
+
 _HEADER = struct.Struct("!4sIQ")
 _MAGIC = b"plnr"
 _META_LIMIT = 1 << 20
@@ -30,14 +32,6 @@ SERVER = "parameter server"
 
 class WireError(OSError):
     """The peer is gone, is not who it should be, or does not speak this protocol."""
-
-
-class Identity(NamedTuple):
-    """PEM texts of one member of a run: its certificate, its key and the run's authority."""
-
-    certificate: str
-    key: str
-    authority: str
 
 
 class Frame(NamedTuple):

@@ -6,7 +6,7 @@ from backends.frameworks.base import Arrays
 from backends.network import framing
 from backends.peers.coordinator_state import STATE, WEIGHTS, PeerCoordinatorState
 from backends.peers.scheduler import GIVE, SAVE, TAKE, PeerWorkItem
-from backends.protocol import Emit
+from backends.protocol.events import Emit
 from backends.training.array_transfer import allocate_named, describe_named, flatten, most_bytes
 from backends.training.host import Host
 from backends.training.layout import Layout

@@ -7,7 +7,7 @@ import numpy as np
 
 from backends.frameworks.base import Arrays
 from backends.peers.scheduler import MembershipScheduler, PeerWorkItem
-from backends.protocol import Emit
+from backends.protocol.events import Emit
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
 from backends.training.host import HostedCoordinator

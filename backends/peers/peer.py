@@ -13,6 +13,7 @@ from backends.network.mailbox import Interrupted, Mailbox
 from backends.peers.coordinator_state import STATE, WEIGHTS
 from backends.peers.exchanges.base import Exchange
 from backends.peers.scheduler import GIVE, SAVE, TAKE
+from backends.protocol.events import TimeSpent
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import allocate_named, describe_named, flatten, most_bytes
@@ -20,7 +21,6 @@ from backends.training.layout import layout_of
 from backends.training.step import (
     NOTHING_SPENT,
     TestSet,
-    TimeSpent,
     evaluate,
     require_test_images,
     step,

@@ -87,16 +87,16 @@ class InterferenceProbe:
             process.stdout.close()
 
 
-def taken_s(neighbour: InterferenceProbe, turns: Sequence[TransferTurn]) -> Optional[float]:
-    """Processor seconds that the turns of a transfer have taken from ``neighbour``, which ends.
+def stolen_cpu_s(probe: InterferenceProbe, turns: Sequence[TransferTurn]) -> Optional[float]:
+    """Processor seconds that the turns of a transfer have taken from the probe's computation, which ends.
 
     A device with a quota gets its time in bursts, so that the clock on the wall tells little of a fraction of a
     second: there it is what the transfer's thread used, and how much dearer rounds became. Elsewhere it is what is
     missing, which also holds what the kernel charges to nobody. Turns are alike, and what disturbs one of them is
     not of the transfer: the median turn stands for all of them. None where other work left no turn to compare.
     """
-    rounds = neighbour.stop()
-    throttled = neighbour.throttled
+    rounds = probe.stop()
+    throttled = probe.throttled
     excesses = [
         sum(excess_s(each, each.cpu_s if throttled else each.ended_s, turn) for each in rounds) for turn in turns
     ]

@@ -9,14 +9,15 @@ import time
 from typing import Any, List, Tuple
 
 from backends.network import framing
+from backends.protocol.events import ThroughputListening
 from profilers import links
 from profilers.links import PATIENCE_S, LinkError
 
 _ATTEMPTS = 3
 
 
-def serve(job: Any, address: str, count: int, seconds: float) -> None:
-    """``count`` servers for one test each, to the end of the last. Event: {"ports", "token": ""}."""
+def serve(task: Any, address: str, count: int, seconds: float) -> None:
+    """``count`` servers for one test each, to the end of the last; emits their ports."""
     with contextlib.ExitStack() as stack:
         children, ports = [], []
         for _ in range(count):
@@ -24,12 +25,12 @@ def serve(job: Any, address: str, count: int, seconds: float) -> None:
             stack.callback(_end, child)
             children.append(child)
             ports.append(port)
-        job.emit({"ports": ports, "token": ""})
+        task.emit(ThroughputListening(tuple(ports)))
         deadline = time.monotonic() + seconds + 2 * PATIENCE_S
         while any(child.poll() is None for child in children):
             if time.monotonic() > deadline:
                 raise LinkError("an iperf3 test at %s, ports %s, never began or ended" % (address, ports))
-            if job.stopping.wait(0.05):
+            if task.stopping.wait(0.05):
                 return
 
 

@@ -13,7 +13,9 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTup
 import numpy as np
 
 from backends.network import framing
-from backends.profiling.interference import REST_S, InterferenceProbe, TransferTurn, taken_s
+from backends.profiling.interference import REST_S, InterferenceProbe, TransferTurn, stolen_cpu_s
+from backends.protocol.events import Listening
+from backends.protocol.orders import SendMessages, ServeMessages
 from profilers import links
 from profilers.links import PATIENCE_S, LinkError
 
@@ -37,32 +39,32 @@ class _Exchange(NamedTuple):
     receive_cpu_s: float
 
 
-def curve_serve(job: Any, address: str, identity: Sequence[str]) -> None:
-    """Acknowledge messages of one peer until it has no more. Event: {"port"}."""
-    tls = framing.context(framing.Identity(*identity), server_side=True)
-    with framing.listen(address) as listener:
-        job.emit({"port": listener.getsockname()[1]})
-        connection = _admit(job, listener, tls)
+def serve(task: Any, order: ServeMessages) -> None:
+    """Acknowledge messages of one peer until it has no more; emits the port."""
+    tls = framing.context(order.identity, server_side=True)
+    with framing.listen(order.address) as listener:
+        task.emit(Listening(listener.getsockname()[1]))
+        connection = _admit(task, listener, tls)
     room = _Room()
     with contextlib.closing(connection):
-        while not job.stopping.is_set():
+        while not task.stopping.is_set():
             before_s = _cpu_s()
             meta = connection.receive(room).meta
             spent_s = _cpu_s() - before_s
             if meta["last"]:
                 return
             if meta.get("beside"):
-                _serve_beside(job, connection, room)
+                _serve_beside(task, connection, room)
             else:
                 connection.send({"cpu_s": spent_s})
 
 
-def _serve_beside(job: Any, connection: framing.Connection, room: "_Room") -> None:
+def _serve_beside(task: Any, connection: framing.Connection, room: "_Room") -> None:
     """Acknowledge messages while this device computes, in turns between two empty ones, until one asks what they
     have taken from the computation."""
     with _beside() as beside:
         connection.send({})
-        while not job.stopping.is_set() and not connection.receive().meta.get("done"):
+        while not task.stopping.is_set() and not connection.receive().meta.get("done"):
             connection.send({})
             with beside.turn():
                 while connection.receive(room).meta["bytes"]:
@@ -91,10 +93,10 @@ class _Beside:
 def _beside() -> Iterator[_Beside]:
     """A transfer by this thread, in turns, while the device computes."""
     beside = _Beside()
-    with contextlib.closing(InterferenceProbe()) as neighbour:
+    with contextlib.closing(InterferenceProbe()) as probe:
         time.sleep(_COLD_S + REST_S)
         yield beside
-        beside.taken_s = taken_s(neighbour, beside.turns)
+        beside.taken_s = stolen_cpu_s(probe, beside.turns)
 
 
 def ladder(sizes: Sequence[int]) -> List[int]:
@@ -107,17 +109,7 @@ def ladder(sizes: Sequence[int]) -> List[int]:
     return sorted(steps + far)
 
 
-def curve_send(
-    job: Any,
-    address: str,
-    port: int,
-    identity: Sequence[str],
-    sizes: Sequence[int],
-    repeats: int = 5,
-    limit_s: float = 1.2,
-    beside: bool = False,
-    cold: bool = False,
-) -> Dict[str, Any]:
+def send(task: Any, order: SendMessages) -> Dict[str, Any]:
     """One-way times of messages through the encrypted data plane, smallest first.
 
     A message takes until its acknowledgement is back, less half a round trip of an empty one. A size is left out, and
@@ -129,21 +121,21 @@ def curve_send(
     "receive_cpu_s": processor seconds of a message}], and with ``beside`` "send_taken_s" and "receive_taken_s",
     processor seconds per byte that a computation on all processors lacks meanwhile, None where other work hid it}.
     """
-    tls = framing.context(framing.Identity(*identity), server_side=False)
-    with contextlib.closing(framing.connect(address, port, tls, PATIENCE_S)) as connection:
+    tls = framing.context(order.identity, server_side=False)
+    with contextlib.closing(framing.connect(order.address, order.port, tls, PATIENCE_S)) as connection:
         trips = [_exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
-        memory = np.ones(_MEMORY_BYTES if cold else 0, np.uint8)
+        memory = np.ones(_MEMORY_BYTES if order.cold else 0, np.uint8)
         points: List[Dict[str, Any]] = []
-        for size in ladder(sizes):
+        for size in ladder(order.sizes):
             expected_s = _expected_s(points, size, latency_s)
-            if points and (_FEWEST * expected_s > limit_s or size > MESSAGE_LIMIT or job.stopping.is_set()):
+            if points and (_FEWEST * expected_s > order.limit_s or size > MESSAGE_LIMIT or task.stopping.is_set()):
                 break
-            count = max(_FEWEST, min(1 + repeats, int(_ENOUGH_S / expected_s)))
+            count = max(_FEWEST, min(1 + order.repeats, int(_ENOUGH_S / expected_s)))
             message = memoryview(bytearray(b"\x55") * size)
             exchanges = [_exchange_after(connection, message, memory) for _ in range(count)]
             points.append(_point(size, exchanges, latency_s))
-        taken = _send_beside(connection, message[: _within_a_turn(points[-1])]) if beside else {}
+        taken = _send_beside(connection, message[: _within_a_turn(points[-1])]) if order.beside else {}
         connection.send({"bytes": 0, "last": True})
     return dict(taken, latency_s=trips, points=points)
 
@@ -251,13 +243,13 @@ class _Room:
         return (memoryview(self._buffer)[:size],)
 
 
-def _admit(job: Any, listener: socket.socket, tls: Any) -> framing.Connection:
+def _admit(task: Any, listener: socket.socket, tls: Any) -> framing.Connection:
     """The first peer that is of this run; strangers are turned away."""
     deadline = time.monotonic() + PATIENCE_S
     refused = ""
     while True:
         try:
-            sock = links.accept(listener, deadline - time.monotonic(), job.stopping.is_set)
+            sock = links.accept(listener, deadline - time.monotonic(), task.stopping.is_set)
         except LinkError as error:
             raise LinkError("%s%s" % (error, refused)) from error
         try:

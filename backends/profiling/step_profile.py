@@ -1,7 +1,7 @@
 """Pre-training (Gu et al., steps 1 and 2): what one step of a model takes on this device, and with which counters."""
 
 import time
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from backends import models
 from backends.data import dataset
 from backends.frameworks.base import OptimizerSettings, Replica, framework, usable_threads
 from backends.profiling import codec_profile
+from backends.protocol.events import StepTimed
+from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.server import global_model
 from backends.strategies import message
 from backends.training import step
@@ -26,7 +28,7 @@ SERVICE_LIMIT_S = 1.0
 SYNTHETIC_BATCHES = 8
 
 
-class Built(NamedTuple):
+class BuiltReplica(NamedTuple):
     """A replica, how long it took to build (T^B, framework import apart), and the threads it computes on."""
 
     replica: Any
@@ -34,61 +36,48 @@ class Built(NamedTuple):
     threads: int
 
 
-def build(
-    framework_name: str,
-    model: str,
-    input_shape: Optional[Tuple[int, ...]],
-    classes: Optional[int],
-    seed: int,
-    slowdown: float,
-) -> Built:
+def build(spec: ReplicaSpec) -> BuiltReplica:
     """Build a replica and time it. An emulated device computes on one thread, and builds as slowly as it steps."""
-    backend = framework(framework_name)
+    backend = framework(spec.framework)
     backend.accelerator()  # initialises the GPU, which is not part of building a model
-    threads = usable_threads(cores.usable_cores(), 1 if slowdown > 1.0 else None)
+    threads = usable_threads(cores.usable_cores(), 1 if spec.slowdown > 1.0 else None)
     began = time.perf_counter()
-    replica = backend.build(model, input_shape, classes, seed, threads)
-    step.stretch(time.perf_counter() - began, slowdown)
-    return Built(replica, time.perf_counter() - began, threads)
+    replica = backend.build(spec.model, spec.input_shape, spec.classes, spec.seed, threads)
+    step.stretch(time.perf_counter() - began, spec.slowdown)
+    return BuiltReplica(replica, time.perf_counter() - began, threads)
 
 
-def steps(
-    job: Any,
-    model: str,
-    framework_name: str,
-    batch: int,
-    protocol: str,
-    seed: int = 0,
-    slowdown: float = 1.0,
-    input_shape: Any = None,
-    classes: Any = None,
-) -> records.StepProfile:
-    """Measure one model at one batch size; emits progress. Told to go on, it soon ends. Raises ValueError for what
-    does not fit together."""
-    built = build(framework_name, model, input_shape, classes, seed, slowdown)
+def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
+    """Measure one model at one batch size; emits progress. Told to go on, it soon ends.
+
+    Raises ValueError for what does not fit together.
+    """
+    spec, batch = order.replica, order.batch
+    built = build(spec)
     replica = built.replica
-    images = _images(replica, batch, seed)
-    loop = _Loop(replica, _batches(images, batch, seed), slowdown)
+    images = _images(replica, batch, spec.seed)
+    loop = _Loop(replica, _batches(images, batch, spec.seed), spec.slowdown)
     window = _Window(loop)
-    times = steptime.measure(loop.step, protocol, window.hooks(job))
-    _unless_stopped(job, times)
-    description = model if models.is_user_model(model) else models.model(model, input_shape, classes)
+    times = steptime.measure(loop.step, order.protocol, window.hooks(task))
+    _unless_stopped(task, times)
+    user_model = models.is_user_model(spec.model)
+    description = spec.model if user_model else models.model(spec.model, spec.input_shape, spec.classes)
     parameters = int(replica.weights.size)
     return records.StepProfile(
-        model=model,
+        model=spec.model,
         fingerprint=models.fingerprint(description),
-        framework=framework_name,
-        framework_version=framework(framework_name).version(),
+        framework=spec.framework,
+        framework_version=framework(spec.framework).version(),
         accelerator=replica.accelerator,
         threads=built.threads,
-        slowdown=slowdown,
+        slowdown=spec.slowdown,
         batch=batch,
-        protocol=protocol,
+        protocol=order.protocol,
         build_s=built.build_s,
         gradient_s=times.gradient_s,
         copy_s=times.copy_s,
         update_s=times.update_s,
-        half_batch_s=_half_batch(replica, images, batch, seed, slowdown),
+        half_batch_s=_half_batch(replica, images, order),
         service_s=service(parameters),
         steady=times.steady,
         precise=times.precise,
@@ -103,21 +92,17 @@ def steps(
     )
 
 
-def again(
-    job: Any,
-    model: str,
-    framework_name: str,
-    batch: int,
-    seed: int = 0,
-    slowdown: float = 1.0,
-    input_shape: Any = None,
-    classes: Any = None,
-) -> records.Repeat:
-    """Time a model again that was measured before, for a short while; tells how far. Raises ValueError as ``steps``."""
-    replica = build(framework_name, model, input_shape, classes, seed, slowdown).replica
-    loop = _Loop(replica, _batches(_images(replica, batch, seed), batch, seed), slowdown)
-    times = steptime.again(loop.step, steptime.Hooks(_progress(job), loop.restart, should_stop=job.stopping.is_set))
-    _unless_stopped(job, times)
+def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
+    """Time a model again that was measured before, for a short while; emits progress.
+
+    Raises ValueError as ``time_steps`` does.
+    """
+    spec = order.replica
+    replica = build(spec).replica
+    batches = _batches(_images(replica, order.batch, spec.seed), order.batch, spec.seed)
+    loop = _Loop(replica, batches, spec.slowdown)
+    times = steptime.again(loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set))
+    _unless_stopped(task, times)
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 
 
@@ -129,8 +114,8 @@ def _batches(images: dataset.Dataset, batch: int, seed: int) -> dataset.BatchLoa
     return dataset.BatchLoader(images.train_images, images.train_labels, batch, seed)
 
 
-def _unless_stopped(job: Any, times: steptime.StepTimes) -> None:
-    if job.stopping.is_set():
+def _unless_stopped(task: Any, times: steptime.StepTimes) -> None:
+    if task.stopping.is_set():
         raise InterruptedError("stopped after %d steps" % len(times.gradient_s.values))
 
 
@@ -182,8 +167,8 @@ class _Window:
         self._sampler = Sampler()
         self.window = records.Window(0.0, {}, ())
 
-    def hooks(self, job: Any) -> steptime.Hooks:
-        return steptime.Hooks(_progress(job), self._open, self._close, job.stopping.is_set, job.go.is_set)
+    def hooks(self, task: Any) -> steptime.Hooks:
+        return steptime.Hooks(_progress(task), self._open, self._close, task.stopping.is_set, task.go.is_set)
 
     def _open(self) -> None:
         self._sampler.start()
@@ -193,19 +178,12 @@ class _Window:
         self.window = self._sampler.stop()
 
 
-def _progress(job: Any) -> Callable[[steptime.StepProgress], None]:
-    def tell(at: steptime.StepProgress) -> None:
-        job.emit(
-            {
-                "stage": at.stage,
-                "steps": at.steps,
-                "step_s": at.step_s,
-                "rest_s": at.step_s * _steps_left(at),
-                "precision": min(at.precision, 1.0),
-            }
-        )
+def _progress(task: Any) -> Callable[[steptime.StepProgress], None]:
+    def emit(at: steptime.StepProgress) -> None:
+        rest_s = at.step_s * _steps_left(at)
+        task.emit(StepTimed(at.stage, at.steps, at.step_s, rest_s, min(at.precision, 1.0)))
 
-    return tell
+    return emit
 
 
 def _steps_left(at: steptime.StepProgress) -> float:
@@ -215,12 +193,15 @@ def _steps_left(at: steptime.StepProgress) -> float:
     return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0 + later
 
 
-def _half_batch(replica: Replica, images: dataset.Dataset, batch: int, seed: int, slowdown: float) -> records.Samples:
+def _half_batch(replica: Replica, images: dataset.Dataset, order: TimeSteps) -> records.Samples:
     """Gradient times at half the batch size: the second point of the line through other batch sizes."""
-    if batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
+    if order.batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
         return records.Samples("s", ())
-    batches = _batches(images, batch // 2, seed)
-    times = [step.step(replica, batches, slowdown, RATE)[1] for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)]
+    batches = _batches(images, order.batch // 2, order.replica.seed)
+    times = [
+        step.step(replica, batches, order.replica.slowdown, RATE)[1]
+        for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)
+    ]
     return records.Samples("s", tuple(times[HALF_BATCH_WARMUP:]), tuple(times[:HALF_BATCH_WARMUP]))
 
 

@@ -1,7 +1,4 @@
-"""How fast a link carries plain bytes, measured by an order at each of its two ends.
-
-One serves and tells its ports as an event, the other sends and has the result.
-"""
+"""How fast a link carries plain bytes is measured by an order at each of its two ends."""
 
 import binascii
 import contextlib
@@ -11,34 +8,40 @@ from typing import Any, Dict
 
 from backends.network import framing
 from backends.profiling import iperf3
+from backends.protocol.events import ThroughputListening
+from backends.protocol.orders import SendThroughput, ServeThroughput
 from profilers import links
 
 IPERF3 = "iperf3"
 PYTHON = "python"
 
 
-def serve(job: Any, address: str, tool: str, count: int, seconds: float) -> None:
-    """Receive from ``count`` senders at once. Event: {"ports": [one a sender], "token": for tool python}."""
-    if tool == IPERF3:
-        iperf3.serve(job, address, count, seconds)
+def serve(task: Any, order: ServeThroughput) -> None:
+    """Receive from several senders at once; emits one port a sender, and the token of the tool python."""
+    if order.tool == IPERF3:
+        iperf3.serve(task, order.address, order.count, order.seconds)
     else:
-        _serve_python(job, address, count, seconds)
+        _serve_python(task, order)
 
 
-def send(job: Any, address: str, port: int, tool: str, seconds: float, token: str) -> Dict[str, Any]:
+def send(task: Any, order: SendThroughput) -> Dict[str, Any]:
     """Send for some seconds; {"tool", "bytes_per_s": what the receiver got in each interval}."""
-    rates = iperf3.send(address, port, seconds) if tool == IPERF3 else links.send(address, port, token, seconds)
-    return {"tool": tool, "bytes_per_s": rates}
+    if order.tool == IPERF3:
+        rates = iperf3.send(order.address, order.port, order.seconds)
+    else:
+        rates = links.send(order.address, order.port, order.token, order.seconds)
+    return {"tool": order.tool, "bytes_per_s": rates}
 
 
-def _serve_python(job: Any, address: str, count: int, seconds: float) -> None:
+def _serve_python(task: Any, order: ServeThroughput) -> None:
     token = binascii.hexlify(os.urandom(16)).decode()
     with contextlib.ExitStack() as stack:
-        listeners = [stack.enter_context(framing.listen(address)) for _ in range(count)]
-        job.emit({"ports": [listener.getsockname()[1] for listener in listeners], "token": token})
-        with ThreadPoolExecutor(count) as pool:
+        listeners = [stack.enter_context(framing.listen(order.address)) for _ in range(order.count)]
+        task.emit(ThroughputListening(tuple(listener.getsockname()[1] for listener in listeners), token))
+        with ThreadPoolExecutor(order.count) as pool:
             receivers = [
-                pool.submit(links.receive, listener, token, seconds, job.stopping.is_set) for listener in listeners
+                pool.submit(links.receive, listener, token, order.seconds, task.stopping.is_set)
+                for listener in listeners
             ]
         for receiver in receivers:
             receiver.result()

@@ -7,7 +7,7 @@ from typing import Any, Dict, List
 import numpy as np
 
 from backends.network import framing
-from backends.protocol import Emit
+from backends.protocol.events import Emit
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
 from backends.server.state import ServerState, WeightPull

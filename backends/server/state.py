@@ -7,7 +7,7 @@ import numpy as np
 
 from backends.frameworks.base import Arrays
 from backends.optimizers.sgd import finite
-from backends.protocol import Emit
+from backends.protocol.events import Emit
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.server.global_model import GlobalModel
 from backends.server.worker_state import WorkerStates

@@ -8,6 +8,7 @@ import numpy as np
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 from backends.network import framing
+from backends.protocol.events import TimeSpent
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
@@ -16,7 +17,6 @@ from backends.training.layout import layout_of
 from backends.training.step import (
     NOTHING_SPENT,
     TestSet,
-    TimeSpent,
     evaluate,
     require_test_images,
     step,

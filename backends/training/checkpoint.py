@@ -18,7 +18,7 @@ import numpy as np
 
 from backends.frameworks.base import Arrays, Variable
 from backends.optimizers.sgd import finite
-from backends.protocol import Emit
+from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 from backends.training.layout import Layout
 
 #: 2: the momentum includes the learning rates of the gradients in it.
@@ -78,9 +78,9 @@ def save(path: str, checkpoint: Checkpoint, layout: Layout, emit: Emit) -> None:
     """Write and emit ``checkpoint``; where that fails, emit ``checkpoint_failed`` and go on."""
     try:
         write(path, checkpoint, layout)
-        emit({"checkpoint": path, "step": checkpoint.meta["step"], "bytes": os.path.getsize(path)})
+        emit(CheckpointWritten(path, checkpoint.meta["step"], os.path.getsize(path)))
     except (OSError, ValueError) as error:
-        emit({"checkpoint_failed": "%s: %s" % (path, error)})
+        emit(CheckpointFailed("%s: %s" % (path, error)))
 
 
 def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:

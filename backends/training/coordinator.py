@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from backends.frameworks.base import Arrays
-from backends.protocol import Emit
+from backends.protocol.events import Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.training import checkpoint
 from backends.training.batch_size import BATCH_POLICIES
 from backends.training.checkpoint import CheckpointWriter
@@ -41,7 +41,7 @@ class Coordinator(abc.ABC):
         )
         self._membership = Membership(self._batch_policy)
         self._earlier_evaluations: List[Dict[str, Any]] = []
-        self.evaluations: List[Dict[str, Any]] = []
+        self.evaluations: List[Evaluated] = []
         self.reason: Optional[str] = None
         self.ended: Optional[float] = None
 
@@ -66,10 +66,10 @@ class Coordinator(abc.ABC):
         if not math.isfinite(scores["loss"]):
             self._end_diverged(name, EVALUATE, step, scores["loss"])
             return
-        record: Dict[str, Any] = dict(scores, step=step, worker=name)
+        evaluated = Evaluated(step, name, scores["loss"], scores["accuracy"], scores["seconds"])
         with self._lock:
-            self.evaluations.append(record)
-        self._emit({"evaluated": record})
+            self.evaluations.append(evaluated)
+        self._emit(evaluated)
         self.step_queue.complete(name)
 
     def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
@@ -77,7 +77,7 @@ class Coordinator(abc.ABC):
 
         kind, step: of the member's work item.
         """
-        self._emit({"diverged": name, "step": step, "loss": str(loss)})
+        self._emit(Diverged(name, step, str(loss)))
         self.stop(divergence_reason(self.spec, name, kind, step, loss))
         self.step_queue.abandon(name)
 
@@ -93,23 +93,18 @@ class Coordinator(abc.ABC):
 
     # -- accounts ----------------------------------------------------------------------------------
 
-    def progress(self, elapsed_s: float, members: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+    def progress(self, elapsed_s: float, members: Dict[str, MemberProgress]) -> Progress:
         """Where the run stands, for the live table; members: a row each."""
-        return {
-            "done": self.step_queue.done,
-            "total": self.spec.steps,
-            "elapsed_s": elapsed_s,
-            "workers": members,
-        }
+        return Progress(self.step_queue.done, self.spec.steps, elapsed_s, members)
 
-    def account(self, progress: Dict[str, Any], cpu_s: float) -> Dict[str, Any]:
+    def account(self, progress: Progress, cpu_s: float) -> RunAccount:
         """The result of the run; cpu_s: processor seconds of its host."""
         finished = self.step_queue.finished
-        return dict(
-            progress,
+        return RunAccount(
+            *progress,
             finished=finished,
             reason=None if finished else self.reason,
-            evaluations=self.evaluations,
+            evaluations=tuple(self.evaluations),
             service_s=self.service_s,
             cpu_s=cpu_s,
         )
@@ -128,7 +123,7 @@ class Coordinator(abc.ABC):
         return {_BATCH_POLICY_PREFIX + label: arrays for label, arrays in self._batch_policy.state().items()}
 
     def _meta(self) -> Dict[str, Any]:
-        evaluations = self._earlier_evaluations + self.evaluations
+        evaluations = self._earlier_evaluations + [dict(each._asdict()) for each in self.evaluations]
         return dict(self.spec.description, step=self.step_queue.done, evaluations=evaluations)
 
     @abc.abstractmethod

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Optional
 
 from backends.network import framing
 from backends.network.acceptor import Acceptor
-from backends.protocol import Emit
+from backends.protocol.events import Dropped, Emit, Joined, Progress, Replaced, RunAccount, Silent
 from backends.training.coordinator import Coordinator
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec
@@ -62,7 +62,7 @@ class Host(abc.ABC):
 
     # -- life of a run -----------------------------------------------------------------------------
 
-    def run(self, listener: socket.socket, should_stop: Callable[[], bool]) -> Dict[str, Any]:
+    def run(self, listener: socket.socket, should_stop: Callable[[], bool]) -> RunAccount:
         """Serve until all steps are done, training diverges or ``should_stop``.
 
         Closes the listener and returns the run's account.
@@ -71,7 +71,7 @@ class Host(abc.ABC):
         cpu = time.process_time()
         acceptor = Acceptor(listener, self._tls, self.spec.heartbeat_s, self._serve, self._on_heartbeat, self._emit)
         while not self.coordinator.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
-            self._emit({"progress": self.progress()})
+            self._emit(self.progress())
             self._drop_silent()
             if should_stop():
                 self.coordinator.stop(STOPPED)
@@ -81,7 +81,7 @@ class Host(abc.ABC):
         self._drain()
         self.coordinator.write_last_checkpoint()
         progress = self.progress()
-        self._emit({"progress": progress})
+        self._emit(progress)
         return self.coordinator.account(progress, time.process_time() - cpu)
 
     def _drain(self) -> None:
@@ -110,7 +110,7 @@ class Host(abc.ABC):
             silence_s = now - member.heard_s
             connection = member.connection
             if connection is not None and not connection.aborted and silence_s > self.spec.heartbeat_s:
-                self._emit({"silent": name, "reason": "no heartbeat for %.1f s" % silence_s})
+                self._emit(Silent(name, "no heartbeat for %.1f s" % silence_s))
                 self._abort(connection)
 
     def _abort(self, connection: Optional[framing.Connection]) -> None:
@@ -128,7 +128,7 @@ class Host(abc.ABC):
             try:
                 self._introduce(connection, member, hello)
                 connection.settimeout(None)  # a step may take long; heartbeats tell whether it is alive
-                self._emit({"joined": name})
+                self._emit(Joined(name))
                 while self._serve_item(name, member, connection):
                     pass
             except (framing.WireError, ValueError) as error:
@@ -155,16 +155,16 @@ class Host(abc.ABC):
     def _report_loss(self, member: MemberStats, connection: framing.Connection, reason: str) -> bool:
         """Emit why a connection ended; returns whether its member is lost."""
         if member.connection is not connection:
-            self._emit({"replaced": connection.peer})
+            self._emit(Replaced(connection.peer))
             return False
         if self._over.is_set():
             return False
-        self._emit({"dropped": connection.peer, "reason": reason})
+        self._emit(Dropped(connection.peer, reason))
         return True
 
     # -- accounts ----------------------------------------------------------------------------------
 
-    def progress(self) -> Dict[str, Any]:
+    def progress(self) -> Progress:
         """Where the run stands, for the live table."""
         now = time.monotonic()
         elapsed_s = (self.coordinator.ended or self._ended or now) - (self._began or now)

@@ -2,12 +2,13 @@
 
 import threading
 import time
-from typing import Any, Dict, Optional
+from typing import Optional
 
 import numpy as np
 
 from backends.frameworks.base import Arrays
 from backends.network import framing
+from backends.protocol.events import MemberProgress
 
 
 class MemberStats:
@@ -44,12 +45,7 @@ class MemberStats:
         self.bytes += connection.sent_bytes + connection.received_bytes
         connection.sent_bytes = connection.received_bytes = 0
 
-    def summary(self) -> Dict[str, Any]:
-        """One row of the live table: a smoothed loss, the mean staleness, bytes both ways."""
-        return {
-            "steps": self.steps,
-            "loss": self.loss,
-            "bytes": self.bytes,
-            "staleness": self.staleness / self.steps if self.steps else None,
-            "connected": self.connection is not None,
-        }
+    def summary(self) -> MemberProgress:
+        """One row of the live table."""
+        staleness = self.staleness / self.steps if self.steps else None
+        return MemberProgress(self.steps, self.loss, self.bytes, staleness, self.connection is not None)

@@ -2,14 +2,14 @@
 
 import math
 import time
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 import numpy as np
 
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 from backends.optimizers import lars
-from backends.protocol import Emit
+from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
 from backends.strategies.aggregation import FACTORS, equal
 from backends.training import checkpoint
 from backends.training.coordinator import Coordinator
@@ -19,7 +19,6 @@ from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.step import (
     NOTHING_SPENT,
     TestSet,
-    TimeSpent,
     evaluate,
     require_test_images,
     stretch,
@@ -41,7 +40,7 @@ def run(
     name: str = NAME,
     began: Optional[float] = None,
     on_step: Optional[Callable[[TimeSpent], None]] = None,
-) -> Tuple[Dict[str, Any], TimeSpent]:
+) -> Tuple[RunAccount, TimeSpent]:
     """Train to the last step; returns the account that a server would give, and where time went.
 
     began: when the run's clock started, in monotonic seconds; now if None.
@@ -66,7 +65,7 @@ def run(
             on_step(device.spent)
         if time.monotonic() - shown > PROGRESS_INTERVAL_S:
             shown = time.monotonic()
-            emit({"progress": device.current_progress()})
+            emit(device.current_progress())
 
 
 class SingleDevice(Coordinator):
@@ -154,15 +153,15 @@ class SingleDevice(Coordinator):
         momentum = self._velocity if self.spec.strategy.with_lars else replica.momentum()
         return checkpoint.Checkpoint(replica.weights, momentum, replica.state, self._meta(), self._batch_policy_state())
 
-    def end(self) -> Dict[str, Any]:
+    def end(self) -> RunAccount:
         """Write the last checkpoint; returns the account."""
         self.write_last_checkpoint()
         progress = self.current_progress()
         account = self.account(progress, time.process_time() - self._cpu_s)
-        self._emit({"progress": progress})
+        self._emit(progress)
         return account
 
-    def current_progress(self) -> Dict[str, Any]:
+    def current_progress(self) -> Progress:
         """Where the run stands, for the live table."""
         elapsed_s = (self.ended or time.monotonic()) - self._began
-        return self.progress(elapsed_s, {self._name: dict(self._stats.summary(), connected=True)})
+        return self.progress(elapsed_s, {self._name: self._stats.summary()._replace(connected=True)})

@@ -1,47 +1,19 @@
 """A training step and an evaluation of a replica, timed; every kind of member makes them alike."""
 
 import time
-from typing import Dict, NamedTuple, Tuple
+from typing import Dict, Tuple
 
 import numpy as np
 
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
+from backends.protocol.events import TimeSpent
 
 #: Images evaluated at once: enough to keep an accelerator busy, few enough for a small board.
 EVALUATION_BATCH = 128
 
 #: Images and labels.
 TestSet = Tuple[np.ndarray, np.ndarray]
-
-
-class TimeSpent(NamedTuple):
-    """Where a worker's time went, in seconds, over ``steps`` steps.
-
-    busy_s: computing gradients and copying them.
-    exchange_s: sending, receiving and waiting for others.
-    evaluation_s: evaluating.
-    exchange_cpu_s: processor time of exchanges.
-    gradient_cpu_s: processor time of gradients, as in ``StepProfile.cpu_s_per_step``.
-    """
-
-    steps: int
-    busy_s: float
-    exchange_s: float
-    evaluation_s: float
-    exchange_cpu_s: float = 0.0
-    gradient_cpu_s: float = 0.0
-
-    def plus(self, other: "TimeSpent") -> "TimeSpent":
-        """The sum of both."""
-        return TimeSpent(
-            self.steps + other.steps,
-            self.busy_s + other.busy_s,
-            self.exchange_s + other.exchange_s,
-            self.evaluation_s + other.evaluation_s,
-            self.exchange_cpu_s + other.exchange_cpu_s,
-            self.gradient_cpu_s + other.gradient_cpu_s,
-        )
 
 
 NOTHING_SPENT = TimeSpent(0, 0.0, 0.0, 0.0)

@@ -70,7 +70,9 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
     shutil.rmtree(folder.path, ignore_errors=True)
     folder.path.mkdir(parents=True)
     few = final_accuracy.thinned(live.dataset, race.test_images)
-    result = carry_out(Launch(plan, live.fleet, few, options, folder, watch.heard, live.agents), lasting_s=race.seconds)
+    result = carry_out(
+        Launch(plan, live.fleet, few, options, folder, watch.on_event, live.agents), lasting_s=race.seconds
+    )
     accuracies = final_accuracy.accuracies(folder.checkpoint, plan.model, live.dataset)
     folder.checkpoint.unlink()
     # As was planned for STEPS, scaled, would count batches that grow to their full size, which they

@@ -2,7 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+
+from backends.protocol.events import MemberProgress, Progress
+from planner.agents.client import Event
+from planner.train.events import Started, TimeOver
 
 from .network_cards import Cards, Count, Sample, sent, traffic
 from .records import Traffic
@@ -32,26 +35,26 @@ class RunWatcher:
         self._last: Sample | None = None
         self.card_bytes: int | None = None
 
-    def heard(self, _: str, event: Mapping[str, Any]) -> None:
+    def on_event(self, _: str, event: Event) -> None:
         """An event of the run."""
-        if "started" in event:
+        if isinstance(event, Started):
             self._began_s = time.monotonic()
             self._on_start()
         if self._cards is None:
             return
-        if "started" in event:
+        if isinstance(event, Started):
             self._start = self._cards.read()
-        elif "progress" in event and self.card_bytes is None:
-            self._note(event["progress"]["workers"], self._cards)
-        elif "enough" in event:
+        elif isinstance(event, Progress) and self.card_bytes is None:
+            self._note(event.workers, self._cards)
+        elif isinstance(event, TimeOver):
             self.card_bytes = sent(self._start, self._cards.read())
 
-    def _note(self, workers: Mapping[str, Any], cards: Cards) -> None:
-        fewest = min((worker["steps"] for worker in workers.values()), default=0)
+    def _note(self, workers: Mapping[str, MemberProgress], cards: Cards) -> None:
+        fewest = min((worker.steps for worker in workers.values()), default=0)
         if fewest <= self._fewest:
             return
         self._fewest = fewest
-        payload = sum(worker["bytes"] for name, worker in workers.items() if name != self._left_out)
+        payload = sum(worker.bytes for name, worker in workers.items() if name != self._left_out)
         sample = Sample(time.monotonic() - self._began_s, payload, cards.read())
         if self._first is None:
             self._first = sample

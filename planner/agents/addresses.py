@@ -4,17 +4,19 @@ import socket
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from backends.protocol.orders import FindAddressTowards, FindInterfaceAddress
 from planner.errors import FleetError, PlannerError
 from planner.fleet.device import Device
 from planner.remote.ssh_config import resolve
 
 LOOPBACK = "127.0.0.1"
+ADDRESS_TIMEOUT_S = 10.0
 
 
 class Caller(Protocol):
     """What is asked of an agent here."""
 
-    def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any: ...
+    def call(self, order: Any, timeout_s: float | None = None) -> Any: ...
 
 
 def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) -> dict[str, str]:
@@ -53,13 +55,13 @@ def _address(device: Device, agent: Caller, other: str) -> str:
     if device.data_address is not None:
         return device.data_address
     if device.data_interface is not None:
-        address = agent.call("interface_address", timeout_s=10.0, name=device.data_interface)
+        address = agent.call(FindInterfaceAddress(device.data_interface), ADDRESS_TIMEOUT_S)
         if address is None:
             where = f'{device.name}: data_interface "{device.data_interface}"'
             raise FleetError(f"{where} has no IPv4 address; see `ip address` there")
         return str(address)
     if device.local:
-        return str(agent.call("address_towards", timeout_s=10.0, target=other))
+        return str(agent.call(FindAddressTowards(other), ADDRESS_TIMEOUT_S))
     return _numeric(resolve(device).hostname)
 
 

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from backends.network import framing
+from backends.protocol.orders import Identity
 
 #: A Jetson without a clock battery boots in 1970, or on the day its system was built, and would take a
 #: certificate of today for one of the future. What ends a certificate is the end of its run, not a date.
@@ -27,7 +28,7 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
 
-    def identity(self, name: str, listens: bool = False) -> framing.Identity:
+    def identity(self, name: str, listens: bool = False) -> Identity:
         """A new key and certificate for a member. Only ``wire.SERVER`` can answer as the server.
 
         listens: the member can answer to others, under its own name.
@@ -42,7 +43,7 @@ class Authority:
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        return framing.Identity(_pem(certificate), _private_pem(key), _pem(self._certificate))
+        return Identity(_pem(certificate), _private_pem(key), _pem(self._certificate))
 
 
 def _builder(

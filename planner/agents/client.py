@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from backends.protocol.codec import decode, encode, name_of
+from backends.protocol.events import EVENTS
+from backends.protocol.orders import FetchFile, Go, Ping, Stop, StoreFile
 from planner.agents import bundle
 from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.fleet.device import Device
@@ -31,18 +34,19 @@ UNREACHED = "let the firewall there pass TCP from the other devices, or set data
 HELLO = b'{"hello":'
 #: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
 CHUNK_BYTES = 1 << 16
-Event = dict[str, Any]
+#: One of ``backends.protocol.events``.
+Event = Any
 
 
 class Call:
     """One order under way."""
 
-    def __init__(self, agent: "AgentClient", number: int, verb: str) -> None:
+    def __init__(self, agent: "AgentClient", number: int, name: str) -> None:
         self._agent = agent
         self._number = number
-        self.verb = verb
-        self.answers: queue.Queue[tuple[Event, bytes]] = queue.Queue()
-        self._last: tuple[Event, bytes] | None = None
+        self.name = name
+        self.answers: queue.Queue[tuple[dict[str, Any], bytes]] = queue.Queue()
+        self._last: tuple[dict[str, Any], bytes] | None = None
 
     def event(self, timeout_s: float | None = None) -> Event | None:
         """The next event, or None when the order has been carried out (or time is up: see ``ended``)."""
@@ -57,8 +61,7 @@ class Call:
                 if time.monotonic() >= deadline:
                     return None
         if "event" in message:
-            event: Event = message["event"]
-            return event
+            return decode(message["event"], EVENTS)
         self._last = (message, blob)
         return None
 
@@ -75,20 +78,20 @@ class Call:
                 if on_event is not None:
                     on_event(event)
             elif not self.ended:
-                raise DeviceLostError(f"{self._agent.name}: no answer to `{self.verb}` within {timeout_s:g} s")
+                raise DeviceLostError(f"{self._agent.name}: no answer to `{self.name}` within {timeout_s:g} s")
         assert self._last is not None, "ended means that the last message is here"
         message, blob = self._last
         if "error" in message:
-            raise self._agent.failure(self.verb, message["error"])
+            raise self._agent.failure(self.name, message["error"])
         return blob if "blob" in message else message["result"]
 
     def go(self) -> None:
         """Let an order that waits for the word go on."""
-        self._agent.order(None, "go", {"id": self._number})
+        self._agent.send(Go(self._number))
 
     def stop(self) -> None:
         """Ask the device to end this order early."""
-        self._agent.order(None, "stop", {"id": self._number})
+        self._agent.send(Stop(self._number))
 
 
 class AgentClient:
@@ -124,42 +127,37 @@ class AgentClient:
         finally:
             watchdog.cancel()
 
-    def start(self, verb: str, **args: Any) -> Call:
-        """Give an order and return at once."""
-        return self._begin(verb, args)
-
-    def _begin(self, verb: str, args: dict[str, Any], blob: bytes = b"") -> Call:
+    def start(self, order: Any, blob: bytes = b"") -> Call:
+        """Give one of ``backends.protocol.orders`` and return at once. ``blob``: raw bytes that follow it."""
         number = next(self._numbers)
-        call = self._calls[number] = Call(self, number, verb)
+        call = self._calls[number] = Call(self, number, name_of(type(order)).replace("_", " "))
         if self._lost is not None:
             raise DeviceLostError(self._named(self._lost))
-        self.order(number, verb, args, blob)
+        self.send(order, number, blob)
         return call
 
-    def call(
-        self, verb: str, timeout_s: float | None = None, on_event: Callable[[Event], None] | None = None, **args: Any
-    ) -> Any:
+    def call(self, order: Any, timeout_s: float | None = None) -> Any:
         """Give an order and wait for its result."""
-        return self.start(verb, **args).result(timeout_s, on_event)
+        return self.start(order).result(timeout_s)
 
     def store(self, name: str, data: bytes, source: str | None = None) -> str:
         """Keep a file in the device's cache under ``name``; returns its path there.
 
         source: its path on this machine, by which errors name it.
         """
-        path: str = self._begin("store", {"name": name, "size": len(data)}, data).result()
+        path: str = self.start(StoreFile(name, len(data)), data).result()
         if source is not None:
             self._sources[path] = source
         return path
 
     def fetch(self, path: str) -> bytes:
         """The content of a file on the device."""
-        data: bytes = self.call("fetch", path=path)
+        data: bytes = self.call(FetchFile(path))
         return data
 
-    def order(self, number: int | None, verb: str, args: dict[str, Any], blob: bytes = b"") -> None:
+    def send(self, order: Any, number: int | None = None, blob: bytes = b"") -> None:
         """Write one order. Raises DeviceLostError."""
-        text = json.dumps({"id": number, "verb": verb, "args": args}).encode() + b"\n"
+        text = json.dumps({"id": number, "order": encode(order)}).encode() + b"\n"
         try:
             with self._lock:
                 self._process.write(text)
@@ -169,15 +167,15 @@ class AgentClient:
         except DeviceLostError as error:
             raise DeviceLostError(self._named(self._lost or str(error))) from error
 
-    def failure(self, verb: str, error: dict[str, str]) -> Exception:
+    def failure(self, order: str, error: dict[str, str]) -> Exception:
         """The exception for an error of the other side; its traceback goes into the log."""
         for there, here in list(self._sources.items()):
             error = {key: text.replace(there, here) for key, text in error.items()}
         if error["kind"] in LOST:
             remedy = f"; {UNREACHED}" if error["message"].startswith("cannot reach") else ""
             return DeviceLostError(self._named(error["message"]) + remedy)
-        where = self._keep(f"--- {self.name}: {verb}\n{error['traceback']}\n")
-        return AgentError(f"{self.name}: {verb}: {_reason(error)}{where}", error["traceback"])
+        where = self._keep(f"--- {self.name}: {order}\n{error['traceback']}\n")
+        return AgentError(f"{self.name}: {order}: {_reason(error)}{where}", error["traceback"])
 
     def _keep(self, traceback: str) -> str:
         """Put a traceback into the log; where it is, for a message, or "" where this machine's disk has no room."""
@@ -201,7 +199,7 @@ class AgentClient:
     def _ping(self) -> None:
         while not self._closed.wait(PING_S):
             try:
-                self.order(None, "ping", {})
+                self.send(Ping())
             except DeviceLostError:
                 return
 

@@ -6,27 +6,28 @@ every worker that counts has made WARM_STEPS steps. It ends when the first worke
 to make, or when the run is told to end.
 """
 
-import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from backends.training.step import TimeSpent
+from backends.protocol.events import Built, Dropped, MemberTelemetry, Progress, Replaced, RunAccount, TimeSpent
 from planner.audit.scoring.measured import Extrapolation, MeasuredRun, SteadyWorker
 from planner.errors import RecordError
 from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan, PlannedWorker
 from planner.profile.file import Profile
-from planner.train import result
-from profilers.records import StepProfile
+from planner.profile.power_readings import average
+from planner.train import event_log, result
+from planner.train.events import MemberGivenUp, MemberLost, RunEnded, TimeOver
+from profilers.records import StepProfile, Window
 
 WARM_STEPS = 2
 #: The steady state does not wait for a worker with a smaller share of all steps.
 SHARE_THAT_COUNTS = 0.02
 #: Events after which the reports of a worker begin anew, or end.
-LOSSES = frozenset({"lost", "dropped", "replaced", "given_up"})
+LOSSES = (MemberLost, Dropped, Replaced, MemberGivenUp)
 REMEDY = "remove the folder and repeat the audit"
 
 
@@ -40,7 +41,7 @@ class WorkerReport(NamedTuple):
 
     t_s: float
     spent: TimeSpent
-    window: Mapping[str, Any]
+    window: Window
 
 
 class RunLog(NamedTuple):
@@ -54,19 +55,19 @@ class RunLog(NamedTuple):
     reports: dict[str, list[WorkerReport]]
     built_s: dict[str, float]
     end_s: float
-    account: dict[str, Any]
+    account: RunAccount
 
 
 def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> MeasuredRun:
     """The steady state of a finished run. Raises RecordError where its folder holds none."""
     plan, log = load(Plan, folder.plan, REMEDY), read_log(folder)
     begin_s, parts = _window(folder, plan, log)
-    server_share = float(log.account["cpu_s"]) / float(log.account["elapsed_s"]) if len(plan.workers) > 1 else 0.0
+    server_share = log.account.cpu_s / log.account.elapsed_s if len(plan.workers) > 1 else 0.0
     workers, rate_errors, power_errors = {}, [], []
     for planned in plan.workers:
         name, part = planned.name, parts[planned.name]
         hosted = server_share / planned.cores if name == plan.server else 0.0
-        readings = result.averaged(name, [each.window for each in part[1:]])  # the first one covers the time before
+        readings = average([each.window for each in part[1:]])  # the first one covers the time before
         found = result.watts(planned, readings, _busy_share(part, planned) + hosted)
         rate = _rate(part)
         drift = _drift(part, _profiled(profile, plan, name))
@@ -93,37 +94,33 @@ def extrapolation(folder: RunFolder, short: MeasuredRun) -> Extrapolation:
     Raises RecordError where the folder does not hold the long run.
     """
     plan, log = load(Plan, folder.plan, REMEDY), read_log(folder)
-    evaluation_s = math.fsum(each["seconds"] for each in log.account["evaluations"] if each["step"] < plan.steps)
-    extrapolated_s = short.time_s(int(log.account["done"]))
-    return Extrapolation(
-        plan.model, plan.server, plan.names, extrapolated_s, float(log.account["elapsed_s"]) - evaluation_s
-    )
+    evaluation_s = math.fsum(each.seconds for each in log.account.evaluations if each.step < plan.steps)
+    extrapolated_s = short.time_s(log.account.done)
+    return Extrapolation(plan.model, plan.server, plan.names, extrapolated_s, log.account.elapsed_s - evaluation_s)
 
 
 def read_log(folder: RunFolder) -> RunLog:
     """The events of a finished run. Raises RecordError for a log that is cut off or missing."""
     reports: dict[str, list[WorkerReport]] = {}
     built_s: dict[str, float] = {}
-    end_s, enough, account = 0.0, False, None
+    end_s, enough = 0.0, False
+    account: RunAccount | None = None
     try:
-        with folder.events.open(encoding="utf-8") as lines:
-            for event in map(json.loads, lines):
-                name, t_s = event["from"], event["t_s"]
-                if "spent" in event and "window" in event:
-                    reports.setdefault(name, []).append(WorkerReport(t_s, TimeSpent(**event["spent"]), event["window"]))
-                elif "built_s" in event:
-                    built_s[name] = event["built_s"]
-                elif "progress" in event:
-                    at = event["progress"]
-                    if not enough and at["done"] < at["total"] - len(at["workers"]):
-                        end_s = t_s
-                elif "enough" in event:
-                    enough = True
-                elif LOSSES & event.keys() and not enough:
-                    raise RecordError(f"{folder.events}: {name} was lost during the run; {REMEDY}")
-                elif "account" in event:
-                    account = event["account"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        for t_s, name, event in event_log.read(folder.events):
+            if isinstance(event, MemberTelemetry):
+                reports.setdefault(name, []).append(WorkerReport(t_s, event.spent, event.window))
+            elif isinstance(event, Built):
+                built_s[name] = event.build_s
+            elif isinstance(event, Progress):
+                if not enough and event.done < event.total - len(event.workers):
+                    end_s = t_s
+            elif isinstance(event, TimeOver):
+                enough = True
+            elif isinstance(event, LOSSES) and not enough:
+                raise RecordError(f"{folder.events}: {name} was lost during the run; {REMEDY}")
+            elif isinstance(event, RunEnded):
+                account = event.account
+    except (OSError, ValueError) as error:
         raise RecordError(f"{folder.events}: {error}; {REMEDY}") from error
     if account is None:
         raise RecordError(f"{folder.events}: the run did not end; {REMEDY}")

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from backends.protocol.orders import AwaitKnocks, Knock
 from planner.agents.addresses import try_addresses
 from planner.agents.client import AgentClient, Call
 from planner.check import findings
@@ -44,12 +45,12 @@ def reachability(devices: Mapping[str, Device], agents: Mapping[str, AgentClient
 
 
 def _open(agent: AgentClient, address: str) -> _Door:
-    call = agent.start("listen", address=address)
+    call = agent.start(AwaitKnocks(address))
     event = call.event(OPEN_S)
     if event is None:
         call.result(0.0)  # raises what went wrong
         raise AgentError(f"{agent.name}: listen: it ended before anyone had knocked")
-    return _Door(call, address, event["port"], event["token"])
+    return _Door(call, address, event.port, event.token)
 
 
 def _knock_everywhere(
@@ -61,8 +62,7 @@ def _knock_everywhere(
         with _blaming(guest, failed):
             for host, door in doors.items():
                 if host != guest:
-                    where = {"address": door.address, "port": door.port, "token": door.token}
-                    calls[guest, host] = agent.start("knock", **where)
+                    calls[guest, host] = agent.start(Knock(door.address, door.port, door.token))
     answers: dict[tuple[str, str], str | None] = {}
     for (guest, host), call in calls.items():
         with _blaming(guest, failed):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 
 from backends.frameworks.base import FRAMEWORKS
+from backends.protocol.orders import CollectFacts, ReadClock, StartFramework, SurveySensors
 from planner.agents.client import AgentClient
 from planner.agents.pool import in_parallel
 from planner.check import findings
@@ -114,14 +115,14 @@ class DeviceCheck:
 
     def _ask(self, agent: AgentClient) -> Facts:
         """What the agent can tell at once. Raises RemoteError, RecordError."""
-        device, names = self.device, list(self._frameworks)
+        device, names = self.device, tuple(self._frameworks)
         self._begin("gpu")
-        answer = agent.call("facts", timeout_s=ANSWER_S, frameworks=names)
+        answer = agent.call(CollectFacts(names), ANSWER_S)
         facts = decode(Facts, answer, f"{device.name}.facts")
         for finding in findings.of_facts(device, facts):
             self.note(finding)
         self._begin("power")
-        answer = agent.call("sensors", timeout_s=ANSWER_S)
+        answer = agent.call(SurveySensors(), ANSWER_S)
         self.sensors = decode(tuple[SensorFacts, ...], answer, f"{device.name}.sensors")
         self.note(findings.of_power(device, self.sensors))
         self._begin("clock")
@@ -150,7 +151,7 @@ class DeviceCheck:
             return looked_up
         try:
             with closing(AgentClient.launch(self.device, remote)) as agent:
-                answer: Mapping[str, str] = agent.call("start_framework", timeout_s=FRAMEWORK_S, name=name)
+                answer: Mapping[str, str] = agent.call(StartFramework(name), FRAMEWORK_S)
         except (AgentError, DeviceLostError) as error:  # a library that is missing, or built for another board
             return {"error": findings.what_was_said(self.device.name, error)}
         return answer
@@ -163,5 +164,5 @@ class DeviceCheck:
 def clock_offset_s(agent: AgentClient) -> float:
     """The device's clock minus this machine's, taken at half the round trip."""
     before_s = time.time()
-    there_s = float(agent.call("clock", timeout_s=ANSWER_S))
+    there_s = float(agent.call(ReadClock(), ANSWER_S))
     return there_s - (before_s + time.time()) / 2

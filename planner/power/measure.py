@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from backends.protocol.orders import MeasureCommand
 from planner.agents.client import Event
 from planner.agents.pool import AgentPool
 from planner.fleet.device import Device
@@ -74,14 +75,13 @@ def measure(device: Device, command: Sequence[str], model: PowerModel | None, on
     """
 
     def pass_on(event: Event) -> None:
-        for name, text in event.items():
-            on_output(name, text)
+        on_output(event.stream, event.text)
 
     with AgentPool() as agents:
         agents.open([device])
         for error in agents.errors.values():
             raise error
-        call = agents.agents[device.name].start("measure", command=list(command), idle_s=IDLE_S)
+        call = agents.agents[device.name].start(MeasureCommand(tuple(command), IDLE_S))
         answer = call.result(None, pass_on)
     idle, busy = (decode(Window, answer[name], f"{device.name}.{name}") for name in ("idle", "busy"))
     if model is not None and whole_reading(busy) is None:

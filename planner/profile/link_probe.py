@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from backends.network import framing
 from backends.profiling.throughput import IPERF3, PYTHON
+from backends.protocol.orders import CollectFacts, SendMessages, SendThroughput, ServeMessages, ServeThroughput
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient, Call, Event
 from planner.errors import AgentError, DeviceLostError, RemoteError
@@ -167,18 +168,12 @@ class _Probe:
     def curve(self, source: str, target: str) -> link_curves.Curve:
         """A visit: messages of all sizes, and what they take from a computation at either end. Raises RemoteError."""
         address = self._addresses[target]
-        identity = list(self._authority.identity(framing.SERVER))
-        how = {"repeats": LOCAL_REPEATS, "cold": True} if source == target else {"beside": True}
-        with _serving(self._agents[target], "curve_serve", address=address, identity=identity) as ready:
-            curve: dict[str, Any] = self._agents[source].call(
-                "curve_send",
-                timeout_s=LIMIT_S,
-                address=address,
-                port=ready["port"],
-                identity=list(self._authority.identity(source)),
-                sizes=self._sizes,
-                **how,
-            )
+        serve = ServeMessages(address, self._authority.identity(framing.SERVER))
+        with _serving(self._agents[target], serve) as ready:
+            send = SendMessages(address, ready.port, self._authority.identity(source), tuple(self._sizes))
+            own = source == target
+            send = send._replace(repeats=LOCAL_REPEATS, cold=True) if own else send._replace(beside=True)
+            curve: dict[str, Any] = self._agents[source].call(send, LIMIT_S)
         return curve
 
     def own_curve(self, name: str) -> None:
@@ -208,7 +203,7 @@ class _Probe:
 
     def _has_iperf3(self, name: str) -> bool:
         if name not in self._iperf3:
-            facts = self._agents[name].call("facts", timeout_s=LIMIT_S, frameworks=[])
+            facts = self._agents[name].call(CollectFacts(frameworks=()), LIMIT_S)
             self._iperf3[name] = facts["iperf3"] is not None
         return self._iperf3[name]
 
@@ -218,16 +213,9 @@ class _Probe:
             doors: dict[str, Iterator[tuple[int, str]]] = {}
             for target in {target: None for _, target in flows}:
                 count = sum(flow[1] == target for flow in flows)
-                serving = _serving(
-                    self._agents[target],
-                    "throughput_serve",
-                    address=self._addresses[target],
-                    tool=tool,
-                    count=count,
-                    seconds=seconds,
-                )
-                ready = stack.enter_context(serving)
-                doors[target] = iter([(port, ready["token"]) for port in ready["ports"]])
+                order = ServeThroughput(self._addresses[target], tool, count, seconds)
+                ready = stack.enter_context(_serving(self._agents[target], order))
+                doors[target] = iter([(port, ready.token) for port in ready.ports])
             calls = []
             for source, target in flows:
                 port, token = next(doors[target])
@@ -235,25 +223,18 @@ class _Probe:
             return _results(calls)
 
     def _send(self, source: str, target: str, port: int, token: str, tool: str, seconds: float) -> Call:
-        return self._agents[source].start(
-            "throughput_send",
-            address=self._addresses[target],
-            port=port,
-            tool=tool,
-            seconds=seconds,
-            token=token,
-        )
+        return self._agents[source].start(SendThroughput(self._addresses[target], port, tool, seconds, token))
 
 
 @contextmanager
-def _serving(agent: AgentClient, verb: str, **args: Any) -> Iterator[Event]:
+def _serving(agent: AgentClient, order: Any) -> Iterator[Event]:
     """The serving end of a probe, from the moment it listens; asked to stop afterwards."""
-    call = agent.start(verb, **args)
+    call = agent.start(order)
     try:
         ready = call.event(READY_S)
         if ready is None:
             call.result(READY_S)
-            raise AgentError(f"{agent.name}: {verb} ended before it listened")
+            raise AgentError(f"{agent.name}: {call.name} ended before it listened")
         yield ready
     finally:
         with suppress(DeviceLostError):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import planner
+from backends.protocol.orders import CollectFacts, MeasureIdle
 from planner.agents.addresses import try_addresses
 from planner.agents.client import AgentClient
 from planner.agents.pool import AgentPool, in_parallel
@@ -27,6 +28,7 @@ from profilers import records
 __all__ = ["Profiler", "ProfileRequest"]
 
 IDLE_S = 2.0
+ANSWER_S = 60.0
 #: About what probing one link takes in both visits: 4 to 6 s in labs of three to six devices.
 PROBE_S = 5.0
 
@@ -146,7 +148,7 @@ class Profiler:
 
     def _facts(self, device: Device, agent: AgentClient) -> None:
         self._on_progress(device.name, "facts", None)
-        facts = decode(records.Facts, agent.call("facts", timeout_s=60.0), f"{device.name}.facts")
+        facts = decode(records.Facts, agent.call(CollectFacts(), ANSWER_S), f"{device.name}.facts")
         before = self.profile.devices[device.name]
         if before.facts is None or reuse.identity(before.facts) != reuse.identity(facts):
             self._forget_links(device.name)
@@ -155,7 +157,7 @@ class Profiler:
         if self.profile.devices[device.name].idle is None:
             self._on_progress(device.name, "idle power", None)
             began = time.monotonic()
-            idle = decode(records.Window, agent.call("idle", timeout_s=60.0, seconds=IDLE_S), f"{device.name}.idle")
+            idle = decode(records.Window, agent.call(MeasureIdle(IDLE_S), ANSWER_S), f"{device.name}.idle")
             took = {**self.profile.devices[device.name].took_s, "idle": time.monotonic() - began}
             self._note(device.name, idle=idle, took_s=took)
 

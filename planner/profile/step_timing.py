@@ -3,11 +3,13 @@
 import threading
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from backends import models
 from backends.models.user_source import source_files
-from planner.agents.client import AgentClient, Event
+from backends.protocol.events import StepTimed
+from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
+from planner.agents.client import AgentClient
 from planner.console import OnProgress
 from planner.fleet.device import Device
 from planner.json_records import decode
@@ -79,12 +81,14 @@ class StepTimer(NamedTuple):
     ) -> records.StepProfile:
         """All that a prediction needs; ``spent_s`` went into it before. Raises RemoteError."""
         began = time.monotonic() - spent_s
-        call = agent.start("steps", protocol=self.wanted.protocol, **self._of(device, agent, model, framework))
+        call = agent.start(
+            TimeSteps(self._replica(device, agent, model, framework), self.wanted.batch, self.wanted.protocol)
+        )
 
-        def progress(event: Event) -> None:
+        def progress(event: StepTimed) -> None:
             self._tell(device.name, model, event)
-            self.allowance.note(device.name, model, event["step_s"])
-            needed_s = time.monotonic() - began + event["rest_s"]
+            self.allowance.note(device.name, model, event.step_s)
+            needed_s = time.monotonic() - began + event.rest_s
             if self.allowance.spent(model, needed_s * self.sharing[device.name]):
                 call.go()
 
@@ -100,7 +104,7 @@ class StepTimer(NamedTuple):
         Raises RemoteError.
         """
         began = time.monotonic() - spent_s
-        call = agent.start("steps_again", **self._of(device, agent, timed.model, timed.framework))
+        call = agent.start(RepeatSteps(self._replica(device, agent, timed.model, timed.framework), self.wanted.batch))
         answer = call.result(600.0, lambda event: self._tell(device.name, timed.model, event))
         visit = decode(records.Repeat, answer, f"{device.name}.steps_again")
         made = repeats.checked(timed, visit)
@@ -109,19 +113,18 @@ class StepTimer(NamedTuple):
         spent_s = time.monotonic() - began
         return repeats.settled(made, visit, self.whole(device, agent, timed.model, timed.framework, spent_s))
 
-    def _of(self, device: Device, agent: AgentClient, model: str, framework: str) -> dict[str, Any]:
-        return {
-            "model": place_model(agent, model),
-            "framework_name": framework,
-            "batch": self.wanted.batch,
-            "slowdown": device.slowdown,
-            "input_shape": self.wanted.input_shape,
-            "classes": self.wanted.classes,
-        }
+    def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:
+        return ReplicaSpec(
+            framework=framework,
+            model=place_model(agent, model),
+            input_shape=self.wanted.input_shape,
+            classes=self.wanted.classes,
+            slowdown=device.slowdown,
+        )
 
-    def _tell(self, name: str, model: str, event: Event) -> None:
+    def _tell(self, name: str, model: str, event: StepTimed) -> None:
         share = None
-        if event["stage"] == "timed":
-            known = steptime.PRECISION / max(event["precision"], steptime.PRECISION)
-            share = max(event["steps"] / steptime.TIMED_LIMIT, known)
-        self.on_progress(name, f"{model}: {event['stage']} step {event['steps']}", share)
+        if event.stage == "timed":
+            known = steptime.PRECISION / max(event.precision, steptime.PRECISION)
+            share = max(event.steps / steptime.TIMED_LIMIT, known)
+        self.on_progress(name, f"{model}: {event.stage} step {event.steps}", share)

@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from backends.protocol.events import CheckpointFailed
 from backends.training import checkpoint
 from planner.agents.client import TICK_S, AgentClient
 from planner.agents.pool import AgentPool
@@ -90,7 +91,7 @@ class CheckpointFetcher:
 
     def _failed(self, path: str, reason: str) -> None:
         self.unsaved = f"{self._folder.checkpoint}: {reason} (it is still {path} on {self._server})"
-        self._journal.note("planner", {"checkpoint_failed": self.unsaved})
+        self._journal.report("planner", CheckpointFailed(self.unsaved))
 
     @property
     def home(self) -> bool:

@@ -1,16 +1,64 @@
-"""What happens in a run, as it happens: into its event log and onto the screen."""
+"""A run's events go into its log and onto the screen as they happen, and are read back from the log."""
 
-from collections.abc import Callable
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from backends.protocol import events
+from backends.protocol.codec import TYPE, decode, encode, record
 from planner.agents.client import Event
-from planner.paths import EventLog
+from planner.train.events import (
+    RUN_EVENTS,
+    LogFailed,
+    MemberEnded,
+    MemberGivenUp,
+    MemberLost,
+    Reaching,
+    RunEnded,
+    Sending,
+    Started,
+    Stopping,
+    TimeOver,
+)
+from profilers.records import Window
 
 OnEvent = Callable[[str, Event], None]
 
 
+class LoggedEvent(NamedTuple):
+    """An event, what it came from, and the seconds since its log was opened."""
+
+    t_s: float
+    source: str
+    event: Event
+
+
+class EventLog:
+    """Appends events as JSON lines, each with the seconds since the log was opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("ab", buffering=0)
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+
+    def write(self, source: str, event: Event) -> None:
+        """Append one line, which readers of the file see at once. Raises OSError, e.g. on a full disk."""
+        line = {"t_s": round(time.monotonic() - self._began, 4), "from": source, **encode(event)}
+        with self._lock:
+            if not self._stream.closed:
+                self._stream.write(json.dumps(line).encode() + b"\n")
+
+    def close(self) -> None:
+        """Write no more."""
+        with self._lock:
+            self._stream.close()
+
+
 class EventReporter:
-    """Notes events: in the file ``path`` while its disk has room, and with ``on_event``."""
+    """Reports events: to the log at ``path`` while its disk has room, and to ``on_event``."""
 
     def __init__(self, path: Path, on_event: OnEvent) -> None:
         self._path = path
@@ -18,16 +66,76 @@ class EventReporter:
         self._log_failed = False
         self._on_event = on_event
 
-    def note(self, source: str, event: Event) -> None:
-        """Note what came from ``source``; a log that fails is said once."""
+    def report(self, source: str, event: Event) -> None:
+        """Report an event of ``source``; that the log fails is reported once."""
         try:
             self._log.write(source, event)
         except OSError as error:  # a full disk: training is worth more than its log
             if not self._log_failed:
                 self._log_failed = True
-                self._on_event("planner", {"log_failed": f"{self._path}: {error.strerror}"})
+                self._on_event("planner", LogFailed(f"{self._path}: {error.strerror}"))
         self._on_event(source, event)
 
     def close(self) -> None:
-        """Write no more to the file."""
+        """Write no more to the log."""
         self._log.close()
+
+
+def read(path: Path) -> Iterator[LoggedEvent]:
+    """The events of a log, in order, also of one from before events had a type.
+
+    Raises OSError where it cannot be read, ValueError where a line is cut off or none of ours.
+    """
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                fields = json.loads(line)
+                t_s, source = float(fields.pop("t_s")), str(fields.pop("from"))
+                yield LoggedEvent(t_s, source, decode(fields, RUN_EVENTS) if TYPE in fields else _former(fields))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise ValueError(f"line {number}: {error}") from error
+
+
+def _former(fields: Mapping[str, Any]) -> Event:
+    """An event as logs had them until November 2026, told by the key that it has."""
+    kind = next((key for key in _FORMER if key in fields), None)
+    if kind is None:
+        raise ValueError(f"no event of a run: {', '.join(fields)}")
+    return _FORMER[kind](fields)
+
+
+def _former_account(fields: Mapping[str, Any]) -> events.MemberAccount:
+    return events.MemberAccount(record(events.TimeSpent, fields["spent"]), fields["build_s"], fields["sender"])
+
+
+def _former_run(fields: Mapping[str, Any]) -> events.RunAccount:
+    """That of a device alone also told of its only worker, as its telemetry does."""
+    return record(events.RunAccount, {key: fields[key] for key in events.RunAccount._fields if key in fields})
+
+
+_FORMER: dict[str, Callable[[Mapping[str, Any]], Event]] = {
+    "reaching": lambda fields: Reaching(tuple(fields["reaching"])),
+    "sending": lambda fields: Sending(fields["sending"]),
+    "started": lambda fields: Started(),
+    "stopping": lambda fields: Stopping(),
+    "enough": lambda fields: TimeOver(),
+    "log_failed": lambda fields: LogFailed(fields["log_failed"]),
+    "lost": lambda fields: MemberLost(fields["lost"]),
+    "given_up": lambda fields: MemberGivenUp(fields["given_up"]),
+    "worked": lambda fields: MemberEnded(_former_account(fields["worked"])),
+    "account": lambda fields: RunEnded(_former_run(fields["account"])),
+    "built_s": lambda fields: events.Built(fields["built_s"]),
+    "joined": lambda fields: events.Joined(fields["joined"]),
+    "silent": lambda fields: events.Silent(fields["silent"], fields["reason"]),
+    "replaced": lambda fields: events.Replaced(fields["replaced"]),
+    "dropped": lambda fields: events.Dropped(fields["dropped"], fields["reason"]),
+    "refused": lambda fields: events.Refused(fields["refused"]),
+    "evaluated": lambda fields: record(events.Evaluated, fields["evaluated"]),
+    "diverged": lambda fields: events.Diverged(fields["diverged"], fields["step"], fields["loss"]),
+    "checkpoint": lambda fields: events.CheckpointWritten(fields["checkpoint"], fields["step"], fields["bytes"]),
+    "checkpoint_failed": lambda fields: events.CheckpointFailed(fields["checkpoint_failed"]),
+    "progress": lambda fields: record(events.Progress, fields["progress"]),
+    "window": lambda fields: events.MemberTelemetry(
+        record(Window, fields["window"]), record(events.TimeSpent, fields["spent"])
+    ),
+}

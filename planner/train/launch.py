@@ -5,10 +5,18 @@ import queue
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from backends.data import dataset as data
 from backends.network import framing
+from backends.protocol.events import Listening, Ready, RunAccount
+from backends.protocol.orders import (
+    CoordinatePeers,
+    HostAddress,
+    MemberSpec,
+    RunOrder,
+    ServeParameters,
+    TrainAlone,
+)
 from backends.training import checkpoint
 from planner.agents.addresses import data_addresses
 from planner.agents.certificates import Authority
@@ -21,13 +29,14 @@ from planner.plan.file import Plan
 from planner.train import orders as training
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter, OnEvent
+from planner.train.events import Reaching, Sending, Started
 from planner.train.monitor import RunMonitor, ServerProcess, remove
 from planner.train.orders import Options
 from planner.train.telemetry import Telemetry
 from planner.train.worker_restart import READY_S, Signals, WorkerSupervisor, expect
 
-#: What hands out turns to peers, in a run's journal.
-CONDUCTOR = "conductor"
+#: The coordinator of peers, in a run's events.
+COORDINATOR = "coordinator"
 
 
 class Launch:
@@ -59,7 +68,7 @@ class Launch:
         self._addresses: dict[str, str] = {}
         self.telemetry = Telemetry(plan.names)
 
-    def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
+    def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> RunAccount:
         """Train to the last step, or for so long, as ``RunMonitor.run`` counts it; returns the server's account.
 
         Raises RunError where the run cannot start or ends early, InterruptedRunError on Ctrl-C; both leave the newest
@@ -79,7 +88,7 @@ class Launch:
             self._journal.close()
 
     def _reach(self) -> None:
-        self._journal.note("planner", {"reaching": list(self._devices)})
+        self._journal.report("planner", Reaching(tuple(self._devices)))
         self._crew.open(device for name, device in self._devices.items() if name not in self._crew.agents)
         if self._crew.errors:
             raise RunError("; ".join(str(error) for error in self._crew.errors.values()))
@@ -88,24 +97,24 @@ class Launch:
         agent, kept, saved = self._place(resume)
         files = tuple(path for path in (kept, saved) if path is not None)
         try:
-            work = training.work(self.plan, self.options, self.dataset, kept, saved)
-            parts = self._parts(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
-            start = self._start_alone if len(parts) == 1 else self._start_cluster
-            call = start(agent, work, parts)
+            run = training.run_order(self.plan, self.options, self.dataset, kept, saved)
+            members = self._members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
+            start = self._start_alone if len(members) == 1 else self._start_cluster
+            call = start(agent, run, members)
         except (PlannerError, KeyboardInterrupt):
             remove(agent, files)  # there is nothing in them yet that is not here
             raise
         self._signals.go.set()
         call.go()
-        self._journal.note("planner", {"started": True})
-        holds_up = training.strategy(self.plan, self.options).evaluation_stops_all(len(parts))
+        self._journal.report("planner", Started())
+        holds_up = training.strategy(self.plan, self.options).evaluation_stops_all(len(members))
         return ServerProcess(self._called(), self.plan.server, agent, call, files, holds_up)
 
     def _called(self) -> str:
         """Whose events those of the server's order are."""
         if len(self.plan.names) == 1:
             return self.plan.server
-        return framing.SERVER if training.strategy(self.plan, self.options).through_server else CONDUCTOR
+        return framing.SERVER if training.strategy(self.plan, self.options).through_server else COORDINATOR
 
     def _place(self, resume: Path | None) -> tuple[AgentClient, str | None, str | None]:
         """The server's agent, and the paths on its device of the checkpoint to write and of the one to go on from."""
@@ -123,51 +132,43 @@ class Launch:
         in_parallel((self.plan.server,), place)
         return placed[0]
 
-    def _parts(self, done: int) -> dict[str, dict[str, Any]]:
-        """Data and orders of every worker, its files on its device; a resumed run draws its batches anew."""
+    def _members(self, done: int) -> dict[str, MemberSpec]:
+        """Model and data of every member, its files on its device; a resumed run draws its batches anew."""
         plan, options = self.plan, self.options
         steps = {worker.name: worker.steps for worker in plan.workers}
         shards = training.shards(self.dataset, plan.names, steps, options.seed)
         test = training.packed(self.dataset.test_images, self.dataset.test_labels)
-        parts: dict[str, dict[str, Any]] = {}
+        members: dict[str, MemberSpec] = {}
         self._addresses = data_addresses(self._devices, self._crew.agents)
 
         def bring(name: str) -> None:
             agent = self._crew.agents[name]
-            self._journal.note(name, {"sending": len(shards[name].content) + len(test.content)})
+            self._journal.report(name, Sending(len(shards[name].content) + len(test.content)))
             files = (training.place(agent, shards[name]), training.place(agent, test))
-            slowdown = self._devices[name].slowdown
-            address = self._addresses[name]
-            parts[name] = training.part(agent, plan, options, self.dataset, name, slowdown, files, address)
-            parts[name]["seed"] += done
+            member = training.member(agent, plan, options, self.dataset, self._devices[name], files)
+            members[name] = member._replace(seed=member.seed + done)
 
         in_parallel(plan.names, bring)
-        return parts
+        return members
 
-    def _start_alone(self, agent: AgentClient, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
-        call = agent.start("alone", part=parts[self.plan.server], work=work)
-        expect(call, "ready")
+    def _start_alone(self, agent: AgentClient, run: RunOrder, members: dict[str, MemberSpec]) -> Call:
+        call = agent.start(TrainAlone(members[self.plan.server], run))
+        expect(call, Ready)
         return call
 
-    def _start_cluster(self, agent: AgentClient, work: dict[str, Any], parts: dict[str, dict[str, Any]]) -> Call:
+    def _start_cluster(self, agent: AgentClient, run: RunOrder, members: dict[str, MemberSpec]) -> Call:
         authority = Authority()
         address = self._addresses[self.plan.server]
         peers = not training.strategy(self.plan, self.options).through_server
-        verb = "conduct" if peers else "serve"
-        call = agent.start(verb, address=address, identity=list(authority.identity(framing.SERVER)), work=work)
-        port = expect(call, "port")["port"]
-        for name in self.plan.names:
-            orders = {
-                "part": parts[name],
-                "address": address,
-                "port": port,
-                "identity": list(authority.identity(name, listens=peers)),
-                "heartbeat_s": self.options.heartbeat_s,
-            }
-            beside, verb = name == self.plan.server, "join" if peers else "work"
-            keeper = WorkerSupervisor(name, self._crew, beside, self.telemetry, self._signals, verb)
-            self._keepers[name] = keeper
-            keeper.start(orders)
+        host = CoordinatePeers if peers else ServeParameters
+        call = agent.start(host(address, authority.identity(framing.SERVER), run))
+        port = expect(call, Listening).port
+        for name, member in members.items():
+            identity = authority.identity(name, listens=peers)
+            to_host = HostAddress(address, port, identity, self.options.heartbeat_s)
+            beside = name == self.plan.server
+            keeper = self._keepers[name] = WorkerSupervisor(name, self._crew, beside, self.telemetry, self._signals)
+            keeper.start(training.role(self.plan, self.options, member, to_host, self._addresses[name]))
         self._wait_for_workers()
         return call
 

@@ -6,13 +6,17 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from backends.protocol.codec import record
+from backends.protocol.events import CheckpointFailed, CheckpointWritten, Dropped, Evaluated, Joined, RunAccount
+from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
 from planner.agents.client import TICK_S, AgentClient, Call, Event
 from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
+from planner.train.events import MemberEnded, MemberLost, RunEnded, Stopping, TimeOver
 from planner.train.telemetry import Telemetry
 from planner.train.worker_restart import Signals, WorkerSupervisor
 
@@ -53,12 +57,12 @@ class RunMonitor:
         self._telemetry = telemetry
         self._journal = journal
         self._signals = signals
-        self._account: dict[str, Any] | None = None
+        self._account: RunAccount | None = None
         self._error: PlannerError | None = None
         self._lasted = False
         self._held_up_s = 0.0
 
-    def run(self, lasting_s: float = math.inf) -> dict[str, Any]:
+    def run(self, lasting_s: float = math.inf) -> RunAccount:
         """Watch until the last step, or for so long; returns the server's account.
 
         Evaluations that hold up the cluster do not count, as in the time of the result. Raises RunError,
@@ -85,7 +89,7 @@ class RunMonitor:
                     if self._account is not None and self._is_home(self._account):
                         return self._account
                     raise self._interrupted("stopped at once") from None
-                self._journal.note("planner", {"stopping": True})
+                self._journal.report("planner", Stopping())
                 stop_by = time.monotonic() + STOP_S
                 with suppress(DeviceLostError):  # a server that is gone is reported as such
                     self._server.call.stop()
@@ -93,7 +97,7 @@ class RunMonitor:
     def _enough(self) -> None:
         self._lasted = True
         self._signals.over.set()  # who is cut off in the middle of something is not started again
-        self._journal.note("planner", {"enough": True})
+        self._journal.report("planner", TimeOver())
         with suppress(DeviceLostError):  # a server that is gone is reported as such
             self._server.call.stop()
 
@@ -102,26 +106,26 @@ class RunMonitor:
         source, events = self._server.called, self._signals.events
 
         def heard(event: Event) -> None:
-            if "checkpoint" in event:  # here, for the same reason
-                self._courier.bring(event["checkpoint"])
+            if isinstance(event, CheckpointWritten):  # here, for the same reason
+                self._courier.bring(event.path)
             events.put((source, event))
 
         try:
-            self._account = self._server.call.result(on_event=heard)
+            self._account = record(RunAccount, self._server.call.result(on_event=heard))
         except PlannerError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001 - a listener that ended unseen would leave the run waiting for ever
             self._error = RunError(f"{self._server.device}: {type(error).__name__}: {error}")
-        events.put((source, {}))  # wakes who waits for the next event
+        events.put((source, None))  # wakes who waits for the next event
 
-    def _next(self) -> dict[str, Any] | None:
+    def _next(self) -> RunAccount | None:
         """Handle one event; the account after the last. Raises RunError where the server has failed."""
         account, error = self._account, self._error  # before the queue, in which all that came earlier is by now
         with suppress(queue.Empty):
             source, event = self._signals.events.get(timeout=TICK_S)
-            if event:
+            if event is not None:
                 self._handle(source, event)
-                self._journal.note(source, event)
+                self._journal.report(source, event)
             if not self._signals.events.empty():
                 return None
         if error is not None:
@@ -130,16 +134,16 @@ class RunMonitor:
 
     def _handle(self, source: str, event: Event) -> None:
         self._telemetry.add(source, event)
-        if "joined" in event:
-            self._keepers[event["joined"]].joined = True
-        elif "worked" in event or "lost" in event:
+        if isinstance(event, Joined):
+            self._keepers[event.member].joined = True
+        elif isinstance(event, MemberEnded | MemberLost):
             self._keepers[source].joined = False
-        elif "dropped" in event:
-            self._keepers[event["dropped"]].dropped(event["reason"])
-        elif "evaluated" in event and self._server.holds_up:
-            self._held_up_s += event["evaluated"]["seconds"]
-        elif "checkpoint_failed" in event:
-            self._courier.unsaved = event["checkpoint_failed"]
+        elif isinstance(event, Dropped):
+            self._keepers[event.member].dropped(event.reason)
+        elif isinstance(event, Evaluated) and self._server.holds_up:
+            self._held_up_s += event.seconds
+        elif isinstance(event, CheckpointFailed):
+            self._courier.unsaved = event.reason
 
     def _check_workers(self) -> None:
         """Raises RunError where all workers have been given up."""
@@ -155,24 +159,24 @@ class RunMonitor:
             return self._failed(f"the server on {self._server.device} is lost: {error}")
         return self._failed(str(error))
 
-    def _end(self, account: dict[str, Any], interrupted: bool) -> dict[str, Any]:
+    def _end(self, account: RunAccount, interrupted: bool) -> RunAccount:
         self._courier.finish()
         self._drain()
-        self._journal.note("planner", {"account": account})
+        self._journal.report("planner", RunEnded(account))
         self._tidy()
-        lasted = self._lasted and not interrupted and account["reason"] == STOPPED
+        lasted = self._lasted and not interrupted and account.reason == STOPPED
         if self._is_home(account) or lasted:
             return account
-        where = f"after step {account['done']} of {account['total']}"
-        if account["finished"]:
+        where = f"after step {account.done} of {account.total}"
+        if account.finished:
             raise self._failed(f"the trained weights could not be saved: {self._courier.unsaved}")
         if interrupted:
             raise self._interrupted(f"stopped {where}")
-        raise self._failed(f"{account.get('reason') or 'the server ended early'} {where}")
+        raise self._failed(f"{account.reason or 'the server ended early'} {where}")
 
-    def _is_home(self, account: dict[str, Any]) -> bool:
+    def _is_home(self, account: RunAccount) -> bool:
         """Whether the run has been trained to its end and its weights are here."""
-        return bool(account["finished"]) and self._courier.has(account["done"])
+        return bool(account.finished) and self._courier.has(account.done)
 
     def _tidy(self) -> None:
         """Remove the run's files over there once what the server wrote last is here."""
@@ -196,4 +200,4 @@ def remove(agent: AgentClient, files: Iterable[str]) -> None:
     """Remove a run's files from a device; one that is gone by now keeps them until its cache is pruned."""
     with suppress(RemoteError):
         for path in files:
-            agent.call("remove", timeout_s=REMOVE_S, path=path)
+            agent.call(RemoveFile(path), REMOVE_S)

@@ -4,16 +4,19 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from backends.data import dataset as data
+from backends.frameworks.base import OptimizerSettings
+from backends.protocol.orders import FindFile, HostAddress, MemberSpec, ReplicaSpec, RunOrder, RunPeer, RunWorker
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS
 from planner.agents.client import AgentClient
 from planner.errors import PlanError, RunError, suggest
+from planner.fleet.device import Device
 from planner.plan.file import Plan
 from planner.predict.strategy import parse_option
 from planner.profile.step_timing import place_model
@@ -23,6 +26,7 @@ WHOLE_MOMENTUM = 0.9
 
 #: A worker expected to make none, in a run shorter than its start, still has data should it join.
 FEWEST_STEPS = 1e-3
+FIND_TIMEOUT_S = 60.0
 
 
 class Options(NamedTuple):
@@ -114,77 +118,73 @@ def shards(dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, fl
 
 def place(agent: AgentClient, shard: Shard) -> str:
     """Bring a file to a device unless it is there already; returns its path there."""
-    path = agent.call("stored", timeout_s=60.0, name=shard.name)
+    path = agent.call(FindFile(shard.name), FIND_TIMEOUT_S)
     return str(path) if path else agent.store(shard.name, shard.content)
 
 
-def part(
-    agent: AgentClient,
-    plan: Plan,
-    options: Options,
-    dataset: data.Dataset,
-    name: str,
-    slowdown: float,
-    files: tuple[str, str],
-    address: str,
-) -> dict[str, Any]:
-    """The orders for one worker: model, data and seeds. ``files``: training and test data on its device;
-    address: where others reach it. The momentum of senders that keep something for later is the workers' own.
+def member(
+    agent: AgentClient, plan: Plan, options: Options, dataset: data.Dataset, device: Device, files: tuple[str, str]
+) -> MemberSpec:
+    """The model and data of one member. ``files``: training and test data on its device."""
+    replica = ReplicaSpec(
+        framework=plan.frameworks[device.name],
+        model=place_model(agent, plan.model),
+        input_shape=tuple(dataset.input_shape),
+        classes=dataset.classes,
+        seed=options.seed,
+        slowdown=device.slowdown,
+    )
+    # Runs with neighbouring seeds share no worker's order of images.
+    seed = options.seed * 1009 + plan.names.index(device.name)
+    return MemberSpec(device.name, replica, *files, plan.batch, seed)
+
+
+def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str) -> RunWorker | RunPeer:
+    """The order for a worker of a server, or for a peer, which listens on an address.
+
+    The momentum of compressors with a residual is the workers' own.
     """
     how = strategy(plan, options)
     own = momentum(options, len(plan.workers), how.sync)
-    return {
-        "name": name,
-        "framework": plan.frameworks[name],
-        "model": place_model(agent, plan.model),
-        "input_shape": dataset.input_shape,
-        "classes": dataset.classes,
-        "model_seed": options.seed,
-        # Runs with neighbouring seeds share no worker's order of images.
-        "seed": options.seed * 1009 + plan.names.index(name),
-        "batch": plan.batch,
-        "slowdown": slowdown,
-        "train": files[0],
-        "test": files[1],
-        "strategy": how.as_text(),
-        "correction": own if how.compressor.keeps_residual else 0.0,
-        "optimiser": [options.rate, own, options.weight_decay],
-        "shared_seed": options.seed,
-        "listen": address,
-    }
+    if how.through_server:
+        return RunWorker(spec, host, how.as_text(), own if how.compressor.keeps_residual else 0.0)
+    optimizer = OptimizerSettings(options.rate, own, options.weight_decay)
+    return RunPeer(spec, host, how.as_text(), optimizer, listens_on, options.seed)
 
 
-def work(
+def run_order(
     plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str | None, resume: str | None
-) -> dict[str, Any]:
-    """The orders for the server of a run; ``checkpoint`` and ``resume`` are paths on its device, None for neither."""
+) -> RunOrder:
+    """The order for the host of a run; ``checkpoint`` and ``resume`` are paths on its device, None for neither."""
     epoch = max(1, len(dataset.train_labels) // plan.batch)
     how = strategy(plan, options)
     alone = len(plan.workers) == 1
     own = momentum(options, len(plan.workers), how.sync)
-    return {
-        "steps": plan.steps,
-        "optimiser": [options.rate, 0.0 if how.compressor.keeps_residual and not alone else own, options.weight_decay],
-        "schedule": [options.schedule, plan.steps, options.warmup],
-        "checkpoint_path": checkpoint,
-        "checkpoint_every": options.checkpoint_every or max(1, plan.steps // 10),
-        "evaluate_every": options.evaluate_every or epoch,
-        "heartbeat_s": options.heartbeat_s,
-        "resume": resume,
-        "strategy": how.as_text(),
-        "members": len(plan.workers),
-        "batch": plan.batch,
-        "training_samples": len(dataset.train_labels),
-        "seed": options.seed,
-        "host": plan.server,
-        "description": {
+    server_momentum = 0.0 if how.compressor.keeps_residual and not alone else own
+    return RunOrder(
+        steps=plan.steps,
+        optimizer=OptimizerSettings(options.rate, server_momentum, options.weight_decay),
+        schedule=options.schedule,
+        warmup=options.warmup,
+        checkpoint_path=checkpoint,
+        checkpoint_every=options.checkpoint_every or max(1, plan.steps // 10),
+        evaluate_every=options.evaluate_every or epoch,
+        heartbeat_s=options.heartbeat_s,
+        resume=resume,
+        description={
             "model": plan.model,
             "framework": plan.framework,
             "batch": plan.batch,
             "steps": plan.steps,
             "strategy": how.as_text(),
         },
-    }
+        strategy=how.as_text(),
+        members=len(plan.workers),
+        batch=plan.batch,
+        training_samples=len(dataset.train_labels),
+        seed=options.seed,
+        host=plan.server,
+    )
 
 
 def cache_name(folder: Path, suffix: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from planner.json_records import decode
+from backends.protocol.events import Evaluated, RunAccount, TimeSpent
 from planner.plan.file import Plan, PlannedWorker
 from planner.predict.batch_size import notes_scaled
 from planner.predict.predict import Prediction
@@ -35,12 +35,11 @@ class WorkerResult(NamedTuple):
 
 def workers(
     plan: Plan,
-    account: Mapping[str, Any],
-    windows: Mapping[str, Sequence[Mapping[str, Any]]],
-    spent: Mapping[str, Sequence[Sequence[float]]],
+    account: RunAccount,
+    windows: Mapping[str, Sequence[Window]],
+    spent: Mapping[str, Sequence[TimeSpent]],
 ) -> dict[str, WorkerResult]:
-    """Each worker's part. ``windows``: what its sensors said, in turn; ``spent``: (steps, busy, exchange,
-    evaluation, processor time of exchanges) of each of its lives.
+    """Each worker's part. ``windows``: what its sensors said, in turn; ``spent``: time in each of its lives.
 
     Watts come from sensors, averaged over the windows by their length, or from the plan's idle and busy watts and
     the share of the run's time that it was busy: computing, and its processors' part of the exchanges and of the
@@ -50,23 +49,20 @@ def workers(
     result = {}
     for planned in plan.workers:
         name = planned.name
-        busy, exchange, evaluation, cpu = (math.fsum(life[i] for life in spent[name]) for i in (1, 2, 3, 4))
+        lives = spent[name]
+        busy, exchange = math.fsum(life.busy_s for life in lives), math.fsum(life.exchange_s for life in lives)
+        evaluation = math.fsum(life.evaluation_s for life in lives)
+        cpu = math.fsum(life.exchange_cpu_s for life in lives)
         if name == plan.server and len(plan.workers) > 1:  # alone, the account's processor time is that of its steps
-            cpu += float(account.get("cpu_s", 0.0))
+            cpu += account.cpu_s
         loaded_s = busy + evaluation + cpu / planned.cores
-        elapsed_s = float(account["elapsed_s"])
-        measured = averaged(name, windows[name])
-        found = watts(planned, measured, loaded_s / elapsed_s if elapsed_s else 0.0)
-        steps = int(account["workers"].get(name, {}).get("steps", 0))
+        measured = average(list(windows[name]))
+        found = watts(planned, measured, loaded_s / account.elapsed_s if account.elapsed_s else 0.0)
+        steps = account.workers[name].steps if name in account.workers else 0
         result[name] = WorkerResult(
             steps, busy, exchange, evaluation, found.watts, found.provenance, found.error, disagreements(measured)
         )
     return result
-
-
-def averaged(name: str, windows: Sequence[Mapping[str, Any]]) -> Window:
-    """What a worker's sensors said, in one window. Raises RecordError."""
-    return average([decode(Window, window, f"{name}.window") for window in windows])
 
 
 def watts(planned: PlannedWorker, measured: Window, busy_share: float) -> WindowWatts:
@@ -95,7 +91,7 @@ def _at_busy_share(planned: PlannedWorker, busy_share: float) -> WindowWatts | N
 
 def result(
     plan: Plan,
-    account: Mapping[str, Any],
+    account: RunAccount,
     parts: Mapping[str, WorkerResult],
     built_s: Mapping[str, float],
     senders: Mapping[str, Mapping[str, Any]],
@@ -111,11 +107,11 @@ def result(
     made = sum(part.steps for part in parts.values())
     predicted_plan = plan if made in (0, plan.steps) else plan.for_steps(made)
     planned = {worker.name: worker for worker in predicted_plan.workers}
-    on_the_way = [e for e in account["evaluations"] if e["step"] < plan.steps]
+    on_the_way = [each for each in account.evaluations if each.step < plan.steps]
     held_up = plan.strategy.evaluation_stops_all(len(plan.workers))
     shares = {name: 1.0 if held_up else part.steps / max(1, made) for name, part in parts.items()}
-    evaluation_s = math.fsum(e["seconds"] * shares[e["worker"]] for e in on_the_way)
-    time_s = float(account["elapsed_s"]) - evaluation_s
+    evaluation_s = math.fsum(each.seconds * shares[each.worker] for each in on_the_way)
+    time_s = account.elapsed_s - evaluation_s
     measured = figures(Prediction(time_s, _total_w(parts, plan.besides_w)))
     predicted = figures(predicted_plan.prediction)
     return {
@@ -143,20 +139,20 @@ def result(
             **measured,
             "energy_uncertainty": uncertainty(_error(parts, plan.besides_w)),
             "provenance": encode(Provenance.joined(part.provenance for part in parts.values())),
-            "wall_s": account["elapsed_s"],
+            "wall_s": account.elapsed_s,
             "evaluation_s": evaluation_s,
         },
         "error": {key: _relative(measured[key], predicted[key]) for key in measured},
         "besides_w": plan.besides_w,
-        "evaluations": account["evaluations"],
+        "evaluations": encode(account.evaluations),
         "notes": [*_notes(plan, parts), *(notes_scaled(plan.strategy) if predicted_plan is not plan else ())],
-        "service_s": account.get("service_s"),
+        "service_s": account.service_s,
     }
 
 
-def learnt(evaluations: Sequence[Mapping[str, Any]], classes: int) -> list[str]:
+def learnt(evaluations: Sequence[Evaluated], classes: int) -> list[str]:
     """What there is to say where the last evaluation is no better than guessing, as after steps that were too long."""
-    loss = float(evaluations[-1]["loss"]) if evaluations else 0.0
+    loss = evaluations[-1].loss if evaluations else 0.0
     if loss < math.log(classes):
         return []
     return [

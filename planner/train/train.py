@@ -89,8 +89,8 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
     save(launch.options, folder.options)
     account = launch.run(resume, lasting_s)
     parts = outcome.workers(plan, account, told.windows, told.spent)
-    result = outcome.result(plan, account, parts, told.built_s, told.senders)
-    result["notes"] += outcome.learnt(account["evaluations"], launch.dataset.classes)
+    result = outcome.result(plan, account, parts, told.built_s, told.compressors)
+    result["notes"] += outcome.learnt(account.evaluations, launch.dataset.classes)
     save(result, folder.result)
     return result
 

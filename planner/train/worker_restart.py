@@ -2,12 +2,18 @@
 
 import queue
 import threading
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
+from backends.protocol.codec import record
+from backends.protocol.events import MemberAccount, Ready
+from backends.protocol.orders import RunPeer, RunWorker
 from planner.agents.client import AgentClient, Call, Event
 from planner.agents.pool import AgentPool
 from planner.errors import AgentError, PlannerError, RunError
+from planner.train.events import MemberEnded, MemberGivenUp, MemberLost
 from planner.train.telemetry import Telemetry
+
+Awaited = TypeVar("Awaited")
 
 READY_S = 300.0
 #: A worker that fails this often in a row without making a step, or is not reached this often, is given up.
@@ -27,7 +33,7 @@ class Signals(NamedTuple):
 
 
 class WorkerSupervisor:
-    """Keeps one worker going, in a thread of its own, until the run is over; ``verb``: the part it plays.
+    """Keeps one worker going, in a thread of its own, until the run is over.
 
     ``ready``: it has been ready to begin; ``joined``: the server has it; ``failure``: why it was given up.
     """
@@ -39,10 +45,8 @@ class WorkerSupervisor:
         beside_server: bool,
         telemetry: Telemetry,
         signals: Signals,
-        verb: str = "work",
     ) -> None:
         self._name = name
-        self._verb = verb
         self._crew = crew
         self._beside_server = beside_server
         self._telemetry = telemetry
@@ -53,9 +57,9 @@ class WorkerSupervisor:
         self.failure: str | None = None
         self._dropped_for: str | None = None
 
-    def start(self, orders: dict[str, Any]) -> None:
+    def start(self, order: RunWorker | RunPeer) -> None:
         """Start the worker; its first life waits for the word to begin, and what prevents it is its ``failure``."""
-        threading.Thread(target=self._keep_working, args=(orders,), daemon=True).start()
+        threading.Thread(target=self._keep_working, args=(order,), daemon=True).start()
 
     def dropped(self, reason: str) -> None:
         """The server has dropped the worker, and says why."""
@@ -65,7 +69,7 @@ class WorkerSupervisor:
             self.joined = False
             threading.Thread(target=self._agent.close, daemon=True).start()
 
-    def _keep_working(self, orders: dict[str, Any]) -> None:
+    def _keep_working(self, order: RunWorker | RunPeer) -> None:
         """Until the run is over, what dies is started again, with growing pauses."""
         name, over = self._name, self._signals.over
         agent: AgentClient | None = self._agent
@@ -74,7 +78,7 @@ class WorkerSupervisor:
             try:
                 if agent is None:
                     agent = self._come_back()
-                self._work_once(agent, orders)
+                self._work_once(agent, order)
                 return
             except PlannerError as error:
                 if over.is_set():
@@ -83,7 +87,7 @@ class WorkerSupervisor:
                 if not self._signals.go.is_set():
                     self.failure = str(error)
                     return
-                self._signals.events.put((name, {"lost": str(error)}))
+                self._signals.events.put((name, MemberLost(str(error))))
                 if agent is None:
                     absences += 1
                 else:
@@ -101,7 +105,7 @@ class WorkerSupervisor:
 
     def _give_up(self, reason: str) -> None:
         self.failure = reason
-        self._signals.events.put((self._name, {"given_up": reason}))
+        self._signals.events.put((self._name, MemberGivenUp(reason)))
 
     def _cause(self, error: PlannerError) -> str:
         """A worker that the server sends away is not told why."""
@@ -113,25 +117,28 @@ class WorkerSupervisor:
         # The server's own connection must not be touched by its host's worker.
         return self._crew.another(self._name) if self._beside_server else self._crew.reopen(self._name)
 
-    def _work_once(self, agent: AgentClient, orders: dict[str, Any]) -> None:
+    def _work_once(self, agent: AgentClient, order: RunWorker | RunPeer) -> None:
         name, events = self._name, self._signals.events
         self._telemetry.begin_life(name)
         self.joined = False
         self._agent = agent
-        call = agent.start(self._verb, **orders)
-        expect(call, "ready")
+        call = agent.start(order)
+        expect(call, Ready)
         self.ready = True
         self._signals.go.wait()
         call.go()
         result = call.result(on_event=lambda event: events.put((name, event)))
-        events.put((name, {"worked": result}))
+        events.put((name, MemberEnded(record(MemberAccount, result))))
 
 
-def expect(call: Call, key: str) -> Event:
-    """The event that says ``key``, within READY_S; raises what the call failed with instead, else RunError."""
+def expect(call: Call, kind: type[Awaited]) -> Awaited:
+    """The order's first event, of this class, within READY_S.
+
+    Raises what the order failed with instead, else RunError.
+    """
     event = call.event(READY_S)
-    if event is not None and key in event:
+    if isinstance(event, kind):
         return event
     if call.ended:
         call.result()
-    raise RunError(f"`{call.verb}` was not ready within {READY_S:g} s")
+    raise RunError(f"`{call.name}` was not ready within {READY_S:g} s")

@@ -12,13 +12,27 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from backends.protocol.codec import encode
+from backends.protocol.events import (
+    CheckpointFailed,
+    Diverged,
+    Dropped,
+    Evaluated,
+    Joined,
+    MemberTelemetry,
+    Progress,
+    Refused,
+    Silent,
+)
 from backends.strategies.strategy import PARAMETER_SERVER
+from planner.agents.client import Event
 from planner.console import Detail, device_output, plain
 from planner.json_records import decode
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.profile.power_readings import uncertainty, window_watts
 from planner.provenance import Provenance
+from planner.train.events import LogFailed, MemberGivenUp, MemberLost
 from planner.train.train import View
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views import tables
@@ -27,20 +41,18 @@ from profilers.records import Window
 
 #: Events that get a line of their own, besides evaluations.
 EVENT_TEXTS = {
-    "joined": "{} joined",
-    "dropped": "{} was dropped",
-    "silent": "{} is silent",
-    "lost": "the worker is lost: {}",
-    "given_up": "the worker is not started again: {}",
-    "refused": "a connection was refused: {}",
-    "checkpoint_failed": "the checkpoint could not be saved: {}",
-    "log_failed": "events could not be logged: {}",
-    "diverged": "the loss of {} diverged",
+    Joined: "{} joined",
+    Dropped: "{} was dropped",
+    Silent: "{} is silent",
+    MemberLost: "the worker is lost",
+    MemberGivenUp: "the worker is not started again",
+    Refused: "a connection was refused",
+    CheckpointFailed: "the checkpoint could not be saved",
+    LogFailed: "events could not be logged",
+    Diverged: "the loss of {} diverged",
 }
 #: Seconds between lines of progress where standard error is no terminal.
 EVERY_S = 10.0
-
-Event = Mapping[str, Any]
 
 
 @contextmanager
@@ -63,7 +75,7 @@ class TrainingProgress:
     def __init__(self, live: Live, verbose: bool = False) -> None:
         self.live = live
         self._verbose = verbose
-        self._at: Event = {"done": 0, "total": 0, "elapsed_s": 0.0, "workers": {}}
+        self._at = Progress(0, 0, 0.0, {})
         self._watts: dict[str, str] = {}
         self._stand_ins: set[str] = set()
         self._said = ""
@@ -93,18 +105,17 @@ class TrainingProgress:
     def on_event(self, source: str, event: Event) -> None:
         """Show one event of the run."""
         if self._verbose:
-            self._say(f"{source}: {json.dumps(event)}")
-        if "progress" in event:
-            self._at = event["progress"]
-        elif "window" in event:
-            self._watts[source] = self._reading(source, decode(Window, event["window"], f"{source}.window"))
-        elif "evaluated" in event:
-            scores = event["evaluated"]
-            self._say(f"step {scores['step']:,}: loss {scores['loss']:.4f}, accuracy {percent(scores['accuracy'])}")
-        for kind, text in EVENT_TEXTS.items():
-            if kind in event:
-                reason = f": {event['reason']}" if "reason" in event else ""
-                self._say(f"{source}: {text.format(event[kind])}{reason}")
+            self._say(f"{source}: {json.dumps(encode(event))}")
+        if isinstance(event, Progress):
+            self._at = event
+        elif isinstance(event, MemberTelemetry):
+            self._watts[source] = self._reading(source, event.window)
+        elif isinstance(event, Evaluated):
+            self._say(f"step {event.step:,}: loss {event.loss:.4f}, accuracy {percent(event.accuracy)}")
+        elif type(event) in EVENT_TEXTS:
+            text = EVENT_TEXTS[type(event)].format(getattr(event, "member", ""))
+            reason = f": {event.reason}" if hasattr(event, "reason") else ""
+            self._say(f"{source}: {text}{reason}")
         self.live.update(Group(self._bar(), self._table()))
         self._count()
 
@@ -117,7 +128,7 @@ class TrainingProgress:
 
     def _count(self) -> None:
         now_s = time.monotonic()
-        if not self.live.console.is_terminal and self._at["total"] and now_s - self._counted_s > EVERY_S:
+        if not self.live.console.is_terminal and self._at.total and now_s - self._counted_s > EVERY_S:
             self._counted_s = now_s
             self._say(self._progress_text())
 
@@ -129,12 +140,12 @@ class TrainingProgress:
     def _progress_text(self) -> str:
         """Steps, percentage, and the time that is left at the mean rate so far."""
         at = self._at
-        share = at["done"] / max(at["total"], 1)
-        left_s = at["elapsed_s"] * (1 / share - 1) if share else None
-        return f"{at['done']:,} of {at['total']:,} steps, {percent(share, 0)}, {seconds(left_s)} left"
+        share = at.done / max(at.total, 1)
+        left_s = at.elapsed_s * (1 / share - 1) if share else None
+        return f"{at.done:,} of {at.total:,} steps, {percent(share, 0)}, {seconds(left_s)} left"
 
     def _bar(self) -> RenderableType:
-        bar = ProgressBar(total=max(self._at["total"], 1), completed=self._at["done"], width=30)
+        bar = ProgressBar(total=max(self._at.total, 1), completed=self._at.done, width=30)
         grid = Table.grid(padding=(0, 1))
         grid.add_row(bar, Text(self._progress_text()))
         return grid
@@ -142,16 +153,16 @@ class TrainingProgress:
     def _table(self) -> tables.Table:
         at = self._at
         made = table(
-            f"after {seconds(at['elapsed_s'])}",
+            f"after {seconds(at.elapsed_s)}",
             ("worker", "steps", "steps/s", "loss", "staleness", "sent", "watts", "state"),
             left=("worker", "state"),
             optional=("staleness", "sent", "watts"),
         )
-        for name, worker in at["workers"].items():
+        for name, worker in at.workers.items():
             made.add_row(
-                name, f"{worker['steps']:,}", number(worker["steps"] / max(at["elapsed_s"], 1e-9)),
-                number(worker["loss"]), number(worker["staleness"]), bytes_text(worker["bytes"]),
-                self._watts.get(name, "-"), "" if worker["connected"] else "lost",
+                name, f"{worker.steps:,}", number(worker.steps / max(at.elapsed_s, 1e-9)),
+                number(worker.loss), number(worker.staleness), bytes_text(worker.bytes),
+                self._watts.get(name, "-"), "" if worker.connected else "lost",
             )  # fmt: skip
         return made
 

@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from backends.network import framing
 from backends.network.heartbeat import Heartbeat
+from backends.protocol.events import RunAccount, Silent
 from backends.training import checkpoint
 from backends.training.host import Host
 from backends.training.run_spec import RunSpec
@@ -14,6 +15,8 @@ from tests.running import until
 
 #: Nothing in a test takes that long: whatever does hangs.
 HANG_LIMIT_S = 60.0
+
+Event = TypeVar("Event")
 
 
 #: Heartbeats come every fifth of it.
@@ -26,30 +29,35 @@ class HostedRun:
     def __init__(self, kind: type[Host], spec: RunSpec) -> None:
         self.spec = spec
         self.authority = Authority()
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Any] = []
         self._changed = threading.Condition()
         self.stopping = threading.Event()
         self.host = kind(spec, self.authority.identity(framing.SERVER), self._emit)
         listener = framing.listen("127.0.0.1")
         self.port = listener.getsockname()[1]
-        self._account: dict[str, Any] = {}
+        self._account: RunAccount | None = None
         self._thread = threading.Thread(target=self._run, args=(listener,), daemon=True)
         self._thread.start()
 
     def _run(self, listener: Any) -> None:
         self._account = self.host.run(listener, self.stopping.is_set)
 
-    def _emit(self, event: dict[str, Any]) -> None:
+    def _emit(self, event: Any) -> None:
         with self._changed:
             self.events.append(event)
             self._changed.notify_all()
 
-    def named(self, kind: str) -> list[Any]:
-        return [event[kind] for event in list(self.events) if kind in event]
+    def emitted(self, kind: type[Event]) -> list[Event]:
+        """The events of one class so far."""
+        return [event for event in list(self.events) if isinstance(event, kind)]
 
-    def await_event(self, kind: str, count: int = 1) -> None:
+    def members(self, kind: type[Any]) -> list[str]:
+        """The members that the events of one class name."""
+        return [event.member for event in self.emitted(kind)]
+
+    def await_event(self, kind: type[Any], count: int = 1) -> None:
         with self._changed:
-            happened = self._changed.wait_for(lambda: len(self.named(kind)) >= count, HANG_LIMIT_S)
+            happened = self._changed.wait_for(lambda: len(self.emitted(kind)) >= count, HANG_LIMIT_S)
             assert happened, (kind, self.events)
 
     def await_steps(self, count: int) -> None:
@@ -66,13 +74,14 @@ class HostedRun:
     def fall_silent(self, name: str) -> None:
         """Make the host believe that it has not heard of a member for long, until it says so."""
         with self._changed:
-            while name not in self.named("silent"):
+            while name not in self.members(Silent):
                 self.host.members[name].heard_s = -1e9
                 self._changed.wait(0.05)
 
-    def account(self) -> dict[str, Any]:
+    def account(self) -> RunAccount:
         self._thread.join(HANG_LIMIT_S)
         assert not self._thread.is_alive(), "the host hangs"
+        assert self._account is not None, "the host has failed"
         return self._account
 
     def saved(self) -> checkpoint.Checkpoint:

@@ -5,10 +5,10 @@ from typing import Any
 
 from backends.frameworks.base import Replica
 from backends.network import framing
+from backends.protocol.events import RunAccount, TimeSpent
 from backends.server import worker
 from backends.server.parameter_server import ParameterServer
 from backends.strategies import message
-from backends.training import step
 from backends.training.layout import layout_of
 from backends.training.run_spec import RunSpec
 from tests.backends.fakes import TEST, DrawnBatches, Softmax
@@ -37,7 +37,7 @@ class WorkerThread(MemberThread):
         super().__init__()
         self.replica = replica or Softmax()
         self.batches = batches or DrawnBatches()
-        self.spent: step.TimeSpent | None = None
+        self.spent: TimeSpent | None = None
         self.bytes = 0
         self._run, self._name, self._compressor, self._slowdown = run, name, compressor, slowdown
         self._connection: framing.Connection | None = None
@@ -60,7 +60,7 @@ class WorkerThread(MemberThread):
         assert self._connection is not None, "it has not begun"
         self._connection.abort()
 
-    def end(self) -> step.TimeSpent:
+    def end(self) -> TimeSpent:
         self.await_end()
         assert self.spent is not None
         return self.spent
@@ -123,12 +123,12 @@ def slowly(seed: int = 1) -> DrawnBatches:
     return DrawnBatches(seed=seed, before=lambda: time.sleep(0.002))
 
 
-def assert_whole(run: ServerRun, steps: int, before: int = 0) -> dict[str, Any]:
+def assert_whole(run: ServerRun, steps: int, before: int = 0) -> RunAccount:
     """Exactly ``steps`` updates were made and saved, ``before`` of them in an earlier run."""
     account = run.account()
-    assert account["finished"]
-    assert account["reason"] is None
-    assert account["done"] == account["total"] == steps
-    assert sum(one["steps"] for one in account["workers"].values()) == steps - before
+    assert account.finished
+    assert account.reason is None
+    assert account.done == account.total == steps
+    assert sum(one.steps for one in account.workers.values()) == steps - before
     assert run.saved().meta["step"] == run.saved().meta["evaluations"][-1]["step"] == steps
     return account

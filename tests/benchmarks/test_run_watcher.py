@@ -1,9 +1,10 @@
 """What is noted of a run while it goes on."""
 
-from typing import Any
-
+from backends.protocol.events import MemberProgress, Progress
 from benchmarks.racing.network_cards import Count
 from benchmarks.racing.run_watcher import RunWatcher
+from planner.agents.client import Event
+from planner.train.events import Started, TimeOver
 
 
 class _Cards:
@@ -19,20 +20,20 @@ class _Cards:
         return {"a": Count(0, self._sent)}
 
 
-def _progress(payload: float, *steps: int) -> dict[str, Any]:
-    workers = {str(place): {"steps": made, "bytes": payload} for place, made in enumerate(steps)}
-    return {"progress": {"workers": workers}}
+def _progress(payload: int, *steps: int) -> Progress:
+    members = {str(place): MemberProgress(made, None, payload, None, True) for place, made in enumerate(steps)}
+    return Progress(sum(steps), 1000, 1.0, members)
 
 
-def _watched(*events: dict[str, Any], left_out: str = "") -> RunWatcher:
+def _watched(*events: Event, left_out: str = "") -> RunWatcher:
     watch = RunWatcher(_Cards(), left_out, lambda: None)
-    for event in ({"started": True}, *events):
-        watch.heard("server", event)
+    for event in (Started(), *events):
+        watch.on_event("server", event)
     return watch
 
 
 def test_reports_count_when_the_slowest_worker_has_ended_a_step() -> None:
-    watch = _watched(_progress(50.0, 2, 2), _progress(60.0, 9, 2), _progress(70.0, 10, 3), _progress(80.0, 11, 3))
+    watch = _watched(_progress(50, 2, 2), _progress(60, 9, 2), _progress(70, 10, 3), _progress(80, 11, 3))
     found = watch.traffic()
     assert found is not None
     assert found.payload_bytes == 2 * (70.0 - 50.0)
@@ -40,23 +41,23 @@ def test_reports_count_when_the_slowest_worker_has_ended_a_step() -> None:
 
 
 def test_the_first_steps_are_left_out() -> None:
-    watch = _watched(_progress(10.0, 1, 1), _progress(20.0, 2, 2), _progress(30.0, 3, 3))
+    watch = _watched(_progress(10, 1, 1), _progress(20, 2, 2), _progress(30, 3, 3))
     found = watch.traffic()
     assert found is not None and found.payload_bytes == 2 * (30.0 - 20.0)
 
 
 def test_a_worker_beside_its_server_uses_no_card() -> None:
-    watch = _watched(_progress(10.0, 2, 2), _progress(30.0, 3, 3), left_out="0")
+    watch = _watched(_progress(10, 2, 2), _progress(30, 3, 3), left_out="0")
     found = watch.traffic()
     assert found is not None and found.payload_bytes == 20.0
 
 
 def test_a_run_with_a_single_report_tells_nothing_of_its_traffic() -> None:
-    assert _watched(_progress(10.0, 2, 2)).traffic() is None
+    assert _watched(_progress(10, 2, 2)).traffic() is None
 
 
 def test_bytes_of_the_whole_run_end_with_its_training() -> None:
-    watch = _watched({"enough": True}, _progress(10.0, 2, 2), _progress(10.0, 3, 3))
+    watch = _watched(TimeOver(), _progress(10, 2, 2), _progress(10, 3, 3))
     assert watch.card_bytes == 1000
     assert watch.traffic() is None
 

@@ -1,12 +1,10 @@
-import json
 import os
-import threading
 from pathlib import Path
 
 import pytest
 
 from planner.errors import RecordError
-from planner.paths import EventLog, RunFolder, newest_profile
+from planner.paths import RunFolder, newest_profile
 
 
 def test_the_newest_profile_is_by_time_not_by_name(tmp_path: Path) -> None:
@@ -43,28 +41,3 @@ def test_all_files_of_a_run_lie_in_its_folder(tmp_path: Path) -> None:
     files = [folder.plan, folder.options, folder.events, folder.checkpoint, folder.result, folder.log]
     assert len(set(files)) == 6
     assert {path.parent for path in files} == {tmp_path}
-
-
-def test_events_are_lines_with_a_time_and_a_source(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "events.jsonl")
-    log.write("tx2", {"joined": "tx2"})
-    (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
-    event = json.loads(line)
-    assert event.pop("t_s") >= 0
-    assert event == {"from": "tx2", "joined": "tx2"}
-    log.close()
-
-
-def test_threads_do_not_mix_their_lines_and_late_events_are_dropped(tmp_path: Path) -> None:
-    log = EventLog(tmp_path / "events.jsonl")
-    writers = [
-        threading.Thread(target=lambda: [log.write("x", {"text": "y" * 5000}) for _ in range(50)]) for _ in range(4)
-    ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    log.close()
-    log.write("late", {})
-    lines = (tmp_path / "events.jsonl").read_text().splitlines()
-    assert len([json.loads(line) for line in lines]) == 200

@@ -14,13 +14,13 @@ class Job:
     """An order as an agent carries it out."""
 
     def __init__(self) -> None:
-        self.events: Queue[dict[str, object]] = Queue()
+        self.events: Queue[reach.Listening] = Queue()
         self.emit = self.events.put
         self.stopping = threading.Event()
 
 
 @pytest.fixture
-def door() -> Iterator[dict[str, object]]:
+def door() -> Iterator[reach.Listening]:
     job = Job()
     thread = threading.Thread(target=reach.listen, args=(job, "127.0.0.1"))
     thread.start()
@@ -30,18 +30,18 @@ def door() -> Iterator[dict[str, object]]:
     assert not thread.is_alive()
 
 
-def test_a_listening_device_is_reached_by_any_number_of_guests(door: dict[str, object]) -> None:
-    assert [reach.knock(None, "127.0.0.1", **door) for _ in range(3)] == [None] * 3
+def test_a_listening_device_is_reached_by_any_number_of_guests(door: reach.Listening) -> None:
+    assert [reach.knock(None, "127.0.0.1", *door) for _ in range(3)] == [None] * 3
 
 
-def test_a_guest_that_leaves_at_once_keeps_nobody_out(door: dict[str, object]) -> None:
-    socket.create_connection(("127.0.0.1", door["port"])).close()
-    assert reach.knock(None, "127.0.0.1", **door) is None
+def test_a_guest_that_leaves_at_once_keeps_nobody_out(door: reach.Listening) -> None:
+    socket.create_connection(("127.0.0.1", door.port)).close()
+    assert reach.knock(None, "127.0.0.1", *door) is None
 
 
-def test_another_machine_at_the_same_address_is_not_the_device(door: dict[str, object]) -> None:
-    answer = reach.knock(None, "127.0.0.1", door["port"], "0" * 32)
-    assert answer == f"127.0.0.1:{door['port']} is another machine"
+def test_another_machine_at_the_same_address_is_not_the_device(door: reach.Listening) -> None:
+    answer = reach.knock(None, "127.0.0.1", door.port, "0" * 32)
+    assert answer == f"127.0.0.1:{door.port} is another machine"
 
 
 def test_a_closed_port_says_so() -> None:

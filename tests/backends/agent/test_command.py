@@ -7,17 +7,22 @@ import pytest
 
 from backends.agent.command import measure
 from backends.agent.main import AgentTask
+from backends.protocol.orders import MeasureCommand
 
 
-class Listening(AgentTask):
-    """A job whose events are kept."""
+class RecordingTask(AgentTask):
+    """A task whose events are kept."""
 
     def __init__(self):
-        self.said = []
-        super().__init__(self.said.append)
+        self.events = []
+        super().__init__(self.events.append)
 
-    def text(self, name):
-        return "".join(event.get(name, "") for event in self.said)
+    def text(self, stream):
+        return "".join(event.text for event in self.events if event.stream == stream)
+
+
+def run(task, command, idle_s=0.0):
+    return measure(task, MeasureCommand(tuple(command), idle_s))
 
 
 def python(code):
@@ -25,48 +30,48 @@ def python(code):
 
 
 def test_what_it_prints_comes_as_events_and_its_code_in_the_result():
-    job = Listening()
-    found = measure(job, python("import sys; print('out, ü'); print('err', file=sys.stderr); sys.exit(3)"), 0.0)
-    assert found["returncode"] == 3
+    job = RecordingTask()
+    found = run(job, python("import sys; print('out, ü'); print('err', file=sys.stderr); sys.exit(3)"), 0.0)
+    assert found.returncode == 3
     assert (job.text("out"), job.text("err")) == ("out, ü\n", "err\n")
 
 
 def test_the_busy_window_is_as_long_as_the_command():
-    found = measure(Listening(), python("import time; time.sleep(0.5)"), 0.2)
-    assert 0.2 <= found["idle"]["duration_s"] < 0.5
-    assert 0.5 <= found["busy"]["duration_s"] < 1.5
+    found = run(RecordingTask(), python("import time; time.sleep(0.5)"), 0.2)
+    assert 0.2 <= found.idle.duration_s < 0.5
+    assert 0.5 <= found.busy.duration_s < 1.5
 
 
 def test_sensors_and_counters_are_in_both_windows():
-    found = measure(Listening(), python("pass"), 0.1)
-    assert set(found["idle"]["counters"]) == set(found["busy"]["counters"])
-    assert found["busy"]["counters"]["u_mem"]["mean"] > 0
+    found = run(RecordingTask(), python("pass"), 0.1)
+    assert set(found.idle.counters) == set(found.busy.counters)
+    assert found.busy.counters["u_mem"].mean > 0
 
 
 def test_a_program_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="no-such-program: No such file"):
-        measure(Listening(), ["no-such-program"], 0.0)
+        run(RecordingTask(), ["no-such-program"], 0.0)
 
 
 def test_told_to_stop_it_ends_the_command():
-    job = Listening()
+    job = RecordingTask()
     job.emit = lambda event: job.stopping.set()
     began = time.monotonic()
-    found = measure(job, python("import time; print('on', flush=True); time.sleep(60)"), 0.0)
-    assert found["returncode"] == -15
+    found = run(job, python("import time; print('on', flush=True); time.sleep(60)"), 0.0)
+    assert found.returncode == -15
     assert time.monotonic() - began < 10
 
 
 def test_told_to_stop_before_it_began_it_does_not_begin(tmp_path):
-    job = Listening()
+    job = RecordingTask()
     job.stopping.set()
     with pytest.raises(InterruptedError):
-        measure(job, python(f"open({str(tmp_path / 'made')!r}, 'w')"), 5.0)
+        run(job, python(f"open({str(tmp_path / 'made')!r}, 'w')"), 5.0)
     assert not (tmp_path / "made").exists()
 
 
 def test_what_it_leaves_running_does_not_hold_up_the_result():
     left = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3)'])"
     began = time.monotonic()
-    measure(Listening(), python(left), 0.0)
+    run(RecordingTask(), python(left), 0.0)
     assert time.monotonic() - began < 2.9

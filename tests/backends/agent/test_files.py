@@ -22,46 +22,46 @@ def unused(path: str) -> None:
 
 
 def test_a_file_is_kept_under_its_name(cache: Path) -> None:
-    assert files.store(None, "some.bin", b"content") == str(cache / "some.bin")
-    assert files.stored(None, "some.bin") == str(cache / "some.bin")
-    assert files.stored(None, "other.bin") is None
-    assert files.fetch(None, str(cache / "some.bin")) == b"content"
+    assert files.store("some.bin", b"content") == str(cache / "some.bin")
+    assert files.find("some.bin") == str(cache / "some.bin")
+    assert files.find("other.bin") is None
+    assert files.fetch(str(cache / "some.bin")) == b"content"
 
 
 def test_files_of_one_model_share_a_folder(cache: Path) -> None:
-    path = files.store(None, "model-1/parts/blocks.py", b"x")
+    path = files.store("model-1/parts/blocks.py", b"x")
     assert path == str(cache / "model-1" / "parts" / "blocks.py")
-    assert files.fetch(None, path) == b"x"
+    assert files.fetch(path) == b"x"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/../../x", "/etc/x", "a//x", "a/"])
 def test_no_file_leaves_the_cache(name: str) -> None:
     with pytest.raises(ValueError, match="not a plain file name"):
-        files.store(None, name, b"x")
+        files.store(name, b"x")
 
 
 def test_what_nobody_used_for_a_month_is_removed(cache: Path) -> None:
-    unused(files.store(None, "old.bin", b"x"))
-    files.store(None, "model-1/net.py", b"x")
+    unused(files.store("old.bin", b"x"))
+    files.store("model-1/net.py", b"x")
     unused(str(cache / "model-1"))
-    kept = files.store(None, "model-2/net.py", b"x")
+    kept = files.store("model-2/net.py", b"x")
     assert sorted(os.listdir(str(cache))) == ["model-2"]
     assert os.path.exists(kept)
 
 
 def test_what_is_used_again_is_kept(cache: Path) -> None:
-    old = files.store(None, "old.bin", b"x")
-    files.store(None, "model-1/net.py", b"x")
+    old = files.store("old.bin", b"x")
+    files.store("model-1/net.py", b"x")
     unused(old)
     unused(str(cache / "model-1"))
-    assert files.stored(None, "old.bin")
-    files.stored(None, "model-1/net.py")
-    files.store(None, "new.bin", b"x")
+    assert files.find("old.bin")
+    files.find("model-1/net.py")
+    files.store("new.bin", b"x")
     assert sorted(os.listdir(str(cache))) == ["model-1", "new.bin", "old.bin"]
 
 
 def test_a_file_that_is_gone_can_be_forgotten(cache: Path) -> None:
-    path = files.store(None, "some.bin", b"x")
-    files.remove(None, path)
-    files.remove(None, path)
-    assert files.stored(None, "some.bin") is None
+    path = files.store("some.bin", b"x")
+    files.remove(path)
+    files.remove(path)
+    assert files.find("some.bin") is None

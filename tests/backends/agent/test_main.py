@@ -15,37 +15,47 @@ import pytest
 
 from tests.running import ROOT, until
 
-#: The real agent with a few verbs more.
+#: The real agent with a few orders more.
 PROGRAM = """
 import os, subprocess, sys, time
-from backends import agent, verbs
+from typing import NamedTuple
+from backends.agent import main, verbs
 
-def noisy(job):
+class Noisy(NamedTuple): pass
+class Child(NamedTuple): pass
+class Stubborn(NamedTuple): pass
+class Patient(NamedTuple): pass
+class Fails(NamedTuple):
+    how: str
+class Said(NamedTuple):
+    what: str
+
+def noisy(task, order):
     print("to sys.stdout", flush=True)
     os.write(1, b'{"id": 1, "result": "a forgery"}\\n')
     subprocess.run(["echo", "from a child"])
     return "done"
 
-def child(job):
+def child(task, order):
     return subprocess.Popen(["sleep", "1000"]).pid
 
-def stubborn(job):
-    job.emit("busy")
+def stubborn(task, order):
+    task.emit(Said("busy"))
     time.sleep(1000)
 
-def patient(job):
-    job.emit("waiting")
-    job.go.wait()
-    job.emit("going")
-    job.stopping.wait()
+def patient(task, order):
+    task.emit(Said("waiting"))
+    task.go.wait()
+    task.emit(Said("going"))
+    task.stopping.wait()
     return "stopped"
 
-def fails(job, how):
-    raise KeyError(how)
+def fails(task, order):
+    raise KeyError(order.how)
 
-verbs.VERBS.update(noisy=noisy, child=child, stubborn=stubborn, patient=patient, fails=fails)
-agent.SILENCE_S = float(sys.argv[1])
-agent.main()
+verbs.ORDERS.update({Noisy: noisy, Child: child, Stubborn: stubborn, Patient: patient, Fails: fails})
+main.SILENCE_S = float(sys.argv[1])
+main.main()
 """
 
 
@@ -62,9 +72,9 @@ class Controller:
         )
         assert self.line()["hello"]["pid"] == self.popen.pid
 
-    def say(self, number: int | None, verb: str, blob: bytes = b"", **args: Any) -> None:
-        order = json.dumps({"id": number, "verb": verb, "args": args}).encode()
-        self.popen.stdin.write(order + b"\n" + blob)
+    def say(self, number: int | None, order: str, blob: bytes = b"", **fields: Any) -> None:
+        line = json.dumps({"id": number, "order": {"type": order, **fields}}).encode()
+        self.popen.stdin.write(line + b"\n" + blob)
         self.popen.stdin.flush()
 
     def line(self) -> dict[str, Any]:
@@ -103,11 +113,11 @@ def test_nothing_that_is_printed_reaches_the_controller(controller: Controller) 
 
 def test_orders_are_carried_out_side_by_side(controller: Controller) -> None:
     controller.say(1, "patient")
-    assert controller.line() == {"id": 1, "event": "waiting"}
-    controller.say(2, "clock")
+    assert controller.line() == {"id": 1, "event": {"type": "said", "what": "waiting"}}
+    controller.say(2, "read_clock")
     assert controller.line()["id"] == 2
     controller.say(None, "go", id=1)
-    assert controller.line() == {"id": 1, "event": "going"}
+    assert controller.line() == {"id": 1, "event": {"type": "said", "what": "going"}}
     controller.say(None, "stop", id=1)
     assert controller.line() == {"id": 1, "result": "stopped"}
 
@@ -116,23 +126,25 @@ def test_a_failure_says_what_where_and_of_which_kind(controller: Controller) -> 
     controller.say(1, "fails", how="badly")
     error = controller.line()["error"]
     assert error["kind"] == "KeyError" and error["message"] == "'badly'" and "line" in error["traceback"]
-    controller.say(2, "no such verb")
-    assert controller.line()["error"]["message"] == "'no such verb'"
+    controller.say(2, "no_such_order")
+    assert controller.line()["error"]["message"].startswith("unknown message 'no_such_order'")
+    controller.say(3, "fails")
+    assert controller.line()["error"]["message"] == "fails: missing 'how'"
 
 
 def test_files_travel_byte_for_byte(controller: Controller) -> None:
     content = bytes(range(256)) * 5000 + b"\n{}\n"
-    controller.say(1, "store", blob=content, name="some.bin", size=len(content))
+    controller.say(1, "store_file", blob=content, name="some.bin", size=len(content))
     path = controller.line()["result"]
-    controller.say(2, "fetch", path=path)
+    controller.say(2, "fetch_file", path=path)
     assert controller.line() == {"id": 2, "result": None, "blob": len(content)}
     assert controller.popen.stdout.read(len(content)) == content
-    controller.say(3, "stored", name="another.bin")
+    controller.say(3, "find_file", name="another.bin")
     assert controller.line()["result"] is None
 
 
 def test_a_file_keeps_to_its_folder(controller: Controller) -> None:
-    controller.say(1, "store", blob=b"x", name="../outside", size=1)
+    controller.say(1, "store_file", blob=b"x", name="../outside", size=1)
     assert "plain file name" in controller.line()["error"]["message"]
 
 
@@ -150,7 +162,7 @@ def test_it_ends_with_its_children_when_its_input_ends(controller: Controller, b
 
 
 def test_it_ends_when_its_input_ends_within_a_file(controller: Controller) -> None:
-    controller.say(1, "store", blob=b"half", name="some.bin", size=8)
+    controller.say(1, "store_file", blob=b"half", name="some.bin", size=8)
     controller.popen.stdin.close()
     controller.popen.wait(5.0)
 
@@ -170,7 +182,7 @@ def test_it_ends_when_the_pings_stop(tmp_path: Path) -> None:
 
 def test_ctrl_c_is_the_controllers_to_handle(controller: Controller) -> None:
     controller.popen.send_signal(signal.SIGINT)
-    controller.say(1, "clock")
+    controller.say(1, "read_clock")
     assert controller.line()["result"] > 0
 
 

@@ -6,9 +6,9 @@ import pytest
 
 FAULTS = """
 import resource, sys
-from backends import memory
+from backends.agent import malloc
 if "keep" in sys.argv:
-    assert memory.keep()
+    assert malloc.keep()
 def step():
     return [b"x" * 5_000_000 for _ in range(20)]
 step()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from backends.network import framing
+from backends.protocol.events import Dropped
 from backends.training.array_transfer import describe_named, flatten
 from backends.training.layout import layout_of
 from tests.backends.fakes import Softmax
@@ -33,7 +34,7 @@ def test_a_peer_that_does_not_introduce_itself_properly_is_dropped_with_the_reas
     first.receive()
     odd = run.connect("odd")
     odd.send({**HELLO, **changes})
-    run.await_event("dropped")
+    run.await_event(Dropped)
     assert reason in reasons(run)[0]
     run.stopping.set()
     run.account()
@@ -51,5 +52,5 @@ def test_a_peer_that_hands_over_weights_of_another_model_is_dropped(tmp_path, sh
     assert peer.receive().meta["weights"]
     state = {"own": tuple(np.zeros(shape, np.float32) for shape in shapes)}
     peer.send({"arrays": describe_named(state)}, framing.as_bytes(flatten(state)))
-    assert run.account()["reason"] == "stopped"
+    assert run.account().reason == "stopped"
     assert not (tmp_path / "checkpoint.npz").exists()

@@ -8,6 +8,7 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges import gradients
+from backends.protocol.events import CheckpointWritten, Dropped, Joined, Silent
 from backends.strategies import streams
 from backends.strategies.compatibility import PARTS
 from backends.strategies.presets import PRESETS
@@ -54,8 +55,8 @@ def expect_one_process(folder, text, members, momentum, frameworks):
     for weights in [thread.end() for thread in threads]:
         np.testing.assert_allclose(weights, together, rtol=1e-4, atol=1e-5)
     account = run.account()
-    assert account["finished"]
-    assert {each["steps"] for each in account["workers"].values()} == {8}
+    assert account.finished
+    assert {each.steps for each in account.workers.values()} == {8}
     np.testing.assert_allclose(run.saved().weights, together, rtol=1e-4, atol=1e-5)
 
 
@@ -91,7 +92,7 @@ def test_lars_scales_merged_gradients(tmp_path):
 def test_rounded_gradients_change_the_weights_little_and_those_of_a_group_alike(tmp_path, text, members):
     run = PeerRun(tmp_path, text, 40 * members, members, momentum=0.5)
     weights = [thread.end() for thread in run.start_all()]
-    assert run.account()["finished"]
+    assert run.account().finished
     for each in weights:
         np.testing.assert_allclose(each, train_on_all(40, map(shard, range(members)), 0.5), atol=0.002)
     if "all" not in text.partition(":")[2]:  # leaders that send to all do not round their own
@@ -105,8 +106,8 @@ def test_every_preset_learns(tmp_path, name):
     for thread in run.start_all():
         thread.end()
     account = run.account()
-    assert account["finished"]
-    assert account["evaluations"][-1]["accuracy"] > 0.8
+    assert account.finished
+    assert account.evaluations[-1].accuracy > 0.8
     assert run.saved().meta["step"] == 90
 
 
@@ -141,10 +142,10 @@ def test_a_peer_that_dies_leaves_the_others_a_valid_topology(tmp_path, text):
     for thread in (threads[0], threads[2]):
         thread.end()
     account = run.account()
-    assert account["finished"]
-    made = {name: each["steps"] for name, each in account["workers"].items()}
+    assert account.finished
+    made = {name: each.steps for name, each in account.workers.items()}
     assert made["pc"] < 500 < made["nano"] + made["tx2"]
-    assert account["evaluations"][-1]["accuracy"] > 0.8
+    assert account.evaluations[-1].accuracy > 0.8
 
 
 @pytest.mark.parametrize("text", MEMBERS_CHANGE)
@@ -155,9 +156,9 @@ def test_a_peer_that_joins_begins_with_the_weights_of_the_others(tmp_path, text)
     late = run.start(2, initial=7)
     weights = [thread.end() for thread in (*first, late)]
     account = run.account()
-    assert account["finished"]
-    assert account["workers"]["tx2"]["steps"] > 10
-    assert account["evaluations"][-1]["accuracy"] > 0.8
+    assert account.finished
+    assert account.workers["tx2"].steps > 10
+    assert account.evaluations[-1].accuracy > 0.8
     if text.startswith(("allreduce", "baseline")):
         for each in weights[1:]:
             np.testing.assert_array_equal(each, weights[0])
@@ -169,15 +170,15 @@ def test_a_peer_that_dies_and_comes_back_is_a_member_again(tmp_path, text):
     threads = run.start_all()
     run.await_steps(60)
     threads[0].cut()
-    run.await_event("dropped")
+    run.await_event(Dropped)
     again = run.start(0, initial=7)
     for thread in (again, *threads[1:]):
         thread.end()
     account = run.account()
-    assert account["finished"]
-    assert account["evaluations"][-1]["accuracy"] > 0.8
-    assert run.named("joined").count("nano") == 2
-    made = [each["steps"] for each in account["workers"].values()]
+    assert account.finished
+    assert account.evaluations[-1].accuracy > 0.8
+    assert run.members(Joined).count("nano") == 2
+    made = [each.steps for each in account.workers.values()]
     assert min(made) > 60 and sum(made) >= 1500
 
 
@@ -190,7 +191,7 @@ def test_a_synchronous_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_pa
         folder.mkdir()
         run = PeerRun(folder, text, 3 * rounds, 3, momentum=0.5, resume=resume)
         weights = [thread.end() for thread in run.start_all(skip=skip)]
-        assert run.account()["finished"]
+        assert run.account().finished
         return weights
 
     whole = train(tmp_path / "whole", 9)
@@ -205,7 +206,7 @@ def test_a_slower_peer_gets_smaller_batches(tmp_path):
     slow, quick = run.start(0, slowdown=20.0), run.start(1)
     slow.end()
     quick.end()
-    assert run.account()["finished"]
+    assert run.account().finished
     assert slow.batches.batch < quick.batches.batch
 
 
@@ -261,7 +262,7 @@ def test_the_best_peer_sends_its_weights_to_the_others(tmp_path):
         run = PeerRun(tmp_path, "baseline:knowledge=" + knowledge, 660, 3)
         for thread in run.start_all():
             thread.end()
-        return sum(each["bytes"] for each in run.account()["workers"].values())
+        return sum(each.bytes for each in run.account().workers.values())
 
     # After 100 and 200 of 220 steps the 39 weights go from one to the two others, or to one of them.
     nobody, worst, everyone = (sent(whom) for whom in ("none", "best-to-worst", "best-to-all"))
@@ -271,11 +272,11 @@ def test_the_best_peer_sends_its_weights_to_the_others(tmp_path):
 def test_the_run_ends_with_the_last_peer_that_has_the_weights(tmp_path):
     run = PeerRun(tmp_path, "allreduce", 10_000, 1, checkpoint_every=20)
     (only,) = run.start_all()
-    run.await_event("checkpoint")
+    run.await_event(CheckpointWritten)
     only.cut()
     account = run.account()
-    assert not account["finished"]
-    assert account["reason"] == "no member is left that has the weights"
+    assert not account.finished
+    assert account.reason == "no member is left that has the weights"
     assert 0 < run.saved().meta["step"] < 10_000
 
 
@@ -287,8 +288,8 @@ def test_a_stopped_run_leaves_a_checkpoint(tmp_path):
     for thread in threads:
         thread.end()
     account = run.account()
-    assert account["reason"] == "stopped"
-    assert run.saved().meta["step"] == account["done"]
+    assert account.reason == "stopped"
+    assert run.saved().meta["step"] == account.done
 
 
 def test_a_frozen_peer_is_dropped_and_the_others_go_on(tmp_path):
@@ -298,8 +299,8 @@ def test_a_frozen_peer_is_dropped_and_the_others_go_on(tmp_path):
     threads[1].freeze()
     for thread in (threads[0], threads[2]):
         thread.end()
-    assert run.account()["finished"]
-    assert any("silent" in event for event in run.events)
+    assert run.account().finished
+    assert any(isinstance(event, Silent) for event in run.events)
 
 
 def test_equal_weights_are_saved_once_and_different_ones_for_each_peer(tmp_path):
@@ -307,9 +308,9 @@ def test_equal_weights_are_saved_once_and_different_ones_for_each_peer(tmp_path)
         run = PeerRun(tmp_path, text, 60, 3, checkpoint_every=20, host="pc")
         for thread in run.start_all():
             thread.end()
-        assert run.account()["finished"]
+        assert run.account().finished
         # One that is due while another is being written is left out.
-        assert len([event for event in run.events if "checkpoint" in event]) >= 2
+        assert len([event for event in run.events if isinstance(event, CheckpointWritten)]) >= 2
         return {label for label in run.saved().member_states if label.endswith("own")}
 
     assert saved_by_peer("allreduce") == set()

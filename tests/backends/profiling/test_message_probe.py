@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from backends.network import framing
 from backends.profiling import message_probe
+from backends.protocol.orders import SendMessages, ServeMessages
 from planner.agents.certificates import Authority
 from profilers.links import LinkError
 from tests.serving import LOOPBACK, Serving, quiet
@@ -25,12 +26,17 @@ def patience(monkeypatch):
     monkeypatch.setattr(message_probe, "PATIENCE_S", 0.5)
 
 
+def serving_as(identity):
+    return Serving(message_probe.serve, ServeMessages(LOOPBACK, identity))
+
+
+def send(identity, port, sizes=(), **options):
+    return message_probe.send(quiet(), SendMessages(LOOPBACK, port, identity, tuple(sizes), **options))
+
+
 def curve(authority, **options):
-    args = dict({"sizes": [], "repeats": 5, "limit_s": 1.2}, **options)
-    identity = list(authority.identity(framing.SERVER))
-    with Serving(message_probe.curve_serve, address=LOOPBACK, identity=identity) as serving:
-        client = list(authority.identity("sender"))
-        result = message_probe.curve_send(quiet(), LOOPBACK, serving.ready["port"], client, **args)
+    with serving_as(authority.identity(framing.SERVER)) as serving:
+        result = send(authority.identity("sender"), serving.ready.port, **options)
         serving.result.result(timeout=5)
     return result
 
@@ -92,21 +98,18 @@ def test_a_slow_link_still_gives_one_point(authority):
 
 
 def test_a_stranger_is_refused_and_the_peer_still_served(authority):
-    identity = list(authority.identity(framing.SERVER))
-    with Serving(message_probe.curve_serve, address=LOOPBACK, identity=identity) as serving:
-        port = serving.ready["port"]
-        stranger = Authority().identity("sender")._replace(authority=identity[2])
+    identity = authority.identity(framing.SERVER)
+    with serving_as(identity) as serving:
+        stranger = Authority().identity("sender")._replace(authority=identity.authority)
         with pytest.raises(framing.WireError):
-            message_probe.curve_send(quiet(), LOOPBACK, port, list(stranger), [])
-        assert message_probe.curve_send(quiet(), LOOPBACK, port, list(authority.identity("sender")), [], limit_s=0.01)
+            send(stranger, serving.ready.port)
+        assert send(authority.identity("sender"), serving.ready.port, limit_s=0.01)
 
 
 def test_a_server_of_another_run_is_refused(authority, patience):
-    with Serving(
-        message_probe.curve_serve, address=LOOPBACK, identity=list(Authority().identity(framing.SERVER))
-    ) as serving:
+    with serving_as(Authority().identity(framing.SERVER)) as serving:
         with pytest.raises(framing.WireError, match="handshake"):
-            message_probe.curve_send(quiet(), LOOPBACK, serving.ready["port"], list(authority.identity("sender")), [])
+            send(authority.identity("sender"), serving.ready.port)
         with pytest.raises(LinkError, match="nobody connected.*refused"):
             serving.result.result(timeout=5)
 
@@ -117,29 +120,23 @@ def connect(authority, port):
 
 
 def test_a_sender_that_dies_ends_the_serving(authority):
-    with Serving(
-        message_probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(framing.SERVER))
-    ) as serving:
-        connect(authority, serving.ready["port"]).abort()
+    with serving_as(authority.identity(framing.SERVER)) as serving:
+        connect(authority, serving.ready.port).abort()
         with pytest.raises(framing.WireError, match="sender"):
             serving.result.result(timeout=5)
 
 
 def test_a_sender_that_falls_silent_ends_the_serving(authority, patience):
-    with Serving(
-        message_probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(framing.SERVER))
-    ) as serving:
-        connection = connect(authority, serving.ready["port"])
+    with serving_as(authority.identity(framing.SERVER)) as serving:
+        connection = connect(authority, serving.ready.port)
         with pytest.raises(framing.WireError, match="in time"):
             serving.result.result(timeout=5)
         connection.close()
 
 
 def test_a_sender_cannot_make_the_other_side_hold_any_amount(authority):
-    with Serving(
-        message_probe.curve_serve, address=LOOPBACK, identity=list(authority.identity(framing.SERVER))
-    ) as serving:
-        connection = connect(authority, serving.ready["port"])
+    with serving_as(authority.identity(framing.SERVER)) as serving:
+        connection = connect(authority, serving.ready.port)
         connection.send({"bytes": message_probe.MESSAGE_LIMIT + 1, "last": False})
         with pytest.raises(framing.WireError, match="limit"):
             serving.result.result(timeout=5)
@@ -163,7 +160,7 @@ def test_a_peer_that_dies_ends_the_sender(authority, patience, silent):
         began = time.monotonic()
         port = listener.getsockname()[1]
         with pytest.raises(framing.WireError, match="in time" if silent else "server"):
-            message_probe.curve_send(quiet(), LOOPBACK, port, list(authority.identity("sender")), [])
+            send(authority.identity("sender"), port)
         assert time.monotonic() - began < 3.0
         ended.set()
         thread.join()

@@ -3,7 +3,6 @@
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,10 @@ import pytest
 from backends import models
 from backends.frameworks import base
 from backends.profiling import step_profile
+from backends.protocol.events import StepTimed
+from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from profilers import steptime
+from profilers.records import StepProfile
 from tests.backends.fakes import DrawnBatches, Softmax
 from tests.backends.replicas import by_every_framework
 from tests.running import tiny_model
@@ -22,10 +24,10 @@ class Job:
 
     def __init__(self, go_after: int = 10**9) -> None:
         self.go, self.stopping = threading.Event(), threading.Event()
-        self.events: list[dict[str, Any]] = []
+        self.events: list[StepTimed] = []
         self._go_after = go_after
 
-    def emit(self, event: dict[str, Any]) -> None:
+    def emit(self, event: StepTimed) -> None:
         self.events.append(event)
         if len(self.events) >= self._go_after:
             self.go.set()
@@ -88,36 +90,40 @@ def slow(tmp_path: Path) -> str:
     return tiny_model(tmp_path, 0.11)
 
 
+def time_steps(job: Job, model: str, framework: str = "torch", batch: int = 4) -> StepProfile:
+    return step_profile.time_steps(job, TimeSteps(ReplicaSpec(framework, model), batch, "adaptive"))
+
+
 def test_a_profile_of_steps_is_whole(slow: str) -> None:
     job = Job(go_after=1)
-    found = step_profile.steps(job, slow, "torch", 4, "adaptive")
+    found = time_steps(job, slow, "torch", 4)
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
     assert len(found.half_batch_s.values) == step_profile.HALF_BATCH_STEPS
     assert len(found.service_s.values) >= 2 and min(found.service_s.values) > 0
     assert found.parameter_bytes == found.parameters * 4 > 0
     assert found.cpu_s_per_step > 0
-    rests = [event["rest_s"] / event["step_s"] for event in job.events if event["stage"] == "timed"]
+    rests = [event.rest_s / event.step_s for event in job.events if event.stage == "timed"]
     half = (step_profile.HALF_BATCH_WARMUP + step_profile.HALF_BATCH_STEPS) / 2
     assert rests[-1] == pytest.approx(half + steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM)
 
 
 def test_a_model_is_timed_again_for_ten_steps_or_a_second(slow: str) -> None:
     job = Job()
-    found = step_profile.again(job, slow, "torch", 4)
+    found = step_profile.repeat_steps(job, RepeatSteps(ReplicaSpec("torch", slow), 4))
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) == 10
-    assert found.cpu_s_per_step > 0 and job.events[-1]["stage"] == "again"
+    assert found.cpu_s_per_step > 0 and job.events[-1].stage == "again"
 
 
 def test_a_stopped_second_visit_is_none(model: str) -> None:
     job = Job()
     job.stopping.set()
     with pytest.raises(InterruptedError, match="stopped after 0 steps"):
-        step_profile.again(job, model, "torch", 4)
+        step_profile.repeat_steps(job, RepeatSteps(ReplicaSpec("torch", model), 4))
 
 
 @by_every_framework
 def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) -> None:
-    found = step_profile.steps(Job(go_after=1), "cipher", framework, 4, "adaptive")
+    found = time_steps(Job(go_after=1), "cipher", framework, 4)
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
     assert len(found.half_batch_s.values) == step_profile.HALF_BATCH_STEPS
     assert (found.framework, found.framework_version) == (framework, base.framework(framework).version())
@@ -125,21 +131,21 @@ def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) ->
 
 
 def test_told_to_go_on_it_ends_with_the_fewest_steps(slow: str) -> None:
-    found = step_profile.steps(Job(go_after=1), slow, "torch", 4, "adaptive")
+    found = time_steps(Job(go_after=1), slow, "torch", 4)
     assert len(found.gradient_s.warmup) == 10 and len(found.gradient_s.values) == 30
     assert not found.steady
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_no_batch_is_halved_into_a_single_image(model: str, batch: int) -> None:
-    assert step_profile.steps(Job(go_after=1), model, "torch", batch, "adaptive").half_batch_s.values == ()
+    assert time_steps(Job(go_after=1), model, "torch", batch).half_batch_s.values == ()
 
 
 def test_a_stopped_measurement_is_no_measurement(model: str) -> None:
     job = Job()
     job.stopping.set()
     with pytest.raises(InterruptedError, match="stopped after 0 steps"):
-        step_profile.steps(job, model, "torch", 4, "adaptive")
+        time_steps(job, model, "torch", 4)
 
 
 def test_the_service_of_a_larger_model_takes_longer() -> None:

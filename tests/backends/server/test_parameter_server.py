@@ -9,6 +9,7 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.network import framing
+from backends.protocol.events import CheckpointWritten, Diverged, Dropped, Joined, Silent
 from backends.server import parameter_server, worker
 from backends.strategies.strategy import Strategy
 from backends.training.layout import layout_of
@@ -59,9 +60,9 @@ def test_several_workers_share_the_steps_and_the_model_learns(tmp_path):
     steps = sum(member.end().steps for member in members)
     account = assert_whole(run, 120)
     assert steps == 120
-    assert account["evaluations"][-1]["accuracy"] > 0.9
-    assert len(run.named("joined")) == 3
-    assert run.named("dropped") == run.named("silent") == []
+    assert account.evaluations[-1].accuracy > 0.9
+    assert len(run.members(Joined)) == 3
+    assert run.members(Dropped) == run.members(Silent) == []
     for event in run.events:
         json.dumps(event, allow_nan=False)
 
@@ -71,7 +72,7 @@ def test_every_byte_is_counted_once_at_both_ends(tmp_path):
     members = {name: WorkerThread(run, name) for name in ("nano", "tx2")}
     for member in members.values():
         member.end()
-    counted = {name: one["bytes"] for name, one in assert_whole(run, 15)["workers"].items()}
+    counted = {name: one.bytes for name, one in assert_whole(run, 15).workers.items()}
     assert counted == {name: member.bytes for name, member in members.items()}
 
 
@@ -82,11 +83,11 @@ def test_checkpoints_are_taken_at_every_multiple_and_at_the_end(tmp_path):
         assert taken(worker) == ("step", step)
         worker.push()
         if step in (1, 3):
-            run.await_event("checkpoint", (step + 1) // 2)
+            run.await_event(CheckpointWritten, (step + 1) // 2)
     worker.receive_order()
     worker.push_scores()
     assert_whole(run, 6)
-    assert [event["step"] for event in run.events if "checkpoint" in event] == [2, 4, 6]
+    assert [event.step for event in run.events if isinstance(event, CheckpointWritten)] == [2, 4, 6]
 
 
 def test_staleness_counts_the_updates_that_came_between(tmp_path):
@@ -102,9 +103,9 @@ def test_staleness_counts_the_updates_that_came_between(tmp_path):
     slow.receive_order()
     quick.push()
     assert quick.receive_order()["kind"] == "finish"
-    workers = run.account()["workers"]
-    assert workers["slow"]["staleness"] == 3.0
-    assert workers["quick"]["staleness"] == 0.25
+    workers = run.account().workers
+    assert workers["slow"].staleness == 3.0
+    assert workers["quick"].staleness == 0.25
 
 
 def test_a_worker_that_joins_takes_the_run_s_state_for_its_own(tmp_path):
@@ -147,7 +148,7 @@ def test_the_worker_beside_the_server_gives_the_weights_though_others_have_built
     for connection in (near, far):
         connection.close()
     run.stopping.set()
-    assert run.account()["done"] == 0
+    assert run.account().done == 0
 
 
 def test_a_worker_beside_the_server_that_does_not_come_is_not_waited_for(tmp_path, monkeypatch):
@@ -164,7 +165,7 @@ def test_a_run_can_be_stopped_while_others_wait_for_the_worker_beside_the_server
     far = run.connect("nano")
     far.send({"layout": layout_of(Softmax()).encode()})
     run.stopping.set()
-    assert run.account()["done"] == 0
+    assert run.account().done == 0
     far.close()
 
 
@@ -180,14 +181,14 @@ def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
     worker.receive_order()
     run.stopping.set()
     account = run.account()
-    assert (account["finished"], account["reason"], account["done"]) == (False, "stopped", 3)
+    assert (account.finished, account.reason, account.done) == (False, "stopped", 3)
     assert run.saved().meta["step"] == 3
 
 
 def test_a_run_that_nobody_joined_can_be_stopped(tmp_path):
     run = ServerRun(run_spec(tmp_path, 10))
     run.stopping.set()
-    assert run.account()["done"] == 0
+    assert run.account().done == 0
     assert not os.path.exists(run.spec.checkpoint_path)
 
 
@@ -206,7 +207,7 @@ def test_a_resumed_run_comes_to_the_same_as_one_without_a_break(tmp_path, kind):
     assert half.meta["step"] == 9
     for part in ("weights", "momentum", "state"):
         np.testing.assert_allclose(getattr(rest, part), getattr(whole, part), rtol=1e-4, atol=1e-6)
-    assert [one["step"] for one in account["evaluations"]] == [12, 18, 20]
+    assert [one.step for one in account.evaluations] == [12, 18, 20]
     assert [one["step"] for one in rest.meta["evaluations"]] == [6, 9, 12, 18, 20]
 
 
@@ -243,10 +244,10 @@ def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp
     run = ServerRun(run_spec(tmp_path, 50, checkpoint_every=1))
     WorkerThread(run, "nano", replica).end()
     account = run.account()
-    assert (account["finished"], account["done"]) == (False, 2)
-    assert "diverged" in account["reason"]
-    assert "nano" in account["reason"]
-    assert run.named("diverged") == ["nano"]
+    assert (account.finished, account.done) == (False, 2)
+    assert "diverged" in account.reason
+    assert "nano" in account.reason
+    assert run.members(Diverged) == ["nano"]
     assert run.saved().meta["step"] in (1, 2)
     assert np.isfinite(run.saved().weights).all()
     for event in [*run.events, account]:
@@ -265,7 +266,7 @@ def test_a_run_that_diverges_names_what_would_help(tmp_path, sync, waits):
         )
     )
     WorkerThread(run, "nano", Diverging(loss=np.nan)).end()
-    reason = run.account()["reason"]
+    reason = run.account().reason
     assert "; lower the learning rate of 0.03" in reason
     assert ("let workers wait for one another (sync=synchronous)" in reason) != waits
     assert "\n" not in reason
@@ -279,7 +280,7 @@ def test_an_evaluation_that_is_not_finite_is_divergence_too(tmp_path):
     worker.receive_order()
     worker.push_scores(float("nan"))
     assert worker.receive_order()["kind"] == "finish"
-    assert "evaluation at step 1" in run.account()["reason"]
+    assert "evaluation at step 1" in run.account().reason
 
 
 def test_a_worker_without_a_test_set_says_so_before_it_begins(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import OptimizerSettings
+from backends.protocol.events import CheckpointWritten, Dropped, Joined, Replaced
 from backends.strategies import streams
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.strategy import Strategy
@@ -45,7 +46,7 @@ def in_step(run, count, frameworks=("numpy",)):
     for seed, (name, replica) in enumerate(zip(NAMES, replicas, strict=False)):
         batches = DrawnBatches(seed=seed, before=together.wait)
         workers.append(WorkerThread(run, name, replica, batches))
-        run.await_event("joined", seed + 1)
+        run.await_event(Joined, seed + 1)
     together.set()
     for each in workers:
         each.end()
@@ -57,7 +58,7 @@ def in_step(run, count, frameworks=("numpy",)):
 def test_synchronous_workers_do_what_one_process_does_with_all_their_batches(tmp_path, frameworks, momentum):
     run = ServerRun(plain(tmp_path, 30, "synchronous", momentum))
     in_step(run, 3, frameworks)
-    assert {each["steps"] for each in run.account()["workers"].values()} == {10}
+    assert {each.steps for each in run.account().workers.values()} == {10}
     together = train_on_all(
         10, [DrawnBatches(seed=seed) for seed in range(3)], momentum, replica=small_replica(frameworks[0])
     )
@@ -82,8 +83,8 @@ def test_a_synchronous_round_is_applied_when_all_are_there(tmp_path):
     assert ticket["kind"] == "evaluate"
     first.connection.send({"loss": 1.0, "accuracy": 0.5, "seconds": 0.1})
     account = run.account()
-    assert account["finished"]
-    assert account["workers"]["nano"]["staleness"] == 0
+    assert account.finished
+    assert account.workers["nano"].staleness == 0
 
 
 def test_nobody_gets_further_ahead_than_the_bound(tmp_path):
@@ -134,7 +135,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
             run, "nano", replica, drawn, compressor=CompressorSpec.from_text(text).build(replica.variables, correction)
         )
         member.end()
-        assert run.account()["finished"]
+        assert run.account().finished
         return run.saved()
 
     whole = train(tmp_path / "whole", 12, DrawnBatches())
@@ -160,8 +161,8 @@ def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
     ]
     for member in members:
         member.end()
-    assert run.account()["finished"]
-    taken = [event for event in run.events if "checkpoint" in event]
+    assert run.account().finished
+    taken = [event for event in run.events if isinstance(event, CheckpointWritten)]
     assert len(taken) >= 2
     assert set(run.saved().member_states) <= set(NAMES)
     assert all(kept[0].shape == (39,) for kept in run.saved().member_states.values())
@@ -172,7 +173,7 @@ def test_layers_that_stay_cost_nothing_either_way(tmp_path):
         run = ServerRun(plain(tmp_path, 40, evaluate_every=100))
         replica = Softmax()
         WorkerThread(run, "nano", replica, compressor=CompressorSpec.from_text(text).build(replica.variables)).end()
-        return run.account()["workers"]["nano"]["bytes"]
+        return run.account().workers["nano"].bytes
 
     # One of two layers goes, the one of 3 elements of 39: what is left are heads.
     dropped, everything = cost("layer-drop:ratio=0.5"), cost("everything")
@@ -184,7 +185,7 @@ def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed
     first, other = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
     first.receive_order()
     again = ScriptedWorker(run, "nano")
-    run.await_event("replaced")
+    run.await_event(Replaced)
     again.replica.weights[:] = 99
     again.receive_order()
     other.receive_order()
@@ -247,7 +248,7 @@ def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
         run = ServerRun(parts)
         member = WorkerThread(run, "nano")
         member.end()
-        assert run.account()["finished"]
+        assert run.account().finished
         return member.batches.batch, run
 
     grown, first = train(60)
@@ -269,7 +270,7 @@ def test_with_lars_the_rate_is_that_of_the_schedule(tmp_path):
     def change(schedule):
         run = ServerRun(with_parts(tmp_path, 1, "optimizer=lars", schedule=schedule))
         WorkerThread(run, "nano").end()
-        assert run.account()["finished"]
+        assert run.account().finished
         return run.saved().weights - Softmax().weights
 
     np.testing.assert_allclose(change(RateSchedule(warmup=4)), change(RateSchedule()) / 4, atol=1e-7)
@@ -281,15 +282,15 @@ def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, 
     first, doomed = (WorkerThread(run, name, batches=slowly(seed)) for seed, name in enumerate(NAMES[:2]))
     run.await_steps(60)
     doomed.cut()
-    run.await_event("dropped")
+    run.await_event(Dropped)
     late, again = WorkerThread(run, "tx2", batches=slowly(2)), WorkerThread(run, "pc", batches=slowly(1))
     for member in (first, late, again):
         member.end()
     account = run.account()
-    assert account["finished"] and account["done"] == 1500
-    assert sum(each["steps"] for each in account["workers"].values()) == 1500
-    assert account["workers"]["tx2"]["steps"] > 10
-    assert account["evaluations"][-1]["accuracy"] > 0.8
+    assert account.finished and account.done == 1500
+    assert sum(each.steps for each in account.workers.values()) == 1500
+    assert account.workers["tx2"].steps > 10
+    assert account.evaluations[-1].accuracy > 0.8
 
 
 def slowly(seed):

@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 from hypothesis.extra import numpy as arrays
 
 from backends.frameworks.base import Variable
+from backends.protocol.events import CheckpointFailed
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
 from backends.training.layout import Layout
@@ -138,7 +139,7 @@ def test_values_that_are_not_finite_do_not_replace_good_ones(path, kind):
     getattr(bad, kind)[-1] = np.nan
     events = []
     checkpoint.save(path, bad, LAYOUT, events.append)
-    assert events == [{"checkpoint_failed": f"{path}: {kind} of step 8 are not finite"}]
+    assert events == [CheckpointFailed(f"{path}: {kind} of step 8 are not finite")]
     assert checkpoint.peek(path)["step"] == 7
 
 
@@ -150,7 +151,7 @@ def test_a_failed_write_leaves_the_old_one_and_no_debris(path, tmp_path):
     assert checkpoint.peek(path)["step"] == 9
     events = []
     checkpoint.save(str(tmp_path / "no" / "c.npz"), filled(), LAYOUT, events.append)
-    assert "No such file" in events[0]["checkpoint_failed"]
+    assert "No such file" in events[0].reason
 
 
 def test_states_of_members_come_back_in_their_order(path):
@@ -173,7 +174,7 @@ def test_a_writer_leaves_out_what_is_due_while_it_writes_and_waits_for_it_at_the
     writer.write_in_background(lambda: filled(step=2), LAYOUT)
     go_on.set()
     writer.write(lambda: filled(step=3), LAYOUT)
-    assert [event["step"] for event in events] == [1, 3]
+    assert [event.step for event in events] == [1, 3]
 
 
 def test_a_writer_without_a_path_writes_nothing():

@@ -13,6 +13,7 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.network import framing
+from backends.protocol.events import Dropped, Joined, Refused, Replaced, Silent
 from backends.training.lr_schedule import RateSchedule
 from planner.agents.certificates import Authority
 from tests.backends.fakes import DrawnBatches, run_spec, train_on_all
@@ -41,8 +42,8 @@ def test_a_worker_that_dies_leaves_its_step_to_another(tmp_path, taken):
     doomed.leave()
     WorkerThread(run, "tx2").end()
     account = assert_whole(run, 10)
-    assert account["workers"]["nano"]["steps"] == max(0, taken - 1)
-    assert run.named("dropped") == ["nano"]
+    assert account.workers["nano"].steps == max(0, taken - 1)
+    assert run.members(Dropped) == ["nano"]
 
 
 def test_a_worker_that_dies_in_the_middle_of_a_gradient_changes_nothing(tmp_path):
@@ -67,7 +68,7 @@ def test_a_worker_whose_heartbeats_stop_is_dropped(tmp_path, beating):
     run.fall_silent("nano")
     WorkerThread(run, "tx2").end()
     assert_whole(run, 10)
-    assert run.named("silent") == run.named("dropped") == ["nano"]
+    assert run.members(Silent) == run.members(Dropped) == ["nano"]
     with pytest.raises(framing.WireError):
         stalled.push()
         stalled.receive_order()
@@ -96,15 +97,15 @@ def test_a_process_that_is_stopped_or_killed_is_dropped(tmp_path, number):
     with subprocess.Popen([sys.executable, "-c", PROCESS], stdin=subprocess.PIPE, cwd=ROOT) as process:
         process.stdin.write(json.dumps(orders).encode() + b"\n")
         process.stdin.flush()
-        run.await_event("joined")
+        run.await_event(Joined)
         process.send_signal(number)
         other = WorkerThread(run, "tx2", batches=slowly())
         if number == signal.SIGSTOP:
             run.fall_silent("nano")
-        run.await_event("dropped")
+        run.await_event(Dropped)
         run.stopping.set()
         process.kill()
-    done = run.account()["done"]
+    done = run.account().done
     assert other.end().steps + run.host.members["nano"].steps == done == run.saved().meta["step"]
 
 
@@ -118,7 +119,7 @@ def test_heartbeats_keep_a_worker_whose_step_takes_long(tmp_path):
     slow.receive_order()
     slow.push_scores()
     assert_whole(run, 1)
-    assert run.named("silent") == []
+    assert run.members(Silent) == []
 
 
 def test_a_worker_that_waits_for_others_and_falls_silent_is_dropped(tmp_path):
@@ -128,8 +129,8 @@ def test_a_worker_that_waits_for_others_and_falls_silent_is_dropped(tmp_path):
     waiting = ScriptedWorker(run, "tx2")
     waiting.stop_beating()
     run.fall_silent("tx2")
-    run.await_event("dropped")
-    assert run.named("dropped") == ["tx2"]
+    run.await_event(Dropped)
+    assert run.members(Dropped) == ["tx2"]
     busy.push()
     busy.receive_order()
     busy.push_scores()
@@ -145,9 +146,9 @@ def test_a_worker_that_returns_takes_the_place_of_its_old_connection(tmp_path, t
         old.receive_order()
     WorkerThread(run, "nano").end()
     account = assert_whole(run, 8)
-    assert account["workers"]["nano"]["steps"] == 8
-    assert run.named("replaced") == ["nano"]
-    assert run.named("dropped") == []
+    assert account.workers["nano"].steps == 8
+    assert run.members(Replaced) == ["nano"]
+    assert run.members(Dropped) == []
     with pytest.raises(framing.WireError):
         old.push()
         while True:
@@ -164,7 +165,7 @@ def test_a_worker_that_returns_again_and_again_makes_each_step_once(tmp_path):
     flighty.leave()
     steady.end()
     assert_whole(run, 60)
-    assert len(run.named("joined")) == 11
+    assert len(run.members(Joined)) == 11
 
 
 def test_a_worker_that_comes_five_times_at_once_makes_each_step_once(tmp_path):
@@ -174,8 +175,8 @@ def test_a_worker_that_comes_five_times_at_once_makes_each_step_once(tmp_path):
     for member in crowd:
         member.join(10)
         assert not member.is_alive()
-    assert account["workers"]["nano"]["steps"] == 30
-    assert account["workers"]["nano"]["bytes"] <= sum(member.bytes for member in crowd)
+    assert account.workers["nano"].steps == 30
+    assert account.workers["nano"].bytes <= sum(member.bytes for member in crowd)
 
 
 def test_what_a_replaced_connection_still_brings_is_not_mixed_with_the_new(tmp_path):
@@ -204,7 +205,7 @@ def test_the_last_evaluation_is_done_by_another_if_its_worker_dies(tmp_path):
     other = WorkerThread(run, "tx2")
     doomed.leave()
     other.end()
-    assert [one["worker"] for one in assert_whole(run, 1)["evaluations"]] == ["tx2"]
+    assert [one.worker for one in assert_whole(run, 1).evaluations] == ["tx2"]
 
 
 def test_no_thread_is_left_when_the_run_is_over(tmp_path):
@@ -244,11 +245,11 @@ def test_strangers_neither_join_nor_disturb(tmp_path):
             sock.sendall(raw)
     with pytest.raises(framing.WireError):
         run.connect("nano", Authority()).receive()
-    run.await_event("refused", 5)
+    run.await_event(Refused, 5)
     mute.close()
     WorkerThread(run, "nano").end()
-    assert list(assert_whole(run, 6)["workers"]) == ["nano"]
-    assert all(reason.startswith("127.0.0.1: ") for reason in run.named("refused"))
+    assert list(assert_whole(run, 6).workers) == ["nano"]
+    assert all(reason.startswith("127.0.0.1: ") for reason in [event.reason for event in run.emitted(Refused)])
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_strangers_neither_join_nor_disturb(tmp_path):
 def test_a_member_without_a_proper_layout_is_dropped(tmp_path, hello):
     run = ServerRun(run_spec(tmp_path, 2))
     run.connect("odd").send(hello)
-    run.await_event("dropped")
+    run.await_event(Dropped)
     WorkerThread(run, "nano").end()
     assert_whole(run, 2)
 
@@ -269,8 +270,8 @@ def test_a_member_with_another_model_is_dropped_with_the_reason(tmp_path):
     worker = ScriptedWorker(run, "nano")
     odd = run.connect("odd")
     odd.send({"layout": [[["other", [2], 0, 2]], []]})
-    run.await_event("dropped")
-    assert [event["reason"] for event in run.events if "dropped" in event] == [
+    run.await_event(Dropped)
+    assert [event.reason for event in run.events if isinstance(event, Dropped)] == [
         "its model is not the run's: the arrays have other names or shapes"
     ]
     worker.leave()
@@ -284,6 +285,6 @@ def test_an_answer_without_a_loss_drops_its_sender(tmp_path, loss):
     worker = ScriptedWorker(run, "odd")
     worker.receive_order()
     worker.push(loss)
-    run.await_event("dropped")
+    run.await_event(Dropped)
     WorkerThread(run, "nano").end()
-    assert assert_whole(run, 2)["workers"]["odd"]["steps"] == 0
+    assert assert_whole(run, 2).workers["odd"].steps == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import OptimizerSettings
+from backends.protocol.events import CheckpointWritten, Diverged
 from backends.strategies import streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, single_device, step
@@ -36,12 +37,11 @@ def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path):
     other, _ = checkpoint.read(served.checkpoint_path)
     for part in ("weights", "momentum", "state"):
         np.testing.assert_allclose(getattr(left, part), getattr(other, part), rtol=1e-4, atol=1e-6)
-    assert set(alone) == set(account)
-    assert set(alone["workers"]["self"]) == set(account["workers"]["self"])
-    assert [one["step"] for one in alone["evaluations"]] == [one["step"] for one in account["evaluations"]]
-    assert alone["evaluations"][-1]["loss"] == pytest.approx(account["evaluations"][-1]["loss"], rel=1e-4)
-    assert (alone["finished"], alone["reason"], alone["done"], spent.steps) == (True, None, 20, 20)
-    assert alone["workers"]["self"]["bytes"] == 0
+    assert set(alone.workers) == set(account.workers)
+    assert [one.step for one in alone.evaluations] == [one.step for one in account.evaluations]
+    assert alone.evaluations[-1].loss == pytest.approx(account.evaluations[-1].loss, rel=1e-4)
+    assert (alone.finished, alone.reason, alone.done, spent.steps) == (True, None, 20, 20)
+    assert alone.workers["self"].bytes == 0
 
 
 def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path):
@@ -55,7 +55,7 @@ def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path):
     for part in ("weights", "momentum", "state"):
         np.testing.assert_array_equal(getattr(rest, part), getattr(whole, part))
     assert spent.steps == 11
-    assert [one["step"] for one in account["evaluations"]] == [10, 15, 20]
+    assert [one.step for one in account.evaluations] == [10, 15, 20]
 
 
 @pytest.mark.parametrize("frameworks", [MIXED])
@@ -70,7 +70,7 @@ def test_what_one_framework_saved_another_goes_on_with(tmp_path, frameworks, tur
         ends[name] = train(then, small_replica(name, NORMALISED), 2)
     (account, spent, _, same), (account_of_other, _, _, changed) = ends[first], ends[other]
     assert spent.steps == 4
-    losses, others = ([one["loss"] for one in each["evaluations"]] for each in (account, account_of_other))
+    losses, others = ([one.loss for one in each.evaluations] for each in (account, account_of_other))
     assert len(losses) == 4
     np.testing.assert_allclose(losses, others, rtol=1e-4)
     for part in ("weights", "momentum", "state"):
@@ -82,34 +82,34 @@ def test_what_a_cluster_saved_one_device_goes_on_with(tmp_path):
     WorkerThread(run, "nano").end()
     run.account()
     account, spent, _, left = train(run_spec(tmp_path, 10, resume=run.spec.checkpoint_path))
-    assert (account["finished"], spent.steps, left.meta["step"]) == (True, 4, 10)
+    assert (account.finished, spent.steps, left.meta["step"]) == (True, 4, 10)
 
 
 def test_it_saves_at_every_multiple_and_at_the_end(tmp_path):
     _, _, events, _ = train(run_spec(tmp_path, 6, checkpoint_every=2))
-    assert [event["step"] for event in events if "checkpoint" in event] == [2, 4, 6]
+    assert [event.step for event in events if isinstance(event, CheckpointWritten)] == [2, 4, 6]
 
 
 def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
     asked = iter([False] * 4 + [True] * 9)
     account, spent, _, left = train(run_spec(tmp_path, 10), should_stop=lambda: next(asked))
-    assert (account["finished"], account["reason"], account["done"]) == (False, "stopped", 4)
+    assert (account.finished, account.reason, account.done) == (False, "stopped", 4)
     assert left.meta["step"] == spent.steps == 4
 
 
 @pytest.mark.parametrize("loss", [np.nan, np.inf])
 def test_a_run_that_diverges_ends_says_so_and_keeps_its_last_good_checkpoint(tmp_path, loss):
     account, _, events, left = train(run_spec(tmp_path, 10, checkpoint_every=1), Diverging(loss))
-    assert (account["finished"], account["done"], left.meta["step"]) == (False, 2, 2)
-    assert "training diverged: the gradient at step 2 on self" in account["reason"]
-    assert [event["step"] for event in events if "diverged" in event] == [2]
+    assert (account.finished, account.done, left.meta["step"]) == (False, 2, 2)
+    assert "training diverged: the gradient at step 2 on self" in account.reason
+    assert [event.step for event in events if isinstance(event, Diverged)] == [2]
     json.dumps([account, events], allow_nan=False)
 
 
 def test_weights_spoilt_by_a_gradient_are_not_saved(tmp_path):
     """The framework applies its own gradients: the next loss tells, before a checkpoint is made."""
     account, _, _, left = train(run_spec(tmp_path, 10, checkpoint_every=1), Diverging(1.0, np.nan))
-    assert not account["finished"]
+    assert not account.finished
     assert left.meta["step"] == 2
 
 

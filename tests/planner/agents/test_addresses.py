@@ -5,25 +5,24 @@ from typing import Any
 
 import pytest
 
+from backends.agent.verbs import ORDERS
 from planner.agents.addresses import data_addresses, try_addresses
 from planner.errors import DeviceLostError, FleetError
 from planner.fleet.device import Device
 from profilers import addresses
 
-VERBS = {"interface_address": addresses.interface_address, "address_towards": addresses.address_towards}
-
 
 class Here:
     """This machine as the device behind an agent."""
 
-    def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any:
-        return VERBS[verb](None, **args)
+    def call(self, order: Any, timeout_s: float | None = None) -> Any:
+        return ORDERS[type(order)](None, order)
 
 
 class Lost:
     """An agent that is gone."""
 
-    def call(self, verb: str, timeout_s: float | None = None, **args: Any) -> Any:
+    def call(self, order: Any, timeout_s: float | None = None) -> Any:
         raise DeviceLostError("lost: the agent ended")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.protocol.orders import ReadClock
 from planner.agents import bundle
 from planner.agents.client import AgentClient
 from planner.errors import RemoteError
@@ -53,11 +54,11 @@ def test_equal_sources_make_an_equal_archive() -> None:
 
 def test_the_second_start_finds_what_the_first_has_left(tmp_path: Path) -> None:
     with agent_on(device(tmp_path)) as agent:
-        assert agent.call("clock") > 0
+        assert agent.call(ReadClock()) > 0
     first = kept(tmp_path).stat()
     assert bundle.agent_archive().digest in kept(tmp_path).name
     with agent_on(device(tmp_path)) as agent:
-        assert agent.call("clock") > 0
+        assert agent.call(ReadClock()) > 0
     assert (kept(tmp_path).stat().st_ino, kept(tmp_path).stat().st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
 
 
@@ -75,7 +76,7 @@ def test_what_a_power_failure_left_is_replaced(tmp_path: Path) -> None:
 def test_what_a_login_prints_does_not_matter(tmp_path: Path, noise: str) -> None:
     python = script(tmp_path / "python", f'{noise}\nexec "{sys.executable}" "$@"')
     with agent_on(device(tmp_path / "cache", python)) as agent:
-        assert agent.call("clock") > 0
+        assert agent.call(ReadClock()) > 0
 
 
 def test_a_prefix_comes_first(tmp_path: Path) -> None:

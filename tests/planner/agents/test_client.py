@@ -12,6 +12,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
+from backends.protocol.orders import MeasureIdle, ReadClock, ReplicaSpec, TimeSteps
 from planner.agents.client import CHUNK_BYTES, UNREACHED, AgentClient
 from planner.errors import AgentError, DeviceLostError
 from planner.fleet.device import Device
@@ -58,8 +59,8 @@ def test_results_events_and_files_come_back(device: Device, remote: Remote) -> N
     agent = AgentClient.launch(device, remote)
     content = os.urandom(300_000) + b"\n"
     path = agent.store("some.bin", content)
-    slow = agent.start("idle", seconds=0.3)
-    assert abs(agent.call("clock") - time.time()) < 60
+    slow = agent.start(MeasureIdle(0.3))
+    assert abs(agent.call(ReadClock()) - time.time()) < 60
     assert agent.fetch(path) == content
     assert slow.result(10.0)["duration_s"] == pytest.approx(0.3, abs=0.2)
 
@@ -74,17 +75,17 @@ def test_a_failure_over_there_is_one_line_and_its_traceback_is_in_the_log(
     assert "tx2" in str(raised.value) and "/no/such/file" in str(raised.value) and str(log) in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "Traceback" in log.read_text() and "Traceback" in raised.value.remote_traceback
-    assert agent.call("clock") > 0
+    assert agent.call(ReadClock()) > 0
 
 
 def test_a_mistake_in_a_users_model_is_named_with_its_line(device: Device, tmp_path: Path) -> None:
     model = tmp_path / "model.py"
     model.write_text("import os\n\ndef net():\n    os.write(1, b'noise\\n')\n    return undefined\n")
-    with_torch = {"model": f"{model}:net", "framework_name": "torch", "batch": 2, "protocol": "adaptive"}
+    with_torch = TimeSteps(ReplicaSpec("torch", f"{model}:net"), 2, "adaptive")
     remote = LocalRemote("tx2")
     try:
         with pytest.raises(AgentError, match=r"NameError.*undefined.*model\.py:5"):
-            AgentClient.launch(device, remote).call("steps", **with_torch)
+            AgentClient.launch(device, remote).call(with_torch)
     finally:
         remote.close()
 
@@ -100,7 +101,7 @@ def test_a_mistake_in_a_file_beside_a_users_model_is_named_by_the_users_own_path
         agent = AgentClient.launch(device, remote)
         model = place_model(agent, f"{tmp_path}/net.py:net")
         with pytest.raises(AgentError) as raised:
-            agent.call("steps", model=model, framework_name="torch", batch=2, protocol="adaptive")
+            agent.call(TimeSteps(ReplicaSpec("torch", model), 2, "adaptive"))
     finally:
         remote.close()
     assert str(raised.value).startswith("tx2: steps: AttributeError")
@@ -112,25 +113,25 @@ def test_a_killed_agent_is_noticed_by_whoever_waits_and_whoever_comes(
     device: Device, remote: Remote, ending: signal.Signals
 ) -> None:
     agent = AgentClient.launch(device, remote)
-    waiting = agent.start("idle", seconds=60)
+    waiting = agent.start(MeasureIdle(60.0))
     os.kill(agent.pid, ending)
     with pytest.raises(DeviceLostError, match="tx2"):
         waiting.result(10.0)
     with pytest.raises(DeviceLostError, match="tx2"):
-        agent.call("clock", timeout_s=10.0)
+        agent.call(ReadClock(), timeout_s=10.0)
     with pytest.raises(DeviceLostError, match="tx2"):
         agent.store("some.bin", bytes(1_000_000))
 
 
 def test_no_answer_in_time_is_an_error(device: Device, remote: Remote) -> None:
-    with pytest.raises(DeviceLostError, match=r"`idle` within 0\.1 s"):
-        AgentClient.launch(device, remote).call("idle", timeout_s=0.1, seconds=60)
+    with pytest.raises(DeviceLostError, match=r"`measure idle` within 0\.1 s"):
+        AgentClient.launch(device, remote).call(MeasureIdle(60.0), timeout_s=0.1)
 
 
 @pytest.mark.parametrize("how", ["agent", "remote"])
 def test_closing_ends_it_even_while_it_works(device: Device, remote: Remote, how: str) -> None:
     agent = AgentClient.launch(device, remote)
-    waiting = agent.start("idle", seconds=60)
+    waiting = agent.start(MeasureIdle(60.0))
     close: Callable[[], None] = agent.close if how == "agent" else remote.close
     close()
     close()
@@ -144,7 +145,7 @@ def test_a_cut_connection_is_noticed_and_the_agent_ends(
 ) -> None:
     with ssh_server(client_key) as server:
         agent = AgentClient.launch(device, SshRemote("tx2", target_of(server)))
-        waiting = agent.start("idle", seconds=60)
+        waiting = agent.start(MeasureIdle(60.0))
         server.hang_up()
         with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
             waiting.result(10.0)
@@ -200,13 +201,13 @@ def test_what_python_prints_as_it_starts_is_passed_over(device: Device, tmp_path
     (tmp_path / "sitecustomize.py").write_text(noise)
     remote = LocalRemote("tx2")
     noisy = replace(device, environment={**device.environment, "PYTHONPATH": str(tmp_path)})
-    assert AgentClient.launch(noisy, remote).call("clock") > 0
+    assert AgentClient.launch(noisy, remote).call(ReadClock()) > 0
     remote.close()
 
 
 def test_a_full_disk_here_hides_no_failure_over_there(device: Device) -> None:
     remote = LocalRemote("tx2")
-    with pytest.raises(AgentError, match="tx2: fetch: .*/no/such/file") as raised:
+    with pytest.raises(AgentError, match="tx2: fetch file: .*/no/such/file") as raised:
         AgentClient.launch(device, remote, Path("/dev/full")).fetch("/no/such/file")
     assert "/dev/full" not in str(raised.value)
     remote.close()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from backends.protocol.orders import ReadClock
 from planner.agents.pool import AgentPool
 from planner.fleet.device import Device
 
@@ -22,7 +23,7 @@ def test_who_is_there_already_stays_when_others_are_reached(crew: AgentPool) -> 
     first = crew.agents["a"]
     crew.open([B])
     crew.open([])
-    assert crew.agents["a"] is first and first.call("facts") and crew.agents["b"].call("facts")
+    assert crew.agents["a"] is first and first.call(ReadClock()) and crew.agents["b"].call(ReadClock())
     assert crew.errors == {}
 
 
@@ -31,6 +32,6 @@ def test_a_crew_that_was_lent_comes_back_with_the_agents_it_had(crew: AgentPool)
     before = crew.another("a")
     with crew.lent():
         extra = crew.another("a")
-    assert crew.agents["a"].call("facts") and before.call("facts")
+    assert crew.agents["a"].call(ReadClock()) and before.call(ReadClock())
     with pytest.raises(Exception, match="a: "):
-        extra.call("facts", timeout_s=10.0)
+        extra.call(ReadClock(), timeout_s=10.0)

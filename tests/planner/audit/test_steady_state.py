@@ -6,42 +6,49 @@ from typing import Any
 
 import pytest
 
+from backends.protocol.codec import encode
+from backends.protocol.events import Built, MemberProgress, MemberTelemetry, Progress, RunAccount, TimeSpent
 from planner.audit.steady_state import extrapolation, steady_state
 from planner.errors import RecordError
 from planner.json_records import save
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.provenance import Provenance
-from profilers.records import PowerReading, Window, encode
+from planner.train.events import MemberLost, RunEnded, TimeOver
+from profilers.records import PowerReading, Window
 from tests.planner.plans import plan, planned
 from tests.planner.profiles import device, profile, step
 
 PROFILE = profile({"a": device(step(0.1, accelerator="cpu", cpu_s_per_step=0.08)), "b": device(step(0.4))})
 
 
+NOTHING_YET = MemberProgress(0, None, 0, None, True)
+
+
+def line(t_s: float, source: str, event: Any) -> dict[str, Any]:
+    """As it stands in the log."""
+    return {"t_s": t_s, "from": source, **encode(event)}
+
+
 def report(
     name: str, t_s: float, steps: int, cycle_s: float, busy: float = 0.5, watts: float | None = 20.0
 ) -> dict[str, Any]:
     """A worker ``t_s`` seconds after the log began: ``steps`` of ``cycle_s``, ``busy`` of them computing."""
-    spent = {
-        "steps": steps, "busy_s": busy * cycle_s * steps, "exchange_s": (1 - busy) * cycle_s * steps,
-        "evaluation_s": 0.0, "exchange_cpu_s": 0.0, "gradient_cpu_s": 0.1 * steps,
-    }  # fmt: skip
+    spent = TimeSpent(steps, busy * cycle_s * steps, (1 - busy) * cycle_s * steps, gradient_cpu_s=0.1 * steps)
     reading = PowerReading("plug", "emulated", "board", watts, 0.0, 5)
-    return {"t_s": t_s, "from": name, "spent": spent, "window": encode(Window(2.0, {}, (reading,)))}
+    return line(t_s, name, MemberTelemetry(Window(2.0, {}, (reading,)), spent))
 
 
 def built(name: str, seconds: float) -> dict[str, Any]:
-    return {"t_s": 0.5, "from": name, "built_s": seconds}
+    return line(0.5, name, Built(seconds))
 
 
 def progress(t_s: float, done: int) -> dict[str, Any]:
-    return {"t_s": t_s, "from": "server", "progress": {"done": done, "total": 100, "workers": {"a": {}, "b": {}}}}
+    return line(t_s, "server", Progress(done, 100, t_s, {"a": NOTHING_YET, "b": NOTHING_YET}))
 
 
 def account(t_s: float = 31.0, elapsed_s: float = 30.0, cpu_s: float = 3.0) -> dict[str, Any]:
-    told = {"elapsed_s": elapsed_s, "cpu_s": cpu_s, "evaluations": [], "workers": {}, "done": 100}
-    return {"t_s": t_s, "from": "planner", "account": told}
+    return line(t_s, "planner", RunEnded(RunAccount(100, 100, elapsed_s, {}, True, cpu_s=cpu_s)))
 
 
 def run(path: Path, events: list[dict[str, Any]], planned_as: Plan | None = None) -> RunFolder:
@@ -83,8 +90,8 @@ def test_the_steady_state_begins_when_all_have_made_two_steps_and_ends_when_work
 
 
 def test_it_ends_when_the_run_is_told_that_it_is_enough(tmp_path: Path) -> None:
-    enough = {"t_s": 12.5, "from": "planner", "enough": True}
-    cut_off = {"t_s": 13.0, "from": "b", "lost": "the server closed the connection"}  # in the middle of a step
+    enough = line(12.5, "planner", TimeOver())
+    cut_off = line(13.0, "b", MemberLost("the server closed the connection"))  # in the middle of a step
     ends = [progress(12.0, 20), enough, cut_off, progress(20.0, 20), account()]
     assert steady_state(run(tmp_path, [*EVENTS[:-5], *ends]), PROFILE, 0).window_s == pytest.approx(12 - 4)
 
@@ -148,7 +155,7 @@ def test_a_run_that_is_too_short_says_so(tmp_path: Path) -> None:
 
 
 def test_a_run_in_which_a_worker_was_lost_is_no_steady_state(tmp_path: Path) -> None:
-    lost = {"t_s": 12.0, "from": "b", "lost": "the agent ended"}
+    lost = line(12.0, "b", MemberLost("the agent ended"))
     with pytest.raises(RecordError, match="b was lost during the run; remove the folder"):
         steady_state(run(tmp_path, [*EVENTS[:-1], lost, EVENTS[-1]]), PROFILE, 0)
 

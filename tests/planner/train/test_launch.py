@@ -44,7 +44,7 @@ def pair(tmp_path: Path) -> Path:
 
 def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes_on(pair: Path) -> None:
     command = start(pair)
-    command.says("joined desktop")
+    command.says("desktop joined")
     until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
     signal_all(agents(pair, "desktop")[1:2], signal.SIGKILL)  # between the worker and what fetches checkpoints
     assert command.ended() == 1
@@ -64,7 +64,7 @@ def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes
 
 def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pair: Path) -> None:
     command = start(pair)
-    command.says("joined tx2")
+    command.says("tx2 joined")
     until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
     command.popen.send_signal(signal.SIGINT)
     assert command.ended(15) == 130
@@ -75,7 +75,7 @@ def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pa
     gone(pair)
 
     command = start(pair, "--resume", str(first))
-    command.says("joined tx2")
+    command.says("tx2 joined")
     command.popen.kill()
     gone(pair)
 
@@ -120,7 +120,7 @@ def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
 @pytest.mark.parametrize("strategy", ["allreduce", "dlion:sync=bounded", "crossover"])
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
     command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
-    command.says("conductor: joined tx2")
+    command.says("coordinator: tx2 joined")
     until(lambda: has_checkpoint(pair), 30, lambda: command.errors)
     signal_all(agents(pair, "tx2")[:1], signal.SIGKILL)
     assert command.ended(60) == 0, command.errors

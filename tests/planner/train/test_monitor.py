@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import Variable
+from backends.protocol.events import CheckpointWritten, Evaluated, Progress, RunAccount
+from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint
 from backends.training.layout import Layout
 from planner.agents.client import Event
@@ -21,18 +23,19 @@ from planner.train.event_log import EventReporter
 from planner.train.monitor import RunMonitor, ServerProcess
 from planner.train.telemetry import Telemetry
 from planner.train.worker_restart import Signals
+from profilers.records import encode
 
 pytestmark = pytest.mark.timeout(20)
 
 STEPS = 30
-DONE = {"done": STEPS, "total": STEPS, "finished": True}
-STOPPED = {"done": STEPS, "total": STEPS, "finished": False, "reason": "stopped"}
+DONE = RunAccount(STEPS, STEPS, 1.0, {}, True)
+STOPPED = DONE._replace(finished=False, reason="stopped")
 
 
 class ServersCall:
     """The server's order, which says these events and comes to this; it waits to be stopped if it is to."""
 
-    def __init__(self, outcome: Event | Exception, *events: Event, waits: bool = False) -> None:
+    def __init__(self, outcome: RunAccount | Exception, *events: Event, waits: bool = False) -> None:
         self._outcome = outcome
         self._events = events
         self._stopped = threading.Event()
@@ -45,7 +48,7 @@ class ServersCall:
         self._stopped.wait()
         if isinstance(self._outcome, Exception):
             raise self._outcome
-        return self._outcome
+        return encode(self._outcome)
 
     def stop(self) -> None:
         self._stopped.set()
@@ -57,9 +60,8 @@ class Agent:
     def __init__(self) -> None:
         self.removed: list[str] = []
 
-    def call(self, verb: str, timeout_s: float, path: str) -> None:
-        assert verb == "remove"
-        self.removed.append(path)
+    def call(self, order: RemoveFile, timeout_s: float) -> None:
+        self.removed.append(order.path)
 
     def fetch(self, path: str) -> bytes:
         return Path(path).read_bytes()
@@ -116,7 +118,7 @@ class Run:
 
 
 def saved(folder: Path) -> Event:
-    return {"checkpoint": str(folder / "there.npz"), "step": STEPS}
+    return CheckpointWritten(str(folder / "there.npz"), STEPS, 100)
 
 
 def test_a_finished_run_gives_its_account_and_leaves_nothing_there(tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_a_finished_run_gives_its_account_and_leaves_nothing_there(tmp_path: Pat
     assert run.courier.has(STEPS) and run.tidied
 
 
-@pytest.mark.parametrize("events", [[], [{"progress": {}}]], ids=["the end", "an event"])
+@pytest.mark.parametrize("events", [[], [Progress(1, STEPS, 1.0, {})]], ids=["the end", "an event"])
 def test_ctrl_c_while_something_is_taken_from_the_queue_loses_no_account(tmp_path: Path, events: list[Event]) -> None:
     run = Run(tmp_path, ServersCall(DONE, saved(tmp_path), *events), Interrupted())
     assert run.supervisor.run() == DONE
@@ -159,7 +161,7 @@ def test_a_server_that_fails_leaves_nothing_there_but_what_is_not_here(tmp_path:
         run.supervisor.run()
     assert run.tidied
 
-    run = Run(tmp_path, ServersCall(AgentError("tx2: serve: no memory"), {"checkpoint": "nowhere.npz"}))
+    run = Run(tmp_path, ServersCall(AgentError("tx2: serve: no memory"), CheckpointWritten("nowhere.npz", STEPS, 100)))
     with pytest.raises(RunError, match="no memory"):
         run.supervisor.run()
     assert not run.tidied
@@ -176,13 +178,13 @@ def interrupt(*_: object) -> None:
 
 
 def test_a_run_for_so_long_ends_with_the_account_of_what_it_made(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall({**STOPPED, "done": 12}, waits=True))
-    assert run.supervisor.run(lasting_s=0.1)["done"] == 12
-    assert '"enough": true' in run.folder.events.read_text()
+    run = Run(tmp_path, ServersCall(STOPPED._replace(done=12), waits=True))
+    assert run.supervisor.run(lasting_s=0.1).done == 12
+    assert '"time_over"' in run.folder.events.read_text()
 
 
 def test_one_that_diverges_meanwhile_has_failed(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall({**STOPPED, "reason": "training diverged"}, waits=True))
+    run = Run(tmp_path, ServersCall(STOPPED._replace(reason="training diverged"), waits=True))
     with pytest.raises(RunError, match="training diverged"):
         run.supervisor.run(lasting_s=0.1)
 
@@ -197,8 +199,8 @@ def test_ctrl_c_is_heard_after_it_was_told_that_it_is_enough(tmp_path: Path) -> 
 def test_a_run_for_some_time_lasts_longer_by_evaluations_that_everyone_waits_for(
     tmp_path: Path, holds_up: bool, least_s: float
 ) -> None:
-    stopped = {**STOPPED, "done": 12}
-    call = ServersCall(stopped, {"evaluated": {"seconds": 0.5}}, waits=True)
+    stopped = STOPPED._replace(done=12)
+    call = ServersCall(stopped, Evaluated(3, "tx2", 1.0, 0.5, 0.5), waits=True)
     began_s = time.monotonic()
     Run(tmp_path, call, holds_up=holds_up).supervisor.run(lasting_s=0.1)
     took_s = time.monotonic() - began_s

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backends.data import dataset
+from backends.frameworks.base import OptimizerSettings
 from planner.errors import PlanError, RunError
 from planner.train import orders as training
 from planner.train.orders import Options
@@ -86,17 +87,17 @@ def test_an_option_out_of_range_is_named_with_what_would_do(changes: dict[str, f
 
 
 def test_left_to_itself_a_run_saves_ten_times_and_evaluates_once_an_epoch() -> None:
-    orders = training.work(plan(planned("a"), steps=1000), Options("x"), numbered(96), "ckpt", None)
-    assert (orders["checkpoint_every"], orders["evaluate_every"]) == (100, 3)
-    tiny = training.work(plan(planned("a"), steps=3), Options("x"), numbered(8), "ckpt", None)
-    assert (tiny["checkpoint_every"], tiny["evaluate_every"]) == (1, 1)
+    order = training.run_order(plan(planned("a"), steps=1000), Options("x"), numbered(96), "ckpt", None)
+    assert (order.checkpoint_every, order.evaluate_every) == (100, 3)
+    tiny = training.run_order(plan(planned("a"), steps=3), Options("x"), numbered(8), "ckpt", None)
+    assert (tiny.checkpoint_every, tiny.evaluate_every) == (1, 1)
 
 
 def test_what_the_operator_asks_for_wins() -> None:
     options = Options("x", rate=0.1, schedule="cosine", warmup=5, evaluate_every=7, checkpoint_every=11)
-    orders = training.work(plan(planned("a")), options, numbered(), "ckpt", "before")
-    assert (orders["checkpoint_every"], orders["evaluate_every"], orders["resume"]) == (11, 7, "before")
-    assert (orders["optimiser"], orders["schedule"]) == ([0.1, 0.9, 0.0], ["cosine", 100, 5])
+    order = training.run_order(plan(planned("a")), options, numbered(), "ckpt", "before")
+    assert (order.checkpoint_every, order.evaluate_every, order.resume) == (11, 7, "before")
+    assert (order.optimizer, order.schedule, order.warmup) == (OptimizerSettings(0.1, 0.9, 0.0), "cosine", 5)
 
 
 def test_two_runs_do_not_share_a_file_in_a_device_s_cache(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from backends.protocol.events import Ready
 from planner.agents.client import Event
 from planner.errors import DeviceLostError, PlannerError
+from planner.train.events import MemberGivenUp, MemberLost
 from planner.train.telemetry import Telemetry
 from planner.train.worker_restart import ATTEMPTS, Signals, WorkerSupervisor
 from tests.planner.pairs import (
@@ -40,13 +42,13 @@ def pair(tmp_path: Path) -> Path:
 
 def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lost(pair: Path) -> None:
     command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
-    command.says("joined tx2")
+    command.says("tx2 joined")
     until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
     signal_all(agents(pair, "tx2"), signal.SIGKILL)
-    command.says("dropped tx2")
-    command.says("joined tx2", times=2)
+    command.says("tx2 was dropped")
+    command.says("tx2 joined", times=2)
     signal_all(agents(pair, "tx2"), signal.SIGSTOP)
-    command.says("silent tx2", timeout_s=8)
+    command.says("tx2 is silent", timeout_s=8)
     assert command.ended() == 0, command.errors
     (folder,) = run_folders(pair)
     result = json.loads((folder / "result.json").read_text())
@@ -66,6 +68,9 @@ def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     gone(pair)
 
 
+ORDER: Any = None  # nobody reads it
+
+
 class TurnedAway:
     """A crew, an agent and an order at once: a worker that is ready and then sent away, however often it comes."""
 
@@ -76,11 +81,13 @@ class TurnedAway:
     def reopen(self, name: str) -> "TurnedAway":
         return self
 
-    def start(self, verb: str, **orders: object) -> "TurnedAway":
+    name = "run worker"
+
+    def start(self, order: object) -> "TurnedAway":
         return self
 
     def event(self, timeout_s: float) -> Event:
-        return {"ready": True}
+        return Ready()
 
     def go(self) -> None:
         pass
@@ -108,11 +115,11 @@ def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_
     keeper = WorkerSupervisor("tx2", crew, False, Telemetry(["tx2"]), signals)
     keeper.dropped("its model is not the run's")
     signals.go.set()
-    keeper.start({})
+    keeper.start(ORDER)
     until(lambda: keeper.failure, 5, lambda: "it was not given up")
     events = [signals.events.get(timeout=1) for _ in range(ATTEMPTS + 1)]
     assert keeper.failure == told
-    assert events == [("tx2", {"lost": said})] * ATTEMPTS + [("tx2", {"given_up": told})]
+    assert events == [("tx2", MemberLost(said))] * ATTEMPTS + [("tx2", MemberGivenUp(told))]
 
 
 @pytest.fixture
@@ -149,12 +156,12 @@ def test_a_worker_whose_link_is_cut_is_dropped_and_comes_back_with_the_link(pair
     inside = {"prefix": f"ip netns exec {network}", "data_address": "10.213.77.2"}
     fleet_file(pair, {"desktop": {"data_address": "10.213.77.1"}, "tx2": inside})
     command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
-    command.says("joined tx2")
+    command.says("tx2 joined")
     link(network, "down")
-    command.says("silent tx2", timeout_s=8)
+    command.says("tx2 is silent", timeout_s=8)
     command.says("lost", timeout_s=8)
     link(network, "up")
-    command.says("joined tx2", times=2)
+    command.says("tx2 joined", times=2)
     assert command.ended() == 0, command.errors
     (folder,) = run_folders(pair)
     assert saved_step(folder) == 4 * STEPS

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.live import Live
 
+from backends.protocol.events import Dropped, Evaluated, MemberProgress, MemberTelemetry, Progress, TimeSpent
 from planner import console
 from planner.paths import RunFolder
 from planner.provenance import Provenance
@@ -26,15 +27,15 @@ def progress(source: Provenance = NAMEPLATE) -> TrainingProgress:
 
     view = TrainingProgress(Live(console=console.plain(stderr=True), auto_refresh=False))
     view.on_plan(plan(planned("a"), planned("b")._replace(power_source=source)))
-    at = {"steps": 40, "loss": 0.5, "staleness": 0.0, "bytes": 10**6, "connected": True}
-    gone = {**at, "connected": False, "loss": None}
-    view.on_event("a", {"progress": {"done": 80, "total": 100, "elapsed_s": 20.0, "workers": {"a": at, "b": gone}}})
+    at = MemberProgress(40, 0.5, 10**6, 0.0, True)
+    gone = at._replace(connected=False, loss=None)
+    view.on_event("a", Progress(80, 100, 20.0, {"a": at, "b": gone}))
     return view
 
 
-def window(*readings: tuple[str, str, float | None], source: str = "sensor") -> dict[str, Any]:
+def window(*readings: tuple[str, str, float | None], source: str = "sensor") -> MemberTelemetry:
     power = tuple(PowerReading(name, source, covers, watts, 0.0, 5) for name, covers, watts in readings)
-    return {"window": encode(Window(5.0, {}, power)), "spent": {}}
+    return MemberTelemetry(Window(5.0, {}, power), TimeSpent())
 
 
 def live(view: TrainingProgress, width: int = 160) -> str:
@@ -90,8 +91,8 @@ def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixtu
         view.on_profile("tx2", "net: timed step 10", 0.1)
         view.on_profile("tx2", "net: timed step 20", 0.2)
         view.on_plan(plan(planned("a"), planned("b")))
-        view.on_event("parameter server", {"dropped": "b", "reason": "silent for 10 s"})
-        view.on_event("a", {"evaluated": {"step": 1000, "loss": 0.25, "accuracy": 0.755}})
+        view.on_event("parameter server", Dropped("b", "silent for 10 s"))
+        view.on_event("a", Evaluated(1000, "a", 0.25, 0.755, 1.0))
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [

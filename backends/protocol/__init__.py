@@ -1,0 +1,1 @@
+"""The messages between operator and agents are named tuples, with one way into JSON and back."""

@@ -1,0 +1,238 @@
+"""An agent tells the operator what happens while it carries out an order: these are the events, and what orders give.
+
+Events of a run go into its log, and some of their records into result.json and checkpoints.
+"""
+
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+
+from profilers import reach
+from profilers.records import Window
+
+
+class ThroughputListening(NamedTuple):
+    """The serving end of a throughput probe can be reached at one port a sender."""
+
+    ports: Tuple[int, ...]
+    token: str = ""
+
+
+class StepTimed(NamedTuple):
+    """How far the timing of a model's steps is.
+
+    stage: of the measurement; steps: made in it.
+    step_s: seconds of a step so far; rest_s: seconds that the rest takes at the least.
+    precision: relative, of the step time so far.
+    """
+
+    stage: str
+    steps: int
+    step_s: float
+    rest_s: float
+    precision: float
+
+
+class Printed(NamedTuple):
+    """A command has printed. ``stream``: out or err."""
+
+    stream: str
+    text: str
+
+
+# -- a run -----------------------------------------------------------------------------------------
+
+
+class Ready(NamedTuple):
+    """A member has its framework and its data, and waits for the word to begin."""
+
+
+class Built(NamedTuple):
+    """A member has built its model, in so many seconds."""
+
+    build_s: float
+
+
+class Joined(NamedTuple):
+    """The host has let a member in."""
+
+    member: str
+
+
+class Silent(NamedTuple):
+    """No heartbeat of a member has come for too long."""
+
+    member: str
+    reason: str
+
+
+class Replaced(NamedTuple):
+    """A member has come back over another connection."""
+
+    member: str
+
+
+class Dropped(NamedTuple):
+    """The host has lost a member, or sent it away."""
+
+    member: str
+    reason: str
+
+
+class Refused(NamedTuple):
+    """The host has not let somebody in."""
+
+    reason: str
+
+
+class Evaluated(NamedTuple):
+    """A member has evaluated the weights after ``step`` steps."""
+
+    step: int
+    worker: str
+    loss: float
+    accuracy: float
+    seconds: float
+
+
+class Diverged(NamedTuple):
+    """A member's step gave a loss or a gradient that is not finite. ``loss`` as text: JSON has no infinity."""
+
+    member: str
+    step: int
+    loss: str
+
+
+class CheckpointWritten(NamedTuple):
+    """The host has written the weights after ``step`` steps to a file of its device."""
+
+    path: str
+    step: int
+    bytes: int
+
+
+class CheckpointFailed(NamedTuple):
+    """A checkpoint could not be written."""
+
+    reason: str
+
+
+class MemberProgress(NamedTuple):
+    """One member so far. ``loss`` is smoothed, ``staleness`` a mean, ``bytes`` go both ways."""
+
+    steps: int
+    loss: Optional[float]
+    bytes: int
+    staleness: Optional[float]
+    connected: bool
+
+
+class Progress(NamedTuple):
+    """Where a run stands."""
+
+    done: int
+    total: int
+    elapsed_s: float
+    workers: Dict[str, MemberProgress]
+
+
+class TimeSpent(NamedTuple):
+    """Where a worker's time went, in seconds, over ``steps`` steps.
+
+    busy_s: computing gradients and copying them.
+    exchange_s: sending, receiving and waiting for others.
+    evaluation_s: evaluating.
+    exchange_cpu_s: processor time of exchanges.
+    gradient_cpu_s: processor time of gradients, as in ``StepProfile.cpu_s_per_step``.
+    """
+
+    steps: int = 0
+    busy_s: float = 0.0
+    exchange_s: float = 0.0
+    evaluation_s: float = 0.0
+    exchange_cpu_s: float = 0.0
+    gradient_cpu_s: float = 0.0
+
+    def plus(self, other: "TimeSpent") -> "TimeSpent":
+        """The sum of both."""
+        return TimeSpent(
+            self.steps + other.steps,
+            self.busy_s + other.busy_s,
+            self.exchange_s + other.exchange_s,
+            self.evaluation_s + other.evaluation_s,
+            self.exchange_cpu_s + other.exchange_cpu_s,
+            self.gradient_cpu_s + other.gradient_cpu_s,
+        )
+
+
+class MemberTelemetry(NamedTuple):
+    """What a member's sensors and counters said since the last time, and where its time went so far."""
+
+    window: Window
+    spent: TimeSpent
+
+
+#: What an order emits its events with.
+Emit = Callable[[Any], None]
+
+#: An order that serves others can be reached; see there.
+Listening = reach.Listening
+
+EVENTS = (
+    Listening,
+    ThroughputListening,
+    StepTimed,
+    Printed,
+    Ready,
+    Built,
+    Joined,
+    Silent,
+    Replaced,
+    Dropped,
+    Refused,
+    Evaluated,
+    Diverged,
+    CheckpointWritten,
+    CheckpointFailed,
+    Progress,
+    MemberTelemetry,
+)
+
+
+# -- what an order gives ---------------------------------------------------------------------------
+
+
+class CommandMeasurement(NamedTuple):
+    """Windows of the seconds before a command and from its start to its end.
+
+    returncode: negative for the signal that ended it.
+    """
+
+    idle: Window
+    busy: Window
+    returncode: int
+
+
+class MemberAccount(NamedTuple):
+    """What a worker or peer gives at its end. ``compressor``: figures of its compressor, such as the CNC ratio."""
+
+    spent: TimeSpent
+    build_s: float
+    compressor: Dict[str, Any]
+
+
+class RunAccount(NamedTuple):
+    """What the host of a run gives at its end.
+
+    reason: why the run ended before its last step.
+    service_s: mean seconds of an update, None where there was none in one place.
+    cpu_s: processor time of the host.
+    """
+
+    done: int
+    total: int
+    elapsed_s: float
+    workers: Dict[str, MemberProgress]
+    finished: bool
+    reason: Optional[str] = None
+    evaluations: Tuple[Evaluated, ...] = ()
+    service_s: Optional[float] = None
+    cpu_s: float = 0.0

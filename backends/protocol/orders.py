@@ -1,0 +1,305 @@
+"""The operator gives an agent orders: these are they, and what they are made of.
+
+What an order gives is its annotation in ``backends.agent.verbs``; its events are in ``backends.protocol.events``.
+"""
+
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from backends.frameworks.base import OptimizerSettings
+
+
+class Identity(NamedTuple):
+    """PEM texts of one member of a run: its certificate, its key and the run's authority."""
+
+    certificate: str
+    key: str
+    authority: str
+
+
+# -- about other orders ----------------------------------------------------------------------------
+
+
+class Ping(NamedTuple):
+    """The operator is there."""
+
+
+class Go(NamedTuple):
+    """The order of that number, which waits for the word, goes on."""
+
+    id: int
+
+
+class Stop(NamedTuple):
+    """The order of that number ends early."""
+
+    id: int
+
+
+# -- about the device ------------------------------------------------------------------------------
+
+
+class CollectFacts(NamedTuple):
+    """What the device is, with these frameworks, or all."""
+
+    frameworks: Optional[Tuple[str, ...]] = None
+
+
+class SurveySensors(NamedTuple):
+    """How often its power sensors say something new."""
+
+
+class StartFramework(NamedTuple):
+    """Import a framework and tell what it computes on."""
+
+    name: str
+
+
+class ReadClock(NamedTuple):
+    """Seconds since the epoch, by its clock."""
+
+
+class MeasureIdle(NamedTuple):
+    """Counters and sensors while nothing runs there."""
+
+    seconds: float
+
+
+class MeasureCommand(NamedTuple):
+    """Counters and sensors before a command and while it runs."""
+
+    command: Tuple[str, ...]
+    idle_s: float
+
+
+# -- about files -----------------------------------------------------------------------------------
+
+
+class StoreFile(NamedTuple):
+    """Keep a file in the cache under a plain name; ``size`` raw bytes follow the order."""
+
+    name: str
+    size: int
+
+
+class FindFile(NamedTuple):
+    """The path of a file in the cache, or None."""
+
+    name: str
+
+
+class FetchFile(NamedTuple):
+    """The content of a file."""
+
+    path: str
+
+
+class RemoveFile(NamedTuple):
+    """Remove a file."""
+
+    path: str
+
+
+# -- about the network -----------------------------------------------------------------------------
+
+
+class FindInterfaceAddress(NamedTuple):
+    """The IPv4 address of a network interface."""
+
+    name: str
+
+
+class FindAddressTowards(NamedTuple):
+    """The address from which another device is reached."""
+
+    target: str
+
+
+class AwaitKnocks(NamedTuple):
+    """Greet all that connect to an address."""
+
+    address: str
+
+
+class Knock(NamedTuple):
+    """Connect to a device that awaits knocks; None, or why it is not reached."""
+
+    address: str
+    port: int
+    token: str
+
+
+class ServeThroughput(NamedTuple):
+    """Receive plain bytes from ``count`` senders at once. ``tool``: iperf3 or python."""
+
+    address: str
+    tool: str
+    count: int
+    seconds: float
+
+
+class SendThroughput(NamedTuple):
+    """Send plain bytes for some seconds."""
+
+    address: str
+    port: int
+    tool: str
+    seconds: float
+    token: str
+
+
+class ServeMessages(NamedTuple):
+    """Acknowledge the messages of a probe through the data plane."""
+
+    address: str
+    identity: Identity
+
+
+class SendMessages(NamedTuple):
+    """Time messages of several sizes through the data plane.
+
+    sizes: bytes; repeats: messages of a size; limit_s: for each size.
+    beside: also tell what transfers take from a computation at either end.
+    cold: messages find the caches as a training step leaves them.
+    """
+
+    address: str
+    port: int
+    identity: Identity
+    sizes: Tuple[int, ...]
+    repeats: int = 5
+    limit_s: float = 1.2
+    beside: bool = False
+    cold: bool = False
+
+
+# -- about models ----------------------------------------------------------------------------------
+
+
+class ReplicaSpec(NamedTuple):
+    """A model to build. ``slowdown``: how many times slower than it is an emulated device computes.
+
+    input_shape, classes: None for a model that has its own.
+    seed: of the initial weights.
+    """
+
+    framework: str
+    model: str
+    input_shape: Optional[Tuple[int, ...]] = None
+    classes: Optional[int] = None
+    seed: int = 0
+    slowdown: float = 1.0
+
+
+class TimeSteps(NamedTuple):
+    """Measure a model's steps at one batch size, as long as ``protocol`` asks for."""
+
+    replica: ReplicaSpec
+    batch: int
+    protocol: str
+
+
+class RepeatSteps(NamedTuple):
+    """Time a model again that was measured before, for a short while."""
+
+    replica: ReplicaSpec
+    batch: int
+
+
+# -- about a run -----------------------------------------------------------------------------------
+
+
+class RunOrder(NamedTuple):
+    """What the host of a run is to do. Counts are in steps.
+
+    optimizer, schedule, warmup: of gradients, and of the learning rate over the run.
+    checkpoint_path: None to keep nothing of what is learnt; checkpoint_every: 0 for one at the end only.
+    resume: path of the checkpoint to go on from.
+    description: goes into checkpoints.
+    members: how many are expected; host: the one on the host's device.
+    batch: samples of a usual step; training_samples: of all training data.
+    seed: of what peers draw together.
+    """
+
+    steps: int
+    optimizer: OptimizerSettings
+    schedule: str
+    warmup: int
+    checkpoint_path: Optional[str]
+    checkpoint_every: int
+    evaluate_every: int
+    heartbeat_s: float
+    resume: Optional[str]
+    description: Dict[str, Any]
+    strategy: str
+    members: int
+    batch: int
+    training_samples: int
+    seed: int
+    host: str
+
+
+class MemberSpec(NamedTuple):
+    """One member's model and data.
+
+    train, test: paths of its data on its device.
+    seed: of the order of its batches.
+    """
+
+    name: str
+    replica: ReplicaSpec
+    train: str
+    test: str
+    batch: int
+    seed: int
+
+
+class HostAddress(NamedTuple):
+    """Where a member reaches the host of its run. ``heartbeat_s``: silence after which either is lost."""
+
+    address: str
+    port: int
+    identity: Identity
+    heartbeat_s: float
+
+
+class ServeParameters(NamedTuple):
+    """Be the parameter server of a run."""
+
+    address: str
+    identity: Identity
+    run: RunOrder
+
+
+class CoordinatePeers(NamedTuple):
+    """Be the coordinator of a run of peers."""
+
+    address: str
+    identity: Identity
+    run: RunOrder
+
+
+class RunWorker(NamedTuple):
+    """Be a worker of a parameter server. ``correction``: momentum at the worker, for compressors with a residual."""
+
+    member: MemberSpec
+    host: HostAddress
+    strategy: str
+    correction: float
+
+
+class RunPeer(NamedTuple):
+    """Be a peer. ``listens_on``: its address towards others; topology_seed: of what peers draw together."""
+
+    member: MemberSpec
+    host: HostAddress
+    strategy: str
+    optimizer: OptimizerSettings
+    listens_on: str
+    topology_seed: int
+
+
+class TrainAlone(NamedTuple):
+    """Be a cluster of one device."""
+
+    member: MemberSpec
+    run: RunOrder

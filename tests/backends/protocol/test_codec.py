@@ -1,0 +1,114 @@
+"""Messages go into JSON and back, and whatever does not fit is named."""
+
+import json
+from typing import Any, NamedTuple, Optional
+
+import pytest
+
+from backends.protocol import codec, events, orders
+from backends.protocol.codec import decode, encode, record
+from profilers.records import PowerReading, Reading, Window
+
+
+class Inner(NamedTuple):
+    size: int
+    name: str = "weights"
+
+
+class OneOfAll(NamedTuple):
+    number: float
+    text: str
+    flag: bool
+    inner: Inner
+    many: tuple[Inner, ...] = ()
+    pair: tuple[str, int] = ("a", 1)
+    by_name: dict[str, Inner] = {}
+    perhaps: Optional[Inner] = None  # noqa: UP045 - as Python 3.6 has it
+    anything: Any = None
+
+
+FULL = OneOfAll(1.5, "x", True, Inner(1), (Inner(2, "state"),), ("b", 2), {"c": Inner(3)}, Inner(4), [1, {"d": None}])
+WINDOW = Window(1.0, {"f_cpu": Reading("Hz", 1e9, None, 3)}, (PowerReading("s", "sensor", "board", 5.0, None, 3),))
+IDENTITY = orders.Identity("certificate", "key", "authority")
+REPLICA = orders.ReplicaSpec("torch", "cifar10", (32, 32, 3), 10)
+
+
+def through_json(message: Any) -> Any:
+    return decode(json.loads(json.dumps(encode(message))), [type(message)])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        FULL,
+        orders.Ping(),
+        events.MemberTelemetry(WINDOW, events.TimeSpent(3, 1.0)),
+        events.Progress(1, 2, 0.5, {"a": events.MemberProgress(1, None, 10, None, True)}),
+        orders.RunWorker(
+            orders.MemberSpec("a", REPLICA, "train.npz", "test.npz", 32, 7),
+            orders.HostAddress("::1", 5000, IDENTITY, 10.0),
+            "top-k",
+            0.9,
+        ),
+        orders.TimeSteps(REPLICA, 32, "quick"),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_a_message_comes_back_as_it_was(message: Any) -> None:
+    assert through_json(message) == message
+
+
+def test_a_message_is_its_fields_and_its_type() -> None:
+    assert encode(orders.Go(3)) == {"type": "go", "id": 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"size": None}, "inner.size: expected a whole number, found None"),
+        ({"size": 1.5}, "inner.size: expected a whole number, found 1.5"),
+        ({"size": True}, "inner.size: expected a whole number, found True"),
+        ({"size": 1, "name": 3}, "inner.name: expected a text, found 3"),
+        ({}, "inner: missing 'size'"),
+        ({"size": 1, "names": "x"}, "inner: unknown 'names'"),
+    ],
+)
+def test_what_does_not_fit_a_field_is_named(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        decode({"type": "inner", **changes}, [Inner])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("many", [{"size": "3"}], r"one_of_all.many\[0\].size: expected a whole number"),
+        ("many", {"size": 3}, "one_of_all.many: expected a list"),
+        ("pair", ["a"], "one_of_all.pair: expected 2 values"),
+        ("by_name", {"c": 7}, "one_of_all.by_name.c: expected an object"),
+        ("perhaps", 7, "one_of_all.perhaps: expected an object"),
+        ("number", "7", "one_of_all.number: expected a number"),
+        ("flag", 1, "one_of_all.flag: expected true or false"),
+    ],
+)
+def test_the_path_of_what_does_not_fit_is_named(field: str, value: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        decode({**encode(FULL), field: value}, [OneOfAll])
+
+
+def test_an_unknown_message_is_named_beside_those_that_are_expected() -> None:
+    with pytest.raises(ValueError, match="unknown message 'ping'; expected go or stop"):
+        decode(encode(orders.Ping()), [orders.Stop, orders.Go])
+    with pytest.raises(ValueError, match="expected an object, found 7"):
+        decode(7, [orders.Go])
+
+
+def test_a_record_needs_no_type() -> None:
+    assert record(Inner, {"size": 3}) == Inner(3)
+
+
+@pytest.mark.parametrize("module", [events, orders], ids=lambda module: module.__name__)
+def test_no_two_messages_have_one_name_and_none_has_a_field_for_its_type(module: Any) -> None:
+    kinds = [kind for kind in vars(module).values() if hasattr(kind, "_fields")]
+    names = [codec.name_of(kind) for kind in kinds]
+    assert len(kinds) > 3 and len(set(names)) == len(names)
+    assert not [kind for kind in kinds if codec.TYPE in kind._fields]

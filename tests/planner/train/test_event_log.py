@@ -1,0 +1,121 @@
+"""A log holds the events of a run, also while threads write and disks fill, and is read back."""
+
+import errno
+import json
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from backends.protocol.events import Joined, MemberTelemetry, Progress, TimeSpent
+from planner.agents.client import Event
+from planner.train import event_log
+from planner.train.event_log import EventLog, EventReporter, LoggedEvent, read
+from planner.train.events import LogFailed, MemberLost, RunEnded, Sending, Started
+from profilers.records import Window
+
+RUNS = Path(__file__).resolve().parents[2] / "golden" / "runs"
+
+
+def test_an_event_is_a_line_with_a_time_and_a_source(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    log.write("tx2", Joined("tx2"))
+    log.close()
+    (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
+    fields = json.loads(line)
+    assert fields.pop("t_s") >= 0
+    assert fields == {"from": "tx2", "type": "joined", "member": "tx2"}
+
+
+def test_threads_do_not_mix_their_lines_and_late_events_are_dropped(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+
+    def write() -> None:
+        for _ in range(50):
+            log.write("x", MemberLost("y" * 5000))
+
+    writers = [threading.Thread(target=write) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    log.close()
+    log.write("late", Started())
+    assert len(list(read(tmp_path / "events.jsonl"))) == 200
+
+
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    written = [Sending(7), MemberTelemetry(Window(1.0, {}, ()), TimeSpent(3, 1.0)), Progress(1, 2, 0.5, {})]
+    log = EventLog(tmp_path / "events.jsonl")
+    for event in written:
+        log.write("a", event)
+    log.close()
+    logged = list(read(tmp_path / "events.jsonl"))
+    assert [each.event for each in logged] == written
+    assert {each.source for each in logged} == {"a"}
+    assert [each.t_s for each in logged] == sorted(each.t_s for each in logged)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"t_s": 1.0, "from": "a", "type": "joi', "line 2: "),
+        ('{"t_s": 1.0, "from": "a", "type": "joined"}', "line 2: joined: missing 'member'"),
+        ('{"t_s": 1.0, "from": "a", "type": "jointed"}', "line 2: unknown message 'jointed'"),
+        ('{"t_s": 1.0, "from": "a", "jointed": "a"}', "line 2: no event of a run: jointed"),
+        ('{"t_s": 1.0}', "line 2: "),
+        ("[]", "line 2: "),
+    ],
+)
+def test_a_line_that_is_no_event_is_named(tmp_path: Path, line: str, complaint: str) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"t_s": 0.5, "from": "planner", "type": "started"}\n' + line + "\n")
+    events = read(path)
+    assert next(events) == LoggedEvent(0.5, "planner", Started())
+    with pytest.raises(ValueError, match=complaint):
+        next(events)
+
+
+@pytest.mark.parametrize("run", ["dynamic-batches", "parameter-server", "peers"])
+def test_a_log_of_a_former_planner_is_read(run: str) -> None:
+    logged = list(read(RUNS / run / "events.jsonl"))
+    kinds = Counter(type(each.event).__name__ for each in logged)
+    assert kinds["Started"] == kinds["Reaching"] == kinds["RunEnded"] == 1
+    assert kinds["Built"] == kinds["Joined"] == kinds["MemberEnded"] == kinds["Sending"] >= 2
+    assert min(kinds[kind] for kind in ("MemberTelemetry", "Progress", "Evaluated", "CheckpointWritten")) >= 1
+    (account,) = (each.event.account for each in logged if isinstance(each.event, RunEnded))
+    assert account.finished and account.done == account.total == 60
+    assert sum(member.steps for member in account.workers.values()) == 60
+    assert account.evaluations[-1].step == 60
+
+
+@pytest.mark.parametrize(
+    ("fields", "event"),
+    [
+        ({"lost": "the agent ended"}, MemberLost("the agent ended")),
+        ({"log_failed": "no space"}, LogFailed("no space")),
+        ({"joined": "a"}, Joined("a")),
+    ],
+)
+def test_a_former_event_is_told_by_its_key(tmp_path: Path, fields: dict[str, str], event: Event) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(json.dumps({"t_s": 1.0, "from": "b", **fields}) + "\n")
+    assert list(read(path)) == [LoggedEvent(1.0, "b", event)]
+
+
+def test_a_full_disk_is_reported_once_and_events_still_reach_the_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: EventLog, source: str, event: Event) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(event_log.EventLog, "write", full)
+    shown: list[tuple[str, Event]] = []
+    path = tmp_path / "events.jsonl"
+    reporter = EventReporter(path, lambda source, event: shown.append((source, event)))
+    reporter.report("a", Joined("a"))
+    reporter.report("a", Joined("b"))
+    reporter.close()
+    failed = ("planner", LogFailed(f"{path}: No space left on device"))
+    assert shown == [failed, ("a", Joined("a")), ("a", Joined("b"))]
