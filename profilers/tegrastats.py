@@ -22,14 +22,17 @@ OFF_C = -256.0
 
 _CORES = re.compile(r"(?<!\S)(?:CPU|cpu) \[([^\]]*)\](?:@(\d{1,9}))?")
 _CORE = re.compile(r"\s*(\d{1,9})%(?:@(\d{1,9}))?")
-_TEMPERATURE = re.compile(r"(?<!\S)([A-Za-z]\w*)@(-?\d{1,9}(?:\.\d{1,9})?)C(?!\S)")
+#: JetPack 7 appends a second value: ``cpu@52.968C/52.968C``.
+_TEMPERATURE = re.compile(r"(?<!\S)([A-Za-z]\w*)@(-?\d{1,9}(?:\.\d{1,9})?)C(?:/\S*C)?(?!\S)")
+#: JetPack 5 states both engines of an Orin's GPU, ``GR3D_FREQ`` and ``GR3D2_FREQ``; Thor states clocks without a load.
+_GPU = re.compile(r"(?<!\S)GR3D2?(?:_FREQ)? (?:(\d{1,9})%)?(?:@\[?([\d,]{1,99})\]?)?")
 _RAIL = re.compile(r"(?<!\S)([A-Za-z][\w.+-]*) (-?\d{1,9})(?:mW)?/(-?\d{1,9})(?:mW)?(?:/-?\d{1,9}(?:mW)?)*(?!\S)")
 
 
 class Activity(NamedTuple):
-    """Busy share (0..1) and clock in Hz, None where it is not told."""
+    """Busy share (0..1) and clock in Hz, each None where the line does not state it."""
 
-    share: float
+    share: Optional[float]
     hz: Optional[float]
 
 
@@ -69,7 +72,7 @@ class Line(NamedTuple):
 
 
 def parse(line: str) -> Line:
-    """A line of tegrastats of any release, whatever stands before it. Several clocks of one GPU are averaged.
+    """A line of tegrastats of any release, whatever stands before it.
 
     Rails are ``NAME now/average``, in mW with or without the unit and with any number of further values; on an AGX
     Xavier they have the names that temperatures have (``GPU@32C``, ``GPU 0/0``).
@@ -83,7 +86,7 @@ def parse(line: str) -> Line:
         swap[1],
         _cores(line),
         _activity(line, "EMC"),
-        _activity(line, "GR3D"),
+        _gpu(line),
         {name: degrees for name, degrees in temperatures_c.items() if degrees != OFF_C},
         {name: Power(int(now) / 1e3, int(average) / 1e3) for name, now, average in _RAIL.findall(line)},
     )
@@ -107,10 +110,22 @@ def _activity(line: str, name: str) -> Optional[Activity]:
     return Activity(int(match.group(1)) / 100.0, _hz(match.group(2))) if match else None
 
 
+def _gpu(line: str) -> Optional[Activity]:
+    """All engines of the GPU as one: the load of the busiest, and the mean clock of those that run.
+
+    An Orin Nano has a single engine; its tegrastats states a clock of 0 for the second.
+    """
+    found = [match for match in _GPU.findall(line) if any(match)]
+    shares = [int(share) / 100.0 for share, _ in found if share]
+    clocks = ",".join(clock for _, clock in found)
+    return Activity(max(shares) if shares else None, _hz(clocks)) if found else None
+
+
 def _hz(megahertz: Optional[str]) -> Optional[float]:
-    """The mean of clocks in MHz, divided by commas."""
+    """The mean of the clocks above 0 among clocks in MHz, divided by commas; 0 where all are 0."""
     clocks = [int(part) for part in (megahertz or "").split(",") if part]
-    return 1e6 * sum(clocks) / len(clocks) if clocks else None
+    running = [clock for clock in clocks if clock] or clocks[:1]
+    return 1e6 * sum(running) / len(running) if running else None
 
 
 class Tegrastats:

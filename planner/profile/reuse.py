@@ -15,8 +15,8 @@ LINK_AGE_S = 86_400.0
 def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set[str], again: Set[str]) -> Profile:
     """``start`` with all devices of the fleet, and with what an earlier profile knows of them.
 
-    chosen: devices about to be measured, whose earlier failures are forgotten; again: those of which nothing is
-    to be kept. A link goes with either of its ends, with its age, or where an end is now reached by another way.
+    chosen: devices about to be measured; what failed on them before, themselves or a model, is forgotten.
+    again: those of which nothing is kept. A link goes with either of its ends, with its age, or where an end is now reached by another way.
     """
     devices = {device.name: DeviceProfile(declared(device), None, None, (), None, {}) for device in fleet.devices}
     start = start._replace(devices=devices)
@@ -24,8 +24,8 @@ def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set
         return start
     for name, known in before.devices.items():
         if name in devices and name not in again:
-            error = None if name in chosen else known.error
-            devices[name] = known._replace(device=devices[name].device, error=error)
+            kept = known._replace(error=None, failures={}) if name in chosen else known
+            devices[name] = kept._replace(device=devices[name].device)
     moved = {device.name for device in fleet.devices if _moved(device, before.devices.get(device.name))}
     names, oldest = set(devices), start.created_s - LINK_AGE_S
 

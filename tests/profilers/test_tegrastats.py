@@ -38,7 +38,11 @@ def recorded(shared_data):
         ("EMC_FREQ 0% GR3D_FREQ 99% AUX@38.5C", {"u_gpu": 0.99}),
         ("EMC_FREQ 0%@1600 GR3D_FREQ 0%@[510] VIC_FREQ 601", {"f_emc": 1600e6, "f_gpu": 510e6, "u_gpu": 0.0}),
         ("GR3D_FREQ 5%@[600,400] NVENC 79%@166", {"f_gpu": 500e6, "u_gpu": 0.05}),
-        ("GR3D_FREQ 12%@0 GR3D2_FREQ 50%@7", {"f_gpu": 0.0, "u_gpu": 0.12}),
+        ("GR3D_FREQ 12%@0 GR3D2_FREQ 50%@7", {"f_gpu": 7e6, "u_gpu": 0.5}),
+        ("GR3D_FREQ 20%@305 GR3D2_FREQ 0%@0", {"f_gpu": 305e6, "u_gpu": 0.2}),
+        ("GR3D_FREQ 3%@[510,0]", {"f_gpu": 510e6, "u_gpu": 0.03}),
+        ("EMC_FREQ 0% GR3D_FREQ 0% GR3D2_FREQ 0%@0", {"f_gpu": 0.0, "u_gpu": 0.0}),
+        ("EMC_FREQ 2%@1866 GR3D_FREQ @[1000,1200,1100]", {"f_emc": 1866e6, "f_gpu": 1100e6}),
         (
             "cpu [0%,0%,off,off]@102 EMC 7%@408 AVP 1%@12 GR3D 3%@76 EDP limit 0",
             {"f_emc": 408e6, "f_gpu": 76e6, "u_gpu": 0.03},
@@ -80,6 +84,41 @@ def test_a_whole_line():
         {"CPU": 42.5},
         {"VIN_SYS_5V0": Power(4.032, 4.0)},
     )
+
+
+#: Lines of an AGX Orin as its users printed them, with JetPack 5 and with JetPack 7.2 (L4T R39.2).
+ORIN_JETPACK_5 = (
+    "10-16-2023 10:59:22 RAM 1205/30623MB (lfb 6429x4MB) SWAP 0/15311MB (cached 0MB) "
+    "CPU [0%@729,0%@729,1%@729,0%@729,0%@729,0%@730,0%@730,0%@729,0%@729,0%@729,0%@729,0%@729] EMC_FREQ 0%@204 "
+    "GR3D_FREQ 0%@114 GR3D2_FREQ 0%@114 NVJPG1 729 VIC_FREQ 729 APE 233 CV0@-256C CPU@43.5C Tdiode@32.5C "
+    "SOC2@40.062C SOC0@40.5C CV1@-256C GPU@38.156C SOC1@39.125C CV2@-256C VDD_GPU_SOC 4788mW/4788mW "
+    "VDD_CPU_CV 798mW/798mW VIN_SYS_5V0 3842mW/3842mW NC 0mW/0mW VDDQ_VDD2_1V8AO 707mW/707mW NC 0mW/0mW"
+)
+ORIN_JETPACK_7 = (
+    "07-25-2026 09:08:28 RAM 20642/62817MB (lfb 1x2MB) CPU [23%@2201,10%@2201,4%@2201,14%@2201,30%@2201,18%@2201,"
+    "10%@2201,10%@2201,33%@2201,7%@2201,5%@2201,27%@2201] EMC_FREQ 3%@3199 GR3D_FREQ 12%@[1300,1300] NVENC0 off "
+    "NVDEC0 off NVJPG0 off NVJPG1 off VIC off OFA off NVDLA0 off NVDLA1 off PVA0_FREQ off APE 174 "
+    "cpu@52.968C/52.968C soc2@48.406C/48.406C soc0@49.531C/49.531C gpu@47.625C/47.625C "
+    "VDD_GPU_SOC 5139mW/5139mW/5139mW VDD_CPU_CV 3268mW/3268mW/3268mW VIN_SYS_5V0 5500mW/5500mW/5500mW"
+)
+
+
+def test_a_recorded_line_of_jetpack_5_states_two_engines_of_the_gpu():
+    found = parse(ORIN_JETPACK_5)
+    assert found.counters == {"f_gpu": 114e6, "u_gpu": 0.0, "f_emc": 204e6}
+    assert found.temperatures_c == {
+        "CPU": 43.5, "Tdiode": 32.5, "SOC2": 40.062, "SOC0": 40.5, "GPU": 38.156, "SOC1": 39.125
+    }  # fmt: skip
+
+
+def test_a_recorded_line_of_jetpack_7_states_each_temperature_twice():
+    found = parse(ORIN_JETPACK_7)
+    assert found.temperatures_c == {"cpu": 52.968, "soc2": 48.406, "soc0": 49.531, "gpu": 47.625}
+    assert found.counters == {"f_gpu": 1300e6, "u_gpu": 0.12, "f_emc": 3199e6}
+    assert found.rails == {
+        "VDD_GPU_SOC": Power(5.139, 5.139), "VDD_CPU_CV": Power(3.268, 3.268), "VIN_SYS_5V0": Power(5.5, 5.5)
+    }  # fmt: skip
+    assert len(found.cores) == 12 and found.swap_total_bytes is None
 
 
 def test_what_a_line_does_not_say_is_none():

@@ -59,18 +59,22 @@ def test_links_of_yesterday_are_measured_again_and_steps_are_not() -> None:
     assert (made.links, made.fans, made.took_s) == ((), (), {})
 
 
-def test_the_failure_of_a_device_is_forgotten_where_it_is_tried_again() -> None:
-    made = carry_over(measured(), START, fleet(), {"a"}, set())
-    assert [made.devices[name].error for name in "abc"] == [None, "it failed", "it failed"]
+def test_failures_of_an_earlier_profile_stay_only_where_nothing_is_measured_now() -> None:
+    """Of devices and of models alike, whichever models the new profile asks for."""
+    before = measured()
+    for name in "abc":
+        before.devices[name] = before.devices[name]._replace(failures={"vgg19": "out of memory"})
+    made = carry_over(before, START, fleet(c=None), {"a"}, set())
+    assert {name: (known.error, known.failures) for name, known in made.devices.items()} == {
+        "a": (None, {}),
+        "b": ("it failed", {"vgg19": "out of memory"}),
+    }
+    assert made.devices["a"].steps == before.devices["a"].steps
 
 
-def test_why_a_model_or_a_link_failed_is_kept_until_it_is_tried_again() -> None:
+def test_why_a_link_failed_is_kept_until_it_is_tried_again() -> None:
     before = measured()._replace(link_errors={"a -> b": "no route"})
-    before.devices["a"] = before.devices["a"]._replace(failures={"vgg19": "out of memory"})
-    made = carry_over(before, START, fleet(), {"a"}, set())
-    assert made.devices["a"].failures == {"vgg19": "out of memory"}
-    assert made.link_errors == {"a -> b": "no route"}
-    assert carry_over(before, START, fleet(), {"a"}, {"a"}).devices["a"].failures == {}
+    assert carry_over(before, START, fleet(), {"a"}, set()).link_errors == {"a -> b": "no route"}
 
 
 def test_a_fresh_device_loses_its_own_part_and_its_loopback_but_not_its_links_to_others() -> None:
