@@ -15,8 +15,10 @@ LINK_AGE_S = 86_400.0
 def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set[str], again: Set[str]) -> Profile:
     """``start`` with all devices of the fleet, and with what an earlier profile knows of them.
 
-    chosen: devices about to be measured; what failed on them before, themselves or a model, is forgotten.
-    again: those of which nothing is kept. A link goes with either of its ends, with its age, or where an end is now reached by another way.
+    chosen: devices about to be measured; failures of theirs and of models on them are forgotten.
+    again: devices of which nothing is kept.
+    A link is dropped with either of its ends, a day after it was measured, or where an end is now
+    reached by another way.
     """
     devices = {device.name: DeviceProfile(declared(device), None, None, (), None, {}) for device in fleet.devices}
     start = start._replace(devices=devices)
