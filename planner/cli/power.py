@@ -127,7 +127,7 @@ def measure(
     from planner import console
     from planner.fleet.file import load_fleet
     from planner.power.measure import measure as measured_on
-    from planner.profile.learned_power import read
+    from planner.profile.fleet_power import read
     from planner.views.measure import render as view
     from planner.views.measure import to_json
 

@@ -18,7 +18,7 @@ from planner.fleet.device import Device, Fleet
 from planner.json_records import decode, save
 from planner.profile import repeats, reuse
 from planner.profile.file import Profile, load_profile, machines_of, timing_of
-from planner.profile.learned_power import FleetPowerModels
+from planner.profile.fleet_power import FleetPowerModels
 from planner.profile.link_curves import unchecked
 from planner.profile.link_probe import Outstanding, measure_links, visit_again
 from planner.profile.request import ProfileRequest
@@ -92,7 +92,7 @@ class Profiler:
         self._on_machines(crew, self._again)
         self._links_again(crew)
         self._on_progress("watts", "fitting power models", None)
-        for name, known in self._watts.told(self.profile.devices).items():
+        for name, known in self._watts.estimated(self.profile.devices).items():
             self._note(name, idle=known.idle, steps=known.steps)
 
     def _on_machines(self, crew: AgentPool, work: Callable[[Device, AgentClient], None]) -> None:

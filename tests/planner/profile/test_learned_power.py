@@ -48,16 +48,26 @@ def without_sensor() -> DeviceProfile:
     return device(window([0.0, 0.02], sensor=False), nin=window([0.85, 0.9], sensor=False))
 
 
-def test_a_sensor_and_counters_together_teach_a_model() -> None:
-    model = learned_power.learn(with_sensor())
+def learned(source: str = "sensor") -> PowerModel:
+    model = learned_power.learn(with_sensor(source))
     assert model is not None
+    return model
+
+
+def estimate(model: PowerModel, window: Window) -> PowerReading:
+    reading = learned_power.estimate(model, window)
+    assert reading is not None
+    return reading
+
+
+def test_a_sensor_and_counters_together_teach_a_model() -> None:
+    model = learned()
     assert model.features == ("f_cpu", "u_cpu")
     assert model.about["covers"] == "module"
     assert model.about["workloads"] == ["nin", "resnet"]
-    said = learned_power.estimate(model, window([0.5], sensor=False))
-    assert said is not None
-    assert said.watts == pytest.approx(10, rel=0.02)
-    assert (said.source, said.covers) == (MODEL, "module")
+    reading = estimate(model, window([0.5], sensor=False))
+    assert reading.watts == pytest.approx(10, rel=0.02)
+    assert (reading.source, reading.covers) == (MODEL, "module")
 
 
 def test_too_few_seconds_teach_nothing() -> None:
@@ -75,14 +85,12 @@ def test_without_a_sensor_nothing_is_learned() -> None:
 def test_one_workload_teaches_a_model_too() -> None:
     model = learned_power.learn(device(window([0.0, 0.01, 0.0]), nin=window([0.7, 0.9, 0.8, 0.95, 0.85, 0.75])))
     assert model is not None
-    said = learned_power.estimate(model, window([0.4], sensor=False))
-    assert said is not None
-    assert said.watts == pytest.approx(9, rel=0.02)
+    reading = estimate(model, window([0.4], sensor=False))
+    assert reading.watts == pytest.approx(9, rel=0.02)
 
 
 def test_a_device_without_a_sensor_gets_its_watts_from_the_model() -> None:
-    model = learned_power.learn(with_sensor())
-    assert model is not None
+    model = learned()
     found = learned_power.with_estimates(without_sensor(), model)
     watts = wattage(found, found.steps[0])
     assert watts.idle_w == pytest.approx(5.1, rel=0.02)
@@ -93,75 +101,53 @@ def test_a_device_without_a_sensor_gets_its_watts_from_the_model() -> None:
 
 
 def test_estimates_replace_earlier_ones() -> None:
-    model = learned_power.learn(with_sensor())
-    assert model is not None
+    model = learned()
     twice = learned_power.with_estimates(learned_power.with_estimates(without_sensor(), model), model)
     assert len(twice.steps[0].window.power) == 1
 
 
 def test_what_was_learned_from_emulated_watts_is_emulated() -> None:
-    model = learned_power.learn(with_sensor("emulated"))
-    assert model is not None
-    said = learned_power.estimate(model, window([0.5], sensor=False))
-    assert said is not None and said.source == EMULATED_MODEL
+    model = learned("emulated")
+    reading = estimate(model, window([0.5], sensor=False))
+    assert reading.source == EMULATED_MODEL
     found = learned_power.with_estimates(without_sensor(), model)
     assert wattage(found, found.steps[0]).provenance.emulated
 
 
-def test_beyond_its_ranges_a_model_says_so() -> None:
-    model = learned_power.learn(with_sensor())
-    assert model is not None
-    said = learned_power.estimate(model, window([1.0], sensor=False))
-    assert said is not None
-    assert said.reason == "beyond what its model was fitted on: u_cpu"
+def test_an_estimate_beyond_the_fitted_ranges_names_the_counters() -> None:
+    model = learned()
+    reading = estimate(model, window([1.0], sensor=False))
+    assert reading.reason == "beyond what its model was fitted on: u_cpu"
 
 
 def test_a_device_that_lacks_a_counter_gets_no_estimate() -> None:
-    model = learned_power.learn(with_sensor())
-    assert model is not None
+    model = learned()
     bare = Window(1.0, {}, ())
     assert learned_power.estimate(model, bare) is None
     assert learned_power.estimated(bare, model) == bare
 
 
 def test_without_seconds_the_means_of_a_window_count() -> None:
-    model = learned_power.learn(with_sensor())
-    assert model is not None
+    model = learned()
     counters = {"u_cpu": Reading("1", 0.5, 0.0, 9), "f_cpu": Reading("Hz", 1e9, 0.0, 9)}
-    said = learned_power.estimate(model, Window(9.0, counters, ()))
-    assert said is not None and said.count == 1
-    assert said.watts == pytest.approx(10, rel=0.03)
-
-
-def test_a_model_serves_devices_of_the_same_hardware_only() -> None:
-    model = learned_power.learn(with_sensor())
-    assert model is not None
-    facts = with_sensor().facts
-    assert facts is not None
-    devices = {
-        "a": with_sensor(),
-        "twin": without_sensor(),
-        "other": without_sensor()._replace(facts=facts._replace(board="another")),
-        "unknown": without_sensor()._replace(facts=None),
-    }
-    given = {name: learned_power.model_for(name, devices, {"a": model}) for name in devices}
-    assert given == {"a": model, "twin": model, "other": None, "unknown": None}
+    reading = estimate(model, Window(9.0, counters, ()))
+    assert reading.count == 1
+    assert reading.watts == pytest.approx(10, rel=0.03)
 
 
 def test_the_error_is_that_of_the_model_at_unseen_workloads() -> None:
-    model = learned_power.learn(with_sensor())
-    assert model is not None
-    said = learned_power.estimate(model, window([0.5] * 50, sensor=False))
-    assert said is not None and said.relative_error is not None
-    assert said.relative_error == pytest.approx(model.width / 1.644854)
-    assert math.isfinite(said.relative_error)
+    model = learned()
+    reading = estimate(model, window([0.5] * 50, sensor=False))
+    assert reading.relative_error is not None
+    assert reading.relative_error == pytest.approx(model.width / 1.644854)
+    assert math.isfinite(reading.relative_error)
 
 
 def test_the_error_of_a_model_that_knows_its_own_is_that_of_its_interval() -> None:
     loads = Table.of({"u_cpu": [0.0, 0.25, 0.5, 0.75, 1.0]})
     model = PowerModel.fit(GaussianProcess, loads, Target("power", 5 + 10 * loads.numbers("u_cpu")), width=2.0)
-    said = learned_power.estimate(model, window([0.5], sensor=False))
+    reading = estimate(model, window([0.5], sensor=False))
     found = model.predict(Table.of({"u_cpu": [0.5]}))
-    assert said is not None and said.relative_error is not None
-    assert said.relative_error == pytest.approx(math.log(found.high[0] / found.values[0]) / 1.644854)
-    assert said.relative_error < 0.5
+    assert reading.relative_error is not None
+    assert reading.relative_error == pytest.approx(math.log(found.high[0] / found.values[0]) / 1.644854)
+    assert reading.relative_error < 0.5

@@ -1,4 +1,4 @@
-"""Which power model tells the watts of which device of a fleet."""
+"""Which power model estimates the watts of which device of a fleet."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ import pytest
 
 from planner.errors import PowerError
 from planner.fleet.device import Device, Fleet
-from planner.profile.learned_power import FleetPowerModels
+from planner.profile.fleet_power import FleetPowerModels, model_for
 from power_models import modelfile
 from power_models.base import PowerModel, Target
 from power_models.linear import Linear
 from power_models.table import Table
-from tests.planner.profile.test_learned_power_learn import with_sensor, without_sensor
+from tests.planner.profile.test_learned_power import learned, with_sensor, without_sensor
 
 
 def fleet(tmp_path: Path, **models: Path | None) -> Fleet:
@@ -20,31 +20,31 @@ def fleet(tmp_path: Path, **models: Path | None) -> Fleet:
     return Fleet(devices, tmp_path / "fleet.toml")
 
 
-def test_what_one_device_teaches_tells_the_watts_of_its_twin_and_is_saved(tmp_path: Path) -> None:
-    watts = FleetPowerModels(fleet(tmp_path, a=None, twin=None), tmp_path)
-    found = watts.told({"a": with_sensor(), "twin": without_sensor()})
+def test_a_model_learned_on_one_device_estimates_its_twin_and_is_saved(tmp_path: Path) -> None:
+    models = FleetPowerModels(fleet(tmp_path, a=None, twin=None), tmp_path)
+    found = models.estimated({"a": with_sensor(), "twin": without_sensor()})
     assert list(found) == ["twin"]
-    (said,) = found["twin"].steps[0].window.power
-    assert said.watts == pytest.approx(13.75, rel=0.02)
+    (reading,) = found["twin"].steps[0].window.power
+    assert reading.watts == pytest.approx(13.75, rel=0.02)
     saved = modelfile.load(tmp_path / "power-a.json")
     assert saved.about["sensor"] == "ina3221"
 
 
 def test_the_model_that_the_fleet_file_names_comes_first(tmp_path: Path) -> None:
-    FleetPowerModels(fleet(tmp_path, a=None), tmp_path).told({"a": with_sensor()})
+    FleetPowerModels(fleet(tmp_path, a=None), tmp_path).estimated({"a": with_sensor()})
     learned = tmp_path / "power-a.json"
     named = FleetPowerModels(fleet(tmp_path, b=learned), tmp_path)
-    assert list(named.told({"b": without_sensor()})) == ["b"]
+    assert list(named.estimated({"b": without_sensor()})) == ["b"]
 
 
-def test_a_device_with_a_sensor_goes_by_that(tmp_path: Path) -> None:
-    FleetPowerModels(fleet(tmp_path, a=None), tmp_path).told({"a": with_sensor()})
+def test_a_device_with_a_sensor_gets_no_estimate(tmp_path: Path) -> None:
+    FleetPowerModels(fleet(tmp_path, a=None), tmp_path).estimated({"a": with_sensor()})
     named = FleetPowerModels(fleet(tmp_path, a=tmp_path / "power-a.json"), tmp_path)
-    assert named.told({"a": with_sensor()}) == {}
+    assert named.estimated({"a": with_sensor()}) == {}
 
 
 def test_without_any_model_nothing_changes(tmp_path: Path) -> None:
-    assert FleetPowerModels(fleet(tmp_path, a=None), tmp_path).told({"a": without_sensor()}) == {}
+    assert FleetPowerModels(fleet(tmp_path, a=None), tmp_path).estimated({"a": without_sensor()}) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -61,3 +61,17 @@ def test_a_model_of_something_else_than_watts_is_refused(tmp_path: Path) -> None
     modelfile.save(PowerModel.fit(Linear, loads, Target("rail_mW", np.array([1000.0, 2000.0, 3000.0]))), path)
     with pytest.raises(PowerError, match="a model of rail_mW, not of watts"):
         FleetPowerModels(fleet(tmp_path, a=path), tmp_path)
+
+
+def test_a_model_serves_devices_of_the_same_hardware_only() -> None:
+    model = learned()
+    facts = with_sensor().facts
+    assert facts is not None
+    devices = {
+        "a": with_sensor(),
+        "twin": without_sensor(),
+        "other": without_sensor()._replace(facts=facts._replace(board="another")),
+        "unknown": without_sensor()._replace(facts=None),
+    }
+    models = {name: model_for(name, devices, {"a": model}) for name in devices}
+    assert models == {"a": model, "twin": model, "other": None, "unknown": None}
