@@ -18,10 +18,13 @@ OLD_STAMP := .venv36/.installed
 demo: venv
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
+# Most tests wait for processes that they start, so there are more workers than cores.
+WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+
 # Import contracts and the Python 3.6 of what ships to devices are tests of their own.
 test: export OMP_NUM_THREADS = 1
 test: lint
-	$(BIN)/python -m pytest -n auto --dist loadgroup -rs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -rs
 
 # A test that a busy machine can fail fails here first.
 test-under-load: venv

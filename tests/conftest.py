@@ -19,6 +19,20 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+#: Folders whose tests wait longest for processes, the longest first.
+WAITING = ("e2e", "planner/audit", "planner/train", "planner/profile", "backends/peers")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that take longest, so that none of them is left alone at the end."""
+
+    def place(item: pytest.Item) -> int:
+        folder = item.path.relative_to(ROOT / "tests").as_posix()
+        return next((rank for rank, name in enumerate(WAITING) if folder.startswith(name)), len(WAITING))
+
+    items.sort(key=place)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Real measurements by others, beside a development checkout; tests that need them skip elsewhere."""

@@ -14,7 +14,7 @@ import pytest
 
 from tests.running import run
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(600)]
 
 SPEC = """\
 [devices.pc]

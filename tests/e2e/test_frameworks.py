@@ -12,7 +12,7 @@ from backends.training import checkpoint
 from tests.installed import MIXED, old_python
 from tests.running import FASHION, Command, fleet_file, gone, plan_file, run
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.timeout(400)]
 
 STEPS = 40
 TRAINING = ("train", "--data", str(FASHION), "--momentum", "0", "--heartbeat", "5", "--json")

@@ -20,7 +20,7 @@ from planner.lab.lab import Lab
 from profilers.cores import usable_cores
 from tests.running import Command, run
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.timeout(120)]
 
 #: What tcp carries of a shaped rate.
 PAYLOAD = 0.957

@@ -10,7 +10,7 @@ from backends.training import checkpoint
 from tests.e2e.conftest import SLOWDOWNS
 from tests.running import FASHION, Command, gone, run
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.timeout(400)]
 
 STEPS = 120
 

@@ -8,7 +8,6 @@ import pytest
 from tests.running import run
 
 
-@pytest.mark.xdist_group("processes")
 @pytest.mark.timeout(300)
 def test_an_audit_that_was_stopped_goes_on_and_is_judged_again_offline(tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text(

@@ -16,7 +16,7 @@ from planner.profile import profiler as profile
 from planner.profile.request import ProfileRequest
 from tests.running import FASHION, Command, agents, fleet_file, gone, run, signal_all, tiny_model, until
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.timeout(150)]
 
 
 @pytest.fixture

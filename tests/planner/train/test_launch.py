@@ -32,7 +32,7 @@ from tests.planner.pairs import (
 )
 from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.timeout(150)]
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 
