@@ -34,7 +34,7 @@ def assert_same(found: Any, recorded: Any, where: str) -> None:
         assert found == recorded, where
 
 
-@pytest.mark.parametrize("question", record.questions(), ids=lambda asked: record.key(*asked))
+@pytest.mark.parametrize("question", list(record.questions()), ids=lambda asked: record.key(*asked))
 def test_a_recorded_profile_is_ranked_as_it_was(question: tuple[str, str, str, str], tmp_path: Path) -> None:
     name = record.key(*question)
     assert_same(record.answer(app, *question, tmp_path), ANSWERS[name], name)

@@ -12,7 +12,7 @@ from planner.audit.scoring.scoreboard import score
 from planner.check.findings import CHECKS, CheckReport, Finding
 from planner.lab import view as lab
 from planner.lab.device import Condition
-from planner.lab.lab import Seen
+from planner.lab.lab import DeviceStatus
 from planner.lab.spec import DeviceSpec
 from planner.paths import RunFolder
 from planner.plan.recommend import recommend
@@ -96,7 +96,7 @@ def trained() -> RenderableType:
 
 def in_the_lab() -> RenderableType:
     device = DeviceSpec(NAMES[-1], "jetson-tx2", 0.25, 12.5e6, None, 0.0, 1.0, 2.0, None, True)
-    return lab.table([Seen(device, "10.77.1.1", Condition("running", True, 12.0)) for _ in NAMES])
+    return lab.table([DeviceStatus(device, "10.77.1.1", Condition("running", True, 12.0)) for _ in NAMES])
 
 
 def energy() -> RenderableType:
