@@ -4,7 +4,7 @@ import os
 import posixpath
 from typing import Dict, List, NamedTuple, Optional
 
-from profilers.tree import Tree, Unavailable
+from profilers.file_tree import FileTree, Unavailable
 
 
 class Mount(NamedTuple):
@@ -61,7 +61,7 @@ def folders(mount: Mount, path: str) -> List[str]:
     return found + [mount.point]
 
 
-def quota_cores(tree: Tree) -> Optional[float]:
+def quota_cores(tree: FileTree) -> Optional[float]:
     """The smallest quota of the process's cgroups and their ancestors, in cores; None without one."""
     try:
         paths = parse_membership(tree.text("proc/self/cgroup"))
@@ -79,7 +79,7 @@ def quota_cores(tree: Tree) -> Optional[float]:
 
 def usable_cores(root: str = "/") -> float:
     """Cores the process may use: the smaller of its affinity and ``quota_cores``; may be a fraction."""
-    quota = quota_cores(Tree(root))
+    quota = quota_cores(FileTree(root))
     cores = float(affinity())
     return cores if quota is None else min(cores, quota)
 
@@ -91,7 +91,7 @@ def affinity() -> int:
     return os.cpu_count() or 1
 
 
-def _quota(tree: Tree, folder: str, controllers: str) -> Optional[float]:
+def _quota(tree: FileTree, folder: str, controllers: str) -> Optional[float]:
     try:
         if controllers == "":
             return parse_cpu_max(tree.text(folder + "/cpu.max"))

@@ -13,8 +13,8 @@ import functools
 from typing import Callable, Dict, List, Tuple
 
 from profilers import procfs, tegra, tegrastats
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.tree import Tree, Unavailable
 
 UNITS = {
     "f_cpu": "Hz",
@@ -39,7 +39,7 @@ class Counters:
     readers: counter -> reader, which raises Unavailable when it fails; reasons: counter -> why there is none.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: FileTree) -> None:
         self._tegrastats = tegrastats.shared(tree)
         self.readers: Dict[str, Reader] = {}
         self.reasons: Dict[str, str] = {}

@@ -10,8 +10,8 @@ import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from profilers import cores, procfs, records, sensors, tegra
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.tree import Tree, Unavailable
 
 COMMAND_LIMIT_S = 10.0
 
@@ -22,8 +22,8 @@ def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
     frameworks: names of modules, such as ``torch``. root: a recorded tree for /proc and /sys. Memory and
     sensors follow PLANNER_SYSFS_ROOT besides.
     """
-    tree = Tree(root)
-    memory_bytes, available_bytes = memory(tree if tree.emulated else Tree())
+    tree = FileTree(root)
+    memory_bytes, available_bytes = memory(tree if tree.emulated else FileTree())
     return records.Facts(
         hostname=platform.node(),
         board=board(tree),
@@ -74,22 +74,22 @@ def parse_distribution(name: str, files: Iterable[str]) -> Optional[str]:
     return versions[-1] if versions else None
 
 
-def board(tree: Tree) -> Optional[str]:
+def board(tree: FileTree) -> Optional[str]:
     """The device tree's model (Jetsons), else what the firmware calls the product (PCs)."""
     return first_text(tree, "proc/device-tree/model", "sys/class/dmi/id/product_name")
 
 
-def processor(tree: Tree) -> Optional[str]:
+def processor(tree: FileTree) -> Optional[str]:
     return parse_processor(first_text(tree, "proc/cpuinfo") or "")
 
 
-def system(tree: Tree) -> str:
+def system(tree: FileTree) -> str:
     """Distribution and kernel."""
     name = parse_os_release(first_text(tree, "etc/os-release", "usr/lib/os-release") or "")
     return "%s, %s %s" % (name or "unknown distribution", platform.system(), platform.release())
 
 
-def memory(tree: Tree) -> Tuple[int, int]:
+def memory(tree: FileTree) -> Tuple[int, int]:
     """(all, available) bytes of main memory: /proc/meminfo, else what POSIX offers."""
     rows = procfs.parse_meminfo(first_text(tree, "proc/meminfo") or "")
     if "MemTotal" in rows and "MemAvailable" in rows:
@@ -117,7 +117,7 @@ def framework(name: str) -> Dict[str, Any]:
     return {"version": parse_distribution(name, os.listdir(beside)), "accelerator": None, "device": None}
 
 
-def gpus(tree: Tree) -> Tuple[str, ...]:
+def gpus(tree: FileTree) -> Tuple[str, ...]:
     """Names of the NVIDIA GPUs, the integrated one of a Jetson included."""
     try:
         names = tuple(gpu.name() for gpu in nvml.gpus(tree))
@@ -131,7 +131,7 @@ def gpus(tree: Tree) -> Tuple[str, ...]:
         return ()
 
 
-def first_text(tree: Tree, *names: str) -> Optional[str]:
+def first_text(tree: FileTree, *names: str) -> Optional[str]:
     """The text of the first of these files that can be read and is not empty."""
     for name in names:
         try:

@@ -3,7 +3,7 @@
 import functools
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from profilers.tree import Tree, Unavailable, fail
+from profilers.file_tree import FileTree, Unavailable, fail
 
 #: Clocks read at most per sample: some kernels interrupt a core to answer.
 CLOCKS = 8
@@ -58,7 +58,7 @@ def parse_stat(text: str) -> Dict[int, Tuple[int, int]]:
 class Load:
     """Busy share of some cores between one call and the one before (the first: since the machine started)."""
 
-    def __init__(self, tree: Tree, cores: Tuple[int, ...]) -> None:
+    def __init__(self, tree: FileTree, cores: Tuple[int, ...]) -> None:
         self._tree = tree
         self._cores = cores
         self._ticks = dict.fromkeys(cores, (0, 0))
@@ -76,7 +76,7 @@ class Load:
         return self._last
 
 
-def clock(tree: Tree, cores: Tuple[int, ...]) -> Callable[[], float]:
+def clock(tree: FileTree, cores: Tuple[int, ...]) -> Callable[[], float]:
     """A reader of the mean clock of some cores in Hz, from cpufreq, else (x86) from /proc/cpuinfo.
 
     Cores that share a clock count once.
@@ -93,7 +93,7 @@ def clock(tree: Tree, cores: Tuple[int, ...]) -> Callable[[], float]:
     return lambda: 1e3 * sum(tree.number(name) for name in names) / len(names)
 
 
-def _cpuinfo_clock(tree: Tree, cores: Tuple[int, ...]) -> float:
+def _cpuinfo_clock(tree: FileTree, cores: Tuple[int, ...]) -> float:
     rows = parse_cpuinfo(tree.text("proc/cpuinfo"))
     clocks = [float(row["cpu MHz"]) for row in rows if "cpu MHz" in row and int(row["processor"]) in cores]
     if not clocks:
@@ -101,7 +101,7 @@ def _cpuinfo_clock(tree: Tree, cores: Tuple[int, ...]) -> float:
     return 1e6 * sum(clocks) / len(clocks)
 
 
-def memory_share(tree: Tree) -> float:
+def memory_share(tree: FileTree) -> float:
     """Share of main memory in use: 1 - MemAvailable / MemTotal."""
     memory = parse_meminfo(tree.text("proc/meminfo"))
     try:
@@ -110,7 +110,7 @@ def memory_share(tree: Tree) -> float:
         raise Unavailable("/proc/meminfo has no %s" % error.args[0]) from None
 
 
-def swap_bytes(tree: Tree) -> float:
+def swap_bytes(tree: FileTree) -> float:
     """Swap in use."""
     memory = parse_meminfo(tree.text("proc/meminfo"))
     try:
@@ -119,7 +119,7 @@ def swap_bytes(tree: Tree) -> float:
         raise Unavailable("/proc/meminfo has no %s" % error.args[0]) from None
 
 
-def candidates(tree: Tree) -> List[Tuple[str, Callable[[], float]]]:
+def candidates(tree: FileTree) -> List[Tuple[str, Callable[[], float]]]:
     """(counter, reader) pairs; see ``profilers.counters`` for their meanings."""
     found: List[Tuple[str, Callable[[], float]]] = [
         ("u_mem", functools.partial(memory_share, tree)),

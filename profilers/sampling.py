@@ -7,11 +7,11 @@ from typing import Dict, List, Optional, Tuple
 from profilers import energy, records, stats
 from profilers.counters import UNITS, Counters
 from profilers.energy import Span
-from profilers.flaws import flaw
+from profilers.file_tree import FileTree
+from profilers.sensor_faults import fault
 from profilers.sensors import discover
 from profilers.sensors.base import Sensor
-from profilers.series import MEMORY_S, TOO_SHORT, Series
-from profilers.tree import Tree
+from profilers.time_series import MEMORY_S, TOO_SHORT, TimeSeries
 
 PERIOD_S = 0.1
 #: Share of a core that sampling may take. Where it would take more it samples less often, down to once in LONGEST_S.
@@ -52,9 +52,9 @@ class Sampler:
 
     def __init__(self, root: Optional[str] = None, period_s: float = PERIOD_S) -> None:
         self._pace = SamplingPeriod(period_s)
-        self._counters = Counters(Tree(root))
+        self._counters = Counters(FileTree(root))
         self._found = discover(root)
-        self._sensors = [Series(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
+        self._sensors = [TimeSeries(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
 
@@ -62,10 +62,10 @@ class Sampler:
         """Begin a window."""
         assert self._thread is None, "stop the window before starting another"
         for name in self._counters.readers:
-            Series(self._counters.readers[name]).take()  # loads count from here
-        self._counts = {name: Series(read) for name, read in self._counters.readers.items()}
+            TimeSeries(self._counters.readers[name]).take()  # loads count from here
+        self._counts = {name: TimeSeries(read) for name, read in self._counters.readers.items()}
         self._sensors = [
-            Series(sensor.read, sensor.counts_joules, before)
+            TimeSeries(sensor.read, sensor.counts_joules, before)
             for sensor, before in zip(self._found.sensors, self._sensors)
         ]
         self._stop.clear()
@@ -139,7 +139,7 @@ class Sampler:
         )
 
     def _seconds(
-        self, span: Span, heard: List[Series], said: Tuple[records.PowerReading, ...]
+        self, span: Span, heard: List[TimeSeries], said: Tuple[records.PowerReading, ...]
     ) -> Dict[str, Tuple[Optional[float], ...]]:
         """See ``records.Window``."""
         if not energy.stretches(span):
@@ -156,7 +156,7 @@ class Sampler:
         return rows
 
 
-def listen(sensor: Sensor, series: Series, span: Span) -> Series:
+def listen(sensor: Sensor, series: TimeSeries, span: Span) -> TimeSeries:
     """What a sensor said in a window: its own log of it where it keeps one and did not mostly fail, else what was
     read.
     """
@@ -166,15 +166,17 @@ def listen(sensor: Sensor, series: Series, span: Span) -> Series:
     samples = list(zip(*logged))
     past = [sample for sample in samples if sample[0] < span.begin_s]
     recent = [sample for sample in samples if sample[0] >= span.begin_s - LOG_S]
-    return Series.of(energy.from_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
+    return TimeSeries.of(energy.from_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
 
 
-def power(sensor: Sensor, series: Series, span: Span) -> records.PowerReading:
+def power(sensor: Sensor, series: TimeSeries, span: Span) -> records.PowerReading:
     """Mean watts over the window: joules counted / seconds, or watts integrated by trapezoids / seconds.
 
-    The standard deviation is that between samples. A sensor that failed more often than it answered is
-    unavailable, with its reason, and so is one with a flaw (``profilers.flaws``), and one that says that nothing was
-    used: no computer runs on nothing.
+    The standard deviation is that between samples. A sensor is unavailable, with a reason, where
+
+    - it failed more often than it answered;
+    - it has a fault (``profilers.sensor_faults``);
+    - its mean is not above zero: no computer runs on nothing.
     """
     mean_w, reason = _mean_watts(sensor, series)
     if mean_w is None:
@@ -200,11 +202,11 @@ def power(sensor: Sensor, series: Series, span: Span) -> records.PowerReading:
     )
 
 
-def _mean_watts(sensor: Sensor, series: Series) -> Tuple[Optional[float], Optional[str]]:
+def _mean_watts(sensor: Sensor, series: TimeSeries) -> Tuple[Optional[float], Optional[str]]:
     """Or None and the reason why there are none."""
     if not series.usable:
         return None, series.reason
-    found = _flaw(sensor, series)
+    found = _fault(sensor, series)
     if found is not None:
         return None, found + "; flagged and not used"
     lasted_s = series.times_s[-1] - series.times_s[0]
@@ -214,11 +216,12 @@ def _mean_watts(sensor: Sensor, series: Series) -> Tuple[Optional[float], Option
     return (mean_w, None) if mean_w > 0.0 else (None, series.reason or STANDS_STILL)
 
 
-def _flaw(sensor: Sensor, series: Series) -> Optional[str]:
+def _fault(sensor: Sensor, series: TimeSeries) -> Optional[str]:
     """Of the window by itself, for a sensor may get stuck that moved before, else of all that is remembered."""
     seen = ((series.times_s, series.values), series.remembered())
     found = (
-        flaw(times_s, values, series.counts_joules, sensor.patience_s, sensor.whole_watts_s) for times_s, values in seen
+        fault(times_s, values, series.counts_joules, sensor.patience_s, sensor.whole_watts_s)
+        for times_s, values in seen
     )
     return next(filter(None, found), None)
 

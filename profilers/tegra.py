@@ -5,7 +5,7 @@ import re
 from typing import Callable, List, Tuple
 
 from profilers import procfs
-from profilers.tree import Tree, Unavailable
+from profilers.file_tree import FileTree, Unavailable
 
 #: The integrated GPU's folder below /sys/class/devfreq ends in one of these (TX1, TX2, Xavier, Orin).
 GPUS = ("gpu", "gm20b", "gp10b", "gv11b", "ga10b")
@@ -17,11 +17,11 @@ EMC_CLOCKS = (
 NVMAP = "sys/kernel/debug/nvmap/iovmm/clients"
 
 
-def is_tegra(tree: Tree) -> bool:
+def is_tegra(tree: FileTree) -> bool:
     return "nvidia,tegra" in compatible(tree)
 
 
-def compatible(tree: Tree) -> str:
+def compatible(tree: FileTree) -> str:
     """What the device tree says the machine is compatible with; "" where there is none."""
     try:
         return tree.text("proc/device-tree/compatible")
@@ -29,7 +29,7 @@ def compatible(tree: Tree) -> str:
         return ""
 
 
-def gpu_folder(tree: Tree) -> str:
+def gpu_folder(tree: FileTree) -> str:
     """The integrated GPU's devfreq folder. Raises Unavailable."""
     for folder in tree.glob("sys/class/devfreq/*"):
         if folder.endswith(GPUS):
@@ -37,17 +37,17 @@ def gpu_folder(tree: Tree) -> str:
     raise Unavailable("no integrated GPU under /sys/class/devfreq")
 
 
-def gpu_load(tree: Tree) -> float:
+def gpu_load(tree: FileTree) -> float:
     """Busy share of the integrated GPU (its ``load`` file counts per mille)."""
     return tree.number(gpu_folder(tree) + "/device/load") / 1000.0
 
 
-def gpu_clock(tree: Tree) -> float:
+def gpu_clock(tree: FileTree) -> float:
     """Clock of the integrated GPU in Hz."""
     return float(tree.number(gpu_folder(tree) + "/cur_freq"))
 
 
-def emc_clock(tree: Tree) -> float:
+def emc_clock(tree: FileTree) -> float:
     """Clock of the external memory controller in Hz, from debugfs. Raises Unavailable."""
     reason = Unavailable("")
     for name in EMC_CLOCKS:
@@ -58,7 +58,7 @@ def emc_clock(tree: Tree) -> float:
     raise Unavailable("the memory controller's clock is in debugfs, for root only (%s)" % reason)
 
 
-def gpu_memory(tree: Tree) -> float:
+def gpu_memory(tree: FileTree) -> float:
     """Bytes that all processes hold through nvmap, the integrated GPU's allocator. Raises Unavailable."""
     match = re.search(r"^total\s+(\d+)K", tree.text(NVMAP), re.MULTILINE)
     if match is None:
@@ -66,14 +66,14 @@ def gpu_memory(tree: Tree) -> float:
     return float(int(match.group(1)) * procfs.KIB)
 
 
-def denver_cores(tree: Tree) -> float:
+def denver_cores(tree: FileTree) -> float:
     """0.0 on a TX2 whose Denver cores are switched off; they are then in no list of cores."""
     if "tegra186" in compatible(tree):
         return 0.0
     raise Unavailable("this machine has no second cluster of cores")
 
 
-def candidates(tree: Tree) -> List[Tuple[str, Callable[[], float]]]:
+def candidates(tree: FileTree) -> List[Tuple[str, Callable[[], float]]]:
     """(counter, reader) pairs; see ``profilers.counters`` for their meanings. Empty off Jetsons."""
     if not is_tegra(tree):
         return []

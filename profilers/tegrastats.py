@@ -10,7 +10,7 @@ import threading
 import time
 from typing import IO, Dict, NamedTuple, Optional, Tuple
 
-from profilers.tree import Tree, Unavailable
+from profilers.file_tree import FileTree, Unavailable
 
 INTERVAL_MS = 100
 #: A program that says nothing for so long hangs.
@@ -131,7 +131,7 @@ def _hz(megahertz: Optional[str]) -> Optional[float]:
 class Tegrastats:
     """The program, started by a question when it does not run, ended by ``close``."""
 
-    def __init__(self, tree: Tree, program: str = "tegrastats") -> None:
+    def __init__(self, tree: FileTree, program: str = "tegrastats") -> None:
         self._tree = tree
         self._program = program
         self._lock = threading.Lock()
@@ -196,11 +196,11 @@ class Tegrastats:
                     self._first.set()
 
 
-def shared(tree: Tree) -> Tegrastats:
+def shared(tree: FileTree) -> Tegrastats:
     """The one program of this process: counters and the power sensor read the same lines."""
     return _shared(tree.root)
 
 
 @functools.lru_cache(maxsize=None)
 def _shared(root: str) -> Tegrastats:
-    return Tegrastats(Tree(root))
+    return Tegrastats(FileTree(root))

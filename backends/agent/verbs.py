@@ -11,7 +11,7 @@ from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
 from profilers import addresses, facts, reach, records
 from profilers.sampling import Sampler
-from profilers.sensors import character
+from profilers.sensors import characteristics
 
 
 def collect_facts(task: Any, order: orders.CollectFacts) -> records.Facts:
@@ -57,7 +57,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.ServeThroughput: throughput.serve,
     orders.StartFramework: start_framework,
     orders.StoreFile: lambda task, order, data: files.store(order.name, data),
-    orders.SurveySensors: lambda task, order: character.survey(),
+    orders.SurveySensors: lambda task, order: characteristics.survey(),
     orders.TimeSteps: step_profile.time_steps,
     orders.TrainAlone: roles.train_alone,
 }

@@ -11,7 +11,7 @@ from backends.models.layers import Model, Shape
 from backends.pytorch import layers, user_model
 from backends.pytorch.replica import TorchReplica
 from profilers import facts
-from profilers.tree import Tree
+from profilers.file_tree import FileTree
 
 
 def version() -> str:
@@ -23,7 +23,7 @@ def accelerator() -> Tuple[str, str]:
     """("cuda", GPU name) or ("cpu", processor name)."""
     if torch.cuda.is_available():
         return "cuda", torch.cuda.get_device_name(0)
-    return "cpu", facts.processor(Tree("/")) or platform.machine()
+    return "cpu", facts.processor(FileTree("/")) or platform.machine()
 
 
 def build(

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from backends.frameworks.base import usable_threads
 from profilers import cores, facts
-from profilers.tree import Tree
+from profilers.file_tree import FileTree
 
 
 def version() -> str:
@@ -19,7 +19,7 @@ def accelerator() -> Tuple[str, str]:
     """("cuda", GPU name) or ("cpu", processor name). Initialises a GPU, which takes seconds."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
-        return "cpu", facts.processor(Tree("/")) or platform.machine()
+        return "cpu", facts.processor(FileTree("/")) or platform.machine()
     use_threads(usable_threads(cores.usable_cores()))  # now or never: the runtime starts here
     tf.zeros(()).numpy()
     details = tf.config.experimental.get_device_details(gpus[0])

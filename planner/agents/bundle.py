@@ -12,7 +12,7 @@ import profilers
 from planner.errors import DeviceLostError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process
-from profilers.sensors import meters
+from profilers.sensors import external_meters
 
 MARK = b"planner:"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # equal sources make equal bytes
@@ -81,7 +81,10 @@ def agent_archive() -> Archive:
 def command(device: Device) -> list[str]:
     """What to run on a device: its Python, behind a container's prefix and variables where there are any."""
     archive = agent_archive()
-    environment = {**({meters.VARIABLE: " ".join(device.meters)} if device.meters else {}), **device.environment}
+    environment = {
+        **({external_meters.VARIABLE: " ".join(device.meters)} if device.meters else {}),
+        **device.environment,
+    }
     variables = [f"{name}={value}" for name, value in environment.items()]
     python = [*(["env", *variables] if variables else []), device.python]
     return [*device.prefix, *python, "-c", BOOTSTRAP, archive.digest, str(len(archive.data))]

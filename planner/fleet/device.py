@@ -35,7 +35,7 @@ class Device:
 
     ``slowdown`` above 1 emulates a device that many times slower. ``rate_bytes_per_s`` is what its
     link carries where the operator knows it; ``ssh_config`` replaces ~/.ssh/config. ``meters``:
-    addresses of meters that the device is to read (profilers.sensors.meters); ``power_model``: a
+    addresses of meters that the device is to read (profilers.sensors.external_meters); ``power_model``: a
     fitted model of its watts.
     """
 

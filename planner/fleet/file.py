@@ -21,8 +21,8 @@ from pydantic_core import ErrorDetails
 from planner.errors import FleetError
 from planner.fleet.device import Address, Device, Fleet, default_python, expand_home, parse_address, parse_rate
 from planner.fleet.toml_errors import Mistake, explain, not_toml, place, repeated, report
-from profilers.sensors.meters import meter
-from profilers.tree import Unavailable
+from profilers.file_tree import Unavailable
+from profilers.sensors.external_meters import meter_sensor
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -102,7 +102,7 @@ class _Entry(_Table):
     def _meters(cls, value: list[str]) -> list[str]:
         for url in value:
             try:
-                meter(url)
+                meter_sensor(url)
             except Unavailable as error:
                 raise ValueError(str(error)) from error
             if url.split() != [url]:

@@ -18,8 +18,8 @@ from planner.lab.cpu_pinning import pin
 from planner.lab.programs import find_program
 from planner.lab.spec import DeviceSpec
 from planner.lab.state import LabNames
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import ina3221
-from profilers.tree import Tree, Unavailable
 
 START_LIMIT_S = 15.0
 _PAUSE_S = 0.05
@@ -201,7 +201,7 @@ class LabDevice:
         if not self._meter_runs():
             return None
         try:
-            totals = ina3221.discover(Tree(str(self._tree))).sensors
+            totals = ina3221.discover(FileTree(str(self._tree))).sensors
             return totals[0].read() if totals else None
         except Unavailable:
             return None

@@ -9,7 +9,7 @@ from planner.errors import LabError
 from planner.lab import sshd
 from planner.lab.spec import DeviceSpec
 from planner.lab.state import LabNames, LabState
-from profilers.tree import ROOT_VARIABLE
+from profilers.file_tree import ROOT_VARIABLE
 
 MARK = "# Written by `planner lab up`"
 

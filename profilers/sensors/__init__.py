@@ -2,9 +2,9 @@
 
 from typing import Optional
 
-from profilers.sensors import battery, ina3221, meters, nvidiasmi, nvml, rapl, tegrastats
+from profilers.file_tree import FileTree
+from profilers.sensors import battery, external_meters, ina3221, nvidiasmi, nvml, rapl, tegrastats
 from profilers.sensors.base import Found
-from profilers.tree import Tree
 
 SENSORS = {
     "ina3221": ina3221.discover,
@@ -13,7 +13,7 @@ SENSORS = {
     "nvml": nvml.discover,
     "nvidia-smi": nvidiasmi.discover,
     "battery": battery.discover,
-    "meters": meters.discover,
+    "meters": external_meters.discover,
 }
 
 
@@ -22,7 +22,7 @@ def discover(root: Optional[str] = None) -> Found:
 
     root: a tree to read instead of the machine's own; None: PLANNER_SYSFS_ROOT, or "/".
     """
-    tree = Tree(root)
+    tree = FileTree(root)
     found = [search(tree) for search in SENSORS.values()]
     return Found(
         tuple(sensor for part in found for sensor in part.sensors),

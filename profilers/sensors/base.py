@@ -2,8 +2,8 @@
 
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-from profilers.flaws import REPEATS_S, WHOLE_WATTS_S
-from profilers.tree import Unavailable
+from profilers.file_tree import Unavailable
+from profilers.sensor_faults import REPEATS_S, WHOLE_WATTS_S
 
 
 class Sensor:
@@ -12,7 +12,8 @@ class Sensor:
     covers: ``wall``, ``board`` and ``module`` are totals that hold everything else on the device; ``cpu`` (a
     package and its memory) and ``gpu`` do not overlap and may be added; a ``rail`` belongs to no sum.
 
-    patience_s, whole_watts_s: for how long it may repeat one value, and one without decimals; see ``profilers.flaws``.
+    patience_s: how long it may repeat one value; see ``profilers.sensor_faults``.
+    whole_watts_s: how long it may repeat one value without decimals.
     """
 
     name = ""
@@ -49,7 +50,7 @@ class Found(NamedTuple):
 
 NOTHING = Found((), ())
 
-#: What the names of sensors begin with that the operator named; see ``profilers.sensors.meters``.
+#: What the names of sensors begin with that the operator named; see ``profilers.sensors.external_meters``.
 METER = "meter:"
 
 

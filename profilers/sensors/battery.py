@@ -7,8 +7,8 @@ help out a weak supply of type Mains: its watts are then not those of the machin
 
 from typing import Sequence
 
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors.base import Found, Sensor, proven
-from profilers.tree import Tree, Unavailable
 
 ON_MAINS = "it runs on mains power"
 
@@ -20,7 +20,7 @@ class Batteries(Sensor):
     covers = "board"
     patience_s = 60.0
 
-    def __init__(self, tree: Tree, folders: Sequence[str], mains: Sequence[str]) -> None:
+    def __init__(self, tree: FileTree, folders: Sequence[str], mains: Sequence[str]) -> None:
         self.emulated = tree.emulated
         self._tree = tree
         self._folders = tuple(folders)
@@ -33,7 +33,7 @@ class Batteries(Sensor):
         return sum(watts(self._tree, folder) for folder in discharging)
 
 
-def watts(tree: Tree, folder: str) -> float:
+def watts(tree: FileTree, folder: str) -> float:
     """What a battery gives. Raises Unavailable."""
     try:
         return abs(tree.number(folder + "/power_now")) / 1e6
@@ -41,7 +41,7 @@ def watts(tree: Tree, folder: str) -> float:
         return abs(tree.number(folder + "/current_now")) * tree.number(folder + "/voltage_now") / 1e12
 
 
-def discover(tree: Tree) -> Found:
+def discover(tree: FileTree) -> Found:
     """One sensor for all batteries of the machine; nothing where it has none."""
     supplies = tree.glob("sys/class/power_supply/*")
     folders = [folder for folder in supplies if _feeds_machine(tree, folder)]
@@ -49,12 +49,12 @@ def discover(tree: Tree) -> Found:
     return proven([Batteries(tree, folders, mains)] if folders else [])
 
 
-def _feeds_machine(tree: Tree, folder: str) -> bool:
+def _feeds_machine(tree: FileTree, folder: str) -> bool:
     """Whether this is a battery, and not that of a mouse or a pen."""
     return _text(tree, folder + "/type") == "Battery" and _text(tree, folder + "/scope") != "Device"
 
 
-def _text(tree: Tree, name: str) -> str:
+def _text(tree: FileTree, name: str) -> str:
     try:
         return tree.text(name)
     except Unavailable:

@@ -22,8 +22,8 @@ import posixpath
 import re
 from typing import Callable, NamedTuple, Sequence, Tuple
 
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors.base import Found, Sensor, proven
-from profilers.tree import Tree, Unavailable
 
 TOTAL_INPUTS = {"VDD_MUX": "board", "POM_5V_IN": "board", "VDD_IN": "module"}
 #: The 5 V rail of AGX Xavier and AGX Orin: where it is, the rails add up to the module.
@@ -72,7 +72,7 @@ def totals(labels: Sequence[str]) -> Tuple[Total, ...]:
     return tuple(Total(label, "rail", (label,)) for label in used)
 
 
-def rails(tree: Tree) -> Tuple[Rail, ...]:
+def rails(tree: FileTree) -> Tuple[Rail, ...]:
     """The rails of every monitor, in the order of bus, address and channel, unused ones left out."""
     found = []
     for pattern, reader in LAYOUTS:
@@ -84,7 +84,7 @@ def rails(tree: Tree) -> Tuple[Rail, ...]:
     return tuple(found)
 
 
-def discover(tree: Tree) -> Found:
+def discover(tree: FileTree) -> Found:
     """The totals of this Jetson, by the rule above; nothing on other machines."""
     found = rails(tree)
     return proven(
@@ -100,18 +100,18 @@ def discover(tree: Tree) -> Found:
     )
 
 
-def _label(tree: Tree, name: str) -> str:
+def _label(tree: FileTree, name: str) -> str:
     try:
         return tree.text(name)
     except Unavailable:
         return ""
 
 
-def _old(tree: Tree, folder: str, channel: str) -> float:
+def _old(tree: FileTree, folder: str, channel: str) -> float:
     return tree.number("%s/in_power%s_input" % (folder, channel)) / 1e3
 
 
-def _new(tree: Tree, folder: str, channel: str) -> float:
+def _new(tree: FileTree, folder: str, channel: str) -> float:
     millivolts = tree.number("%s/in%s_input" % (folder, channel))
     return millivolts * tree.number("%s/curr%s_input" % (folder, channel)) / 1e6
 

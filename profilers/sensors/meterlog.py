@@ -12,8 +12,8 @@ import re
 import time
 from typing import List, Optional, Tuple
 
+from profilers.file_tree import Unavailable
 from profilers.sensors.base import METER, Sensor
-from profilers.tree import Unavailable
 
 #: How old the newest row of a log that is being written may be.
 FRESH_S = 60.0

@@ -11,11 +11,11 @@ import subprocess
 from typing import Callable, NamedTuple, Optional, Tuple
 from xml.etree import ElementTree
 
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 from profilers.sensors.base import NOTHING, Found, proven
-from profilers.sensors.polled import Polled, Poller
-from profilers.sensors.visible import VARIABLE, visible
-from profilers.tree import Tree, Unavailable
+from profilers.sensors.polling import PolledSensor, Poller
+from profilers.sensors.visible_gpus import VARIABLE, visible
 
 #: By its name, or where WSL has it.
 PROGRAMS = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
@@ -62,7 +62,7 @@ def parse(text: str) -> Tuple[State, ...]:
     return tuple(_state(gpu) for gpu in root.findall("gpu"))
 
 
-def discover(tree: Tree) -> Found:
+def discover(tree: FileTree) -> Found:
     """A sensor for each GPU that may be used, if NVML cannot be loaded and the program is there."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if tree.emulated or program is None or _library_loads():
@@ -79,7 +79,7 @@ def answering(asked: Callable[[], Tuple[State, ...]]) -> Found:
     poller = Poller(asked)
     return proven(
         [
-            Polled("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index))
+            PolledSensor("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index))
             for index in visible(uuids, os.environ.get(VARIABLE))
         ]
     )

@@ -11,9 +11,9 @@ import os
 import time
 from typing import Any, Callable, List, Tuple
 
+from profilers.file_tree import FileTree, Unavailable, fail
 from profilers.sensors.base import Found, Sensor, proven
-from profilers.sensors.visible import VARIABLE, visible
-from profilers.tree import Tree, Unavailable, fail
+from profilers.sensors.visible_gpus import VARIABLE, visible
 
 LIBRARY = "libnvidia-ml.so.1"
 GRAPHICS_CLOCK, MEMORY_CLOCK = 0, 2
@@ -128,7 +128,7 @@ def counts_energy(gpu: Gpu) -> bool:
     return True
 
 
-def gpus(tree: Tree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
+def gpus(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     """The GPUs that may be used here, at least one.
 
     Raises Unavailable without a driver or a GPU, where CUDA_VISIBLE_DEVICES hides all, and for an emulated device.
@@ -141,7 +141,7 @@ def gpus(tree: Tree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     return tuple(found[index] for index in chosen)
 
 
-def installed(tree: Tree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
+def installed(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     """All GPUs of the machine, at least one. Raises Unavailable."""
     if tree.emulated:
         raise Unavailable("an emulated device has no GPU of NVML's")
@@ -151,7 +151,7 @@ def installed(tree: Tree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     return found
 
 
-def discover(tree: Tree, library: str = LIBRARY) -> Found:
+def discover(tree: FileTree, library: str = LIBRARY) -> Found:
     """A sensor for each GPU."""
     try:
         return proven([GpuPower(gpu) for gpu in gpus(tree, library)])
@@ -159,7 +159,7 @@ def discover(tree: Tree, library: str = LIBRARY) -> Found:
         return Found((), (("nvml", str(error)),))
 
 
-def candidates(tree: Tree, library: str = LIBRARY) -> List[Tuple[str, Callable[[], float]]]:
+def candidates(tree: FileTree, library: str = LIBRARY) -> List[Tuple[str, Callable[[], float]]]:
     """(counter, reader) pairs of the first GPU; see ``profilers.counters`` for their meanings."""
     try:
         gpu = gpus(tree, library)[0]

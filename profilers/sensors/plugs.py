@@ -10,9 +10,9 @@ import json
 import math
 from typing import Any, Callable, NamedTuple
 
+from profilers.file_tree import Unavailable
 from profilers.sensors.base import METER
-from profilers.sensors.polled import Polled, Poller
-from profilers.tree import Unavailable
+from profilers.sensors.polling import PolledSensor, Poller
 
 TIMEOUT_S = 1.0
 MAX_BYTES = 65536
@@ -52,7 +52,7 @@ KINDS = {
 }
 
 
-class Plug(Polled):
+class Plug(PolledSensor):
     """What goes through a plug. Tasmota's tell whole watts unless they are set otherwise."""
 
     whole_watts_s = math.inf

@@ -7,9 +7,9 @@ firmware wired it: beside a discrete GPU, whose supply it may leave out, it belo
 
 from typing import List, Tuple
 
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 from profilers.sensors.base import Found, Sensor, proven
-from profilers.tree import Tree, Unavailable
 
 ZONES = "sys/class/powercap/intel-rapl:[0-9]*"
 
@@ -20,7 +20,7 @@ class Zone:
     A fall by more than half of its range is a wrap; a smaller one is told as it is, for it is a flaw.
     """
 
-    def __init__(self, tree: Tree, folder: str) -> None:
+    def __init__(self, tree: FileTree, folder: str) -> None:
         self._tree = tree
         self._folder = folder
         self._range_uj = tree.number(folder + "/max_energy_range_uj")
@@ -50,7 +50,7 @@ class Rapl(Sensor):
         return sum(zone.joules() for zone in self._zones)
 
 
-def discover(tree: Tree, library: str = nvml.LIBRARY) -> Found:
+def discover(tree: FileTree, library: str = nvml.LIBRARY) -> Found:
     """A sensor for each package and one for psys."""
     sensors: List[Sensor] = []
     missing: List[Tuple[str, str]] = []
@@ -70,7 +70,7 @@ def discover(tree: Tree, library: str = nvml.LIBRARY) -> Found:
     return Found(found.sensors, tuple(missing) + found.missing)
 
 
-def covered(zone: str, tree: Tree, library: str) -> str:
+def covered(zone: str, tree: FileTree, library: str) -> str:
     """What a zone holds: ``cpu``; psys ``board`` or, beside a GPU of NVML's, a ``rail``."""
     if zone != "psys":
         return "cpu"

@@ -4,9 +4,9 @@ The total is by the rule of ``ina3221``: the program reads the same monitors.
 """
 
 from profilers import tegra, tegrastats
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import ina3221
 from profilers.sensors.base import NOTHING, Found, Sensor, proven
-from profilers.tree import Tree, Unavailable
 
 
 class TegrastatsRails(Sensor):
@@ -29,7 +29,7 @@ class TegrastatsRails(Sensor):
         self._program.close()
 
 
-def discover(tree: Tree) -> Found:
+def discover(tree: FileTree) -> Found:
     """The totals that the program states; nothing on other machines and where sysfs states them."""
     if tree.emulated or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
         return NOTHING

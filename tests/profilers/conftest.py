@@ -2,7 +2,7 @@
 
 import pytest
 
-from profilers.tree import Tree
+from profilers.file_tree import FileTree
 
 A57 = "processor\t: {n}\nBogoMIPS\t: 62.50\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd07\n"
 DENVER = "processor\t: {n}\nmodel name\t: ARMv8 Processor\nCPU implementer\t: 0x4e\nCPU part\t: 0x003\n"
@@ -24,14 +24,14 @@ intr 1 2 3
 
 @pytest.fixture
 def plant(tmp_path):
-    """plant({path: text}) writes files below a temporary root and gives the Tree of it."""
+    """plant({path: text}) writes files below a temporary root and gives the FileTree of it."""
 
     def write(files):
         for name, text in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(str(text))
-        return Tree(tmp_path)
+        return FileTree(tmp_path)
 
     return write
 

@@ -3,7 +3,7 @@
 import pytest
 
 from profilers import cores
-from profilers.tree import Tree
+from profilers.file_tree import FileTree
 
 V2_MOUNT = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 V1_MOUNT = "33 25 0:29 {root} /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
@@ -17,7 +17,7 @@ def machine(tmp_path):
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        return Tree(tmp_path)
+        return FileTree(tmp_path)
 
     return build
 
@@ -71,7 +71,7 @@ def test_hybrid_systems_have_both_versions_mounted(machine):
 
 
 def test_without_cgroups_there_is_no_quota(tmp_path):
-    assert cores.quota_cores(Tree(tmp_path)) is None
+    assert cores.quota_cores(FileTree(tmp_path)) is None
     assert cores.usable_cores(str(tmp_path)) == cores.affinity() >= 1
 
 

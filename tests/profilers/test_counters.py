@@ -4,7 +4,7 @@ import pytest
 
 from profilers import counters, procfs
 from profilers.counters import Counters
-from profilers.tree import Unavailable
+from profilers.file_tree import Unavailable
 
 PC = "".join(
     f"processor\t: {core}\nmodel name\t: AMD EPYC\ncpu MHz\t\t: {clock}.0\n\n" for core, clock in ((0, 2000), (1, 3000))

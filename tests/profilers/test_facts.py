@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from profilers import facts
+from profilers.file_tree import FileTree
 from profilers.records import encode
-from profilers.tree import Tree
 
 FLEET = ("json", "no_such_framework")
 
@@ -101,4 +101,4 @@ def test_programs_that_are_absent_or_cannot_be_run_say_nothing(tmp_path):
 
 def test_the_board_of_a_pc_is_the_product(plant):
     assert facts.board(plant({"sys/class/dmi/id/product_name": "Precision 3650\n"})) == "Precision 3650"
-    assert isinstance(facts.board(Tree("/")), (str, type(None)))
+    assert isinstance(facts.board(FileTree("/")), (str, type(None)))

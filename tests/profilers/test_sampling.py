@@ -6,11 +6,11 @@ import pytest
 
 from profilers import counters, records
 from profilers.energy import Span
+from profilers.file_tree import Unavailable
 from profilers.sampling import COST, LONGEST_S, Sampler, SamplingPeriod, listen, power
 from profilers.sensors.base import Sensor
 from profilers.sensors.battery import Batteries
-from profilers.series import Series
-from profilers.tree import Unavailable
+from profilers.time_series import TimeSeries
 
 INA = "sys/bus/i2c/drivers/ina3221x/0-0041/iio:device1/"
 
@@ -33,7 +33,7 @@ class Meter(Sensor):
 
 def series(samples, failures=0, counts_joules=False):
     """A series as if taken: (second, value) pairs."""
-    made = Series(lambda: 0.0, counts_joules)
+    made = TimeSeries(lambda: 0.0, counts_joules)
     made.times_s, made.values = [s for s, _ in samples], [v for _, v in samples]
     made.failures, made._reason = failures, "bus error"
     return made
@@ -87,14 +87,14 @@ def test_a_sensor_with_a_flaw_is_flagged_and_not_used():
 def test_a_flaw_that_is_longer_than_a_window_shows_over_several():
     taken = None
     for window in range(4):
-        taken = Series(lambda: 0.0, before=taken)
+        taken = TimeSeries(lambda: 0.0, before=taken)
         taken.times_s, taken.values = [window + index / 10.0 for index in range(10)], [4.2] * 10
     reason = power(Meter(), taken, Span(3.0, 3.9, 0.1)).reason
     assert reason.startswith("it repeats one value: 4.2 W in each of 40 reads")
 
 
 def test_a_sensor_that_gets_stuck_is_flagged_whatever_it_said_before():
-    taken = Series(lambda: 0.0, before=series([(0.0, 3.9), (1.0, 4.4)]))
+    taken = TimeSeries(lambda: 0.0, before=series([(0.0, 3.9), (1.0, 4.4)]))
     taken.times_s, taken.values = [2.0 + index / 10.0 for index in range(40)], [4.2] * 40
     reason = power(Meter(), taken, Span(2.0, 5.9, 0.1)).reason
     assert reason.startswith("it repeats one value: 4.2 W in each of 40 reads")
@@ -110,7 +110,7 @@ def test_a_battery_may_repeat_itself_for_a_minute():
 
 def test_what_is_longer_ago_than_half_a_minute_is_forgotten():
     first = series([(0.0, 1.0), (50.0, 2.0)])
-    second = Series(lambda: 0.0, before=first)
+    second = TimeSeries(lambda: 0.0, before=first)
     second.times_s, second.values = [60.0], [3.0]
     assert second.remembered() == ([50.0, 60.0], [2.0, 3.0])
 
@@ -183,7 +183,7 @@ def test_a_series_keeps_on_after_a_failure():
             raise answer
         return answer
 
-    taken = Series(read)
+    taken = TimeSeries(read)
     for _ in range(3):
         taken.take()
     assert (taken.values, taken.failures, taken.usable) == ([1.0, 3.0], 1, True)

@@ -3,7 +3,7 @@
 import pytest
 
 from profilers import tegra
-from profilers.tree import Unavailable
+from profilers.file_tree import Unavailable
 
 GPUS = ["57000000.gpu", "57000000.gm20b", "17000000.gp10b", "17000000.gv11b", "17000000.ga10b"]
 

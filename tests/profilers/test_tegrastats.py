@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilers import tegrastats
+from profilers.file_tree import FileTree, Unavailable
 from profilers.tegrastats import MIB, Activity, Power, parse
-from profilers.tree import Tree, Unavailable
 
 LINE = "RAM 2586/7846MB (lfb 1x1MB) CPU [0%@960,off] EMC_FREQ 10%@665 GR3D_FREQ 53%@140 APE 150 VDD_IN 3177/3100"
 
@@ -178,7 +178,7 @@ def program(tmp_path):
 
 
 def test_the_program_is_started_by_a_question_and_ended(program):
-    live = tegrastats.Tegrastats(Tree("/"), program)
+    live = tegrastats.Tegrastats(FileTree("/"), program)
     assert live.read("f_emc") == 665e6
     process = live._process
     live.close()
@@ -188,7 +188,7 @@ def test_the_program_is_started_by_a_question_and_ended(program):
 
 
 def test_a_counter_it_does_not_state_and_its_end_are_reasons(program):
-    live = tegrastats.Tegrastats(Tree("/"), program)
+    live = tegrastats.Tegrastats(FileTree("/"), program)
     with pytest.raises(Unavailable, match="does not state it"):
         live.read("u_cp")
     live._process.kill()
@@ -202,7 +202,7 @@ def test_a_program_that_falls_silent_is_not_believed(tmp_path, monkeypatch):
     path = tmp_path / "tegrastats"
     path.write_text(f"#!{sys.executable}\nimport time\nprint({LINE!r}, flush=True)\ntime.sleep(60)\n")
     path.chmod(0o755)
-    live = tegrastats.Tegrastats(Tree("/"), str(path))
+    live = tegrastats.Tegrastats(FileTree("/"), str(path))
     assert live.newest().rails["VDD_IN"].now_w == 3.177
     monkeypatch.setattr(tegrastats, "SILENCE_S", 0.05)
     time.sleep(0.1)
@@ -217,17 +217,17 @@ def test_bytes_that_are_no_text_do_not_end_it(tmp_path):
         f"#!{sys.executable}\nimport sys, time\nsys.stdout.buffer.write({said!r})\nsys.stdout.flush()\ntime.sleep(60)\n"
     )
     path.chmod(0o755)
-    live = tegrastats.Tegrastats(Tree("/"), str(path))
+    live = tegrastats.Tegrastats(FileTree("/"), str(path))
     assert live.newest().rails["VDD_IN"].now_w == 3.177
     live.close()
 
 
 def test_its_absence_and_an_emulated_device_are_reasons(tmp_path):
     with pytest.raises(Unavailable, match="cannot be run: No such file"):
-        tegrastats.Tegrastats(Tree("/"), str(tmp_path / "none")).read("f_emc")
+        tegrastats.Tegrastats(FileTree("/"), str(tmp_path / "none")).read("f_emc")
     with pytest.raises(Unavailable, match="emulated"):
-        tegrastats.Tegrastats(Tree(tmp_path)).read("f_emc")
+        tegrastats.Tegrastats(FileTree(tmp_path)).read("f_emc")
 
 
 def test_counters_and_the_sensor_share_one_program():
-    assert tegrastats.shared(Tree("/")) is tegrastats.shared(Tree("/"))
+    assert tegrastats.shared(FileTree("/")) is tegrastats.shared(FileTree("/"))

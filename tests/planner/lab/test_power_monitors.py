@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.lab.power_monitors import MONITORS, EmulatedRail, labels, quantised_ma, readings
+from profilers.file_tree import FileTree
 from profilers.sensors import discover, ina3221
-from profilers.tree import Tree
 
 #: What the product reads of each kind, and the greatest rounding of its total: half a step of every rail in it.
 TOTALS = {
@@ -24,12 +24,12 @@ TOTALS = {
 }
 
 
-def device(root: Path, kind: str, total_w: float, dynamic_w: float) -> Tree:
+def device(root: Path, kind: str, total_w: float, dynamic_w: float) -> FileTree:
     for name, text in (labels(kind) | readings(kind, total_w, dynamic_w)).items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
-    return Tree(str(root))
+    return FileTree(str(root))
 
 
 @pytest.mark.parametrize("kind", MONITORS)

@@ -11,7 +11,7 @@ from planner.lab.power_monitors import labels
 from planner.lab.sysfs import Files, hide, meminfo, show_own, stat, write_labels
 from profilers import procfs
 from profilers.counters import UNITS, Counters
-from profilers.tree import Tree, Unavailable
+from profilers.file_tree import FileTree, Unavailable
 
 
 @pytest.mark.parametrize(("cpus", "cores"), [(0.25, 1), (1.0, 1), (1.5, 2), (2.0, 2)])
@@ -37,7 +37,7 @@ def test_what_an_emulated_device_cannot_know_is_null_with_its_reason(tmp_path: P
     write_labels(str(tmp_path), "tx2")
     (tmp_path / "proc/stat").write_text(stat(0.5, 30.0, 40.0))
     (tmp_path / "proc/meminfo").write_text(meminfo(1 << 30, 1 << 28))
-    counters = Counters(Tree(str(tmp_path)))
+    counters = Counters(FileTree(str(tmp_path)))
     values = {name: read() for name, read in counters.readers.items()}
     assert (values["u_cpu"], values["u_mem"]) == (0.75, 0.25)
     assert set(values) <= {"u_cpu", "u_mem", "f_cpu"}
@@ -48,7 +48,7 @@ def test_what_an_emulated_device_cannot_know_is_null_with_its_reason(tmp_path: P
 def test_a_device_without_a_limit_sees_the_machine_s_memory(tmp_path: Path) -> None:
     show_own(str(tmp_path), "proc/meminfo")
     show_own(str(tmp_path), "proc/meminfo")
-    assert "MemTotal" in procfs.parse_meminfo(Tree(str(tmp_path)).text("proc/meminfo"))
+    assert "MemTotal" in procfs.parse_meminfo(FileTree(str(tmp_path)).text("proc/meminfo"))
 
 
 def test_a_device_that_becomes_another_kind_keeps_no_rail_of_the_old(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_device_that_becomes_another_kind_keeps_no_rail_of_the_old(tmp_path: P
 
 
 def test_files_change_and_go_together(tmp_path: Path) -> None:
-    tree, files = Tree(str(tmp_path)), Files(str(tmp_path), ["proc/a", "sys/b/c"])
+    tree, files = FileTree(str(tmp_path)), Files(str(tmp_path), ["proc/a", "sys/b/c"])
     for text in ("1", "a long text of\ntwo lines", "2"):
         files.write({"proc/a": text, "sys/b/c": text})
         assert (tree.text("proc/a"), tree.text("sys/b/c")) == (text, text)
@@ -86,7 +86,7 @@ def test_what_a_killed_meter_left_is_no_reading_and_no_hindrance(tmp_path: Path)
 
 def test_no_reader_sees_half_a_file(tmp_path: Path) -> None:
     names = [f"file{number}" for number in range(3)]
-    files, tree = Files(str(tmp_path), names), Tree(str(tmp_path))
+    files, tree = Files(str(tmp_path), names), FileTree(str(tmp_path))
     before = "0"
     files.write(dict.fromkeys(names, before))
     for turn in range(20):

@@ -2,8 +2,8 @@
 
 import pytest
 
+from profilers.file_tree import Unavailable
 from profilers.sensors import battery
-from profilers.tree import Unavailable
 
 SUPPLY = "sys/class/power_supply/"
 

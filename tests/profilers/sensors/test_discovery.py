@@ -1,7 +1,7 @@
 """Discovery over all kinds of sensors, on this machine and on an emulated one."""
 
 from profilers import sensors
-from profilers.tree import ROOT_VARIABLE, Tree
+from profilers.file_tree import ROOT_VARIABLE, FileTree
 
 NANO = "sys/bus/i2c/drivers/ina3221x/6-0040/iio:device0/"
 FILES = {NANO + "rail_name_0": "POM_5V_IN", NANO + "in_power0_input": "1750"}
@@ -20,7 +20,7 @@ def test_a_root_given_outright_goes_before_the_variable(plant, monkeypatch):
 
 def test_the_machine_s_own_tree_is_not_emulated(monkeypatch):
     monkeypatch.delenv(ROOT_VARIABLE, raising=False)
-    assert not Tree().emulated
+    assert not FileTree().emulated
     found = sensors.discover()
     assert all(sensor.source in ("counter", "sensor") for sensor in found.sensors)
     assert all(reason for _, reason in found.missing)

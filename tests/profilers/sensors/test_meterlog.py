@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profilers.file_tree import Unavailable
 from profilers.sensors import meterlog
 from profilers.sensors.meterlog import MeterLog, parse
-from profilers.tree import Unavailable
 
 T = 1700000000.0  # 2023-11-14T22:13:20Z
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profilers.file_tree import Unavailable
 from profilers.sensors import nvidiasmi
-from profilers.sensors.visible import VARIABLE
-from profilers.tree import Unavailable
+from profilers.sensors.visible_gpus import VARIABLE
 
 MIB = 1024**2
 #: name, watts, limit_w, graphics and memory MHz, load, memory used in MiB

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.sensors.visible import VARIABLE
-from profilers.tree import Tree, Unavailable
+from profilers.sensors.visible_gpus import VARIABLE
 
 SOURCE = r"""
 #include <string.h>
@@ -83,48 +83,48 @@ def library(compiled):
 
 
 def test_energy_is_counted_where_it_can_be_and_watts_are_read_elsewhere(library):
-    first, second = nvml.discover(Tree("/"), library).sensors
+    first, second = nvml.discover(FileTree("/"), library).sensors
     assert (first.name, first.covers, first.source) == ("nvml:0", "gpu", "counter")
     assert first.read() - first.read() == pytest.approx(-1.5)
     assert (second.name, second.covers, second.source, second.read()) == ("nvml:1", "gpu", "sensor", 75.5)
 
 
 def test_the_counters_are_those_of_the_first_gpu(library):
-    assert {name: read() for name, read in nvml.candidates(Tree("/"), library)} == pytest.approx(
+    assert {name: read() for name, read in nvml.candidates(FileTree("/"), library)} == pytest.approx(
         {"f_gpu": 1455e6, "f_emc": 5001e6, "u_gpu": 0.42, "m_gpu": 3 << 30}
     )
-    assert [gpu.name() for gpu in nvml.gpus(Tree("/"), library)] == ["Fake GPU", "Fake GPU"]
+    assert [gpu.name() for gpu in nvml.gpus(FileTree("/"), library)] == ["Fake GPU", "Fake GPU"]
 
 
 def test_a_function_that_the_driver_lacks_is_a_reason(compiled):
-    readers = dict(nvml.candidates(Tree("/"), compiled()))
+    readers = dict(nvml.candidates(FileTree("/"), compiled()))
     with pytest.raises(Unavailable, match="this driver has no nvmlDeviceGetMemoryInfo"):
         readers["m_gpu"]()
 
 
 def test_an_error_is_told_in_the_words_of_the_library(compiled):
-    found = nvml.discover(Tree("/"), compiled(INIT=9))
+    found = nvml.discover(FileTree("/"), compiled(INIT=9))
     assert found == ((), (("nvml", "nvmlInit_v2: Driver Not Loaded"),))
 
 
 def test_without_a_driver_every_counter_has_the_reason():
-    for _, read in nvml.candidates(Tree("/"), "libno-such.so.1"):
+    for _, read in nvml.candidates(FileTree("/"), "libno-such.so.1"):
         with pytest.raises(Unavailable, match="no NVIDIA driver here"):
             read()
 
 
 def test_an_emulated_device_does_not_read_the_gpu_of_its_host(tmp_path, library):
-    assert nvml.discover(Tree(tmp_path), library).sensors == ()
+    assert nvml.discover(FileTree(tmp_path), library).sensors == ()
 
 
 def test_an_energy_counter_that_stands_still_is_not_used(compiled, monkeypatch):
     monkeypatch.setattr(nvml, "STILL_S", 0.05)
-    first, _ = nvml.discover(Tree("/"), compiled(STEP=0)).sensors
+    first, _ = nvml.discover(FileTree("/"), compiled(STEP=0)).sensors
     assert (first.source, first.read()) == ("sensor", 75.5)
 
 
 def test_a_gpu_that_supports_neither_energy_nor_watts_has_the_reason(compiled):
-    found = nvml.discover(Tree("/"), compiled(POWER="NOT_SUPPORTED"))
+    found = nvml.discover(FileTree("/"), compiled(POWER="NOT_SUPPORTED"))
     assert [sensor.name for sensor in found.sensors] == ["nvml:0"]
     assert found.missing == (("nvml:1", "nvmlDeviceGetPowerUsage: Not Supported"),)
 
@@ -132,17 +132,17 @@ def test_a_gpu_that_supports_neither_energy_nor_watts_has_the_reason(compiled):
 @pytest.mark.parametrize("setting, names", [("1", ["nvml:1"]), ("1,0", ["nvml:1", "nvml:0"]), ("GPU-bbbb", ["nvml:1"])])
 def test_only_gpus_that_cuda_may_use_are_read(library, monkeypatch, setting, names):
     monkeypatch.setenv(VARIABLE, setting)
-    assert [sensor.name for sensor in nvml.discover(Tree("/"), library).sensors] == names
-    assert len(nvml.installed(Tree("/"), library)) == 2
+    assert [sensor.name for sensor in nvml.discover(FileTree("/"), library).sensors] == names
+    assert len(nvml.installed(FileTree("/"), library)) == 2
 
 
 def test_gpus_that_are_all_hidden_are_a_reason(library, monkeypatch):
     monkeypatch.setenv(VARIABLE, "-1")
     reason = "CUDA_VISIBLE_DEVICES=-1 leaves none of 2 GPUs"
-    assert nvml.discover(Tree("/"), library).missing == (("nvml", reason),)
+    assert nvml.discover(FileTree("/"), library).missing == (("nvml", reason),)
     with pytest.raises(Unavailable, match=reason):
-        dict(nvml.candidates(Tree("/"), library))["u_gpu"]()
+        dict(nvml.candidates(FileTree("/"), library))["u_gpu"]()
 
 
 def test_a_driver_without_a_gpu_is_a_reason(compiled):
-    assert nvml.discover(Tree("/"), compiled(COUNT=0)).missing == (("nvml", "the NVIDIA driver sees no GPU"),)
+    assert nvml.discover(FileTree("/"), compiled(COUNT=0)).missing == (("nvml", "the NVIDIA driver sees no GPU"),)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profilers.file_tree import Unavailable
 from profilers.sensors import plugs
-from profilers.tree import Unavailable
 
 SHELLY = {
     "id": 0,

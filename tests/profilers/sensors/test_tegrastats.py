@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from profilers.file_tree import Unavailable
 from profilers.sensors import ina3221, tegrastats
 from profilers.tegrastats import parse
-from profilers.tree import Unavailable
 
 #: What each recorded line comes to: name, what it covers, watts.
 TOTALS = [

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilers.flaws import flaw
+from profilers.sensor_faults import fault
 
 HZ = 10.0
 
@@ -18,7 +18,7 @@ def at(values, hz=HZ):
 
 
 def judged(values, counts_joules=False, hz=HZ):
-    return flaw(at(values, hz), list(values), counts_joules)
+    return fault(at(values, hz), list(values), counts_joules)
 
 
 def noise(seed, count=100):
@@ -47,13 +47,13 @@ def test_whole_watts_may_repeat_for_half_a_minute():
 
 
 def test_a_meter_of_whole_watts_may_repeat_one_for_ever_and_a_fraction_no_longer_than_others():
-    assert flaw(at([5.0] * 9000), [5.0] * 9000, False, whole_watts_s=math.inf) is None
-    assert flaw(at([5.1] * 40), [5.1] * 40, False, whole_watts_s=math.inf).startswith("it repeats one value: 5.1 W")
+    assert fault(at([5.0] * 9000), [5.0] * 9000, False, whole_watts_s=math.inf) is None
+    assert fault(at([5.1] * 40), [5.1] * 40, False, whole_watts_s=math.inf).startswith("it repeats one value: 5.1 W")
 
 
 def test_a_sensor_that_is_known_to_be_slow_may_repeat_itself():
     values = [7.31] * 100
-    assert flaw(at(values), values, False, patience_s=60.0) is None
+    assert fault(at(values), values, False, patience_s=60.0) is None
 
 
 def test_a_counter_that_stands_still_is_broken():

@@ -5,8 +5,8 @@ import threading
 import time
 from typing import Any, Callable, Deque, List, Optional, Tuple
 
+from profilers.file_tree import Unavailable
 from profilers.sensors.base import Sensor
-from profilers.tree import Unavailable
 
 PERIOD_S = 1.0
 #: How long the first question waits, and how old an answer may become.
@@ -74,7 +74,7 @@ class Poller:
         self._asked.set()
 
 
-class Polled(Sensor):
+class PolledSensor(Sensor):
     """Watts out of a poller's answers; several sensors may share one. ``watts`` raises Unavailable."""
 
     def __init__(

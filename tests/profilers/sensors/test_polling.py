@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from profilers.sensors import polled
-from profilers.sensors.polled import Polled, Poller
-from profilers.tree import Unavailable
+from profilers.file_tree import Unavailable
+from profilers.sensors import polling
+from profilers.sensors.polling import PolledSensor, Poller
 
 
 class Source:
@@ -80,7 +80,7 @@ def test_a_failure_is_told_until_an_answer_comes(source):
 
 
 def test_a_source_that_never_answers_delays_only_the_first_read(source, monkeypatch):
-    monkeypatch.setattr(polled, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(polling, "PATIENCE_S", 0.05)
     source.go.clear()
     poller = Poller(source)
     for least_s, most_s in ((0.05, 2.0), (0.0, 0.04)):
@@ -95,7 +95,7 @@ def test_an_old_answer_is_no_answer(source, monkeypatch):
     poller = Poller(source, period_s=0.01)
     poller.newest()
     source.go.clear()
-    monkeypatch.setattr(polled, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(polling, "PATIENCE_S", 0.05)
     time.sleep(0.2)
     with pytest.raises(Unavailable, match="its last answer is 0 s old"):
         poller.newest()
@@ -111,6 +111,6 @@ def test_history_has_every_answer_of_a_window_once_and_at_its_own_time(source):
             raise Unavailable("not now")
         return 2 * answer
 
-    sensor = Polled("meter", "wall", poller, watts)
+    sensor = PolledSensor("meter", "wall", poller, watts)
     assert sensor.history(2.0, 4.5) == ([2.0, 4.0], [22.0, 26.0])
     assert sensor.history(6.0, 7.0) == ([], [])

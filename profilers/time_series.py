@@ -4,21 +4,21 @@ import functools
 import time
 from typing import Callable, List, Optional, Sequence, Tuple
 
-from profilers.tree import Unavailable, fail
+from profilers.file_tree import Unavailable, fail
 
 TOO_SHORT = "the window was too short to sample it"
 #: What is remembered of the windows before, so that a flaw shows that is longer than a window.
 MEMORY_S = 30.0
 
 
-class Series:
+class TimeSeries:
     """What one reader said and when (monotonic seconds), and how often it failed.
 
     counts_joules: it says joules so far, not a value now; before: the same reader's series of the window before.
     """
 
     def __init__(
-        self, read: Callable[[], float], counts_joules: bool = False, before: Optional["Series"] = None
+        self, read: Callable[[], float], counts_joules: bool = False, before: Optional["TimeSeries"] = None
     ) -> None:
         self._read = read
         self.counts_joules = counts_joules
@@ -29,7 +29,9 @@ class Series:
         self._reason = TOO_SHORT
 
     @classmethod
-    def of(cls, samples: Sequence[Tuple[float, float]], past: Sequence[Tuple[float, float]], reason: str) -> "Series":
+    def of(
+        cls, samples: Sequence[Tuple[float, float]], past: Sequence[Tuple[float, float]], reason: str
+    ) -> "TimeSeries":
         """Of (time, value) that are known already, in the window and before it; ``reason``: why it is not usable
         where there are none in it.
         """

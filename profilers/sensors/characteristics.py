@@ -5,9 +5,9 @@ import time
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from profilers import records, stats
+from profilers.file_tree import Unavailable
 from profilers.sensors import discover
 from profilers.sensors.base import Found, Sensor
-from profilers.tree import Unavailable
 
 #: For how long, and how often, sensors are read. A period shorter than the latter shows as the latter.
 WATCH_S = 2.0
@@ -17,7 +17,7 @@ CHANGES = 4
 NOTHING_USED = "it says that nothing is used: it stands still"
 
 
-class Character(NamedTuple):
+class Characteristics(NamedTuple):
     """Of a sensor, each None where too few changes were seen.
 
     period_s: time between new values. noise_w: standard deviation of a reading from the next one's, over sqrt(2).
@@ -37,7 +37,7 @@ class ObservedReadings(NamedTuple):
     reasons: List[str]
 
 
-def character(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> Character:
+def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> Characteristics:
     """Of a sensor that was read much faster than it has new values.
 
     times_s, values: as read; values in W, or J where ``counts_joules``. The period is the median interval between
@@ -47,7 +47,7 @@ def character(times_s: Sequence[float], values: Sequence[float], counts_joules: 
     """
     changes = [index for index in range(1, len(values)) if values[index] != values[index - 1]]
     if len(changes) < CHANGES:
-        return Character(None, None, None)
+        return Characteristics(None, None, None)
     pairs = list(zip(changes, changes[1:]))
     intervals_s = [times_s[after] - times_s[before] for before, after in pairs]
     if counts_joules:
@@ -58,7 +58,7 @@ def character(times_s: Sequence[float], values: Sequence[float], counts_joules: 
         readings_w = [values[index] for index in changes]
     steps_w = [abs(after - before) for before, after in zip(readings_w, readings_w[1:])]
     noise_w = stats.median(steps_w) / (0.6745 * math.sqrt(2.0))
-    return Character(stats.median(intervals_s), noise_w, None if counts_joules else min(steps_w))
+    return Characteristics(stats.median(intervals_s), noise_w, None if counts_joules else min(steps_w))
 
 
 def watch(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedReadings]:
@@ -101,7 +101,7 @@ def _facts(sensor: Sensor, seen: ObservedReadings) -> records.SensorFacts:
     reason = _reason(seen.values, sensor.counts_joules, seen.reasons)
     if reason is not None:
         return records.SensorFacts(sensor.name, records.UNAVAILABLE, sensor.covers, None, None, reason)
-    known = character(seen.times_s, seen.values, sensor.counts_joules)
+    known = estimate(seen.times_s, seen.values, sensor.counts_joules)
     return records.SensorFacts(sensor.name, sensor.source, sensor.covers, known.period_s, known.noise_w)
 
 

@@ -19,7 +19,7 @@ def fail(reason: str) -> float:
     raise Unavailable(reason)
 
 
-class Tree:
+class FileTree:
     """Reads files below ``root``; paths are given as on the real machine, without the first slash."""
 
     def __init__(self, root: Optional[str] = None) -> None:

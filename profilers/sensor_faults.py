@@ -15,7 +15,7 @@ TOP_SHARE = 0.5
 BESIDE_TOP = 8
 
 
-def flaw(
+def fault(
     times_s: Sequence[float],
     values: Sequence[float],
     counts_joules: bool,

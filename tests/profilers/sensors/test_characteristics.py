@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilers import records
-from profilers.sensors import character
+from profilers.file_tree import Unavailable
+from profilers.sensors import characteristics
 from profilers.sensors.base import Found, Sensor
-from profilers.sensors.character import Character, ObservedReadings
-from profilers.tree import Unavailable
+from profilers.sensors.characteristics import Characteristics, ObservedReadings
 
-UNKNOWN = Character(None, None, None)
+UNKNOWN = Characteristics(None, None, None)
 
 
 def polls(seconds=2.0, poll_s=0.005):
@@ -45,11 +45,11 @@ class Meter(Sensor):
         self.closed = True
 
 
-# -- character -------------------------------------------------------------------------------------
+# -- estimate --------------------------------------------------------------------------------------
 
 
 def test_the_period_of_a_sensor_of_watts():
-    found = character.character(polls(), held(polls(), 0.1, [10.0, 11.0] * 10), False)
+    found = characteristics.estimate(polls(), held(polls(), 0.1, [10.0, 11.0] * 10), False)
     assert found.period_s == pytest.approx(0.1, abs=0.005)
     assert found.resolution_w == 1.0
 
@@ -57,24 +57,26 @@ def test_the_period_of_a_sensor_of_watts():
 def test_the_noise_of_a_sensor_of_watts():
     shaking = random.Random(4)
     values = [20.0 + shaking.gauss(0.0, 0.5) for _ in range(200)]
-    found = character.character(polls(), held(polls(), 0.01, values), False)
+    found = characteristics.estimate(polls(), held(polls(), 0.01, values), False)
     assert found.noise_w == pytest.approx(0.5, rel=0.15)
 
 
 def test_a_step_of_the_load_is_hardly_noise():
     values = [5.0, 5.1] * 10 + [50.0, 50.1] * 10
-    assert character.character(polls(), held(polls(), 0.05, values), False).noise_w == pytest.approx(0.105, abs=0.01)
+    assert characteristics.estimate(polls(), held(polls(), 0.05, values), False).noise_w == pytest.approx(
+        0.105, abs=0.01
+    )
 
 
 def test_the_period_and_noise_of_a_counter_of_joules():
     joules = [5.0 * number for number in range(40)]
-    found = character.character(polls(), held(polls(), 0.05, joules), True)
+    found = characteristics.estimate(polls(), held(polls(), 0.05, joules), True)
     assert found == (pytest.approx(0.05, abs=1e-6), pytest.approx(0.0, abs=1e-6), None)
 
 
 @pytest.mark.parametrize("values", [[], [5.0], [5.0] * 400, held(polls(), 0.5, [1.0, 2.0, 3.0, 4.0])])
 def test_too_few_changes_tell_nothing(values):
-    assert character.character(polls()[: len(values)], values, False) == UNKNOWN
+    assert characteristics.estimate(polls()[: len(values)], values, False) == UNKNOWN
 
 
 @given(st.lists(st.tuples(st.floats(1e-3, 1.0), st.floats(0.0, 1e3)), max_size=50), st.booleans())
@@ -83,7 +85,7 @@ def test_what_is_known_is_positive(steps, counts_joules):
     for step_s, _ in steps:
         at_s += step_s
         times_s.append(at_s)
-    found = character.character(times_s, [value for _, value in steps], counts_joules)
+    found = characteristics.estimate(times_s, [value for _, value in steps], counts_joules)
     assert found == UNKNOWN or (found.period_s > 0 and found.noise_w >= 0)
 
 
@@ -92,7 +94,7 @@ def test_what_is_known_is_positive(steps, counts_joules):
 
 def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
     fast, failing = Meter(1.0, 2.0), Meter(Unavailable("bus error"))
-    first, second = character.watch([fast, failing], 0.05)
+    first, second = characteristics.watch([fast, failing], 0.05)
     assert len(first.times_s) == len(first.values) > 2 and first.values[:3] == [1.0, 2.0, 2.0]
     assert 0.0 < first.times_s[-1] - first.times_s[0] < 0.5
     assert second == ObservedReadings([], [], ["bus error"] * len(first.values))
@@ -102,7 +104,7 @@ def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
 def test_one_that_is_slow_to_start_does_not_take_the_time_of_the_others(monkeypatch):
     slow, fast, waits_s = Meter(1.0), Meter(1.0, 2.0), iter([0.2])
     monkeypatch.setattr(slow, "read", lambda: time.sleep(next(waits_s, 0.0)) or 1.0)
-    _, seen = character.watch([slow, fast], 0.1)
+    _, seen = characteristics.watch([slow, fast], 0.1)
     assert len(seen.values) > 2
 
 
@@ -110,7 +112,7 @@ def test_facts_of_every_sensor_and_the_reasons_of_others():
     useful = Meter(*[3.0, 4.0] * 500)
     counter = Meter(*[0.1 * number for number in range(2000)], counts_joules=True)
     found = Found((useful, counter), (("nvml", "no driver"),))
-    meter, joules, missing = character.facts(found, 0.1)
+    meter, joules, missing = characteristics.facts(found, 0.1)
     assert (meter.name, meter.source, meter.covers, meter.reason) == ("meter", "sensor", "module", None)
     assert 0.004 < meter.period_s < 0.05 and meter.noise_w == pytest.approx(1 / (0.6745 * 2**0.5))
     assert (joules.source, joules.reason) == ("counter", None)
@@ -126,17 +128,17 @@ def test_facts_of_every_sensor_and_the_reasons_of_others():
     ],
 )
 def test_a_sensor_of_no_use_has_a_reason(meter, reason):
-    (told,) = character.facts(Found((meter,), ()), 0.02)
+    (told,) = characteristics.facts(Found((meter,), ()), 0.02)
     assert told.source == "unavailable" and reason in told.reason
     assert (told.period_s, told.noise_w) == (None, None)
 
 
 def test_a_slow_sensor_is_of_use_though_its_period_is_unknown():
-    (told,) = character.facts(Found((Meter(12.5),), ()), 0.02)
+    (told,) = characteristics.facts(Found((Meter(12.5),), ()), 0.02)
     assert (told.source, told.period_s, told.reason) == ("sensor", None, None)
 
 
 def test_without_a_sensor_no_time_is_spent(plant):
     began_s = time.monotonic()
-    assert all(told.reason for told in character.survey(plant({}).root))
-    assert time.monotonic() - began_s < character.WATCH_S / 2
+    assert all(told.reason for told in characteristics.survey(plant({}).root))
+    assert time.monotonic() - began_s < characteristics.WATCH_S / 2

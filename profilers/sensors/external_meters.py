@@ -9,28 +9,28 @@ import re
 from typing import Dict, Optional
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import plugs
 from profilers.sensors.base import METER, Found, Sensor, proven
 from profilers.sensors.meterlog import MeterLog
-from profilers.tree import Tree, Unavailable
 
 VARIABLE = "PLANNER_METERS"
 _ADDRESS = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", re.ASCII)
 
 
-def discover(tree: Tree) -> Found:
+def discover(tree: FileTree) -> Found:
     """The meters that answer; of others, and of addresses that are none, the reason."""
     sensors, missing = [], []
     for number, url in enumerate(os.environ.get(VARIABLE, "").split(), 1):
         try:
-            sensors.append(meter(url, tree.emulated))
+            sensors.append(meter_sensor(url, tree.emulated))
         except Unavailable as error:
             missing.append((METER + str(number), str(error)))
     found = proven(sensors)
     return Found(found.sensors, tuple(missing) + found.missing)
 
 
-def meter(url: str, emulated: bool = False) -> Sensor:
+def meter_sensor(url: str, emulated: bool = False) -> Sensor:
     """The sensor behind an address. Raises Unavailable, saying what is wrong with it."""
     try:
         parts = urlsplit(url)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilers.sensors.visible import visible
+from profilers.sensors.visible_gpus import visible
 
 UUIDS = ["GPU-aaaa1111-1", "GPU-aaaa2222-2", "GPU-bbbb3333-3"]
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from profilers.sensors import discover, meters
-from profilers.tree import Unavailable
+from profilers.file_tree import Unavailable
+from profilers.sensors import discover, external_meters
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from profilers.tree import Unavailable
     ],
 )
 def test_addresses(url, name):
-    sensor = meters.meter(url)
+    sensor = external_meters.meter_sensor(url)
     assert (sensor.name, sensor.covers) == (name, "wall")
 
 
@@ -44,19 +44,19 @@ def test_addresses(url, name):
 )
 def test_what_is_wrong_with_an_address_is_told(url, reason):
     with pytest.raises(Unavailable, match=reason.replace("?", r"\?")):
-        meters.meter(url)
+        external_meters.meter_sensor(url)
 
 
 def test_a_login_is_refused_without_repeating_it():
     with pytest.raises(Unavailable) as told:
-        meters.meter("shelly://me:secret@192.0.2.7")
+        external_meters.meter_sensor("shelly://me:secret@192.0.2.7")
     assert "secret" not in str(told.value) and "takes no login" in str(told.value)
 
 
 def test_the_variable_names_any_number_of_them(tmp_path, plant, monkeypatch):
     log = tmp_path / "meter.csv"
     log.write_text(f"{time.time()},5.5\n")
-    monkeypatch.setenv(meters.VARIABLE, f"csv://{log}  csv://{tmp_path}/none.csv nonsense")
+    monkeypatch.setenv(external_meters.VARIABLE, f"csv://{log}  csv://{tmp_path}/none.csv nonsense")
     found = discover(plant({}).root)
     assert [(sensor.name, sensor.covers, sensor.source) for sensor in found.sensors] == [
         (f"meter:csv:{log}", "wall", "emulated")
@@ -67,5 +67,5 @@ def test_the_variable_names_any_number_of_them(tmp_path, plant, monkeypatch):
 
 
 def test_without_the_variable_there_is_nothing(plant, monkeypatch):
-    monkeypatch.delenv(meters.VARIABLE, raising=False)
-    assert meters.discover(plant({})) == ((), ())
+    monkeypatch.delenv(external_meters.VARIABLE, raising=False)
+    assert external_meters.discover(plant({})) == ((), ())
