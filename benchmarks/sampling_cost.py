@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from reporting import Spread, parser, show
 
 from planner.lab import power_monitors, sysfs
-from profilers.sampling import COST, PERIOD_S, Sampler
+from profilers.sampling import CPU_SHARE, PERIOD_S, Sampler
 
 KINDS = ("pc", "tx2", "agx-xavier", "orin-nano", "agx-orin")
 OWN = ("proc/stat", "proc/meminfo", "sys/devices/system/cpu")
@@ -28,7 +28,7 @@ def main() -> None:
     for kind in KINDS:
         with _device(kind) as (root, files):
             rows.append(_row(kind, Sampler(root), (kind, files), options.windows, options.seconds))
-    show(f"Share of a core that sampling every {PERIOD_S:g} s takes; bound {COST:g}", rows, options.json)
+    show(f"Share of a core that sampling every {PERIOD_S:g} s takes; bound {CPU_SHARE:g}", rows, options.json)
 
 
 def _row(

@@ -1,4 +1,4 @@
-"""What is measured on a device: facts, counters, sensors, step times and links.
+"""The package measures a device: facts, counters, power sensors, step times and links.
 
-Ships to devices: Python 3.6 or newer, standard library and numpy only.
+It ships to devices: Python 3.6 or newer, standard library and numpy only.
 """

@@ -1,4 +1,4 @@
-"""Addresses of this device."""
+"""This module tells the IP addresses of this device."""
 
 import fcntl
 import socket
@@ -6,7 +6,7 @@ import struct
 from typing import Optional
 
 _SIOCGIFADDR = 0x8915
-_DISCARD = 9  # any port would do
+_DISCARD_PORT = 9  # a connected datagram socket needs a port; nothing is sent to it
 
 
 def interface_address(job: object, name: str) -> Optional[str]:
@@ -21,11 +21,11 @@ def interface_address(job: object, name: str) -> Optional[str]:
 
 
 def address_towards(job: object, target: str) -> str:
-    """The address this device would send from towards ``target``, an address or a host name. Nothing is sent.
+    """The address from which this device sends to ``target``, an address or a host name.
 
-    Raises OSError where the name is not resolved or nothing leads there.
+    Nothing is sent. Raises OSError where the name is not resolved or no route exists.
     """
-    family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD, type=socket.SOCK_DGRAM)[0]
+    family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD_PORT, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as probe:
         probe.connect(address)
         return str(probe.getsockname()[0])

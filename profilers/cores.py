@@ -1,4 +1,7 @@
-"""How many processor cores the process may really use: affinity and every quota above it."""
+"""This module computes how many processor cores the process may use.
+
+Affinity and the quotas of its cgroups and their ancestors limit it.
+"""
 
 import os
 import posixpath
@@ -16,7 +19,7 @@ class Mount(NamedTuple):
 
 
 def parse_membership(text: str) -> Dict[str, str]:
-    """/proc/self/cgroup -> path by controller, "" being version 2."""
+    """Parse /proc/self/cgroup into the path of each controller; "" stands for version 2."""
     paths = {}
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -26,7 +29,7 @@ def parse_membership(text: str) -> Dict[str, str]:
 
 
 def parse_mounts(text: str) -> List[Mount]:
-    """/proc/self/mountinfo -> the cgroup mounts that may hold a processor quota."""
+    """Parse /proc/self/mountinfo into the cgroup mounts that may hold a processor quota."""
     mounts = []
     for line in text.splitlines():
         left, _, right = line.partition(" - ")
@@ -39,18 +42,18 @@ def parse_mounts(text: str) -> List[Mount]:
 
 
 def parse_cpu_max(text: str) -> Optional[float]:
-    """Version 2, "50000 100000" -> 0.5 cores; "max 100000" -> None, no limit."""
+    """Parse cpu.max of version 2: "50000 100000" is 0.5 cores; "max 100000" is None, no limit."""
     quota, period = text.split()
     return None if quota == "max" else int(quota) / int(period)
 
 
 def parse_cfs(quota_us: int, period_us: int) -> Optional[float]:
-    """Version 1, 50000 and 100000 -> 0.5 cores; a negative quota -> None, no limit."""
+    """Cores of a version 1 quota: 50000 of 100000 us is 0.5; a negative quota is None, no limit."""
     return None if quota_us < 0 or period_us <= 0 else quota_us / period_us
 
 
 def folders(mount: Mount, path: str) -> List[str]:
-    """The folders of a cgroup and its ancestors that this mount shows, deepest first."""
+    """Folders of a cgroup and its ancestors that this mount shows, deepest first."""
     inside = posixpath.relpath(path, mount.root)
     outside = inside.startswith("..") or path.startswith("/..")  # of the mount, or of the namespace
     here = "" if inside == "." or outside else inside
@@ -62,7 +65,7 @@ def folders(mount: Mount, path: str) -> List[str]:
 
 
 def quota_cores(tree: FileTree) -> Optional[float]:
-    """The smallest quota of the process's cgroups and their ancestors, in cores; None without one."""
+    """The smallest quota of the process's cgroups and their ancestors, in cores, or None."""
     try:
         paths = parse_membership(tree.text("proc/self/cgroup"))
         mounts = parse_mounts(tree.text("proc/self/mountinfo"))
@@ -78,14 +81,14 @@ def quota_cores(tree: FileTree) -> Optional[float]:
 
 
 def usable_cores(root: str = "/") -> float:
-    """Cores the process may use: the smaller of its affinity and ``quota_cores``; may be a fraction."""
+    """Cores the process may use, possibly a fraction: its affinity or its quota, if smaller."""
     quota = quota_cores(FileTree(root))
     cores = float(affinity())
     return cores if quota is None else min(cores, quota)
 
 
 def affinity() -> int:
-    """Cores the scheduler may put the process on."""
+    """Cores on which the scheduler may run the process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,12 +1,23 @@
-"""The eleven counters of Eq. 1 of Gu et al., from which a power model estimates watts.
+"""A power model estimates watts from the eleven counters that this module reads.
 
-Clocks in Hz: f_cpu, mean over the main cluster's online cores; f_gpu; f_emc, the memory controller (on
-a PC the memory clock of the GPU, the only one that can be read); f_cp, the co-processor. Shares 0..1:
-u_cpu, u_gpu, u_cp busy time; u_mem, main memory in use. Bytes in use: m_gpu, m_swap. Cores: c_cp, the
-co-processor's active cores. The co-processor is a second cluster of cores of another design, Denver
-on a TX2; other machines have none. Of several GPUs the first that CUDA_VISIBLE_DEVICES leaves is meant.
+Source: Gu et al., Eq. 1. A counter that cannot be read is null with a reason, never 0.
 
-What cannot be read is null with a reason, never 0.
+Clocks in Hz:
+- f_cpu: mean over the online cores of the main cluster.
+- f_gpu: graphics clock.
+- f_emc: memory controller; on a PC the memory clock of the GPU, since no other can be read.
+- f_cp: co-processor.
+
+Shares, 0..1:
+- u_cpu, u_gpu, u_cp: busy time.
+- u_mem: main memory in use.
+
+Bytes in use: m_gpu, m_swap.
+
+Cores: c_cp, active cores of the co-processor.
+
+The co-processor is a second cluster of cores of another design, such as Denver on a TX2.
+Other machines have none. With several GPUs, the first in CUDA_VISIBLE_DEVICES is read.
 """
 
 import functools
@@ -34,9 +45,10 @@ Reader = Callable[[], float]
 
 
 class Counters:
-    """Finds a reader for each counter; the first that answers is kept.
+    """The readers of the counters of one device; the first candidate that answers is chosen.
 
-    readers: counter -> reader, which raises Unavailable when it fails; reasons: counter -> why there is none.
+    readers: reader by counter; it raises Unavailable when it fails.
+    reasons: why a counter has no reader, by counter.
     """
 
     def __init__(self, tree: FileTree) -> None:
@@ -54,7 +66,7 @@ class Counters:
                 self.reasons.setdefault(name, "no second cluster of cores is online")
 
     def close(self) -> None:
-        """End the programs that answer; the next question starts them again."""
+        """Stop the background programs; the next read starts them again."""
         self._tegrastats.close()
 
     def _choose(self, candidates: List[Tuple[str, Reader]]) -> None:

@@ -1,6 +1,6 @@
-"""From what a power sensor said over a window to its watts: mean, error, gaps, period, and second by second. Pure.
+"""This module turns the samples of a power sensor over a window into watts.
 
-Watts are integrated by trapezoids on the device's monotonic clock, joules that a sensor counts are differenced.
+Watts are integrated by trapezoids on the device's monotonic clock; joules are differenced.
 """
 
 import math
@@ -10,18 +10,19 @@ import numpy as np
 
 from profilers import stats
 
-#: Two samples are too far apart, a gap, beyond so many periods and so many seconds.
+#: Two samples have a gap between them if they lie further apart than both of these.
 GAP_PERIODS = 5.0
 GAP_S = 1.0
-#: Of a counter's readings those so close together, as a share of the usual interval, tell nothing of its watts.
+#: Readings of a counter closer together than this share of the median interval are left out:
+#: the resolution of the counter dominates their difference.
 TOO_CLOSE = 0.5
-#: What a stretch of a window lasts, and how many a window has at most.
-STRETCH_S = 1.0
-STRETCHES = 60
+#: Length of a bin of a window, and the most bins of one.
+BIN_S = 1.0
+MAX_BINS = 60
 
 
 class Span(NamedTuple):
-    """A window on the monotonic clock, and how often it was sampled at the least."""
+    """A window on the monotonic clock, and its longest sampling period."""
 
     begin_s: float
     end_s: float
@@ -29,16 +30,23 @@ class Span(NamedTuple):
 
 
 def joules(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> np.ndarray:
-    """(n,) joules since the first of n samples, n >= 1; values: joules so far where ``counts_joules``, else watts."""
+    """Joules since the first of n samples, (n,), n >= 1.
+
+    values: joules so far where ``counts_joules``, else watts.
+    """
     known = np.asarray(values, dtype=float)
     if counts_joules:
-        return known - known[0]
-    steps = (known[1:] + known[:-1]) / 2.0 * np.diff(times_s)
-    return np.concatenate(([0.0], np.cumsum(steps)))
+        used_j: np.ndarray = known - known[0]
+        return used_j
+    steps_j = (known[1:] + known[:-1]) / 2.0 * np.diff(times_s)
+    return np.concatenate(([0.0], np.cumsum(steps_j)))
 
 
 def watts_seen(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> List[float]:
-    """Watts that the samples say each by itself, of n >= 2; of a counter those between two, (n - 1,) at most."""
+    """Watts of the single samples, n >= 2.
+
+    A counter gives the watts between two samples, at most (n - 1,).
+    """
     known = np.asarray(values, dtype=float)
     if not counts_joules:
         return [float(value) for value in known]
@@ -48,7 +56,10 @@ def watts_seen(times_s: Sequence[float], values: Sequence[float], counts_joules:
 
 
 def from_begin(begin_s: float, samples: Sequence[Tuple[float, float]]) -> List[Tuple[float, float]]:
-    """A log's samples from ``begin_s`` on, preceded by the value at ``begin_s`` where it reaches back beyond that."""
+    """Samples of a log from ``begin_s`` on.
+
+    The value at ``begin_s`` is interpolated and put first where the log reaches further back.
+    """
     inside = [sample for sample in samples if sample[0] >= begin_s]
     if not inside or len(inside) == len(samples):
         return inside
@@ -57,23 +68,23 @@ def from_begin(begin_s: float, samples: Sequence[Tuple[float, float]]) -> List[T
 
 
 def gap_s(span: Span, times_s: Sequence[float]) -> float:
-    """Seconds of a window in gaps between samples, or between them and its ends."""
+    """Seconds of a window without samples: gaps between samples and at both ends."""
     lengths_s = np.diff(np.concatenate(([span.begin_s], times_s, [span.end_s])))
     return float(lengths_s[lengths_s > max(GAP_PERIODS * span.period_s, GAP_S)].sum())
 
 
 def change_period_s(times_s: Sequence[float], values: Sequence[float]) -> Optional[float]:
-    """Median seconds between two samples that say something new; None for fewer than two such."""
+    """Median seconds between two changes of the value; None for fewer than two changes."""
     changed_s = np.asarray(times_s, dtype=float)[1:][np.diff(values) != 0.0]
     return float(np.median(np.diff(changed_s))) if len(changed_s) > 1 else None
 
 
 def relative_error(watts: Sequence[float], mean_w: float, missed: float) -> Optional[float]:
-    """Standard error of the mean of n watts, as a share of it; None where all say the same, or where n < 2.
+    """Standard error of the mean of n watts as a share of it; None for equal values or n < 2.
 
-    Of n samples so many count as are independent (``stats.effective_count``). missed: the share of the window
-    in gaps, 0..1; what was drawn there is off from what is taken for it by one standard deviation. What the sensor's
-    calibration is off by is not in it, nor its resolution: where all samples are equal nothing tells either.
+    missed: share of the window in gaps, 0..1; its watts are off by one standard deviation.
+    Only independent samples count (``stats.effective_count``).
+    Calibration and resolution of the sensor are not included: the samples do not show them.
     """
     spread_w = stats.stdev(watts) if len(watts) > 1 else 0.0
     if not spread_w > 0.0:
@@ -82,12 +93,12 @@ def relative_error(watts: Sequence[float], mean_w: float, missed: float) -> Opti
 
 
 def stretches(span: Span) -> int:
-    """Into how many equal stretches, of about a second, a window is divided; none if it is shorter than half of one."""
-    return min(STRETCHES, int((span.end_s - span.begin_s) / STRETCH_S + 0.5))
+    """Number of equal bins, of about a second, of a window; 0 below half a second."""
+    return min(MAX_BINS, int((span.end_s - span.begin_s) / BIN_S + 0.5))
 
 
 def means(span: Span, times_s: Sequence[float], values: Sequence[float]) -> Tuple[Optional[float], ...]:
-    """The mean of the values in each stretch; None for one without."""
+    """Mean of the values in each bin; None for an empty bin."""
     edges_s = _edges_s(span)
     counts, _ = np.histogram(times_s, edges_s)
     sums, _ = np.histogram(times_s, edges_s, weights=values)
@@ -95,7 +106,7 @@ def means(span: Span, times_s: Sequence[float], values: Sequence[float]) -> Tupl
 
 
 def watts_by_stretch(span: Span, times_s: Sequence[float], used_j: np.ndarray) -> Tuple[Optional[float], ...]:
-    """Mean watts in each stretch, from joules since the first sample; None for one without a sample."""
+    """Mean watts in each bin, from joules since the first sample; None for an empty bin."""
     edges_s = _edges_s(span)
     counts, _ = np.histogram(times_s, edges_s)
     known_s = np.clip(edges_s, times_s[0], times_s[-1])

@@ -1,4 +1,7 @@
-"""What a device is: each fact a command or a file, and a pure parser of what it says."""
+"""This module collects the facts of a device.
+
+Each fact comes from a command or a file, and a pure function parses it.
+"""
 
 import importlib.util
 import os
@@ -17,10 +20,10 @@ COMMAND_LIMIT_S = 10.0
 
 
 def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
-    """Ask for everything; what cannot be told is None or empty. Imports no framework.
+    """Collect all facts; an unknown one is None or empty. No framework is imported.
 
-    frameworks: names of modules, such as ``torch``. root: a recorded tree for /proc and /sys. Memory and
-    sensors follow PLANNER_SYSFS_ROOT besides.
+    frameworks: names of modules, such as ``torch``.
+    root: root of a recorded /proc and /sys. PLANNER_SYSFS_ROOT replaces "/" for memory and sensors.
     """
     tree = FileTree(root)
     memory_bytes, available_bytes = memory(tree if tree.emulated else FileTree())
@@ -45,28 +48,28 @@ def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
 
 
 def parse_os_release(text: str) -> Optional[str]:
-    """/etc/os-release -> its PRETTY_NAME."""
+    """Parse the PRETTY_NAME of /etc/os-release."""
     match = re.search(r"^PRETTY_NAME=[\"']?(.*?)[\"']?$", text, re.MULTILINE)
     return match.group(1) if match else None
 
 
 def parse_iperf3(text: str) -> Optional[str]:
-    """``iperf3 --version`` -> the version."""
+    """Parse the version that ``iperf3 --version`` prints."""
     match = re.match(r"iperf (\d\S*)", text)
     return match.group(1) if match else None
 
 
 def parse_processor(text: str) -> Optional[str]:
-    """/proc/cpuinfo -> the processor's name; on ARM its designs, as implementer/part."""
+    """Parse the processor's name in /proc/cpuinfo; on ARM the designs, as implementer/part."""
     found = procfs.parse_cpuinfo(text)
     names = {core.get("model name") or "%s/%s" % (core.get("CPU implementer"), core.get("CPU part")) for core in found}
     return ", ".join(sorted(names)) or None
 
 
 def parse_distribution(name: str, files: Iterable[str]) -> Optional[str]:
-    """The version of a package from the names of what lies beside it.
+    """The version of a package, from the names of the files beside it.
 
-    ``tensorflow_cpu-2.6.2.dist-info`` and ``tensorflow-1.15-py3.6.egg-info`` both are tensorflow.
+    Both ``tensorflow_cpu-2.6.2.dist-info`` and ``tensorflow-1.15-py3.6.egg-info`` are tensorflow.
     """
     variants = r"(?:[-_](?:cpu|gpu|intel|macos))?"
     pattern = re.compile(re.escape(name) + variants + r"-(\d[^-]*)(?:-.*)?\.(?:dist|egg)-info")
@@ -75,11 +78,12 @@ def parse_distribution(name: str, files: Iterable[str]) -> Optional[str]:
 
 
 def board(tree: FileTree) -> Optional[str]:
-    """The device tree's model (Jetsons), else what the firmware calls the product (PCs)."""
+    """The device tree's model (Jetsons), else the product name of the firmware (PCs)."""
     return first_text(tree, "proc/device-tree/model", "sys/class/dmi/id/product_name")
 
 
 def processor(tree: FileTree) -> Optional[str]:
+    """The processor's name; None where it is unknown."""
     return parse_processor(first_text(tree, "proc/cpuinfo") or "")
 
 
@@ -90,7 +94,7 @@ def system(tree: FileTree) -> str:
 
 
 def memory(tree: FileTree) -> Tuple[int, int]:
-    """(all, available) bytes of main memory: /proc/meminfo, else what POSIX offers."""
+    """Total and available bytes of main memory, from /proc/meminfo, else from POSIX."""
     rows = procfs.parse_meminfo(first_text(tree, "proc/meminfo") or "")
     if "MemTotal" in rows and "MemAvailable" in rows:
         return rows["MemTotal"], rows["MemAvailable"]
@@ -99,14 +103,17 @@ def memory(tree: FileTree) -> Tuple[int, int]:
 
 
 def disk_free(folder: str) -> int:
-    """Bytes a user may still write in a folder, or the nearest one above that exists."""
+    """Bytes that a user may still write in a folder, or in its nearest parent that exists."""
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     return shutil.disk_usage(folder).free
 
 
 def framework(name: str) -> Dict[str, Any]:
-    """{version, accelerator, device} without importing it, so accelerator and device are None; or {error}."""
+    """{version, accelerator, device} of a framework, or {error}.
+
+    It is not imported, so accelerator and device are None.
+    """
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError) as error:
@@ -144,7 +151,7 @@ def first_text(tree: FileTree, *names: str) -> Optional[str]:
 
 
 def command_output(command: List[str]) -> str:
-    """What a program prints; "" where it is absent, hangs or cannot be run."""
+    """The output of a program; "" where it is absent, hangs or cannot be run."""
     try:
         done = subprocess.run(
             command,

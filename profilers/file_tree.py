@@ -1,6 +1,7 @@
-"""A file tree to read /proc and /sys from: the machine's own, or a recorded or emulated one.
+"""Sensors and counters read /proc and /sys through a file tree.
 
-``PLANNER_SYSFS_ROOT`` names the root for emulated devices; what is read from there is labelled so.
+It is the machine's own, or a recorded or emulated one. ``PLANNER_SYSFS_ROOT`` names the root of
+an emulated device; values from there are marked as emulated.
 """
 
 import glob
@@ -11,26 +12,27 @@ ROOT_VARIABLE = "PLANNER_SYSFS_ROOT"
 
 
 class Unavailable(Exception):
-    """A quantity cannot be read here; the message is the reason, for the operator."""
+    """A quantity cannot be read here; the message tells the operator why."""
 
 
 def fail(reason: str) -> float:
-    """A reader of what cannot be read. Raises Unavailable."""
+    """A reader of a quantity that cannot be read. Raises Unavailable."""
     raise Unavailable(reason)
 
 
 class FileTree:
-    """Reads files below ``root``; paths are given as on the real machine, without the first slash."""
+    """Files below ``root``; paths are those of the real machine without the first slash."""
 
     def __init__(self, root: Optional[str] = None) -> None:
         self.root = str(root or os.environ.get(ROOT_VARIABLE) or "/")
 
     @property
     def emulated(self) -> bool:
-        """Whether this is any tree but the machine's own."""
+        """Whether this is not the machine's own tree."""
         return os.path.abspath(self.root) != "/"
 
     def path(self, name: str) -> str:
+        """The path of a file on this machine."""
         return os.path.join(self.root, name.lstrip("/"))
 
     def text(self, name: str) -> str:
@@ -46,7 +48,7 @@ class FileTree:
             raise Unavailable("/%s cannot be read: %s" % (name, error.strerror)) from None
 
     def number(self, name: str) -> int:
-        """The whole number that a file consists of. Raises Unavailable."""
+        """The integer that a file holds. Raises Unavailable."""
         text = self.text(name)
         try:
             return int(text)
@@ -54,6 +56,6 @@ class FileTree:
             raise Unavailable("/%s holds %r instead of a number" % (name, text[:40])) from None
 
     def glob(self, pattern: str) -> List[str]:
-        """Names that match, sorted, relative to the root."""
+        """Names that match a pattern, sorted, relative to the root."""
         found = glob.glob(os.path.join(glob.escape(self.root), pattern))
         return sorted(os.path.relpath(path, self.root) for path in found)

@@ -1,4 +1,4 @@
-"""How fast a link carries plain bytes: by iperf3, or by a Python sender where there is no iperf3."""
+"""This module measures the goodput of a link by iperf3, or by a Python sender without iperf3."""
 
 import hmac
 import json
@@ -11,8 +11,8 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 INTERVAL_S = 0.1
-#: Silence, or the wait for a peer, that is taken for a failure.
-PATIENCE_S = 5.0
+#: Longest silence of a peer, and longest wait for its connection, before the probe fails.
+SILENCE_LIMIT_S = 5.0
 _BLOCK_BYTES = 1 << 18
 _ANSWER_BYTES = 1 << 16
 _POLL_S = 0.1
@@ -23,7 +23,7 @@ class LinkError(Exception):
 
 
 def iperf3_server_command(port: int, address: str) -> List[str]:
-    """Serve one test on one address of this device, then end."""
+    """The command that serves one test on one address of this device, then ends."""
     return [
         "iperf3",
         "--server",
@@ -39,7 +39,10 @@ def iperf3_server_command(port: int, address: str) -> List[str]:
 
 
 def iperf3_client_command(address: str, port: int, seconds: float) -> List[str]:
-    """Send for ``seconds``, which iperf3 knows only as whole numbers, and ask what was received."""
+    """The command that sends for ``seconds`` and prints what the server received.
+
+    iperf3 takes whole seconds only; they are rounded up.
+    """
     return [
         "iperf3",
         "--client",
@@ -56,10 +59,10 @@ def iperf3_client_command(address: str, port: int, seconds: float) -> List[str]:
 
 
 def parse_iperf3(text: str) -> Tuple[List[float], Optional[str]]:
-    """``iperf3 --json`` -> (bytes/s received in each interval, None), or ([], what went wrong).
+    """Parse ``iperf3 --json``: (bytes/s received in each interval, None), or ([], error).
 
-    What a sender counts has only reached its own buffers: where the report holds nothing of the
-    receiver's intervals its one total is taken, as it is on links too slow for such short intervals.
+    The sender's figures are not used: they count bytes in its own buffers. The receiver's total is
+    taken where there are no intervals of the receiver, as on links too slow for them.
     """
     try:
         report = json.loads(text)
@@ -77,16 +80,16 @@ def _intervals(report: Dict[str, Any]) -> List[float]:
     sums = [interval["sum"] for interval in report["intervals"]]
     received = [total for total in sums if total.get("sender") is False]
     longest_s = max((total["seconds"] for total in received), default=0.0)
-    return [_rate(total) for total in received if total["seconds"] > longest_s / 2]  # the last one is a stub
+    return [_rate(total) for total in received if total["seconds"] > longest_s / 2]  # the last one may be shorter
 
 
 def _rate(total: Dict[str, Any]) -> float:
     return float(total["bytes"] / total["seconds"])
 
 
-def accept(listener: socket.socket, patience_s: float, should_stop: Callable[[], bool]) -> socket.socket:
-    """The next connection to a listening socket. Raises LinkError when none comes, or when told to stop."""
-    deadline = time.monotonic() + patience_s
+def accept(listener: socket.socket, limit_s: float, should_stop: Callable[[], bool]) -> socket.socket:
+    """The next connection to a listening socket. Raises LinkError at the limit or when stopped."""
+    deadline = time.monotonic() + limit_s
     listener.settimeout(_POLL_S)
     while time.monotonic() < deadline and not should_stop():
         try:
@@ -97,17 +100,17 @@ def accept(listener: socket.socket, patience_s: float, should_stop: Callable[[],
 
 
 def receive(listener: socket.socket, token: str, seconds: float, should_stop: Callable[[], bool]) -> None:
-    """Take what one sender that knows the token sends for ``seconds`` and tell it bytes/s by interval.
+    """Receive for ``seconds`` from one sender with the token; answer bytes/s by interval.
 
-    Raises LinkError when no such sender comes, or when it falls silent.
+    Raises LinkError when no such sender connects, or when it falls silent.
     """
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + SILENCE_LIMIT_S
     while True:
         with accept(listener, deadline - time.monotonic(), should_stop) as sock:
             try:
-                if not _knows(sock, token):
+                if not _has_token(sock, token):
                     continue
-                rates = _count(sock, seconds)
+                rates = _receive_for(sock, seconds)
                 sock.sendall(json.dumps(rates).encode())
                 sock.shutdown(socket.SHUT_WR)
                 _drain(sock)
@@ -116,29 +119,29 @@ def receive(listener: socket.socket, token: str, seconds: float, should_stop: Ca
                 raise LinkError("lost the sender: %s" % error) from error
 
 
-def _knows(sock: socket.socket, token: str) -> bool:
-    """Whether a connection begins with the token; a stranger gets one second to show it."""
+def _has_token(sock: socket.socket, token: str) -> bool:
+    """Whether a connection begins with the token, within one second."""
     sock.settimeout(1.0)
-    said = b""
+    received = b""
     try:
-        while len(said) < len(token):
-            chunk = sock.recv(len(token) - len(said))
+        while len(received) < len(token):
+            chunk = sock.recv(len(token) - len(received))
             if not chunk:
                 return False
-            said += chunk
+            received += chunk
     except OSError:
         return False
-    return hmac.compare_digest(said, token.encode())
+    return hmac.compare_digest(received, token.encode())
 
 
-def _count(sock: socket.socket, seconds: float) -> List[float]:
-    sock.settimeout(PATIENCE_S)
-    room = bytearray(_BLOCK_BYTES)
+def _receive_for(sock: socket.socket, seconds: float) -> List[float]:
+    sock.settimeout(SILENCE_LIMIT_S)
+    buffer = bytearray(_BLOCK_BYTES)
     rates = []
     began = since = time.monotonic()
     received = 0
     while since - began < seconds:
-        count = sock.recv_into(room)
+        count = sock.recv_into(buffer)
         if not count:
             raise LinkError("the sender ended after %.2f of %g s" % (time.monotonic() - began, seconds))
         received += count
@@ -150,30 +153,33 @@ def _count(sock: socket.socket, seconds: float) -> List[float]:
 
 
 def _drain(sock: socket.socket) -> None:
-    """Read on until the sender has its answer and ends: closing on unread bytes might destroy that answer."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Read until the sender ends: closing with unread bytes might destroy the answer to it."""
+    deadline = time.monotonic() + SILENCE_LIMIT_S
     try:
         while time.monotonic() < deadline and sock.recv(_BLOCK_BYTES):
             pass
     except ConnectionResetError:
-        pass  # it does not wait for its own bytes to arrive
+        pass  # the sender resets the connection instead of flushing its buffers
 
 
 def send(address: str, port: int, token: str, seconds: float) -> List[float]:
-    """Send all that fits until ``receive`` answers; returns its bytes/s by interval. Raises LinkError."""
+    """Send as fast as possible until ``receive`` answers; returns its bytes/s by interval.
+
+    Raises LinkError.
+    """
     try:
-        with socket.create_connection((address, port), PATIENCE_S) as sock:
-            # What is still in the buffers when the answer is here must not disturb the next probe.
+        with socket.create_connection((address, port), SILENCE_LIMIT_S) as sock:
+            # Bytes left in the buffers after the answer would disturb the next probe.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             sock.sendall(token.encode())
-            _pour(sock, time.monotonic() + seconds + PATIENCE_S)
-            return _answer(sock)
+            _send_until_answered(sock, time.monotonic() + seconds + SILENCE_LIMIT_S)
+            return _receive_rates(sock)
     except OSError as error:
         raise LinkError("cannot send to %s:%d: %s" % (address, port, error)) from error
 
 
-def _pour(sock: socket.socket, deadline: float) -> None:
-    """Send until the other side has something to say."""
+def _send_until_answered(sock: socket.socket, deadline: float) -> None:
+    """Send until the other side answers. Raises LinkError at the deadline."""
     block = bytes(_BLOCK_BYTES)
     sock.setblocking(False)
     while time.monotonic() < deadline:
@@ -185,8 +191,8 @@ def _pour(sock: socket.socket, deadline: float) -> None:
     raise LinkError("no answer from the receiver")
 
 
-def _answer(sock: socket.socket) -> List[float]:
-    sock.settimeout(PATIENCE_S)
+def _receive_rates(sock: socket.socket) -> List[float]:
+    sock.settimeout(SILENCE_LIMIT_S)
     text = b""
     while len(text) < _ANSWER_BYTES:
         chunk = sock.recv(_ANSWER_BYTES)

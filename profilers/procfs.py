@@ -1,30 +1,30 @@
-"""Counters that Linux offers on every machine: processor clock and load, memory, swap."""
+"""Linux offers these counters on every machine: processor clock and load, memory and swap."""
 
 import functools
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from profilers.file_tree import FileTree, Unavailable, fail
 
-#: Clocks read at most per sample: some kernels interrupt a core to answer.
-CLOCKS = 8
+#: Most clocks read for a sample: some kernels interrupt a core for each.
+MAX_CLOCKS = 8
 KIB = 1024
 
 
 class Clusters(NamedTuple):
-    """Online cores by the design of the first core (``main``) and any other (``second``)."""
+    """Online cores with the design of the first core (``main``), and all others (``second``)."""
 
     main: Tuple[int, ...]
     second: Tuple[int, ...]
 
 
 def parse_meminfo(text: str) -> Dict[str, int]:
-    """/proc/meminfo -> bytes by name (entries without a unit left out)."""
+    """Parse /proc/meminfo into bytes by name; entries without a unit are left out."""
     rows = (line.split() for line in text.splitlines())
     return {row[0].rstrip(":"): int(row[1]) * KIB for row in rows if len(row) == 3 and row[2] == "kB"}
 
 
 def parse_cpuinfo(text: str) -> List[Dict[str, str]]:
-    """/proc/cpuinfo -> the attributes of each online core, its number as ``processor``."""
+    """Parse /proc/cpuinfo into the attributes of each online core; ``processor`` is its number."""
     cores = []
     for block in text.split("\n\n"):
         pairs = (line.partition(":") for line in block.splitlines() if ":" in line)
@@ -35,7 +35,10 @@ def parse_cpuinfo(text: str) -> List[Dict[str, str]]:
 
 
 def clusters(cores: List[Dict[str, str]]) -> Clusters:
-    """Split cores by (implementer, part), which only ARM states: on a TX2, Cortex-A57 and Denver."""
+    """Split cores by (implementer, part): on a TX2, Cortex-A57 and Denver.
+
+    Only ARM states these; elsewhere all cores are in ``main``.
+    """
     designs = [(core.get("CPU implementer"), core.get("CPU part")) for core in cores]
     numbers = [int(core["processor"]) for core in cores]
     return Clusters(
@@ -45,7 +48,7 @@ def clusters(cores: List[Dict[str, str]]) -> Clusters:
 
 
 def parse_stat(text: str) -> Dict[int, Tuple[int, int]]:
-    """/proc/stat -> (busy, total) clock ticks of each core; waiting for a disk is not busy."""
+    """Parse /proc/stat into (busy, total) ticks of each core; waiting for a disk is not busy."""
     ticks = {}
     for line in text.splitlines():
         name, *values = line.split()
@@ -56,7 +59,7 @@ def parse_stat(text: str) -> Dict[int, Tuple[int, int]]:
 
 
 class Load:
-    """Busy share of some cores between one call and the one before (the first: since the machine started)."""
+    """Busy share of some cores since the call before; the first call counts from the boot."""
 
     def __init__(self, tree: FileTree, cores: Tuple[int, ...]) -> None:
         self._tree = tree
@@ -72,14 +75,14 @@ class Load:
         if total > 0:
             self._last = min(1.0, max(0.0, busy / total))
         if self._last is None:
-            raise Unavailable("no clock tick has passed since the last look at /proc/stat")
+            raise Unavailable("no clock tick has passed since the last read of /proc/stat")
         return self._last
 
 
 def clock(tree: FileTree, cores: Tuple[int, ...]) -> Callable[[], float]:
-    """A reader of the mean clock of some cores in Hz, from cpufreq, else (x86) from /proc/cpuinfo.
+    """A reader of the mean clock of some cores in Hz.
 
-    Cores that share a clock count once.
+    It reads cpufreq, or /proc/cpuinfo on x86 without it. Cores that share a clock count once.
     """
     domains: Dict[str, str] = {}
     for core in cores:
@@ -89,7 +92,7 @@ def clock(tree: FileTree, cores: Tuple[int, ...]) -> Callable[[], float]:
         except Unavailable:
             return functools.partial(_cpuinfo_clock, tree, cores)
     names = list(domains.values())
-    names = names[:: -(-len(names) // CLOCKS)]
+    names = names[:: -(-len(names) // MAX_CLOCKS)]
     return lambda: 1e3 * sum(tree.number(name) for name in names) / len(names)
 
 
@@ -102,7 +105,7 @@ def _cpuinfo_clock(tree: FileTree, cores: Tuple[int, ...]) -> float:
 
 
 def memory_share(tree: FileTree) -> float:
-    """Share of main memory in use: 1 - MemAvailable / MemTotal."""
+    """Share of main memory in use, 1 - MemAvailable / MemTotal. Raises Unavailable."""
     memory = parse_meminfo(tree.text("proc/meminfo"))
     try:
         return 1.0 - memory["MemAvailable"] / memory["MemTotal"]
@@ -111,7 +114,7 @@ def memory_share(tree: FileTree) -> float:
 
 
 def swap_bytes(tree: FileTree) -> float:
-    """Swap in use."""
+    """Bytes of swap in use. Raises Unavailable."""
     memory = parse_meminfo(tree.text("proc/meminfo"))
     try:
         return float(memory["SwapTotal"] - memory["SwapFree"])
@@ -120,7 +123,7 @@ def swap_bytes(tree: FileTree) -> float:
 
 
 def candidates(tree: FileTree) -> List[Tuple[str, Callable[[], float]]]:
-    """(counter, reader) pairs; see ``profilers.counters`` for their meanings."""
+    """(counter, reader) pairs; ``profilers.counters`` defines the counters."""
     found: List[Tuple[str, Callable[[], float]]] = [
         ("u_mem", functools.partial(memory_share, tree)),
         ("m_swap", functools.partial(swap_bytes, tree)),

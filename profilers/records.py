@@ -1,7 +1,7 @@
-"""The records that travel from a device to the operator: named tuples that become JSON.
+"""A device sends these records to the operator: named tuples that become JSON.
 
 Every quantity carries its unit in its name or beside it. ``encode`` turns a record into plain
-JSON values; ``planner.decode`` reads them back and names what does not fit.
+JSON values; ``planner.json_records`` reads and checks them.
 """
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -9,12 +9,12 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 SCHEMA = 1
 
 UNAVAILABLE = "unavailable"
-#: Watts that a power model estimates from counters, and those of one that learned from emulated watts.
+#: Sources of watts from a power model, fitted to measured or to emulated watts.
 MODEL, EMULATED_MODEL = "model", "emulated model"
 
 
 class Samples(NamedTuple):
-    """Raw values in the order they were measured; what ran before them apart."""
+    """Raw values in the order of measurement; those of the warm-up are separate."""
 
     unit: str
     values: Tuple[float, ...]
@@ -22,24 +22,27 @@ class Samples(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One counter over a window: its mean, or the reason why there is none."""
+    """Mean of one counter over a window, or the reason why there is none."""
 
     unit: str
     mean: Optional[float]
     stdev: Optional[float]
-    count: int
+    count: int  # type: ignore[assignment]  # a key of the profile; it hides tuple.count
     reason: Optional[str] = None
 
 
 class PowerReading(NamedTuple):
-    """Watts of one sensor over a window, with where they come from and what they cover.
+    """Watts of one sensor over a window, with their source and coverage.
 
-    source: ``counter`` (the sensor counts joules), ``sensor`` (watts, sampled), ``emulated``, ``model``, ``emulated
-    model`` or ``unavailable``; covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
+    source: one of
+    - ``counter``: the sensor counts joules.
+    - ``sensor``: the sensor gives watts, which are sampled.
+    - ``emulated``, ``model``, ``emulated model`` or ``unavailable``.
 
-    gap_s: seconds of the window in which nothing was sampled; period_s: median seconds between two samples that
-    say something new, None where fewer than two did; relative_error: standard error of the mean as a share
-    of it, from the spread between samples, how many of them are independent, and gaps; None where all are equal.
+    covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
+    gap_s: seconds of the window without samples.
+    period_s: median seconds between new values; None for fewer than two.
+    relative_error: standard error of the mean as a share of it; None where all samples are equal.
     """
 
     sensor: str
@@ -47,7 +50,7 @@ class PowerReading(NamedTuple):
     covers: str
     watts: Optional[float]
     stdev: Optional[float]
-    count: int
+    count: int  # type: ignore[assignment]  # a key of the profile; it hides tuple.count
     reason: Optional[str] = None
     gap_s: float = 0.0
     period_s: Optional[float] = None
@@ -55,11 +58,12 @@ class PowerReading(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What counters and sensors said over a stretch of time on the device's monotonic clock.
+    """Counters and power of a device over a window of its monotonic clock.
 
-    cpu_share: share of one core that sampling took; seconds: means over consecutive stretches of equal length, about a
-    second or a 60th of a longer window, by counter, and of watts by "power:" and the sensor's name; None where
-    a stretch has no sample. Of what is usable only, and all equally long.
+    cpu_share: share of one core that sampling took.
+    seconds: means over bins of equal length: about a second, or a 60th of a longer window.
+        Keys are names of counters, and "power:" with a sensor's name for watts.
+        Only usable series are included; None stands for an empty bin.
     """
 
     duration_s: float
@@ -70,7 +74,7 @@ class Window(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a device is. ``frameworks`` maps a name to {version, accelerator, device} or {error}."""
+    """The facts of a device. ``frameworks``: {version, accelerator, device} or {error} by name."""
 
     hostname: str
     board: Optional[str]
@@ -91,10 +95,11 @@ class Facts(NamedTuple):
 
 
 class SensorFacts(NamedTuple):
-    """A power sensor: source and covers as in ``PowerReading``, how often it has a new value, and its noise.
+    """Update period and noise of a power sensor; source and covers as in ``PowerReading``.
 
-    period_s: seconds between new values; noise_w: standard deviation of a reading; both None where too little was
-    seen to tell. reason: why it is of no use; None if it is.
+    period_s: seconds between new values; None with too few changes.
+    noise_w: standard deviation of a reading; None with too few changes.
+    reason: why the sensor cannot be used; None if it can.
     """
 
     name: str
@@ -106,14 +111,18 @@ class SensorFacts(NamedTuple):
 
 
 class CodecCost(NamedTuple):
-    """What choosing what of a gradient one message holds takes this device, and taking in such a message."""
+    """Seconds that a compressor takes on a device.
+
+    send_s: to choose and encode the part of a gradient that one message holds.
+    add_s: to decode and add such a message.
+    """
 
     send_s: Samples
     add_s: Samples
 
 
 class Repeat(NamedTuple):
-    """A later look at a model that was timed on a device before: phases and processor time as in ``StepProfile``."""
+    """A repeated measurement of a profiled model; fields as in ``StepProfile``."""
 
     gradient_s: Samples
     copy_s: Samples
@@ -122,15 +131,17 @@ class Repeat(NamedTuple):
 
 
 class StepProfile(NamedTuple):
-    """Pre-training of one model on one device.
+    """Step times of one model on one device.
 
-    A step of a single device is gradient_s + update_s; a step of a worker in a cluster is
-    gradient_s + copy_s and the exchange with the server. ``service_s`` is what one update costs
-    this device's CPU when it hosts the parameter server. ``half_batch_s`` holds the gradient
-    times at half the batch size, from which other batch sizes are predicted. ``steps_planned``:
-    of the training for which the time for this was allowed, as the operator's side knows it. ``layers``: elements of
-    each trained variable, in the order in which they lie in the flat buffer. ``senders``: what they cost, by kind.
-    ``visits``: seconds of a step in each visit, the middle one of it, in the order in which they were made.
+    A step of a single device takes gradient_s + update_s. A step of a worker in a cluster takes
+    gradient_s + copy_s and the exchange with the server.
+
+    service_s: processor time of one update on a device that hosts the parameter server.
+    half_batch_s: gradient times at half the batch size, from which others are predicted.
+    steps_planned: steps of the training that the time for this profile was derived from.
+    layers: elements of each trained variable, in the order of the flat buffer.
+    senders: costs of the compressors, by kind.
+    visits: median step seconds of each repeat, in order.
     """
 
     model: str
@@ -163,7 +174,7 @@ class StepProfile(NamedTuple):
 
 
 class CurvePoint(NamedTuple):
-    """One-way times of one message size through the encrypted data plane, and processor seconds at both ends."""
+    """One-way seconds and processor seconds at both ends for one message size, encrypted."""
 
     message_bytes: int
     seconds: Samples
@@ -172,13 +183,16 @@ class CurvePoint(NamedTuple):
 
 
 class LinkProfile(NamedTuple):
-    """A directed link. ``tool`` is ``iperf3`` or ``python`` (the labelled fallback).
+    """A directed link.
 
-    bytes_per_s: goodput per interval; latency_s: half round trips of a small message;
-    send_cpu_s and receive_cpu_s: processor seconds per byte of the largest message; send_taken_s and
-    receive_taken_s: those that a computation beside it lacks, None from a device to itself or where other work hid it;
-    measured_s: when, in seconds since the epoch by the operator's clock; visits: how many, minutes apart, all but its
-    goodput is from, 0 where it is from before they were counted.
+    tool: ``iperf3``, or ``python`` for the fallback.
+    bytes_per_s: goodput per interval.
+    latency_s: half round trips of a small message.
+    send_cpu_s, receive_cpu_s: processor seconds per byte of the largest message.
+    send_taken_s, receive_taken_s: those lost by a computation beside it; None if not measurable,
+        and from a device to itself.
+    measured_s: seconds since the epoch by the operator's clock.
+    visits: repeats, minutes apart, behind all but the goodput; 0 in profiles without this count.
     """
 
     source: str
@@ -196,7 +210,7 @@ class LinkProfile(NamedTuple):
 
 
 class IncastProfile(NamedTuple):
-    """All peers at once into (``in``) or out of (``out``) one host: bytes/s by peer."""
+    """Bytes/s by peer while all peers send into (``in``) or receive from (``out``) one host."""
 
     host: str
     direction: str
@@ -206,7 +220,7 @@ class IncastProfile(NamedTuple):
 
 
 def encode(value: Any) -> Any:
-    """Plain JSON values of a record, recursively; one that has a method ``as_text`` becomes that text."""
+    """Plain JSON values of a record, recursively; a value with ``as_text`` becomes that text."""
     if hasattr(value, "as_text"):
         return value.as_text()
     if hasattr(value, "_asdict"):

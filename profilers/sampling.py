@@ -1,4 +1,4 @@
-"""Samples counters and power sensors in the background while something else runs."""
+"""This module samples counters and power sensors in the background of a measurement."""
 
 import threading
 import time
@@ -14,44 +14,45 @@ from profilers.sensors.base import Sensor
 from profilers.time_series import MEMORY_S, TOO_SHORT, TimeSeries
 
 PERIOD_S = 0.1
-#: Share of a core that sampling may take. Where it would take more it samples less often, down to once in LONGEST_S.
-COST = 0.01
-LONGEST_S = 1.0
-#: Share of a window in gaps above which its watts say so.
+#: Share of a core that sampling may take. A longer period, up to MAX_PERIOD_S, keeps it.
+CPU_SHARE = 0.01
+MAX_PERIOD_S = 1.0
+#: Share of gaps in a window from which on its watts carry a remark.
 GAP_SHARE = 0.05
 STANDS_STILL = "it counted nothing: it stands still, or the window was shorter than its period"
-#: How far back a log is looked at for the sample before a window.
-LOG_S = 10.0
+#: Seconds before a window in which a log is searched for the last sample before it.
+LOOKBACK_S = 10.0
 NOTHING_LOGGED = "its log holds nothing of this window"
 
 
 class SamplingPeriod:
-    """How often to sample: every ``least_s``, or as much less often as keeps the mean cost below COST."""
+    """The sampling period: ``least_s``, or longer to keep the mean cost below CPU_SHARE."""
 
     def __init__(self, least_s: float) -> None:
         self._least_s = least_s
         self._rounds = 0
         self.spent_s = 0.0
 
-    def note(self, cpu_s: float) -> None:
-        """One more round of samples took so much processor time."""
+    def add_round(self, cpu_s: float) -> None:
+        """Add the processor seconds of one round of samples."""
         self._rounds += 1
         self.spent_s += cpu_s
 
     @property
     def period_s(self) -> float:
-        needed_s = self.spent_s / self._rounds / COST if self._rounds else 0.0
-        return max(self._least_s, min(LONGEST_S, needed_s))
+        """Seconds between rounds."""
+        needed_s = self.spent_s / self._rounds / CPU_SHARE if self._rounds else 0.0
+        return max(self._least_s, min(MAX_PERIOD_S, needed_s))
 
 
 class Sampler:
-    """Counters and sensors of this device, or of the tree below ``root``; see ``profilers.sensors.discover``.
+    """Samples the counters and sensors of this device, or of the file tree at ``root``.
 
-    ``start`` and ``stop`` bound a window, any number of them one after the other.
+    ``start`` and ``stop`` bound a window; any number of windows may follow each other.
     """
 
     def __init__(self, root: Optional[str] = None, period_s: float = PERIOD_S) -> None:
-        self._pace = SamplingPeriod(period_s)
+        self._sampling_period = SamplingPeriod(period_s)
         self._counters = Counters(FileTree(root))
         self._found = discover(root)
         self._sensors = [TimeSeries(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
@@ -69,7 +70,7 @@ class Sampler:
             for sensor, before in zip(self._found.sensors, self._sensors)
         ]
         self._stop.clear()
-        self._spent_before_s = self._pace.spent_s
+        self._spent_before_s = self._sampling_period.spent_s
         self._started_s = time.monotonic()
         for series in self._sensors:
             series.take()
@@ -77,7 +78,7 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> records.Window:
-        """End the window: means, spreads and counts, or the reason why there are none."""
+        """End the window: means, spreads and counts, or the reasons why there are none."""
         window = self._end()
         self._counters.close()
         for sensor in self._found.sensors:
@@ -85,7 +86,7 @@ class Sampler:
         return window
 
     def turn(self) -> records.Window:
-        """End the window and begin another at once, without a new start of what sensors need for it."""
+        """End the window and begin another at once, without a restart of the sensors."""
         window = self._end()
         self.start()
         return window
@@ -96,31 +97,33 @@ class Sampler:
         self._thread.join()
         self._thread = None
         self._take()
-        span = Span(self._started_s, time.monotonic(), self._pace.period_s)
-        heard = [listen(sensor, series, span) for sensor, series in zip(self._found.sensors, self._sensors)]
-        said = tuple(power(sensor, series, span) for sensor, series in zip(self._found.sensors, heard))
+        span = Span(self._started_s, time.monotonic(), self._sampling_period.period_s)
+        series_of_window = [
+            window_series(sensor, series, span) for sensor, series in zip(self._found.sensors, self._sensors)
+        ]
+        readings = tuple(power(sensor, series, span) for sensor, series in zip(self._found.sensors, series_of_window))
         duration_s = span.end_s - span.begin_s
         return records.Window(
             duration_s,
             {name: self._counter(name) for name in UNITS},
-            said
+            readings
             + tuple(
                 records.PowerReading(name, records.UNAVAILABLE, "", None, None, 0, reason)
                 for name, reason in self._found.missing
             ),
-            (self._pace.spent_s - self._spent_before_s) / duration_s,
-            self._seconds(span, heard, said),
+            (self._sampling_period.spent_s - self._spent_before_s) / duration_s,
+            self._bin_means(span, series_of_window, readings),
         )
 
     def _run(self) -> None:
-        due_s = self._started_s + self._pace.period_s
+        due_s = self._started_s + self._sampling_period.period_s
         before_s = 0.0  # what a thread has used when it begins
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
             self._take()
             now_s = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
-            self._pace.note(now_s - before_s)
+            self._sampling_period.add_round(now_s - before_s)
             before_s = now_s
-            due_s = max(due_s + self._pace.period_s, time.monotonic())
+            due_s = max(due_s + self._sampling_period.period_s, time.monotonic())
 
     def _take(self) -> None:
         for series in self._sensors:
@@ -138,10 +141,10 @@ class Sampler:
             UNITS[name], stats.mean(series.values), _spread(series.values), len(series.values), series.reason
         )
 
-    def _seconds(
-        self, span: Span, heard: List[TimeSeries], said: Tuple[records.PowerReading, ...]
+    def _bin_means(
+        self, span: Span, series_of_window: List[TimeSeries], readings: Tuple[records.PowerReading, ...]
     ) -> Dict[str, Tuple[Optional[float], ...]]:
-        """See ``records.Window``."""
+        """Means over bins, by the name of the series; see ``records.Window``."""
         if not energy.stretches(span):
             return {}
         rows = {
@@ -149,30 +152,32 @@ class Sampler:
             for name, series in self._counts.items()
             if series.usable
         }
-        for reading, series in zip(said, heard):
+        for reading, series in zip(readings, series_of_window):
             if reading.watts is not None:
                 used_j = energy.joules(series.times_s, series.values, series.counts_joules)
                 rows["power:" + reading.sensor] = energy.watts_by_stretch(span, series.times_s, used_j)
         return rows
 
 
-def listen(sensor: Sensor, series: TimeSeries, span: Span) -> TimeSeries:
-    """What a sensor said in a window: its own log of it where it keeps one and did not mostly fail, else what was
-    read.
+def window_series(sensor: Sensor, series: TimeSeries, span: Span) -> TimeSeries:
+    """The series of a sensor over a window.
+
+    It comes from the sensor's own log where it has one, unless most reads failed; else from
+    the reads.
     """
     logged = sensor.history(span.begin_s - MEMORY_S, span.end_s) if series.usable else None
     if logged is None:
         return series
     samples = list(zip(*logged))
     past = [sample for sample in samples if sample[0] < span.begin_s]
-    recent = [sample for sample in samples if sample[0] >= span.begin_s - LOG_S]
+    recent = [sample for sample in samples if sample[0] >= span.begin_s - LOOKBACK_S]
     return TimeSeries.of(energy.from_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
 
 
 def power(sensor: Sensor, series: TimeSeries, span: Span) -> records.PowerReading:
-    """Mean watts over the window: joules counted / seconds, or watts integrated by trapezoids / seconds.
+    """Mean watts over the window: joules, counted or integrated by trapezoids, over seconds.
 
-    The standard deviation is that between samples. A sensor is unavailable, with a reason, where
+    The standard deviation is that of the samples. A sensor is unavailable, with a reason, where
 
     - it failed more often than it answered;
     - it has a fault (``profilers.sensor_faults``);
@@ -203,7 +208,7 @@ def power(sensor: Sensor, series: TimeSeries, span: Span) -> records.PowerReadin
 
 
 def _mean_watts(sensor: Sensor, series: TimeSeries) -> Tuple[Optional[float], Optional[str]]:
-    """Or None and the reason why there are none."""
+    """Mean watts, or None and the reason."""
     if not series.usable:
         return None, series.reason
     found = _fault(sensor, series)
@@ -217,7 +222,10 @@ def _mean_watts(sensor: Sensor, series: TimeSeries) -> Tuple[Optional[float], Op
 
 
 def _fault(sensor: Sensor, series: TimeSeries) -> Optional[str]:
-    """Of the window by itself, for a sensor may get stuck that moved before, else of all that is remembered."""
+    """A fault in the window, else in all that is remembered.
+
+    The window is judged alone first: a sensor may get stuck that moved before.
+    """
     seen = ((series.times_s, series.values), series.remembered())
     found = (
         fault(times_s, values, series.counts_joules, sensor.patience_s, sensor.whole_watts_s)

@@ -1,16 +1,16 @@
-"""Whether a power sensor's series can be believed. Pure."""
+"""This module judges whether the readings of a power sensor can be believed."""
 
 from typing import Optional, Sequence
 
 import numpy as np
 
-#: Reads that must all say the same, and the seconds they span, before a sensor counts as one that repeats itself.
+#: Equal reads, and the seconds they span, from which on a sensor counts as stuck.
 REPEATS_READS = 30
 REPEATS_S = 3.0
-#: The same for a value in whole watts, behind which a steady load may well hide for longer. Of a meter that tells
-#: nothing else it may hide for ever.
+#: The same seconds for a value in whole watts: a steady load keeps it for longer.
 WHOLE_WATTS_S = 30.0
-#: Share of the reads at the highest value, and distinct lower values read right beside it, of one that saturates.
+#: A sensor saturates above this share of reads at the highest value, with so many distinct
+#: lower values next to them.
 TOP_SHARE = 0.5
 BESIDE_TOP = 8
 
@@ -22,21 +22,22 @@ def fault(
     patience_s: float = REPEATS_S,
     whole_watts_s: float = WHOLE_WATTS_S,
 ) -> Optional[str]:
-    """Why a sensor must not be used, in words that follow "it"; None where nothing speaks against it.
+    """Why a sensor must not be used, as a text that follows its name; None without a fault.
 
-    times_s, values: of its reads, (n,), monotonic seconds and watts, or joules so far where ``counts_joules``;
-    patience_s, whole_watts_s: what takes the place of the 3 s and the 30 s below for a sensor that is known to renew
-    its value seldom, or to resolve a watt only.
+    times_s: monotonic seconds of the reads, (n,).
+    values: watts, or joules so far where ``counts_joules``, (n,).
+    patience_s: seconds that a sensor with a slow update may repeat one value.
+    whole_watts_s: the same for a value in whole watts; infinite for a meter with that resolution.
 
-    - It repeats one value: in all of at least 30 reads over at least 3 s. No load is that steady, and
-      the monitors at hand resolve 40 mW or better. A value in whole watts says less: a steady load may stay within
-      half a watt: there it takes 30 s, and of a meter that may resolve no more (a wall plug, a log) no time is enough:
-      that one shows by saying the same at rest and under load. A counter that stands still for 3 s is broken at any
-      resolution.
-    - It goes backwards: joules that were used do not come back, so that one decrease is enough.
-    - It saturates: more than half of the reads are exactly its highest value, with at least 8 distinct lower ones right
-      before or after it. A load that fluctuates meets a ceiling from many sides; a sensor of whole watts on a
-      plateau leaves its highest value to one or two others only, and passes.
+    Three faults are known:
+
+    - It repeats one value in all of at least 30 reads over ``patience_s``. No load is that steady,
+      and sensors resolve 40 mW or better. A steady load may stay within half a watt, so that
+      whole watts take ``whole_watts_s``.
+    - It goes backwards. Used joules do not come back, so that one decrease is enough.
+    - It saturates: more than half of the reads equal its highest value, with at least 8 distinct
+      lower values next to them. A fluctuating load meets a ceiling from many sides; a sensor of
+      whole watts on a plateau has only one or two neighbouring values, and passes.
     """
     known = np.asarray(values, dtype=float)
     if len(known) < 2:

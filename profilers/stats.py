@@ -1,36 +1,39 @@
-"""Statistics of step times and samples. Pure; computed on reading, never stored instead of the values."""
+"""This module computes statistics of step times and other samples.
+
+Profiles store the samples; statistics are computed on reading.
+"""
 
 import math
 from typing import Optional, Sequence
 
 import numpy as np
 
-#: 97.5 % quantiles of Student's t for 1 to 4 degrees of freedom, where the expansion below is too coarse.
+#: 97.5 % quantiles of Student's t for 1 to 4 degrees of freedom: the expansion is too coarse there.
 _SMALL_T = (12.7062, 4.3027, 3.1824, 2.7764)
 #: Half of the two-sided 95 % interval of a normal distribution, in standard deviations.
 Z95 = 1.959964
 
-#: Steps a stretch must have before ``warmup_ended`` judges it.
-WARMUP_STRETCH = 40
+#: Fewest steps of a segment that ``warmup_ended`` judges.
+WARMUP_SEGMENT = 40
 #: Drift, as a share of the median, that is too small to matter however quiet the steps are.
 WARMUP_TOLERANCE = 0.005
 
 
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean. Raises ValueError without values."""
-    _need(values, 1)
+    _require(values, 1)
     return float(np.mean(values))
 
 
 def median(values: Sequence[float]) -> float:
-    """Middle value. Raises ValueError without values."""
-    _need(values, 1)
+    """Median. Raises ValueError without values."""
+    _require(values, 1)
     return float(np.median(values))
 
 
 def stdev(values: Sequence[float]) -> float:
     """Sample standard deviation (n - 1). Raises ValueError for fewer than two values."""
-    _need(values, 2)
+    _require(values, 2)
     return float(np.std(values, ddof=1))
 
 
@@ -55,13 +58,12 @@ def student95(freedom: float) -> float:
 
 
 def effective_count(values: Sequence[float]) -> float:
-    """How many independent values say as much about the mean: n (1 - r) / (1 + r), at most n, at least 2.
+    """Number of independent values with the same error of the mean, n (1 - r) / (1 + r).
 
-    r is the autocorrelation of neighbours: steps that follow each other resemble each other, and an
-    interval that ignored it would be too narrow. A negative r counts as none. Raises ValueError for
-    fewer than two values.
+    r is the autocorrelation of neighbours, at least 0; an interval that ignored it would be too
+    narrow. The result is at least 2 and at most n. Raises ValueError for fewer than two values.
     """
-    _need(values, 2)
+    _require(values, 2)
     deviations = np.asarray(values, dtype=float) - np.mean(values)
     total = float(np.dot(deviations, deviations))
     if total <= 0.0:
@@ -86,17 +88,19 @@ def relative_interval95(values: Sequence[float]) -> float:
 
 
 def warmup_ended(values: Sequence[float]) -> Optional[int]:
-    """The index from which the values are steady to their end, or None while that is undecided.
+    """The index from which the values are steady; None while that is undecided.
 
-    Three stretches are judged, longest first: all values, without the first quarter, without the first
-    half; none shorter than 40. A stretch is steady if its first and last third have the same median for
-    certain: difference + standard error <= tolerance, where the tolerance is the noise of one value or
-    0.5 % of the median, whichever is larger. The noise comes from differences of neighbours and
-    everything from medians, so that neither a slow drift nor single slow steps pass for noise.
+    Three segments are judged, longest first: all values, without the first quarter, without the
+    first half; none shorter than 40.
+
+    A segment is steady if its first and last third have the same median:
+    difference + standard error <= tolerance. The tolerance is the noise of one value or 0.5 % of
+    the median, whichever is larger. The noise comes from differences of neighbours and all
+    figures from medians, so that neither a slow drift nor single slow steps pass for noise.
     """
     count = len(values)
     for start in (0, count // 4, count // 2):
-        if count - start >= WARMUP_STRETCH and _steady(np.asarray(values[start:], dtype=float)):
+        if count - start >= WARMUP_SEGMENT and _steady(np.asarray(values[start:], dtype=float)):
             return start
     return None
 
@@ -109,6 +113,6 @@ def _steady(values: np.ndarray) -> bool:
     return drift + error <= max(noise, WARMUP_TOLERANCE * abs(float(np.median(values))))
 
 
-def _need(values: Sequence[float], count: int) -> None:
+def _require(values: Sequence[float], count: int) -> None:
     if len(values) < count:
         raise ValueError("%d values; at least %d are needed" % (len(values), count))

@@ -1,4 +1,4 @@
-"""Timing steps one by one: warm-up apart, then until the mean is known well enough."""
+"""This module times training steps: a warm-up, then steps until their mean is precise."""
 
 from typing import Callable, List, NamedTuple, Tuple
 
@@ -9,27 +9,27 @@ Phases = Tuple[float, float, float]
 
 PROTOCOLS = ("adaptive", "paper")
 WARMUP_LIMIT = 300
-#: Fewest steps of a warm-up that is cut short because the time allowed for the device is spent.
+#: Fewest steps of a warm-up that ends at the time limit.
 WARMUP_MINIMUM = 10
 TIMED_MINIMUM = 30
 TIMED_LIMIT = 500
-#: Steps of a later visit: to warm up, and timed at the least.
-AGAIN_WARMUP, AGAIN_MINIMUM = 5, 10
-#: Shortest window, in seconds: sensors and counters of a GPU change every tenth of a second or so.
+#: Steps of a repeat: those of its warm-up, and the fewest timed.
+REPEAT_WARMUP, REPEAT_MINIMUM = 5, 10
+#: Shortest window: sensors and counters of a GPU change about every tenth of a second.
 WINDOW_S = 1.0
-#: Between two looks at what is known by now are as many steps and seconds: a look takes as long as a short step, and
-#: training says no more often where it stands.
-LOOK_EVERY, LOOK_S = 5, 0.5
+#: Steps and seconds between two checks of the precision: a check takes as long as a short step.
+CHECK_EVERY, CHECK_S = 5, 0.5
 PRECISION = 0.01
 #: Gu et al., section IV: steps 1-300 warm up, 301-400 are timed, counters are sampled over 401-500.
 PAPER_STEPS = (300, 100, 100)
 
 
 class StepTimes(NamedTuple):
-    """Raw seconds per phase, warm-up apart.
+    """Raw seconds per phase; those of the warm-up are separate.
 
-    steady: the warm-up was seen to end; precise: the 95 % interval of the mean step is within 1 %;
-    reason: what ended the measurement (``precise``, ``limit``, ``enough``, ``protocol`` or ``stopped``).
+    steady: the warm-up ended.
+    precise: the 95 % interval of the mean step is within 1 %.
+    reason: its end: ``precise``, ``limit``, ``enough``, ``protocol`` or ``stopped``.
     """
 
     gradient_s: records.Samples
@@ -41,8 +41,13 @@ class StepTimes(NamedTuple):
 
 
 class StepProgress(NamedTuple):
-    """After every few steps: the stage (``warm-up``, ``timed``, ``counters``), its steps so far, their median, and how
-    well the mean is known (half width of its 95 % interval as a share; inf while unknown)."""
+    """Progress after every few steps.
+
+    stage: ``warm-up``, ``timed`` or ``counters``.
+    steps: number of steps of this stage so far.
+    step_s: median step.
+    precision: half width of the mean's 95 % interval as a share; inf while unknown.
+    """
 
     stage: str
     steps: int
@@ -51,9 +56,12 @@ class StepProgress(NamedTuple):
 
 
 class Hooks(NamedTuple):
-    """What the caller wants to be told. The window is where counters and sensors are to be sampled;
-    ``window_end`` is called exactly when ``window_start`` was, also when a step raises. ``enough``: the time
-    allowed is spent, so that a mean that is known less well has to do."""
+    """Callbacks of a measurement.
+
+    window_start, window_end: bound the window of counters and sensors; both or none are called.
+    should_stop: whether to stop now.
+    enough: whether the time limit is reached, so that a less precise mean is accepted.
+    """
 
     progress: Callable[[StepProgress], None] = lambda progress: None
     window_start: Callable[[], None] = lambda: None
@@ -66,12 +74,15 @@ SILENT = Hooks()
 
 
 def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks = SILENT) -> StepTimes:
-    """Call ``step`` again and again and collect the phase seconds that it returns.
+    """Call ``step`` repeatedly and collect the seconds of its phases.
 
-    ``adaptive``: warm up until ``stats.warmup_ended``, at most 300 steps; then time at least 30 steps and a second,
-    until the mean is known within 1 % or 500 are timed, or ``enough`` says so; the window spans the timed steps.
-    ``paper``: exactly 300 to warm up, 100 timed, 100 in the window (not timed).
-    Raises ValueError for another protocol, and whatever ``step`` raises.
+    ``adaptive``: at most 300 steps of warm-up, until ``stats.warmup_ended``. Then at least 30 steps
+    and one second, until the mean is known within 1 %, 500 steps are timed or ``enough`` is true.
+    The window spans the timed steps.
+
+    ``paper``: 300 steps of warm-up, 100 timed, 100 in the window (not timed).
+
+    Raises ValueError for another protocol, and any exception of ``step``.
     """
     if protocol not in PROTOCOLS:
         raise ValueError("unknown protocol %r; known: %s" % (protocol, ", ".join(PROTOCOLS)))
@@ -79,17 +90,20 @@ def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks
 
 
 def again(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
-    """A later visit, to see whether what was timed before holds: 5 steps to warm up, at least 10 and a second timed."""
+    """Repeat a measurement to check an earlier one.
+
+    5 steps of warm-up, then at least 10 steps and one second are timed.
+    """
     loop = _TimedLoop(step, hooks)
-    warmup = loop.run("warm-up", AGAIN_WARMUP)
+    warmup = loop.run("warm-up", REPEAT_WARMUP)
     timed = loop.run_in_window(
-        "again", TIMED_LIMIT, lambda totals: len(totals) >= AGAIN_MINIMUM and sum(totals) >= WINDOW_S
+        "again", TIMED_LIMIT, lambda totals: len(totals) >= REPEAT_MINIMUM and sum(totals) >= WINDOW_S
     )
     return _times(warmup, timed, "stopped" if loop.stopped else "protocol")
 
 
 class _TimedLoop:
-    """Runs steps of one stage after the other and remembers whether it was asked to stop."""
+    """Runs the stages of a measurement and remembers whether it was stopped."""
 
     def __init__(self, step: Callable[[], Phases], hooks: Hooks) -> None:
         self._step = step
@@ -97,16 +111,16 @@ class _TimedLoop:
         self.stopped = False
 
     def run(self, stage: str, limit: int, done: Callable[[List[float]], bool] = lambda totals: False) -> List[Phases]:
-        """At most ``limit`` steps, fewer once ``done`` says so of the step seconds so far."""
+        """Run at most ``limit`` steps; ``done`` may end the stage early by the step seconds."""
         phases: List[Phases] = []
         totals: List[float] = []
-        looked = 0
+        checked = 0
         while len(phases) < limit and not self._asked_to_stop():
             phases.append(self._step())
             totals.append(sum(phases[-1]))
-            if len(phases) % LOOK_EVERY or sum(totals[looked:]) < LOOK_S:
+            if len(phases) % CHECK_EVERY or sum(totals[checked:]) < CHECK_S:
                 continue
-            looked = len(totals)
+            checked = len(totals)
             interval = stats.relative_interval95(totals)
             self._hooks.progress(StepProgress(stage, len(phases), stats.median(totals), interval))
             if done(totals):
@@ -116,6 +130,7 @@ class _TimedLoop:
     def run_in_window(
         self, stage: str, limit: int, done: Callable[[List[float]], bool] = lambda totals: False
     ) -> List[Phases]:
+        """Run a stage within a window of counters and sensors."""
         if self._asked_to_stop():
             return []
         self._hooks.window_start()
@@ -125,6 +140,7 @@ class _TimedLoop:
             self._hooks.window_end()
 
     def enough(self) -> bool:
+        """Whether the time limit is reached."""
         return self._hooks.enough()
 
     def _asked_to_stop(self) -> bool:

@@ -1,4 +1,4 @@
-"""Counters that only a Jetson has: GPU load and clock, memory controller, GPU memory, Denver cores."""
+"""Only Jetsons have these counters: integrated GPU, memory controller and Denver cores."""
 
 import functools
 import re
@@ -7,7 +7,7 @@ from typing import Callable, List, Tuple
 from profilers import procfs
 from profilers.file_tree import FileTree, Unavailable
 
-#: The integrated GPU's folder below /sys/class/devfreq ends in one of these (TX1, TX2, Xavier, Orin).
+#: Endings of the integrated GPU's folder in /sys/class/devfreq (TX1, TX2, Xavier, Orin).
 GPUS = ("gpu", "gm20b", "gp10b", "gv11b", "ga10b")
 EMC_CLOCKS = (
     "sys/kernel/debug/bpmp/debug/clk/emc/rate",
@@ -18,11 +18,12 @@ NVMAP = "sys/kernel/debug/nvmap/iovmm/clients"
 
 
 def is_tegra(tree: FileTree) -> bool:
+    """Whether this is a Jetson."""
     return "nvidia,tegra" in compatible(tree)
 
 
 def compatible(tree: FileTree) -> str:
-    """What the device tree says the machine is compatible with; "" where there is none."""
+    """The ``compatible`` entry of the device tree; "" where there is none."""
     try:
         return tree.text("proc/device-tree/compatible")
     except Unavailable:
@@ -30,7 +31,7 @@ def compatible(tree: FileTree) -> str:
 
 
 def gpu_folder(tree: FileTree) -> str:
-    """The integrated GPU's devfreq folder. Raises Unavailable."""
+    """The devfreq folder of the integrated GPU. Raises Unavailable."""
     for folder in tree.glob("sys/class/devfreq/*"):
         if folder.endswith(GPUS):
             return folder
@@ -38,7 +39,7 @@ def gpu_folder(tree: FileTree) -> str:
 
 
 def gpu_load(tree: FileTree) -> float:
-    """Busy share of the integrated GPU (its ``load`` file counts per mille)."""
+    """Busy share of the integrated GPU, 0..1; its ``load`` file counts per mille."""
     return tree.number(gpu_folder(tree) + "/device/load") / 1000.0
 
 
@@ -59,7 +60,7 @@ def emc_clock(tree: FileTree) -> float:
 
 
 def gpu_memory(tree: FileTree) -> float:
-    """Bytes that all processes hold through nvmap, the integrated GPU's allocator. Raises Unavailable."""
+    """Bytes that all processes hold in nvmap, the allocator of the GPU. Raises Unavailable."""
     match = re.search(r"^total\s+(\d+)K", tree.text(NVMAP), re.MULTILINE)
     if match is None:
         raise Unavailable("/%s states no total" % NVMAP)
@@ -67,14 +68,17 @@ def gpu_memory(tree: FileTree) -> float:
 
 
 def denver_cores(tree: FileTree) -> float:
-    """0.0 on a TX2 whose Denver cores are switched off; they are then in no list of cores."""
+    """0.0 on a TX2 with its Denver cores switched off: no list of cores has them then."""
     if "tegra186" in compatible(tree):
         return 0.0
     raise Unavailable("this machine has no second cluster of cores")
 
 
 def candidates(tree: FileTree) -> List[Tuple[str, Callable[[], float]]]:
-    """(counter, reader) pairs; see ``profilers.counters`` for their meanings. Empty off Jetsons."""
+    """(counter, reader) pairs; empty except on Jetsons.
+
+    ``profilers.counters`` defines the counters.
+    """
     if not is_tegra(tree):
         return []
     readers = (

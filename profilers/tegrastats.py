@@ -1,6 +1,6 @@
-"""tegrastats, which every Jetson has: what a line of it says, and the program itself.
+"""This module runs tegrastats, which every Jetson has, and parses its lines.
 
-Fields differ between boards, releases and users; what is not known is passed over.
+Fields differ between boards, releases and users; unknown ones are skipped.
 """
 
 import functools
@@ -30,24 +30,25 @@ _RAIL = re.compile(r"(?<!\S)([A-Za-z][\w.+-]*) (-?\d{1,9})(?:mW)?/(-?\d{1,9})(?:
 
 
 class Activity(NamedTuple):
-    """Busy share (0..1) and clock in Hz, each None where the line does not state it."""
+    """Busy share (0..1) and clock in Hz; None where the line has no clock."""
 
     share: Optional[float]
     hz: Optional[float]
 
 
 class Power(NamedTuple):
-    """Watts of a rail: now, and on average since the program was started."""
+    """Watts of a rail: now, and the mean since the program was started."""
 
     now_w: float
     average_w: float
 
 
 class Line(NamedTuple):
-    """What one line says; None, or absent, where it does not.
+    """The fields of one line; None, or absent, where the line has none.
 
-    cores: in their order, None those that are switched off. emc: the memory controller; without root it shows
-    a share of 0 and no clock, which says nothing. rails: by name, as the board calls them.
+    cores: in order; None for a core that is switched off.
+    emc: memory controller; without root its share is 0 and its clock None, which means unknown.
+    rails: watts by the board's name of the rail.
     """
 
     ram_used_bytes: Optional[int]
@@ -62,7 +63,10 @@ class Line(NamedTuple):
 
     @property
     def counters(self) -> Dict[str, float]:
-        """Those of f_gpu, f_emc (Hz) and u_gpu (0..1) that it tells; see ``profilers.counters``."""
+        """The values of f_gpu, f_emc (Hz) and u_gpu (0..1) in this line.
+
+        ``profilers.counters`` defines them.
+        """
         told = {
             "f_gpu": self.gpu and self.gpu.hz,
             "u_gpu": self.gpu and self.gpu.share,
@@ -72,10 +76,11 @@ class Line(NamedTuple):
 
 
 def parse(line: str) -> Line:
-    """A line of tegrastats of any release, whatever stands before it.
+    """Parse a line of tegrastats of any release, with any prefix.
 
-    Rails are ``NAME now/average``, in mW with or without the unit and with any number of further values; on an AGX
-    Xavier they have the names that temperatures have (``GPU@32C``, ``GPU 0/0``).
+    Several clocks of one GPU are averaged. Rails are ``NAME now/average``, in mW with or without
+    the unit, with any number of further values. On an AGX Xavier rails share the names of
+    temperatures (``GPU@32C``, ``GPU 0/0``).
     """
     ram, swap = _memory(line, "RAM"), _memory(line, "SWAP")
     temperatures_c = {name: float(degrees) for name, degrees in _TEMPERATURE.findall(line)}
@@ -122,14 +127,14 @@ def _gpu(line: str) -> Optional[Activity]:
 
 
 def _hz(megahertz: Optional[str]) -> Optional[float]:
-    """The mean of the clocks above 0 among clocks in MHz, divided by commas; 0 where all are 0."""
+    """The mean of clocks in MHz, separated by commas."""
     clocks = [int(part) for part in (megahertz or "").split(",") if part]
     running = [clock for clock in clocks if clock] or clocks[:1]
     return 1e6 * sum(running) / len(running) if running else None
 
 
 class Tegrastats:
-    """The program, started by a question when it does not run, ended by ``close``."""
+    """The program: the first read starts it, ``close`` ends it."""
 
     def __init__(self, tree: FileTree, program: str = "tegrastats") -> None:
         self._tree = tree
@@ -140,7 +145,7 @@ class Tegrastats:
         self._first = threading.Event()
 
     def newest(self) -> Line:
-        """What it said last. Waits only for the first line. Raises Unavailable."""
+        """The newest line. Waits only for the first one. Raises Unavailable."""
         if self._tree.emulated:
             raise Unavailable("tegrastats does not read an emulated device")
         with self._lock:
@@ -197,7 +202,7 @@ class Tegrastats:
 
 
 def shared(tree: FileTree) -> Tegrastats:
-    """The one program of this process: counters and the power sensor read the same lines."""
+    """The one program of this process: counters and power sensor read the same lines."""
     return _shared(tree.root)
 
 

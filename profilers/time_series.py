@@ -1,4 +1,4 @@
-"""What one reader says over a window, read by read."""
+"""A time series holds the values of one reader over a window."""
 
 import functools
 import time
@@ -7,14 +7,15 @@ from typing import Callable, List, Optional, Sequence, Tuple
 from profilers.file_tree import Unavailable, fail
 
 TOO_SHORT = "the window was too short to sample it"
-#: What is remembered of the windows before, so that a flaw shows that is longer than a window.
+#: Seconds of earlier windows that are remembered: a fault may take longer than a window to show.
 MEMORY_S = 30.0
 
 
 class TimeSeries:
-    """What one reader said and when (monotonic seconds), and how often it failed.
+    """Values of one reader with their monotonic times, and the number of failed reads.
 
-    counts_joules: it says joules so far, not a value now; before: the same reader's series of the window before.
+    counts_joules: the values are joules so far instead of watts now.
+    before: the series of the same reader over the window before.
     """
 
     def __init__(
@@ -32,16 +33,20 @@ class TimeSeries:
     def of(
         cls, samples: Sequence[Tuple[float, float]], past: Sequence[Tuple[float, float]], reason: str
     ) -> "TimeSeries":
-        """Of (time, value) that are known already, in the window and before it; ``reason``: why it is not usable
-        where there are none in it.
+        """A series of known samples, each (time, value).
+
+        samples: those in the window.
+        past: those before the window.
+        reason: why the series is not usable if ``samples`` is empty.
         """
-        made = cls(functools.partial(fail, reason))
-        made._past = [at_s for at_s, _ in past], [value for _, value in past]
-        made.times_s, made.values = [at_s for at_s, _ in samples], [value for _, value in samples]
-        made._reason = reason
-        return made
+        series = cls(functools.partial(fail, reason))
+        series._past = [at_s for at_s, _ in past], [value for _, value in past]
+        series.times_s, series.values = [at_s for at_s, _ in samples], [value for _, value in samples]
+        series._reason = reason
+        return series
 
     def take(self) -> None:
+        """Read one value, or count a failure."""
         try:
             value = self._read()
         except Unavailable as error:
@@ -52,20 +57,20 @@ class TimeSeries:
             self.values.append(value)
 
     def remembered(self) -> Tuple[List[float], List[float]]:
-        """Times and values of this window, and of the time before it as far back as MEMORY_S from its first read."""
+        """Times and values of this window and of the MEMORY_S before its first read."""
         times_s, values = self._past
         oldest_s = self.times_s[0] - MEMORY_S if self.times_s else 0.0
-        kept = [pair for pair in zip(times_s, values) if pair[0] >= oldest_s]
-        return [at_s for at_s, _ in kept] + self.times_s, [value for _, value in kept] + self.values
+        recent = [pair for pair in zip(times_s, values) if pair[0] >= oldest_s]
+        return [at_s for at_s, _ in recent] + self.times_s, [value for _, value in recent] + self.values
 
     @property
     def usable(self) -> bool:
-        """Whether it answered, and at least as often as it failed."""
+        """Whether the reader answered, and at least as often as it failed."""
         return bool(self.values) and len(self.values) >= self.failures
 
     @property
     def reason(self) -> Optional[str]:
-        """Why it is not usable, or what was wrong although it is; None if nothing was."""
+        """Why the series is not usable, or why some reads failed; None without failures."""
         if self.failures and self.values:
             reads = self.failures + len(self.values)
             return "%d of %d reads failed: %s" % (self.failures, reads, self._reason)

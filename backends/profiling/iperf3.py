@@ -11,7 +11,7 @@ from typing import Any, List, Tuple
 from backends.network import framing
 from backends.protocol.events import ThroughputListening
 from profilers import links
-from profilers.links import PATIENCE_S, LinkError
+from profilers.links import SILENCE_LIMIT_S, LinkError
 
 _ATTEMPTS = 3
 
@@ -26,7 +26,7 @@ def serve(task: Any, address: str, count: int, seconds: float) -> None:
             children.append(child)
             ports.append(port)
         task.emit(ThroughputListening(tuple(ports)))
-        deadline = time.monotonic() + seconds + 2 * PATIENCE_S
+        deadline = time.monotonic() + seconds + 2 * SILENCE_LIMIT_S
         while any(child.poll() is None for child in children):
             if time.monotonic() > deadline:
                 raise LinkError("an iperf3 test at %s, ports %s, never began or ended" % (address, ports))
@@ -37,7 +37,7 @@ def serve(task: Any, address: str, count: int, seconds: float) -> None:
 def send(address: str, port: int, seconds: float) -> List[float]:
     """One test towards a server; bytes/s that it received in each interval. Raises LinkError."""
     command = links.iperf3_client_command(address, port, seconds)
-    limit_s = math.ceil(seconds) + 2 * PATIENCE_S
+    limit_s = math.ceil(seconds) + 2 * SILENCE_LIMIT_S
     try:
         done = subprocess.run(
             command,
@@ -78,7 +78,7 @@ def _start(address: str) -> Tuple["subprocess.Popen[bytes]", int]:
 
 def _listens(child: "subprocess.Popen[bytes]", address: str, port: int) -> bool:
     """Wait until the port is taken. To connect and see would use up the one test it serves."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + SILENCE_LIMIT_S
     family, kind, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
     while child.poll() is None and time.monotonic() < deadline:
         with socket.socket(family, kind) as probe:

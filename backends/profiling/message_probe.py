@@ -17,7 +17,7 @@ from backends.profiling.interference import REST_S, InterferenceProbe, TransferT
 from backends.protocol.events import Listening
 from backends.protocol.orders import SendMessages, ServeMessages
 from profilers import links
-from profilers.links import PATIENCE_S, LinkError
+from profilers.links import SILENCE_LIMIT_S, LinkError
 
 #: Message sizes every link is measured at, unless a model's size is near.
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
@@ -122,7 +122,7 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
     processor seconds per byte that a computation on all processors lacks meanwhile, None where other work hid it}.
     """
     tls = framing.context(order.identity, server_side=False)
-    with contextlib.closing(framing.connect(order.address, order.port, tls, PATIENCE_S)) as connection:
+    with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
         trips = [_exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
         memory = np.ones(_MEMORY_BYTES if order.cold else 0, np.uint8)
@@ -245,7 +245,7 @@ class _Room:
 
 def _admit(task: Any, listener: socket.socket, tls: Any) -> framing.Connection:
     """The first peer that is of this run; strangers are turned away."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + SILENCE_LIMIT_S
     refused = ""
     while True:
         try:
@@ -253,6 +253,6 @@ def _admit(task: Any, listener: socket.socket, tls: Any) -> framing.Connection:
         except LinkError as error:
             raise LinkError("%s%s" % (error, refused)) from error
         try:
-            return framing.accept(sock, tls, PATIENCE_S)
+            return framing.accept(sock, tls, SILENCE_LIMIT_S)
         except framing.WireError as error:
             refused = "; refused: %s" % error

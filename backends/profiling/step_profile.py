@@ -189,7 +189,7 @@ def _progress(task: Any) -> Callable[[steptime.StepProgress], None]:
 def _steps_left(at: steptime.StepProgress) -> float:
     """Steps to come at the least, those of a later visit too; those of half the batch size count half."""
     timed = at.steps if at.stage == "timed" else 0
-    later = steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM
+    later = steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM
     return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0 + later
 
 

@@ -1,4 +1,7 @@
-"""Power sensors, one small file a kind. To add one: write its ``discover(tree)`` and name it here."""
+"""Each module of this package reads one kind of power sensor.
+
+To add a kind, write its ``discover(tree)`` and name it in SENSORS.
+"""
 
 from typing import Optional
 
@@ -18,9 +21,9 @@ SENSORS = {
 
 
 def discover(root: Optional[str] = None) -> Found:
-    """Every sensor that answers here, and the reasons of the others.
+    """All sensors that answer on this device, and the reasons of the others.
 
-    root: a tree to read instead of the machine's own; None: PLANNER_SYSFS_ROOT, or "/".
+    root: root of the file tree; None stands for PLANNER_SYSFS_ROOT, or "/".
     """
     tree = FileTree(root)
     found = [search(tree) for search in SENSORS.values()]

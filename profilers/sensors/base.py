@@ -1,4 +1,4 @@
-"""What a power sensor offers, and what discovery returns."""
+"""This module defines the interface of a power sensor and the result of a discovery."""
 
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
@@ -7,13 +7,14 @@ from profilers.sensor_faults import REPEATS_S, WHOLE_WATTS_S
 
 
 class Sensor:
-    """Reads watts, or joules since it was made where ``counts_joules``. Only ``read`` must be written.
+    """A source of watts, or of joules since it was created where ``counts_joules``.
 
-    covers: ``wall``, ``board`` and ``module`` are totals that hold everything else on the device; ``cpu`` (a
-    package and its memory) and ``gpu`` do not overlap and may be added; a ``rail`` belongs to no sum.
+    Only ``read`` must be written.
 
-    patience_s: how long it may repeat one value; see ``profilers.sensor_faults``.
-    whole_watts_s: how long it may repeat one value without decimals.
+    covers: ``wall``, ``board`` and ``module`` are totals of the device. ``cpu`` (a package and its
+        memory) and ``gpu`` do not overlap and may be added. A ``rail`` belongs to no sum.
+    patience_s: seconds that it may repeat one value; see ``profilers.sensor_faults``.
+    whole_watts_s: the same for a value in whole watts.
     """
 
     name = ""
@@ -25,7 +26,7 @@ class Sensor:
 
     @property
     def source(self) -> str:
-        """Provenance as in ``records.PowerReading``."""
+        """Source as in ``records.PowerReading``."""
         if self.emulated:
             return "emulated"
         return "counter" if self.counts_joules else "sensor"
@@ -35,14 +36,17 @@ class Sensor:
         raise NotImplementedError
 
     def history(self, begin_s: float, end_s: float) -> Optional[Tuple[List[float], List[float]]]:
-        """(times, values) between two monotonic times, where readings come with times of their own; else None."""
+        """(times, values) between two monotonic times; None without a log.
+
+        Only sensors whose readings carry their own times have a log.
+        """
 
     def close(self) -> None:
-        """End what reading has started; the next ``read`` starts it again. Idempotent."""
+        """Stop background work; the next ``read`` starts it again. Idempotent."""
 
 
 class Found(NamedTuple):
-    """Sensors that answer, and (name, reason) of those that could not be used."""
+    """The sensors that answer, and (name, reason) of the others."""
 
     sensors: Tuple[Sensor, ...]
     missing: Tuple[Tuple[str, str], ...]
@@ -50,12 +54,12 @@ class Found(NamedTuple):
 
 NOTHING = Found((), ())
 
-#: What the names of sensors begin with that the operator named; see ``profilers.sensors.external_meters``.
+#: Prefix of the names of meters that the operator configured (``external_meters``).
 METER = "meter:"
 
 
 def proven(sensors: Sequence[Sensor]) -> Found:
-    """Read each sensor once and sort out those that fail."""
+    """Read each sensor once and separate those that fail."""
     good, missing = [], []
     for sensor in sensors:
         try:

@@ -1,8 +1,11 @@
-"""A laptop's batteries while it runs on them: what they give is what the whole machine takes, its display included.
+"""This module reads the power of a laptop from its batteries while they discharge.
 
-/sys/class/power_supply/*/ with type Battery: power_now in uW, or current_now in uA times voltage_now in uV; some
-drivers count current out of the battery as negative. Most firmware renews these seldom. A battery may
-help out a weak supply of type Mains: its watts are then not those of the machine.
+Their power is that of the whole machine, display included. Source:
+/sys/class/power_supply/*/ with type Battery, power_now in uW, or current_now in uA times
+voltage_now in uV. Some drivers give the current out of a battery as negative.
+
+Most firmware updates these values seldom. A battery may support a weak supply of type Mains:
+its power is then not that of the machine, and is not read.
 """
 
 from typing import Sequence
@@ -14,7 +17,7 @@ ON_MAINS = "it runs on mains power"
 
 
 class Batteries(Sensor):
-    """The watts of all batteries that discharge, while none of the ``mains`` supplies is online."""
+    """Watts of all discharging batteries while none of the ``mains`` supplies is online."""
 
     name = "battery"
     covers = "board"
@@ -34,7 +37,7 @@ class Batteries(Sensor):
 
 
 def watts(tree: FileTree, folder: str) -> float:
-    """What a battery gives. Raises Unavailable."""
+    """Watts that a battery delivers. Raises Unavailable."""
     try:
         return abs(tree.number(folder + "/power_now")) / 1e6
     except Unavailable:
@@ -42,7 +45,7 @@ def watts(tree: FileTree, folder: str) -> float:
 
 
 def discover(tree: FileTree) -> Found:
-    """One sensor for all batteries of the machine; nothing where it has none."""
+    """One sensor for all batteries of the machine; none where it has no battery."""
     supplies = tree.glob("sys/class/power_supply/*")
     folders = [folder for folder in supplies if _feeds_machine(tree, folder)]
     mains = [folder for folder in supplies if _text(tree, folder + "/type") == "Mains"]
@@ -50,7 +53,7 @@ def discover(tree: FileTree) -> Found:
 
 
 def _feeds_machine(tree: FileTree, folder: str) -> bool:
-    """Whether this is a battery, and not that of a mouse or a pen."""
+    """Whether this is a battery of the machine, not of a mouse or a pen."""
     return _text(tree, folder + "/type") == "Battery" and _text(tree, folder + "/scope") != "Device"
 
 

@@ -1,4 +1,4 @@
-"""How a sensor behaves, measured before it is trusted: how often it has a new value, and how those shake."""
+"""This module measures the update period, the noise and the resolution of power sensors."""
 
 import math
 import time
@@ -9,19 +9,20 @@ from profilers.file_tree import Unavailable
 from profilers.sensors import discover
 from profilers.sensors.base import Found, Sensor
 
-#: For how long, and how often, sensors are read. A period shorter than the latter shows as the latter.
+#: Duration and interval of reading. No shorter period than the interval can be seen.
 WATCH_S = 2.0
 POLL_S = 0.005
-#: Changes of value that a period is told from, at least.
-CHANGES = 4
-NOTHING_USED = "it says that nothing is used: it stands still"
+#: Fewest changes of value from which a period is estimated.
+MIN_CHANGES = 4
+NOTHING_USED = "it reads zero or does not count: it stands still"
 
 
 class Characteristics(NamedTuple):
-    """Of a sensor, each None where too few changes were seen.
+    """Each is None where too few changes were seen.
 
-    period_s: time between new values. noise_w: standard deviation of a reading from the next one's, over sqrt(2).
-    resolution_w: smallest step between readings; none of a counter, whose steps are joules.
+    period_s: seconds between new values.
+    noise_w: standard deviation of a reading.
+    resolution_w: smallest step between readings; None for a counter of joules.
     """
 
     period_s: Optional[float]
@@ -30,7 +31,7 @@ class Characteristics(NamedTuple):
 
 
 class ObservedReadings(NamedTuple):
-    """What a sensor said, at which monotonic times, and why it did not."""
+    """Values of a sensor, their monotonic times, and the reasons of failed reads."""
 
     times_s: List[float]
     values: List[float]
@@ -38,15 +39,20 @@ class ObservedReadings(NamedTuple):
 
 
 def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> Characteristics:
-    """Of a sensor that was read much faster than it has new values.
+    """Characteristics of a sensor that was read much faster than it updates.
 
-    times_s, values: as read; values in W, or J where ``counts_joules``. The period is the median interval between
-    changes: too long by as much as new values equal old ones, which coarse steps bring about. Noise comes from the
-    median of the differences between neighbouring new readings (a counter's: its mean watts between changes),
-    which is 0.6745 sqrt(2) standard deviations of normal noise and hardly moved by a step of the load.
+    times_s: monotonic seconds of the reads, (n,).
+    values: watts, or joules where ``counts_joules``, (n,).
+
+    The period is the median interval between changes. It is too long where new values equal old
+    ones, as with a coarse resolution.
+
+    Noise is the median difference of neighbouring new readings over 0.6745 sqrt(2), as for normal
+    noise; a step of the load hardly moves it. For a counter, a reading is the mean watts between
+    two changes.
     """
     changes = [index for index in range(1, len(values)) if values[index] != values[index - 1]]
-    if len(changes) < CHANGES:
+    if len(changes) < MIN_CHANGES:
         return Characteristics(None, None, None)
     pairs = list(zip(changes, changes[1:]))
     intervals_s = [times_s[after] - times_s[before] for before, after in pairs]
@@ -62,9 +68,7 @@ def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: b
 
 
 def watch(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedReadings]:
-    """Read all sensors in turn, again and again, for that long after the first round, in which some only start; not at
-    all where there are none.
-    """
+    """Read all sensors in turn for ``seconds`` after the first round, which may start them."""
     watched = [ObservedReadings([], [], []) for _ in sensors]
     until_s = math.inf
     while sensors and time.monotonic() < until_s:
@@ -84,7 +88,7 @@ def watch(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedR
 
 
 def facts(found: Found, seconds: float = WATCH_S) -> Tuple[records.SensorFacts, ...]:
-    """What there is to tell of each sensor, the missing ones last."""
+    """Facts of each sensor, the unavailable ones last."""
     there = [_facts(sensor, seen) for sensor, seen in zip(found.sensors, watch(found.sensors, seconds))]
     return tuple(
         there
@@ -93,7 +97,7 @@ def facts(found: Found, seconds: float = WATCH_S) -> Tuple[records.SensorFacts, 
 
 
 def survey(root: Optional[str] = None) -> Tuple[records.SensorFacts, ...]:
-    """Find the sensors of this device, or of a tree, and watch them: WATCH_S where there are any."""
+    """Facts of the sensors of this device, or of a file tree, watched for WATCH_S."""
     return facts(discover(root))
 
 
@@ -106,7 +110,7 @@ def _facts(sensor: Sensor, seen: ObservedReadings) -> records.SensorFacts:
 
 
 def _reason(values: Sequence[float], counts_joules: bool, reasons: Sequence[str]) -> Optional[str]:
-    """Why a sensor is of no use although it was found."""
+    """Why a discovered sensor cannot be used; None if it can."""
     if not values:
         return reasons[-1] if reasons else "it was not read"
     used = values[-1] - values[0] if counts_joules else max(values)

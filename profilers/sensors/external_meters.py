@@ -1,7 +1,8 @@
-"""Meters that the operator names, in PLANNER_METERS, divided by spaces.
+"""The operator names external meters in PLANNER_METERS, separated by spaces.
 
-``shelly://host[:port]``, ``shelly1://…``, ``tasmota://…``: a wall plug; ``csv:///path/to/log.csv``: a meter's log, with
-``?offset_s=2.5`` where its clock is ahead of the device's and ``column=watts`` for its header's name of the watts.
+- ``shelly://host[:port]``, ``shelly1://...``, ``tasmota://...``: a wall plug.
+- ``csv:///path/to/log.csv``: the log of a meter. ``?offset_s=2.5``: its clock is ahead of the
+  device's by that; ``column=watts``: the header's name of the watts.
 """
 
 import os
@@ -19,7 +20,7 @@ _ADDRESS = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", re.ASCII)
 
 
 def discover(tree: FileTree) -> Found:
-    """The meters that answer; of others, and of addresses that are none, the reason."""
+    """The meters that answer; for the others, and for wrong addresses, the reason."""
     sensors, missing = [], []
     for number, url in enumerate(os.environ.get(VARIABLE, "").split(), 1):
         try:
@@ -31,7 +32,7 @@ def discover(tree: FileTree) -> Found:
 
 
 def meter_sensor(url: str, emulated: bool = False) -> Sensor:
-    """The sensor behind an address. Raises Unavailable, saying what is wrong with it."""
+    """The sensor for an address. Raises Unavailable with the mistake in it."""
     try:
         parts = urlsplit(url)
     except ValueError as error:

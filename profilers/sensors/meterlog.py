@@ -1,8 +1,11 @@
-"""A meter's log: rows of time and watts that some program on the device appends to, aligned by the wall clock.
+"""This module reads the log of a meter: rows of time and watts, aligned by the wall clock.
 
-Separated by commas, semicolons or tabs (with the latter two, numbers may have a decimal comma); the time comes
-first, in seconds since the epoch or as ISO 8601, which without a zone is the device's. A first row that has no time
-is a header. Rows that do not parse are passed over, and so is a last one that is still being written.
+A program on the device appends the rows. Commas, semicolons or tabs separate the cells; with
+the latter two, numbers may have a decimal comma. The first cell is the time, in seconds since the
+epoch or as ISO 8601; without a zone it is in that of the device.
+
+A first row without a time is a header. Other rows that do not parse are skipped, and so is an
+incomplete last row.
 """
 
 import datetime
@@ -15,9 +18,9 @@ from typing import List, Optional, Tuple
 from profilers.file_tree import Unavailable
 from profilers.sensors.base import METER, Sensor
 
-#: How old the newest row of a log that is being written may be.
+#: Largest age of the newest row of a log in use.
 FRESH_S = 60.0
-#: How much of a log's end is read: for its newest row, and for a window (days, at a row a second).
+#: Bytes read from the end of a log: for its newest row, and at most for a window (days of rows).
 ROW_BYTES = 4096
 WINDOW_BYTES = 16 * 1024 * 1024
 
@@ -27,9 +30,10 @@ Samples = Tuple[List[float], List[float]]
 
 
 def parse(text: str, column: Optional[str] = None) -> Samples:
-    """A log -> (seconds since the epoch by the meter's clock, watts), in the order of time.
+    """Parse a log into (seconds since the epoch by the meter's clock, watts), sorted by time.
 
-    column: the header's name of the watts; None: the second. Raises Unavailable where there is no such column.
+    column: the header's name of the watts; None: the second column.
+    Raises Unavailable where there is no such column.
     """
     lines = [line.strip("\r\ufeff") for line in text.split("\n")[:-1]]
     if not lines:
@@ -43,19 +47,20 @@ def parse(text: str, column: Optional[str] = None) -> Samples:
 
 
 def seconds(cell: str) -> Optional[float]:
-    """A time -> seconds since the epoch; None where it is none."""
+    """Parse a time into seconds since the epoch; None if it is not a time."""
     match = _ISO.fullmatch(cell)
     if match is None:
         return _number(cell)
     try:
-        moment = datetime.datetime(*(int(part) for part in match.groups()[:6]), tzinfo=_zone(match.group(8)))
+        year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+        moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=_zone(match.group(8)))
         return moment.timestamp() + float(match.group(7) or 0.0)
     except (ValueError, OverflowError, OSError):
         return None
 
 
 class MeterLog(Sensor):
-    """Watts out of a log. offset_s: how far the meter's clock is ahead of the device's."""
+    """Watts from a log. offset_s: seconds by which the meter's clock is ahead of the device's."""
 
     covers = "wall"
     whole_watts_s = math.inf  # many meters resolve a watt only
@@ -70,7 +75,7 @@ class MeterLog(Sensor):
         self._row: Optional[Tuple[float, float]] = None
 
     def read(self) -> float:
-        """The newest row. Raises Unavailable, also where it is older or younger than FRESH_S."""
+        """Watts of the newest row. Raises Unavailable beyond FRESH_S from now."""
         at_s, watts = self._newest()
         age_s = time.time() - (at_s - self._offset_s)
         if abs(age_s) > FRESH_S:
@@ -79,9 +84,10 @@ class MeterLog(Sensor):
         return watts
 
     def history(self, begin_s: float, end_s: float) -> Samples:
-        """The rows between two monotonic times; none where the log cannot be read, for which ``read`` has the reason.
+        """The rows between two monotonic times.
 
-        A program that writes its log late leaves out the end.
+        It is empty where the log cannot be read; ``read`` raises the reason. Rows that the program
+        writes later are missing at the end.
         """
         try:
             shift_s = time.monotonic() - time.time() - self._offset_s
@@ -92,9 +98,9 @@ class MeterLog(Sensor):
         return [at_s for at_s, _ in inside], [value for _, value in inside]
 
     def _since(self, begin_s: float) -> Samples:
-        """The rows from a time of the meter's clock on, and some before it. Raises Unavailable.
+        """The rows since a time of the meter's clock, and some before it. Raises Unavailable.
 
-        Of a long log no more is read than that takes: this happens at the end of every window.
+        It runs at the end of every window, so that it reads no more of a long log than necessary.
         """
         size_bytes, _ = version(self._path)
         limit_bytes = min(ROW_BYTES, WINDOW_BYTES)
@@ -106,7 +112,7 @@ class MeterLog(Sensor):
             limit_bytes = min(4 * limit_bytes, WINDOW_BYTES)
 
     def _newest(self) -> Tuple[float, float]:
-        """The last row in the order of time, parsed only after the file has changed. Raises Unavailable."""
+        """The newest row, parsed again only after the file has changed. Raises Unavailable."""
         changed = version(self._path)
         if self._version != changed or self._row is None:
             times_s, watts = parse(tail(self._path, ROW_BYTES), self._column)
@@ -117,7 +123,7 @@ class MeterLog(Sensor):
 
 
 def version(path: str) -> Tuple[int, int]:
-    """What differs when a file has changed. Raises Unavailable."""
+    """Size and modification time of a file. Raises Unavailable."""
     try:
         state = os.stat(path)
     except (OSError, ValueError) as error:
@@ -126,7 +132,7 @@ def version(path: str) -> Tuple[int, int]:
 
 
 def tail(path: str, limit_bytes: int) -> str:
-    """The first line of a file and the whole lines within its last bytes. Raises Unavailable."""
+    """The first line of a file, and the whole lines in its last bytes. Raises Unavailable."""
     try:
         with open(path, "rb") as file:
             first = file.readline(ROW_BYTES)
@@ -140,7 +146,7 @@ def tail(path: str, limit_bytes: int) -> str:
 
 
 def _unreadable(path: str, error: Exception) -> Unavailable:
-    """A name that this device's file system cannot have is a ValueError."""
+    """The reason of a failed read; a path that no file system can have is a ValueError."""
     return Unavailable("%s cannot be read: %s" % (path, getattr(error, "strerror", None) or error))
 
 
@@ -172,7 +178,7 @@ def _number(cell: str) -> Optional[float]:
 
 
 def _zone(text: Optional[str]) -> Optional[datetime.timezone]:
-    """``Z`` or +hh:mm; None is the device's own. Raises ValueError beyond a day."""
+    """``Z`` or +hh:mm; None stands for the device's own. Raises ValueError beyond a day."""
     if text is None:
         return None
     if text == "Z":

@@ -1,6 +1,7 @@
-"""NVIDIA GPUs by ``nvidia-smi -q -x``, where the library beside it cannot be loaded (WSL, some containers).
+"""This module reads NVIDIA GPUs by ``nvidia-smi -q -x`` where NVML cannot be loaded.
 
-A run takes tens of milliseconds of a core: one a second, in a thread.
+That happens on WSL and in some containers. A run takes tens of milliseconds of a core, so that a
+thread runs it once a second.
 """
 
 import functools
@@ -17,13 +18,13 @@ from profilers.sensors.base import NOTHING, Found, proven
 from profilers.sensors.polling import PolledSensor, Poller
 from profilers.sensors.visible_gpus import VARIABLE, visible
 
-#: By its name, or where WSL has it.
+#: The program in PATH, or its path on WSL.
 PROGRAMS = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
-LIMIT_S = 10.0
-#: A machine of 16 GPUs with their processes says less than 1 MB.
+RUN_LIMIT_S = 10.0
+#: The report of 16 GPUs with their processes is below 1 MB.
 MAX_CHARACTERS = 4000000
 
-#: Where the schemas have the board's power: until 530, and since; the last second's mean is what is integrated.
+#: Paths of the board's power, since driver 530 and before; the mean of the last second first.
 _POWER = tuple(
     "%s/%s" % (section, value)
     for section in ("gpu_power_readings", "power_readings")
@@ -34,7 +35,7 @@ _UNITS = {"W": 1.0, "MHz": 1e6, "%": 0.01, "MiB": 1024.0**2}
 
 
 class State(NamedTuple):
-    """A GPU at one moment; None where the driver does not say. Without watts there is the ``reason``."""
+    """State of a GPU; None where the driver states no value. ``reason``: why it has no watts."""
 
     name: str
     uuid: str
@@ -49,9 +50,9 @@ class State(NamedTuple):
 
 
 def parse(text: str) -> Tuple[State, ...]:
-    """What ``nvidia-smi -q -x`` says, in any schema: its GPUs in the order of the bus.
+    """Parse the report of ``nvidia-smi -q -x`` in any schema: GPUs in PCI bus order.
 
-    Raises Unavailable where the text is no such report, is of absurd size or defines entities.
+    Raises Unavailable where it is no such report, is too large or defines entities.
     """
     if len(text) > MAX_CHARACTERS or "<!ENTITY" in text:
         raise Unavailable("nvidia-smi's answer is too large or defines entities")
@@ -63,7 +64,7 @@ def parse(text: str) -> Tuple[State, ...]:
 
 
 def discover(tree: FileTree) -> Found:
-    """A sensor for each GPU that may be used, if NVML cannot be loaded and the program is there."""
+    """A sensor for each visible GPU where NVML cannot be loaded and the program exists."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if tree.emulated or program is None or _library_loads():
         return NOTHING
@@ -92,7 +93,7 @@ def ask(program: str) -> Tuple[State, ...]:
             [program, "-q", "-x"],
             check=False,
             stdin=subprocess.DEVNULL,
-            timeout=LIMIT_S,
+            timeout=RUN_LIMIT_S,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
@@ -140,7 +141,7 @@ def _state(gpu: ElementTree.Element) -> State:
 
 
 def _first(gpu: ElementTree.Element, *paths: str) -> Optional[float]:
-    """The first of these quantities that has a number and a known unit, in SI units (bytes for MiB)."""
+    """The first of these quantities with a number and a known unit, in SI units or bytes."""
     for path in paths:
         match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?) (\S{1,9})\s*", gpu.findtext(path) or "")
         if match and match.group(2) in _UNITS:

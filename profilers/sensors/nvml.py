@@ -1,8 +1,8 @@
-"""NVIDIA GPUs through the driver's library (NVML), called with ctypes: nothing to install.
+"""This module reads NVIDIA GPUs through the driver's library (NVML), loaded with ctypes.
 
-A GPU that counts its energy (Volta on) is read that way if the count moves, others by their watts. Only GPUs that
-CUDA_VISIBLE_DEVICES leaves are looked at. On Jetsons the library may load and then support nothing: that is a
-reason, not a zero.
+A GPU with an energy counter that moves (Volta and later) is read in joules, others in watts. Only
+the GPUs in CUDA_VISIBLE_DEVICES are read. On Jetsons the library may load and support nothing: the
+counters are then unavailable, not zero.
 """
 
 import ctypes
@@ -17,7 +17,8 @@ from profilers.sensors.visible_gpus import VARIABLE, visible
 
 LIBRARY = "libnvidia-ml.so.1"
 GRAPHICS_CLOCK, MEMORY_CLOCK = 0, 2
-#: An energy counter that stands still for so long is none; those of data centre GPUs move every 20 to 100 ms.
+#: An energy counter that stands still for so long is not used; those of data centre GPUs change
+#: every 20 to 100 ms.
 STILL_S = 0.5
 
 
@@ -30,7 +31,7 @@ class _Memory(ctypes.Structure):
 
 
 class Library:
-    """The loaded and initialised library. Raises Unavailable where there is none, or no driver."""
+    """The loaded library. Raises Unavailable where the library or a driver is missing."""
 
     def __init__(self, name: str = LIBRARY) -> None:
         try:
@@ -40,7 +41,7 @@ class Library:
         self.call("nvmlInit_v2")
 
     def call(self, function: str, *arguments: object) -> None:
-        """Call a function of the library. Raises Unavailable with NVML's own words on an error."""
+        """Call a function of the library. Raises Unavailable with NVML's error message."""
         try:
             code = getattr(self._library, function)(*arguments)
         except AttributeError:
@@ -50,14 +51,14 @@ class Library:
             raise Unavailable("%s: %s" % (function, self._library.nvmlErrorString(code).decode()))
 
     def gpus(self) -> Tuple["Gpu", ...]:
-        """All GPUs, in the order of the bus."""
+        """All GPUs in PCI bus order."""
         count = ctypes.c_uint()
         self.call("nvmlDeviceGetCount_v2", ctypes.byref(count))
         return tuple(Gpu(self, index) for index in range(count.value))
 
 
 class Gpu:
-    """One GPU; every method raises Unavailable where it does not support the question."""
+    """One GPU; each method raises Unavailable where the GPU does not support it."""
 
     def __init__(self, library: Library, index: int) -> None:
         self.index = index
@@ -66,28 +67,31 @@ class Gpu:
         library.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(self._handle))
 
     def name(self) -> str:
+        """The product's name."""
         return self._text("nvmlDeviceGetName")
 
     def uuid(self) -> str:
+        """The UUID."""
         return self._text("nvmlDeviceGetUUID")
 
     def joules(self) -> float:
-        """Energy since the driver was loaded."""
+        """Joules since the driver was loaded."""
         return float(self._ask("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong()).value) / 1e3
 
     def watts(self) -> float:
+        """Watts of the board now."""
         return float(self._ask("nvmlDeviceGetPowerUsage", ctypes.c_uint()).value) / 1e3
 
     def clock(self, kind: int) -> float:
-        """GRAPHICS_CLOCK or MEMORY_CLOCK in Hz."""
+        """The clock of a kind, GRAPHICS_CLOCK or MEMORY_CLOCK, in Hz."""
         return 1e6 * float(self._ask("nvmlDeviceGetClockInfo", ctypes.c_uint(), ctypes.c_int(kind)).value)
 
     def load(self) -> float:
-        """Share of the last sample period in which a kernel ran."""
+        """Share of the last sample period in which a kernel ran, 0..1."""
         return float(self._ask("nvmlDeviceGetUtilizationRates", _Utilisation()).gpu) / 100.0
 
     def memory_bytes(self) -> float:
-        """Memory in use, by all processes."""
+        """Bytes of memory in use by all processes."""
         return float(self._ask("nvmlDeviceGetMemoryInfo", _Memory()).used)
 
     def _ask(self, function: str, answer: Any, *arguments: object) -> Any:
@@ -101,7 +105,7 @@ class Gpu:
 
 
 class GpuPower(Sensor):
-    """A GPU's board power: joules where it counts them, else watts."""
+    """A GPU's board power: joules where it has an energy counter, else watts."""
 
     covers = "gpu"
 
@@ -115,7 +119,7 @@ class GpuPower(Sensor):
 
 
 def counts_energy(gpu: Gpu) -> bool:
-    """Whether the GPU has an energy counter that moves. Waits until it does, STILL_S at most."""
+    """Whether the GPU has an energy counter that moves within STILL_S."""
     until_s = time.monotonic() + STILL_S
     try:
         before_j = gpu.joules()
@@ -129,9 +133,10 @@ def counts_energy(gpu: Gpu) -> bool:
 
 
 def gpus(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
-    """The GPUs that may be used here, at least one.
+    """The visible GPUs, at least one.
 
-    Raises Unavailable without a driver or a GPU, where CUDA_VISIBLE_DEVICES hides all, and for an emulated device.
+    Raises Unavailable without a driver or GPU, where CUDA_VISIBLE_DEVICES hides all of them, and
+    for an emulated device.
     """
     found = installed(tree, library)
     setting = os.environ.get(VARIABLE)
@@ -160,7 +165,7 @@ def discover(tree: FileTree, library: str = LIBRARY) -> Found:
 
 
 def candidates(tree: FileTree, library: str = LIBRARY) -> List[Tuple[str, Callable[[], float]]]:
-    """(counter, reader) pairs of the first GPU; see ``profilers.counters`` for their meanings."""
+    """(counter, reader) pairs of the first GPU; ``profilers.counters`` defines the counters."""
     try:
         gpu = gpus(tree, library)[0]
     except Unavailable as error:
@@ -174,7 +179,7 @@ def candidates(tree: FileTree, library: str = LIBRARY) -> List[Tuple[str, Callab
 
 
 def _uuid(gpu: Gpu) -> str:
-    """Its UUID, "" where it has none."""
+    """The UUID of a GPU; "" where it has none."""
     try:
         return gpu.uuid()
     except Unavailable:

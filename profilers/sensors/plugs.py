@@ -1,7 +1,7 @@
-"""Wall plugs that tell watts over HTTP: Shelly of both generations, Tasmota.
+"""This module reads the watts of wall plugs over HTTP: Shelly of both generations, and Tasmota.
 
-Watts are read and integrated. Their energy counters are left alone: the smallest step (0.1 to 10 Wh) is more than a
-measurement of minutes uses.
+Watts are integrated. The energy counters of plugs are not used: their smallest step (0.1 to 10 Wh)
+exceeds the energy of a measurement of minutes.
 """
 
 import functools
@@ -16,24 +16,24 @@ from profilers.sensors.polling import PolledSensor, Poller
 
 TIMEOUT_S = 1.0
 MAX_BYTES = 65536
-#: Above what any plug lets through; NaN is not below it either.
+#: More than the rating of any plug. The comparison also rejects NaN.
 MAX_W = 1e5
 
 
 class Kind(NamedTuple):
-    """What to ask a plug for, and what its answer says in watts."""
+    """The HTTP path of a kind of plug, and the parser of its answer into watts."""
 
     path: str
     parse: Callable[[str], float]
 
 
 def parse_shelly(text: str) -> float:
-    """Shelly Gen2 and later, Switch.GetStatus -> ``apower`` in W. Raises Unavailable."""
+    """Parse ``apower`` of Shelly Gen2 and later, Switch.GetStatus, in W. Raises Unavailable."""
     return _watts(_decoded(text), "apower")
 
 
 def parse_shelly1(text: str) -> float:
-    """Shelly Gen1, /meter/0 -> ``power`` in W. Raises Unavailable, also where it calls itself invalid."""
+    """Parse ``power`` of Shelly Gen1, /meter/0, in W. Raises Unavailable, also if invalid."""
     answer = _decoded(text)
     if isinstance(answer, dict) and answer.get("is_valid") is False:
         raise Unavailable("the plug calls its own reading invalid")
@@ -41,7 +41,10 @@ def parse_shelly1(text: str) -> float:
 
 
 def parse_tasmota(text: str) -> float:
-    """Tasmota, Status 8 -> StatusSNS.ENERGY.Power in W. Raises Unavailable, also where it is a list: several plugs."""
+    """Parse StatusSNS.ENERGY.Power of Tasmota, Status 8, in W.
+
+    Raises Unavailable, also for a list: that is a strip of several plugs.
+    """
     return _watts(_decoded(text), "StatusSNS", "ENERGY", "Power")
 
 
@@ -53,19 +56,19 @@ KINDS = {
 
 
 class Plug(PolledSensor):
-    """What goes through a plug. Tasmota's tell whole watts unless they are set otherwise."""
+    """Watts through a plug. Tasmota gives whole watts unless it is configured otherwise."""
 
     whole_watts_s = math.inf
 
 
 def plug(kind: str, address: str, emulated: bool) -> Plug:
-    """A sensor of what goes through a plug. kind: of KINDS; address: ``host`` or ``host:port``."""
+    """A sensor of the watts through a plug. kind: of KINDS; address: ``host`` or ``host:port``."""
     poller = Poller(functools.partial(ask, address, KINDS[kind]))
     return Plug("%s%s:%s" % (METER, kind, address), "wall", poller, float, emulated)
 
 
 def ask(address: str, kind: Kind) -> float:
-    """Watts now, straight from the plug and by no proxy. Raises Unavailable."""
+    """Watts now, without a proxy. Raises Unavailable."""
     try:
         connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)
         try:

@@ -1,4 +1,4 @@
-"""Sensors that take long to answer: they are asked in a thread, and reading gives their last answer at once."""
+"""A thread polls the sensors that answer slowly, so that a read returns at once."""
 
 import collections
 import threading
@@ -9,21 +9,21 @@ from profilers.file_tree import Unavailable
 from profilers.sensors.base import Sensor
 
 PERIOD_S = 1.0
-#: How long the first question waits, and how old an answer may become.
-PATIENCE_S = 3.0
-#: Answers that are kept: more than five hours of them.
-KEPT = 20000
+#: Longest wait for the first answer, and largest age of the newest one.
+ANSWER_LIMIT_S = 3.0
+#: Most answers in the history: more than five hours of them.
+MAX_ANSWERS = 20000
 
 
 class Poller:
-    """Asks once a second in a thread of its own, from the first question until ``close``.
+    """Asks once a second in a thread, from the first read until ``close``.
 
-    ask: gives an answer, or raises Unavailable; it shall end by itself within a few seconds. answers: (monotonic
-    time, answer), the newest last.
+    ask: returns an answer within a few seconds, or raises Unavailable.
+    answers: (monotonic time, answer), the newest last.
     """
 
     def __init__(self, ask: Callable[[], Any], period_s: float = PERIOD_S) -> None:
-        self.answers: Deque[Tuple[float, Any]] = collections.deque(maxlen=KEPT)
+        self.answers: Deque[Tuple[float, Any]] = collections.deque(maxlen=MAX_ANSWERS)
         self._ask = ask
         self._period_s = period_s
         self._stop: Optional[threading.Event] = None
@@ -31,19 +31,19 @@ class Poller:
         self._reason: Optional[str] = None
 
     def newest(self) -> Any:
-        """The last answer. Waits only for the first one. Raises Unavailable."""
+        """The newest answer. Waits only for the first one. Raises Unavailable."""
         if self._stop is None:
             self._start()
         if self._reason is not None:
             raise Unavailable(self._reason)
         at_s, answer = self.answers[-1]
         age_s = time.monotonic() - at_s
-        if age_s > PATIENCE_S:
+        if age_s > ANSWER_LIMIT_S:
             raise Unavailable("its last answer is %.0f s old" % age_s)
         return answer
 
     def close(self) -> None:
-        """Ask no more. Idempotent."""
+        """Stop the thread. Idempotent."""
         if self._stop is not None:
             self._stop.set()
             self._stop = None
@@ -51,9 +51,9 @@ class Poller:
     def _start(self) -> None:
         self._stop = threading.Event()
         self._asked.clear()
-        self._reason = "it has not answered within %g s" % PATIENCE_S
+        self._reason = "it has not answered within %g s" % ANSWER_LIMIT_S
         threading.Thread(target=self._run, args=(self._stop,), name="poller", daemon=True).start()
-        self._asked.wait(PATIENCE_S)
+        self._asked.wait(ANSWER_LIMIT_S)
 
     def _run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -75,7 +75,10 @@ class Poller:
 
 
 class PolledSensor(Sensor):
-    """Watts out of a poller's answers; several sensors may share one. ``watts`` raises Unavailable."""
+    """Watts in the answers of a poller, which several sensors may share.
+
+    watts: extracts them from an answer, or raises Unavailable.
+    """
 
     def __init__(
         self, name: str, covers: str, poller: Poller, watts: Callable[[Any], float], emulated: bool = False
@@ -90,7 +93,7 @@ class PolledSensor(Sensor):
         return self._watts(self._poller.newest())
 
     def history(self, begin_s: float, end_s: float) -> Tuple[List[float], List[float]]:
-        """Every answer once, at its own time: in between ``read`` repeats it."""
+        """Each answer once, at its own time; ``read`` repeats it in between."""
         times_s, values = [], []
         for at_s, answer in list(self._poller.answers):
             if begin_s <= at_s <= end_s:

@@ -1,8 +1,9 @@
-"""Intel's and AMD's energy counters, /sys/class/powercap/intel-rapl:*; for root on most systems.
+"""This module reads the energy counters of Intel and AMD in /sys/class/powercap/intel-rapl:*.
 
-A package and the memory beside it are one sensor (``cpu``); core and uncore are parts of the package
-and left out, and so is the second way to the same counter (intel-rapl-mmio). psys is the board, as far as the
-firmware wired it: beside a discrete GPU, whose supply it may leave out, it belongs to no sum.
+Only root may read them on most systems. A package and its memory are one sensor (``cpu``). Core and
+uncore are parts of the package and are left out, like intel-rapl-mmio, a second path to the same
+counter. psys is the board as far as the firmware includes it: it may leave out the supply of a
+discrete GPU, so that beside one it belongs to no sum.
 """
 
 from typing import List, Tuple
@@ -15,9 +16,9 @@ ZONES = "sys/class/powercap/intel-rapl:[0-9]*"
 
 
 class Zone:
-    """One energy counter, unwrapped: joules since it was made.
+    """One energy counter, unwrapped: joules since it was created.
 
-    A fall by more than half of its range is a wrap; a smaller one is told as it is, for it is a flaw.
+    A decrease by more than half of its range is a wrap. A smaller one is passed on: it is a fault.
     """
 
     def __init__(self, tree: FileTree, folder: str) -> None:
@@ -28,6 +29,7 @@ class Zone:
         self._sum_uj = 0
 
     def joules(self) -> float:
+        """Joules so far."""
         now_uj = self._tree.number(self._folder + "/energy_uj")
         step_uj = now_uj - self._last_uj
         self._sum_uj += step_uj if step_uj >= -self._range_uj / 2.0 else step_uj + self._range_uj
@@ -71,7 +73,7 @@ def discover(tree: FileTree, library: str = nvml.LIBRARY) -> Found:
 
 
 def covered(zone: str, tree: FileTree, library: str) -> str:
-    """What a zone holds: ``cpu``; psys ``board`` or, beside a GPU of NVML's, a ``rail``."""
+    """Coverage of a zone: ``cpu``; psys is the ``board``, or a ``rail`` beside a GPU of NVML's."""
     if zone != "psys":
         return "cpu"
     try:

@@ -1,6 +1,6 @@
-"""A Jetson's power by tegrastats, where its monitors cannot be read in sysfs (a container, say).
+"""This module reads a Jetson's power by tegrastats where sysfs cannot be read, as in a container.
 
-The total is by the rule of ``ina3221``: the program reads the same monitors.
+tegrastats reads the same monitors as ``ina3221``, so that the same rule gives the total.
 """
 
 from profilers import tegra, tegrastats
@@ -30,14 +30,14 @@ class TegrastatsRails(Sensor):
 
 
 def discover(tree: FileTree) -> Found:
-    """The totals that the program states; nothing on other machines and where sysfs states them."""
+    """The totals of tegrastats; none on other machines, or where sysfs has them."""
     if tree.emulated or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
         return NOTHING
     return stated(tegrastats.shared(tree))
 
 
 def stated(program: tegrastats.Tegrastats) -> Found:
-    """The totals among the rails of a line, and the reason where there are none."""
+    """The totals among the rails of a line, or the reason why there is none."""
     try:
         totals = ina3221.totals(list(program.newest().rails))
     except Unavailable as error:

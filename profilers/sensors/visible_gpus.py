@@ -1,4 +1,4 @@
-"""Which GPUs a program here may use: NVIDIA's tools list all of them, CUDA heeds CUDA_VISIBLE_DEVICES."""
+"""CUDA_VISIBLE_DEVICES limits the GPUs of a program; NVIDIA's tools list all of them."""
 
 from typing import List, Optional, Sequence, Tuple
 
@@ -6,12 +6,14 @@ VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
 def visible(uuids: Sequence[str], setting: Optional[str]) -> Tuple[int, ...]:
-    """Indices of the GPUs that a setting of the variable leaves, in its order; None is no setting: all.
+    """Indices of the GPUs in a setting of CUDA_VISIBLE_DEVICES, in its order.
 
-    uuids: of all GPUs, in the order of the bus. A setting names indices or beginnings of UUIDs; as for CUDA, what
-    follows a name that fits no GPU, or more than one, is not seen. A slice of a GPU (MIG) stands for that GPU
-    where its name tells which. Indices are taken in the order of the bus: CUDA's own order differs from it where
-    GPUs of several kinds are mixed and CUDA_DEVICE_ORDER is not PCI_BUS_ID.
+    uuids: of all GPUs, in PCI bus order.
+    setting: indices or prefixes of UUIDs; None: all GPUs.
+
+    As in CUDA, a name that fits no GPU, or several, ends the list. A slice of a GPU (MIG) stands
+    for its GPU where its name contains it. Indices are in PCI bus order; CUDA orders GPUs of
+    several kinds differently unless CUDA_DEVICE_ORDER is PCI_BUS_ID.
     """
     if setting is None:
         return tuple(range(len(uuids)))

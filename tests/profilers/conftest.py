@@ -1,4 +1,4 @@
-"""Recorded trees of /proc and /sys below a temporary root."""
+"""This fixture plants recorded trees of /proc and /sys below a temporary root."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Quotas of cgroup versions 1 and 2, along all ancestors, as recorded on real systems."""
+"""Quotas of cgroup versions 1 and 2 count along all ancestors, as recorded on real systems."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every expectation is worked out by hand."""
+"""Watts, gaps and errors of a window equal figures worked out by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Facts: parsers of recorded texts, and the real machine with everything absent that can be."""
+"""Facts are parsed from recorded texts, and collected on the real machine without its tools."""
 
 import sys
 

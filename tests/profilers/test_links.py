@@ -1,4 +1,4 @@
-"""What iperf3 says, and the Python sender that stands in for it."""
+"""The goodput of a link comes from iperf3's report, or from the Python sender."""
 
 import json
 import socket
@@ -130,7 +130,7 @@ class Receiver(threading.Thread):
 
 @pytest.fixture
 def patience(monkeypatch):
-    monkeypatch.setattr(links, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(links, "SILENCE_LIMIT_S", 0.5)
 
 
 def test_the_sender_learns_what_the_receiver_got():

@@ -1,4 +1,4 @@
-"""What speaks against a sensor, and what does not: honest ones, coarse and fine, pass."""
+"""A sensor that is stuck, goes backwards or saturates is rejected; honest ones pass."""
 
 import math
 

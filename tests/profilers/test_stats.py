@@ -1,4 +1,4 @@
-"""Statistics of step times: exact cases, and the warm-up test as a specification."""
+"""Statistics of step times equal exact cases; the warm-up test has these properties."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The two protocols: which steps warm up, which are timed, and when the window is open."""
+"""Both protocols define the steps of the warm-up, the timed steps and the window."""
 
 import itertools
 

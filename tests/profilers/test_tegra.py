@@ -1,4 +1,4 @@
-"""What a Jetson alone has, read from its files; where each is, and what is said where it is not."""
+"""The counters of a Jetson are read from its files; a missing file is a reason."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""tegrastats lines of every Jetson and many L4T releases, and the program itself."""
+"""tegrastats lines of every Jetson and many L4T releases are parsed, and the program is run."""
 
 import json
 import stat
@@ -15,7 +15,7 @@ from profilers.tegrastats import MIB, Activity, Power, parse
 
 LINE = "RAM 2586/7846MB (lfb 1x1MB) CPU [0%@960,off] EMC_FREQ 10%@665 GR3D_FREQ 53%@140 APE 150 VDD_IN 3177/3100"
 
-#: What each recorded line says of its cores, how many of them are off, and of its main memory in MiB.
+#: Cores in each recorded line, cores that are off, and main memory in MiB.
 CORES = [4, 6, 6, 6, 6, 6, 4, 4, 8, 6, 6, 6, 12, 12, 12, 6, 6]
 OFF = [0, 0, 0, 0, 2, 5, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 0]
 RAM = [3983, 7854, 7846, 7850, 7852, 7829, 3964, 3964, 15692, 7771, 6854, 6834, 62795, 62801, 62841, 7620, 7850]

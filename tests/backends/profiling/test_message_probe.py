@@ -23,7 +23,7 @@ def authority():
 
 @pytest.fixture
 def patience(monkeypatch):
-    monkeypatch.setattr(message_probe, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(message_probe, "SILENCE_LIMIT_S", 0.5)
 
 
 def serving_as(identity):

@@ -104,7 +104,7 @@ def test_a_profile_of_steps_is_whole(slow: str) -> None:
     assert found.cpu_s_per_step > 0
     rests = [event.rest_s / event.step_s for event in job.events if event.stage == "timed"]
     half = (step_profile.HALF_BATCH_WARMUP + step_profile.HALF_BATCH_STEPS) / 2
-    assert rests[-1] == pytest.approx(half + steptime.AGAIN_WARMUP + steptime.AGAIN_MINIMUM)
+    assert rests[-1] == pytest.approx(half + steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM)
 
 
 def test_a_model_is_timed_again_for_ten_steps_or_a_second(slow: str) -> None:

@@ -20,7 +20,7 @@ needs_iperf3 = pytest.mark.skipif(
 
 @pytest.fixture
 def patience(monkeypatch):
-    monkeypatch.setattr(iperf3, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(iperf3, "SILENCE_LIMIT_S", 0.5)
 
 
 def serving(tool, count, seconds):

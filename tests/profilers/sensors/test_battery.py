@@ -1,4 +1,4 @@
-"""Batteries of laptops: what they give while they discharge, and what is not told while they do not."""
+"""Batteries are read while they discharge on a machine without mains power."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Period and noise of sensors from raw polls: sensors that are known exactly, and ones that are of no use."""
+"""Period and noise are estimated from the reads of sensors with known figures."""
 
 import random
 import time
@@ -123,8 +123,8 @@ def test_facts_of_every_sensor_and_the_reasons_of_others():
     "meter, reason",
     [
         (Meter(Unavailable("bus error")), "bus error"),
-        (Meter(0.0), "nothing is used"),
-        (Meter(500.0, counts_joules=True), "nothing is used"),
+        (Meter(0.0), "stands still"),
+        (Meter(500.0, counts_joules=True), "stands still"),
     ],
 )
 def test_a_sensor_of_no_use_has_a_reason(meter, reason):

@@ -1,4 +1,4 @@
-"""Discovery over all kinds of sensors, on this machine and on an emulated one."""
+"""Discovery finds all kinds of sensors, on this machine and on an emulated one."""
 
 from profilers import sensors
 from profilers.file_tree import ROOT_VARIABLE, FileTree

@@ -1,4 +1,4 @@
-"""Addresses of meters, as the operator writes them."""
+"""Addresses of meters become sensors, or a message that names the mistake."""
 
 import time
 

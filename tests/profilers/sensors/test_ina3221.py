@@ -1,4 +1,4 @@
-"""Which rails make the total on each Jetson, in both sysfs layouts, and that nothing is counted twice."""
+"""The rails of each Jetson add up to its total in both sysfs layouts, none counted twice."""
 
 import pytest
 

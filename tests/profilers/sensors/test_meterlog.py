@@ -1,4 +1,4 @@
-"""A meter's log in the forms that programs write, and its rows on the device's clocks."""
+"""A meter's log is read in many formats and aligned with the device's clocks."""
 
 import time
 

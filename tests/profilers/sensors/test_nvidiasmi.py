@@ -1,4 +1,4 @@
-"""nvidia-smi's report in every recorded schema, and the program where there is no library."""
+"""nvidia-smi's report is parsed in every recorded schema, and read where NVML is missing."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""NVML through a stand-in library in C: two GPUs, the second of a kind that counts no energy."""
+"""NVML is read through a stand-in library in C: two GPUs, the second without an energy counter."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Wall plugs: answers as their makers document them, and a real server on loopback."""
+"""Wall plugs answer as their makers document, from a real server on loopback."""
 
 import contextlib
 import http.server

@@ -1,4 +1,4 @@
-"""A slow source behind a thread: reading does not wait, every answer counts once, silence and failure are reasons."""
+"""A poller never blocks a read, counts each answer once and tells why it has none."""
 
 import threading
 import time
@@ -80,7 +80,7 @@ def test_a_failure_is_told_until_an_answer_comes(source):
 
 
 def test_a_source_that_never_answers_delays_only_the_first_read(source, monkeypatch):
-    monkeypatch.setattr(polling, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(polling, "ANSWER_LIMIT_S", 0.05)
     source.go.clear()
     poller = Poller(source)
     for least_s, most_s in ((0.05, 2.0), (0.0, 0.04)):
@@ -95,7 +95,7 @@ def test_an_old_answer_is_no_answer(source, monkeypatch):
     poller = Poller(source, period_s=0.01)
     poller.newest()
     source.go.clear()
-    monkeypatch.setattr(polling, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(polling, "ANSWER_LIMIT_S", 0.05)
     time.sleep(0.2)
     with pytest.raises(Unavailable, match="its last answer is 0 s old"):
         poller.newest()

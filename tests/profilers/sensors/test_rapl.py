@@ -1,4 +1,4 @@
-"""Energy counters of powercap: what they cover, wraps, and parts that must not be counted twice."""
+"""Energy counters of powercap have a coverage, wrap around, and are not counted twice."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The total of each recorded line, by the rule of the monitors in sysfs, and when the program is asked at all."""
+"""The total of each recorded line follows the rule of the monitors in sysfs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""CUDA_VISIBLE_DEVICES as CUDA reads it."""
+"""CUDA_VISIBLE_DEVICES selects GPUs as in CUDA."""
 
 import pytest
 from hypothesis import given
