@@ -64,5 +64,5 @@ def test_bytes_of_the_whole_run_end_with_its_training() -> None:
 
 def test_who_waits_for_the_beginning_is_told() -> None:
     begun = []
-    RunWatcher(None, "", lambda: begun.append(True)).heard("planner", {"started": True})
+    RunWatcher(None, "", lambda: begun.append(True)).on_event("planner", Started())
     assert begun == [True]

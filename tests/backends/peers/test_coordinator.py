@@ -15,7 +15,7 @@ HELLO = {"layout": LAYOUT, "address": "127.0.0.1", "port": 7000, "digest": "mine
 
 
 def reasons(run):
-    return [event["reason"] for event in run.events if "dropped" in event]
+    return [event.reason for event in run.emitted(Dropped)]
 
 
 @pytest.mark.parametrize(

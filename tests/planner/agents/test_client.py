@@ -104,7 +104,7 @@ def test_a_mistake_in_a_file_beside_a_users_model_is_named_by_the_users_own_path
             agent.call(TimeSteps(ReplicaSpec("torch", model), 2, "adaptive"))
     finally:
         remote.close()
-    assert str(raised.value).startswith("tx2: steps: AttributeError")
+    assert str(raised.value).startswith("tx2: time steps: AttributeError")
     assert str(raised.value).endswith(f"at {tmp_path}/layers_of_mine.py:4")
 
 

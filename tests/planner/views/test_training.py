@@ -10,6 +10,7 @@ from backends.protocol.events import Dropped, Evaluated, MemberProgress, MemberT
 from planner import console
 from planner.paths import RunFolder
 from planner.provenance import Provenance
+from planner.train.events import Sending
 from planner.views import training
 from planner.views.training import TrainingProgress
 from profilers.records import PowerReading, Window, encode
@@ -149,8 +150,8 @@ def test_a_result_on_emulated_devices_is_labelled() -> None:
 # -- how much is told ------------------------------------------------------------------------------
 
 
-def at(done: int) -> dict[str, Any]:
-    return {"progress": {"done": done, "total": 200, "elapsed_s": 30.0, "workers": {}}}
+def at(done: int) -> Progress:
+    return Progress(done, 200, 30.0, {})
 
 
 def test_in_a_pipe_progress_is_a_line_now_and_then_with_percentage_and_time_left(
@@ -171,15 +172,15 @@ def test_quiet_tells_nothing_of_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     with training.training(console.Detail.QUIET) as view:
         view.on_plan(plan(planned("a")))
         view.on_note("a note")
-        view.on_event("a", {"evaluated": {"step": 1000, "loss": 0.25, "accuracy": 0.755}})
+        view.on_event("a", Evaluated(1000, "a", 0.25, 0.755, 1.0))
     assert capsys.readouterr() == ("", "")
 
 
 def test_verbose_prints_every_event_as_it_came(capsys: pytest.CaptureFixture[str]) -> None:
     with training.training(console.Detail.VERBOSE) as view:
         view.on_profile("tx2", "net: timed step 10", 0.1)
-        view.on_event("a", {"sending": 123})
-    assert capsys.readouterr().err.splitlines() == ["tx2: net: timed step 10", 'a: {"sending": 123}']
+        view.on_event("a", Sending(123))
+    assert capsys.readouterr().err.splitlines() == ["tx2: net: timed step 10", 'a: {"bytes": 123, "type": "sending"}']
 
 
 def test_the_bar_is_as_full_as_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
