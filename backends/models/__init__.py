@@ -1,4 +1,4 @@
-"""Models as data: named descriptions that every framework builds for itself."""
+"""Models are data: named descriptions that every framework builds with its own layers."""
 
 import difflib
 import hashlib
@@ -63,8 +63,9 @@ def model(name: str, input_shape: Optional[Shape] = None, classes: Optional[int]
 
 
 def agree(name: str, own_shape: Shape, own_classes: int, input_shape: Optional[Shape], classes: Optional[int]) -> None:
-    """Raises ValueError where a model and the data, None where not known, are of different shape
-    or classes.
+    """Raise ValueError where a model's input shape or classes differ from the data's.
+
+    input_shape, classes: of the data; None where not known, which agrees with every model.
     """
     if input_shape is not None and tuple(input_shape) != own_shape:
         raise ValueError("model %s takes images of %s, the data are %s" % (name, own_shape, tuple(input_shape)))
@@ -83,10 +84,11 @@ def multiply_adds(model: Model) -> int:
 
 
 def fingerprint(model: Union[Model, str]) -> str:
-    """Twelve hexadecimal digits that change with what is computed: of a description's input,
-    classes and layers, or of the source of a user's ``file.py:function``, files that it imports
-    from its folder included.
+    """Twelve hexadecimal digits that identify the computation of a model.
 
+    For a description they depend on its input, classes and layers.
+    For a user's ``file.py:function`` they depend on the source of the file, and of the files in its
+    folder that it imports.
     Raises ValueError if there is no such file, and as ``source_files`` does.
     """
     if isinstance(model, str):

@@ -1,4 +1,4 @@
-"""AlexNet: Krizhevsky's single-tower form of 2014."""
+"""AlexNet is described in the single-tower form of Krizhevsky (2014)."""
 
 from backends.models.layers import Conv, Dense, Dropout, Flatten, MaxPool, Model, Published, Relu, Shape
 
@@ -6,9 +6,12 @@ SOURCE = "A. Krizhevsky, One weird trick for parallelizing CNNs, arXiv:1404.5997
 
 
 def alexnet(input_shape: Shape = (32, 32, 3), classes: int = 10) -> Model:
-    """From 64 pixels on, the published network. Below, its first convolution (11x11, stride 4) is
-    replaced by 3x3 at stride 1, so that 32x32 reaches the dense layers as 3x3; the rest
-    stays, dense layers of 4096 units included."""
+    """The published network for images of 64 pixels or more.
+
+    For smaller images a 3x3 convolution of stride 1 replaces the first one (11x11, stride 4). A
+    32x32 image then reaches the dense layers as 3x3. The other layers stay the same, including the
+    dense layers of 4096 units.
+    """
     stem = Conv(64, 11, 4, 2) if min(input_shape[:2]) >= 64 else Conv(64, 3, 1, 1)
     layers = (
         stem,

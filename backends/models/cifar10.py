@@ -1,4 +1,4 @@
-"""The convolutional network of TensorFlow's CIFAR-10 tutorial."""
+"""The convolutional network of TensorFlow's CIFAR-10 tutorial is described here."""
 
 from backends.models.layers import Conv, Dense, Flatten, LocalResponseNorm, MaxPool, Model, Published, Relu, Shape
 
@@ -6,7 +6,10 @@ SOURCE = "TensorFlow tutorials, Advanced Convolutional Neural Networks (deep_cnn
 
 
 def cifar10(input_shape: Shape = (32, 32, 3), classes: int = 10) -> Model:
-    """The tutorial crops to 24x24, for which it prints its count; the paper trains on 32x32."""
+    """The tutorial's network for 32x32 images, as in the paper.
+
+    The tutorial crops images to 24x24; its parameter count holds for that size.
+    """
     norm = LocalResponseNorm(9, 0.001 / 9.0, 0.75, 1.0)
     layers = (
         Conv(64, 5, 1, 2),

@@ -1,4 +1,4 @@
-"""Cipher, the small network of DLion and Ako."""
+"""Cipher is the small network of DLion and Ako."""
 
 from backends.models.layers import Conv, Dense, Flatten, MaxPool, Model, Relu, Shape
 

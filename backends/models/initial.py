@@ -1,4 +1,4 @@
-"""The weights a described model starts from: the same in every framework."""
+"""Initial weights of a described model are the same in every framework."""
 
 import numpy as np
 

@@ -1,9 +1,10 @@
-"""The vocabulary in which a model is described, free of any framework.
+"""Layers describe a model independently of any framework.
 
-A layer is a named tuple of numbers; a model is a tuple of layers. Shapes are (height, width,
-channels) or, after Flatten and GlobalAveragePool, (units,). Windows are square. ``padding`` is
-the number of rows and columns added on each side, so that every framework computes
-the same; what is padded with never wins a maximum and is not counted in an average.
+A layer is a named tuple of numbers; a model is a tuple of layers.
+Shapes are (height, width, channels) or, after Flatten and GlobalAveragePool, (units,).
+Windows are square.
+``padding`` is the number of rows and columns added on each side, so that every framework computes
+the same. Padded values never win a maximum and are not counted in an average.
 """
 
 from typing import Any, NamedTuple, Optional, Tuple
@@ -30,8 +31,9 @@ class Depthwise(NamedTuple):
 
 
 class BatchNorm(NamedTuple):
-    """Batch normalisation; running statistic <- (1 - momentum) statistic + momentum batch
-    statistic.
+    """Batch normalisation.
+
+    Running statistic <- (1 - momentum) statistic + momentum batch statistic.
     """
 
     epsilon: float = 1e-5
@@ -118,9 +120,7 @@ class Published(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A network: input (height, width, channels), number of classes, layers, and where it comes
-    from.
-    """
+    """A network: input (height, width, channels), number of classes, layers, and its source."""
 
     name: str
     input_shape: Shape

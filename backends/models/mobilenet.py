@@ -1,4 +1,4 @@
-"""MobileNet v1, width 1.0."""
+"""MobileNet v1 is described here at width 1.0."""
 
 from typing import Any, Tuple
 
@@ -11,7 +11,7 @@ BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2)) + ((512, 1)
 
 
 def mobilenet(input_shape: Shape = (224, 224, 3), classes: int = 1000) -> Model:
-    """28 layers, counting depthwise and pointwise convolutions apart."""
+    """28 layers, where depthwise and pointwise convolutions count separately."""
     layers: Tuple[Any, ...] = (Conv(32, 3, 2, 1, bias=False), BatchNorm(), Relu())
     for channels, stride in BLOCKS:
         layers += (Depthwise(3, stride, 1), BatchNorm(), Relu())

@@ -1,4 +1,4 @@
-"""Network in Network, the form for CIFAR-10."""
+"""Network in Network is described in its form for CIFAR-10."""
 
 from typing import Any, Tuple
 
@@ -10,8 +10,8 @@ SOURCE = "M. Lin et al., Network in Network, 2014; size: J. Springenberg et al.,
 def nin(input_shape: Shape = (32, 32, 3), classes: int = 10) -> Model:
     """Three blocks of a convolution and two 1x1 convolutions.
 
-    The class maps go into the average without the ReLU of the authors' code, behind which
-    training stalls as soon as all of them are negative.
+    The class maps are averaged without the last ReLU of the authors' code. With it, training stalls
+    as soon as all class maps are negative.
     """
     layers = (
         _block(5, 192, 160, 96)

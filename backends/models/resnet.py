@@ -1,4 +1,4 @@
-"""Residual networks: ResNet-20 for 32x32 images, ResNet-50 and ResNet-152 for ImageNet."""
+"""Residual networks are described here: ResNet-20 for 32x32 images, 50 and 152 for ImageNet."""
 
 from typing import Any, Tuple
 

@@ -1,4 +1,4 @@
-"""What a description implies without building it: shapes, variables, arithmetic."""
+"""Shapes, variables and multiply-adds of a model follow from its description alone."""
 
 from typing import Any, Callable, Dict, NamedTuple, Tuple
 
@@ -9,12 +9,12 @@ Named = Tuple[Tuple[str, Shape], ...]
 
 
 class Trace(NamedTuple):
-    """What a layer or a sequence makes of its input.
+    """The output, variables and cost of a layer or sequence, for one input.
 
-    variables, state: (name, shape) of what is trained and of what is not, in the order in which
-    every framework keeps them. Kernels are (outputs, inputs, height, width), dense weights
-    (outputs, inputs). multiply_adds: of one forward pass of one image, in convolutions and dense
-    layers.
+    variables: (name, shape) of trained arrays, in the order in which every framework keeps them.
+    state: the same of arrays that are not trained.
+    multiply_adds: of one forward pass of one image, in convolutions and dense layers.
+    Kernels are (outputs, inputs, height, width), dense weights (outputs, inputs).
     """
 
     output: Shape

@@ -1,4 +1,4 @@
-"""SqueezeNet v1.1."""
+"""SqueezeNet is described here in version 1.1."""
 
 from typing import Any, Tuple
 
@@ -8,8 +8,10 @@ SOURCE = "F. Iandola et al., SqueezeNet, 2016, release v1.1; torchvision squeeze
 
 
 def squeezenet(input_shape: Shape = (32, 32, 3), classes: int = 10) -> Model:
-    """From 64 pixels on, the published network. Below, the first convolution has stride 1 and
-    padding 1 (the weights are the same in number), so that 32x32 ends as 3x3.
+    """The published network for images of 64 pixels or more.
+
+    For smaller images the first convolution has stride 1 and padding 1, with the same number of
+    weights. A 32x32 image then ends as 3x3.
     """
     stem = Conv(64, 3, 2) if min(input_shape[:2]) >= 64 else Conv(64, 3, 1, 1)
     layers = (

@@ -12,23 +12,24 @@ from typing import Any, Callable, Iterator, Tuple
 from backends.models.layers import Shape
 from backends.models.user_source import locate, source_files
 
-#: The package that the folder of a model is, for imports such as ``from . import block``.
+#: Package name given to a model's folder, for imports such as ``from . import block``.
 PACKAGE = "user_model"
 _LOADING = threading.RLock()
 
 
 def is_user_model(model: str) -> bool:
-    """Whether a model is named by file and function and not by one of our names."""
+    """Whether a model is named by file and function, and not by a name of ``MODELS``."""
     return ":" in model
 
 
 @contextlib.contextmanager
 def loaded(model: str) -> Iterator[Callable[[], Any]]:
-    """The user's function, with the modules beside its file importable until the block ends.
+    """Give the user's function, with the modules of its folder importable until the block ends.
 
-    They are forgotten then: those of another model may have the same names.
-    Raises ValueError if the file defines no such function; what the files raise comes through as
-    it is.
+    These modules are then removed from ``sys.modules``, for those of another model may have the
+    same names.
+    Raises ValueError if the file defines no such function. Exceptions of the user's files are
+    passed on.
     """
     path, name = locate(model)
     folder = os.path.dirname(os.path.abspath(path))
@@ -49,9 +50,7 @@ def loaded(model: str) -> Iterator[Callable[[], Any]]:
 
 
 def _package(folder: str, has_init: bool) -> None:
-    """Make the folder a package; its ``__init__.py`` is executed where the model's imports need
-    it.
-    """
+    """Make the folder a package, and execute its ``__init__.py`` if the model's imports need it."""
     if has_init:
         _executed(PACKAGE, os.path.join(folder, "__init__.py"), folder)
         return
@@ -76,10 +75,11 @@ def _forget(paths: Any) -> None:
 
 
 def returned(model: str, kind: str, fits: Callable[[Any], bool]) -> Tuple[Any, Shape]:
-    """(module, input shape) as the user's function returns them.
+    """The module and input shape that the user's function returns.
 
-    kind: what the module must be, as the user is told; fits: whether it is that. Raises
-    ValueError for anything else.
+    kind: the expected type, for the error message.
+    fits: whether a module has that type.
+    Raises ValueError for anything else.
     """
     with loaded(model) as function:
         result = function()
@@ -95,8 +95,9 @@ def returned(model: str, kind: str, fits: Callable[[Any], bool]) -> Tuple[Any, S
 
 
 def outputs(model: str, output: Any) -> int:
-    """Classes, from what the module makes of one image. Raises ValueError where that is not
-    (batch, classes).
+    """The number of classes, from the module's output for one image.
+
+    Raises ValueError where the output is not (batch, classes).
     """
     shape = getattr(output, "shape", None)
     if shape is None or len(shape) != 2:

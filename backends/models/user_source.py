@@ -1,24 +1,25 @@
-"""The source of a user's model is its file, and the files beside it that it imports."""
+"""The source of a user's model is its file and the files of its folder that it imports."""
 
 import ast
 import os
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-#: What goes to a device: a model is a few files, not a project with its data.
+#: Limits of what is sent to a device: a model is a few files, not a project with its data.
 MOST_FILES = 100
 MOST_BYTES = 4 << 20
 
 
 class Source(NamedTuple):
-    """One file; ``name``: its path from the model's folder, with slashes."""
+    """One file; ``name`` is its path relative to the model's folder, with slashes."""
 
     name: str
     content: bytes
 
 
 def locate(model: str) -> Tuple[str, str]:
-    """(file, function) of ``path/to/file.py:function``. Raises ValueError if there is no such
-    file.
+    """(file, function) of ``path/to/file.py:function``.
+
+    Raises ValueError if there is no such file.
     """
     path, _, function = model.rpartition(":")
     if not path.endswith(".py") or not function.isidentifier():
@@ -29,12 +30,10 @@ def locate(model: str) -> Tuple[str, str]:
 
 
 def source_files(model: str) -> List[Source]:
-    """The model's file, and those of its folder that it imports, directly or through one another,
-    by name.
+    """The model's file and the files of its folder that it imports, also indirectly, by name.
 
-    Found by reading import statements, not by executing them; what is imported by other means is
-    not found. Raises ValueError for a file that is not Python, and beyond MOST_FILES or
-    MOST_BYTES.
+    Import statements are read, not executed, so that files imported by other means are not found.
+    Raises ValueError for a file that is not Python, and above MOST_FILES or MOST_BYTES.
     """
     path, _ = locate(model)
     folder, name = os.path.split(os.path.abspath(path))
@@ -57,7 +56,7 @@ def source_files(model: str) -> List[Source]:
 
 
 def _imported(folder: str, name: str, content: bytes) -> List[str]:
-    """Names of the folder's files that the import statements of one of them mean."""
+    """Names of the folder's files that one of them imports."""
     package = name.split("/")[:-1]
     try:
         tree = ast.parse(content)
@@ -71,7 +70,10 @@ def _imported(folder: str, name: str, content: bytes) -> List[str]:
 
 
 def _modules(tree: ast.AST, package: List[str]) -> Iterator[Tuple[List[str], List[str]]]:
-    """(folder, module), in parts, of every import; ``from x import y`` may mean a module y of x."""
+    """(folder, module), in parts, of every import.
+
+    In ``from x import y``, y may be a module of x.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -85,7 +87,7 @@ def _modules(tree: ast.AST, package: List[str]) -> Iterator[Tuple[List[str], Lis
 
 
 def _files(folder: str, place: Sequence[str], module: Sequence[str]) -> List[str]:
-    """Those that are executed when a module is imported: packages on the way, and itself."""
+    """Files that importing a module executes: the packages on its path, and the module itself."""
     found = []
     for count in range(1, len(module) + 1):
         parts = [*place, *(part for part in module[:count] if part)]

@@ -1,4 +1,4 @@
-"""VGG-19."""
+"""VGG-19 is described here."""
 
 from typing import Any, Tuple
 
@@ -8,9 +8,7 @@ SOURCE = "K. Simonyan and A. Zisserman, Very Deep Convolutional Networks, ICLR 2
 
 
 def vgg19(input_shape: Shape = (224, 224, 3), classes: int = 1000) -> Model:
-    """Configuration E: sixteen 3x3 convolutions and three dense layers; images of 32 pixels or
-    more.
-    """
+    """Configuration E: 16 3x3 convolutions and 3 dense layers, for images of 32 pixels or more."""
     layers: Tuple[Any, ...] = ()
     for channels, count in ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4)):
         layers += (Conv(channels, 3, 1, 1), Relu()) * count + (MaxPool(2, 2),)

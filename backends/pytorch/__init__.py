@@ -1,4 +1,4 @@
-"""PyTorch: builds described models natively and keeps them in flat buffers. From torch 1.10 on."""
+"""The PyTorch backend builds described models natively, in flat buffers (torch 1.10 or later)."""
 
 import platform
 from typing import Optional, Tuple, Union
@@ -35,11 +35,12 @@ def build(
 ) -> TorchReplica:
     """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
 
-    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the
-    function returns (torch.nn.Module, (height, width, channels)) and the module maps float32
-    (batch, channels, height, width) to (batch, classes). input_shape and classes: of the data;
-    the model's own where None. The same seed gives the same weights. Raises ValueError where
-    model and data do not fit, or for what is wrong with the user's file.
+    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function``.
+    input_shape, classes: of the data; None for the model's own.
+    seed: the same seed gives the same weights.
+    A user's function returns (torch.nn.Module, (height, width, channels)). The module maps float32
+    (batch, channels, height, width) to (batch, classes).
+    Raises ValueError where model and data do not fit, and for errors of the user's file.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)

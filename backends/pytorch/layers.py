@@ -1,4 +1,4 @@
-"""Described layers become torch modules here."""
+"""This module builds torch modules from described layers."""
 
 from collections import OrderedDict
 from typing import Any, Callable, Dict, Tuple
@@ -13,7 +13,7 @@ from backends.models.shapes import sequence
 
 
 class _Residual(nn.Module):
-    """layers.Residual"""
+    """A residual block, see layers.Residual."""
 
     def __init__(self, branch: nn.Module, shortcut: nn.Module) -> None:
         super().__init__()
@@ -25,15 +25,16 @@ class _Residual(nn.Module):
 
 
 class _Concat(nn.ModuleList):
-    """layers.Concat"""
+    """Parallel branches, see layers.Concat."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.cat([branch(x) for branch in self], 1)
 
 
 class _ResponseNorm(nn.Module):
-    """layers.LocalResponseNorm, its sums as a 1x1 convolution: four times as fast as torch's own
-    on a CPU.
+    """Local response normalisation, see layers.LocalResponseNorm.
+
+    The sums are computed by a 1x1 convolution, four times as fast on a CPU as torch's own.
     """
 
     def __init__(self, layer: kinds.LocalResponseNorm, channels: int) -> None:
@@ -50,7 +51,7 @@ class _ResponseNorm(nn.Module):
 
 
 class _Subsample(nn.Module):
-    """layers.Subsample"""
+    """A shortcut without parameters, see layers.Subsample."""
 
     def __init__(self, stride: int, missing: int) -> None:
         super().__init__()
@@ -61,9 +62,9 @@ class _Subsample(nn.Module):
 
 
 def build(layers: Tuple[Any, ...], shape: Shape) -> nn.Sequential:
-    """The layers as torch modules under the names that the description gives them.
+    """The layers as torch modules, under the names that the description gives them.
 
-    shape: (height, width, channels) of what goes into the first of them.
+    shape: (height, width, channels) of the input of the first layer.
     """
     modules: "OrderedDict[str, nn.Module]" = OrderedDict()
     for index, layer in enumerate(layers):

@@ -1,4 +1,4 @@
-"""A replica whose parameters, gradients and state are views into flat torch tensors."""
+"""A PyTorch replica keeps parameters, gradients and state as views into flat tensors."""
 
 from typing import Iterable, List, Optional, Tuple
 
@@ -14,9 +14,10 @@ from backends.models.layers import Shape
 class TorchReplica(Replica):
     """A torch module whose parameters, gradients and state are views into flat tensors.
 
-    input_shape: (height, width, channels) of an image; classes: width of the module's output.
-    Frozen parameters and floating-point buffers are state, but for buffers that hold infinities:
-    constants.
+    input_shape: (height, width, channels) of an image.
+    classes: width of the module's output.
+    State holds frozen parameters and floating-point buffers. Buffers that contain infinities are
+    constants and left out.
     """
 
     def __init__(self, module: nn.Module, input_shape: Shape, classes: int) -> None:
@@ -45,23 +46,23 @@ class TorchReplica(Replica):
 
     def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         """See Replica."""
-        # Never set to None: autograd adds into these views as long as they are there, so also to
-        # the decay.
+        # Gradients are never set to None: autograd adds to these views, which already hold the
+        # weight decay.
         if weight_decay:
             torch.mul(self._weights, weight_decay, out=self._gradients)
         else:
             self._gradients.zero_()
         loss = functional.cross_entropy(self.module(self.inputs(images)), self._labels(labels))
         loss.backward()  # type: ignore[no-untyped-call]
-        # Scaling the loss instead would save this pass, but half precision or a hook in a user's
-        # model would see it.
+        # Scaling the loss would save this pass, but would be visible to half precision and to hooks
+        # in a user's model.
         self._gradients.mul_(rate)
         value = float(loss.item())
         self._synchronise()
         return value
 
     def fetch(self) -> None:
-        """See Replica; weights come too if ``update`` has changed them since."""
+        """See Replica. Also fetches weights if ``update`` has changed them."""
         if self.accelerator == "cpu":
             return
         self._host_gradients.copy_(self._gradients, non_blocking=True)
@@ -72,7 +73,7 @@ class TorchReplica(Replica):
         self._synchronise()
 
     def load(self) -> None:
-        """See Replica. Done when it returns: the host buffers may be overwritten."""
+        """See Replica. The host buffers may be overwritten as soon as it returns."""
         if self.accelerator == "cpu":
             return
         self._weights.copy_(self._host_weights, non_blocking=True)
@@ -107,8 +108,9 @@ class TorchReplica(Replica):
         self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
 
     def inputs(self, images: np.ndarray) -> torch.Tensor:
-        """uint8 (batch, height, width, channels) -> float32 (batch, channels, height, width), -1
-        to 1.
+        """Scale images to -1 .. 1.
+
+        uint8 (batch, height, width, channels) -> float32 (batch, channels, height, width).
         """
         raw = torch.from_numpy(images).to(self._device)
         return raw.permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255.0).sub_(1.0)
@@ -117,7 +119,7 @@ class TorchReplica(Replica):
         return torch.from_numpy(labels).to(self._device)
 
     def _momentum(self) -> torch.Tensor:
-        # Made when first asked for: a worker whose server updates needs no memory for it.
+        # Allocated on first use: a worker whose server makes the updates needs no momentum.
         if self._velocity is None:
             self._velocity = torch.zeros_like(self._weights)
         return self._velocity
@@ -134,7 +136,7 @@ def _changes(buffer: torch.Tensor) -> bool:
 def _flatten(
     named: Iterable[Tuple[str, torch.Tensor]], device: torch.device
 ) -> Tuple[torch.Tensor, Tuple[Variable, ...]]:
-    """Move tensors into one flat tensor, of which each becomes a view."""
+    """Move tensors into one flat tensor; each becomes a view of it."""
     named = list(named)
     flat = torch.empty(sum(tensor.numel() for _, tensor in named), dtype=torch.float32, device=device)
     places: List[Variable] = []
@@ -149,9 +151,7 @@ def _flatten(
 
 
 def _host(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself on a CPU; else a page-locked copy, which the GPU reads and writes
-    directly.
-    """
+    """The tensor itself on a CPU; else a page-locked copy, which the GPU accesses directly."""
     if tensor.device.type == "cpu":
         return tensor
     return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor)

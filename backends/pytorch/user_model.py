@@ -1,4 +1,4 @@
-"""A torch model of the user's own is built and checked here."""
+"""This module builds and checks a user's own torch model."""
 
 from typing import Tuple
 
@@ -10,9 +10,10 @@ from backends.models.layers import Shape
 
 
 def build(model: str) -> Tuple[nn.Module, Shape, int]:
-    """What the user's function returns, checked with one black image: module, input shape, classes.
+    """Build the user's module and check it with one black image: module, input shape, classes.
 
-    model: ``path/to/file.py:function``. Raises ValueError for what does not fit.
+    model: ``path/to/file.py:function``.
+    Raises ValueError for a module or an output of the wrong form.
     """
     module, shape = user.returned(model, "torch.nn.Module", lambda result: isinstance(result, nn.Module))
     height, width, channels = shape

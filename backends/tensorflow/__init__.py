@@ -1,4 +1,4 @@
-"""TensorFlow builds described models of its operations, and users' own of Keras (from 2.4 on)."""
+"""The TensorFlow backend builds described models, and users' Keras models (from 2.4 on)."""
 
 from typing import Optional, Union
 
@@ -22,12 +22,13 @@ def build(
 ) -> TensorFlowReplica:
     """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
 
-    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function`` where the
-    function returns (Keras model or tf.Module, (height, width, channels)) and the model maps
-    float32 (batch, height, width, channels) to (batch, classes). input_shape and classes: of the
-    data; the model's own where None. The same seed gives the same weights. Raises ValueError
-    where model and data do not fit, or for what is wrong with the user's file. The threads are
-    those of the first build in this process.
+    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function``.
+    input_shape, classes: of the data; None for the model's own.
+    threads: counts only in the first build of a process.
+    seed: the same seed gives the same weights.
+    A user's function returns (Keras model or tf.Module, (height, width, channels)). The model maps
+    float32 (batch, height, width, channels) to (batch, classes).
+    Raises ValueError where model and data do not fit, and for errors of the user's file.
     """
     runtime.use_threads(threads)
     kind = accelerator()[0]

@@ -1,11 +1,13 @@
-"""Arrays get from variables into a flat host buffer, and from there into variables.
+"""Buffers copy arrays between TensorFlow variables and a flat host buffer.
 
-On a CPU, TensorFlow computes in host memory. numpy can look at an eager tensor without copying
-it, and a variable that is assigned numpy's memory by the operation itself, and not by
-``Variable.assign``, which copies, goes on to use that memory if it is aligned. So of weights
-nothing is copied but what starts elsewhere in the flat buffer, and of gradients each array once,
-to its place. To join them in the graph would copy each once as well, and into memory that the
-system has to clear in every step.
+On a CPU, TensorFlow computes in host memory, so that most copies can be avoided:
+numpy can read an eager tensor without copying it.
+A variable that the raw assign operation gives numpy memory goes on to use that memory if it is
+aligned; ``Variable.assign`` would copy.
+So only those weights are copied whose place in the flat buffer is not aligned, and each gradient is
+copied once, to its place.
+Joining gradients in the graph would also copy each once, but into memory that the system has to
+clear in every step.
 """
 
 from typing import Iterator, List, Sequence, Tuple
@@ -15,21 +17,21 @@ import tensorflow as tf
 
 from backends.frameworks.base import Variable
 
-#: Bytes: what TensorFlow is built with (EIGEN_MAX_ALIGN_BYTES).
+#: Alignment in bytes that TensorFlow is built with (EIGEN_MAX_ALIGN_BYTES).
 ALIGNMENT = 64
 
 Named = List[Tuple[str, tf.Variable]]
 
 
 def aligned(size: int) -> np.ndarray:
-    """Zeros, (size,) float32, that TensorFlow can use where they are."""
+    """Zeros, (size,) float32, in memory that TensorFlow can use without copying."""
     spare = np.zeros(size + ALIGNMENT // 4, np.float32)
     start = -spare.ctypes.data % ALIGNMENT // 4
     return spare[start : start + size]
 
 
 def places(named: Named) -> Tuple[Variable, ...]:
-    """Where variables are in a flat buffer, one after the other."""
+    """The places of variables in a flat buffer, one after the other."""
     found: List[Variable] = []
     start = 0
     for name, variable in named:
@@ -40,37 +42,37 @@ def places(named: Named) -> Tuple[Variable, ...]:
 
 
 def end(where: Sequence[Variable]) -> int:
-    """Elements of the flat buffer."""
+    """Number of elements of the flat buffer."""
     return sum(at.size for at in where)
 
 
 def host(tensor: tf.Tensor) -> np.ndarray:
-    """The memory of an eager tensor on a CPU, uncopied; a copy of one on a GPU."""
+    """The memory of an eager tensor: itself on a CPU, a copy from a GPU."""
     memory: np.ndarray = tensor.__array__()
     return memory
 
 
 class Each:
-    """Array by array: for what is in host memory anyway."""
+    """Copies array by array, for tensors in host memory."""
 
     def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable]) -> None:
         self._variables, self._where = variables, where
 
     def pack(self, tensors: Sequence[tf.Tensor]) -> List[tf.Tensor]:
-        """What a graph is to return of tensors like the variables, for ``fetch``."""
+        """The tensors that a graph returns, for ``fetch``; one tensor for each variable."""
         return [tf.convert_to_tensor(tensor) for tensor in tensors]
 
     def unpack(self, packed: Sequence[tf.Tensor]) -> List[tf.Tensor]:
-        """In a graph: what was packed, like the variables again."""
+        """Packed tensors in the shapes of the variables, inside a graph."""
         return [tf.cast(tensor, variable.dtype) for tensor, variable in zip(packed, self._variables)]
 
     def fetch(self, packed: Sequence[tf.Tensor], flat: np.ndarray) -> None:
-        """Into the flat host buffer, (elements,) float32."""
+        """Copy packed tensors into the flat host buffer, (elements,) float32."""
         for tensor, view in zip(packed, self._views(flat)):
             np.copyto(view, host(tensor), casting="same_kind")
 
     def load(self, flat: np.ndarray) -> None:
-        """From the flat host buffer into the variables, which may go on to use its memory."""
+        """Copy the flat host buffer into the variables, which may go on to use its memory."""
         for variable, view in zip(self._variables, self._views(flat)):
             values = np.asarray(view, variable.dtype.as_numpy_dtype)
             tf.raw_ops.AssignVariableOp(resource=variable.handle, value=values)
@@ -80,7 +82,7 @@ class Each:
 
 
 class Whole:
-    """All in one piece: so that a GPU is asked once and not for each of hundreds of arrays."""
+    """Copies all arrays as one, so that a GPU makes one transfer instead of hundreds."""
 
     def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable]) -> None:
         self._variables, self._where = variables, where

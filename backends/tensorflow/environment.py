@@ -1,13 +1,14 @@
-"""Import this before TensorFlow: it sets the variables that TensorFlow reads."""
+"""This module sets TensorFlow's environment variables; import it before TensorFlow."""
 
 import logging
 import os
 
-# Errors only: it tells much of itself on standard error, and warns of tracing again where the
-# next model is built.
+# Errors only: else TensorFlow logs much to standard error, and warns of retracing when the next
+# model is built.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
-# Memory as it is needed: else a GPU is taken whole, which on a Jetson is all the memory there is.
+# Allocate GPU memory as needed: else all of it is reserved, which on a Jetson is also the main
+# memory.
 os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-# Keras 3 has other backends too, whose variables are none of TensorFlow's.
+# Keras 3 has other backends too, whose variables are not TensorFlow's.
 os.environ["KERAS_BACKEND"] = "tensorflow"

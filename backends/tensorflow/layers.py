@@ -1,8 +1,8 @@
-"""Described layers in TensorFlow's operations.
+"""Described layers are built from TensorFlow's operations.
 
-Arrays are as descriptions and other frameworks have them (kernels are (outputs, inputs, height,
-width)), images are (batch, height, width, channels), which is all that TensorFlow computes on a
-CPU.
+Arrays have the shapes of the descriptions, as in other frameworks: kernels are (outputs, inputs,
+height, width).
+Images are (batch, height, width, channels), the only layout that TensorFlow computes on a CPU.
 """
 
 import zlib
@@ -19,7 +19,9 @@ Named = List[Tuple[str, Any]]
 
 
 class Described:
-    """A described model. trained, kept: its named variables, float32, in the order of
+    """A described model with its variables.
+
+    trained, kept: named float32 variables that are trained and that are not, in the order of
     ``shapes.trace``.
     """
 
@@ -35,20 +37,22 @@ class Described:
         self._seed = seed
 
     def __call__(self, images: tf.Tensor, training: bool, step: tf.Tensor) -> tf.Tensor:
-        """Logits (batch, classes) of float32 (batch, height, width, channels); step: what noise
-        is drawn for.
+        """Logits (batch, classes) of images, float32 (batch, height, width, channels).
+
+        step: seeds the noise of dropout.
         """
         return _sequence(self._layers, images, Scope(self._arrays, training, self._seed, step))
 
     def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:
-        """Those of ``rate * loss``: scaled at the start, where it costs nothing, as nothing here
-        depends on it.
+        """Gradients of ``rate * loss``.
+
+        The output gradient is scaled, which costs nothing: no layer here depends on its scale.
         """
         return list(tape.gradient(loss, [variable for _, variable in self.trained], rate))
 
 
 class Scope:
-    """Where in a model a layer is: its arrays by their names, and how to compute."""
+    """The position of a layer in a model: its arrays by name, and how to compute."""
 
     def __init__(
         self, arrays: Dict[str, tf.Variable], training: bool, seed: int, step: tf.Tensor, prefix: str = ""
@@ -60,11 +64,11 @@ class Scope:
         return self._arrays[self._prefix + name]
 
     def inside(self, name: str) -> "Scope":
-        """One level further in."""
+        """The scope of a nested layer."""
         return Scope(self._arrays, self.training, self._seed, self._step, self._prefix + name + ".")
 
     def uniform(self, shape: Any) -> tf.Tensor:
-        """Numbers from 0 to 1 that are the same for the same seed, layer and step."""
+        """Random numbers in [0, 1) that depend only on seed, layer and step."""
         layer = zlib.crc32(("%d %s" % (self._seed, self._prefix)).encode()) & 0x7FFFFFFF
         return tf.random.stateless_uniform(shape, tf.stack([layer, self._step]))
 
@@ -83,8 +87,9 @@ def _convolution(layer: kinds.Conv, x: tf.Tensor, scope: Scope) -> tf.Tensor:
 
 
 def _pointwise(layer: kinds.Conv, x: tf.Tensor, scope: Scope) -> tf.Tensor:
-    """A 1x1 convolution as the product that it is: faster on a CPU, and the kernel stays as it
-    is.
+    """A 1x1 convolution as a matrix product.
+
+    It is faster on a CPU, and the kernel need not be transposed.
     """
     inputs = x.shape[3]
     kernel = tf.reshape(scope["weight"], (layer.channels, inputs))
@@ -102,8 +107,9 @@ def _depthwise(layer: kinds.Depthwise, x: tf.Tensor, scope: Scope) -> tf.Tensor:
 
 
 def _batch_norm(layer: kinds.BatchNorm, x: tf.Tensor, scope: Scope) -> tf.Tensor:
-    """With the batch's biased variance, while the running one is unbiased, as in torch. Not
-    through ``tf.nn``, which raises epsilons below 1.001e-5.
+    """Batch normalisation as in torch: biased variance of the batch, unbiased running variance.
+
+    ``tf.nn`` is not used, because it raises epsilons below 1.001e-5.
     """
     mean, variance = scope["running_mean"], scope["running_var"]
     result = tf.raw_ops.FusedBatchNormV3(
@@ -123,8 +129,9 @@ def _batch_norm(layer: kinds.BatchNorm, x: tf.Tensor, scope: Scope) -> tf.Tensor
 
 
 def _response_norm(layer: kinds.LocalResponseNorm, x: tf.Tensor, scope: Scope) -> tf.Tensor:
-    """Its sums as a product with a band of ones, its power through logarithms: three times as
-    fast on a CPU as what ``tf.nn`` has, or as the power itself.
+    """Local response normalisation, three times as fast on a CPU as ``tf.nn``'s.
+
+    Sums are products with a band matrix of ones, powers are computed through logarithms.
     """
     channels = x.shape[3]
     index = np.arange(channels)
@@ -147,8 +154,9 @@ def _average_pool(layer: kinds.AveragePool, x: tf.Tensor, scope: Scope) -> tf.Te
 
 
 def _shares(layer: kinds.AveragePool, height: int, width: int) -> np.ndarray:
-    """By what each mean over a padded window is too small: float32 (height, width, 1) of the
-    output.
+    """The image's share of each padded window: float32 (height, width, 1) of the output.
+
+    The mean over a padded window is too small by this factor.
     """
     rows, columns = (_within(layer, length) for length in (height, width))
     shares: np.ndarray = layer.window**2 / (rows[:, None] * columns[None, :])
@@ -156,7 +164,7 @@ def _shares(layer: kinds.AveragePool, height: int, width: int) -> np.ndarray:
 
 
 def _within(layer: kinds.AveragePool, length: int) -> np.ndarray:
-    """How many of each window's rows are the image's own."""
+    """The number of rows of each window that belong to the image."""
     starts = np.arange(-layer.padding, length + layer.padding - layer.window + 1, layer.stride)
     return np.minimum(starts + layer.window, length) - np.maximum(starts, 0)
 
@@ -192,8 +200,9 @@ def _concat(layer: kinds.Concat, x: tf.Tensor, scope: Scope) -> tf.Tensor:
 
 
 def _padding(layer: Any) -> Any:
-    """How a convolution is told to pad; by name where there is one, as with numbers its gradient
-    is half as fast.
+    """The padding argument of a convolution.
+
+    A name is preferred, because with explicit numbers the gradient takes twice as long.
     """
     if not layer.padding:
         return "VALID"
@@ -201,7 +210,7 @@ def _padding(layer: Any) -> Any:
 
 
 def _around(padding: int) -> Any:
-    """So many rows and columns on each side."""
+    """Padding by so many rows and columns on each side."""
     return ((0, 0), (padding, padding), (padding, padding), (0, 0))
 
 

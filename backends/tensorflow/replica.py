@@ -1,4 +1,4 @@
-"""A replica whose variables are mirrored in flat host buffers."""
+"""A TensorFlow replica mirrors its variables in flat host buffers."""
 
 from typing import Any, List, Optional, Tuple
 
@@ -12,12 +12,13 @@ from backends.tensorflow.updates import Update
 
 
 class TensorFlowReplica(Replica):
-    """The variables of a network, a graph for each size of batch, and host buffers that stay
-    where they are.
+    """The variables of a network, a graph for each batch size, and host buffers of fixed address.
 
-    network: a ``layers.Described`` or an ``own.Own``; input_shape: (height, width, channels) of
-    an image; classes: width of the network's output; accelerator: ``cpu``, where variables use
-    the host buffer of the weights as far as they can (``buffers``), or another.
+    network: a ``layers.Described`` or a ``user_model.Own``.
+    input_shape: (height, width, channels) of an image.
+    classes: width of the network's output.
+    accelerator: with ``cpu``, variables use the host buffer of the weights where possible
+    (``buffers``).
     """
 
     def __init__(self, network: Any, input_shape: Shape, classes: int, accelerator: str) -> None:
@@ -52,7 +53,7 @@ class TensorFlowReplica(Replica):
         return float(loss)
 
     def fetch(self) -> None:
-        """See Replica; weights come too if ``update`` has changed them since."""
+        """See Replica. Also fetches weights if ``update`` has changed them."""
         if self._state is not None:
             self._carrier.fetch(self._packed, self.gradients)
             self._state_carrier.fetch(self._state, self.state)

@@ -1,4 +1,4 @@
-"""TensorFlow itself: its version, what it computes on, and on how many threads."""
+"""The TensorFlow runtime has a version, an accelerator and a number of threads."""
 
 import platform
 from typing import Tuple
@@ -20,7 +20,7 @@ def accelerator() -> Tuple[str, str]:
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
         return "cpu", facts.processor(FileTree("/")) or platform.machine()
-    use_threads(usable_threads(cores.usable_cores()))  # now or never: the runtime starts here
+    use_threads(usable_threads(cores.usable_cores()))  # the runtime starts here, and takes no other number later
     tf.zeros(()).numpy()
     details = tf.config.experimental.get_device_details(gpus[0])
     return "cuda", str(details.get("device_name", gpus[0].name))
@@ -29,8 +29,8 @@ def accelerator() -> Tuple[str, str]:
 def use_threads(threads: int) -> None:
     """Compute each operation on so many CPU threads, one operation at a time.
 
-    The runtime takes the number once, when it starts: later calls in the same process change
-    nothing.
+    The runtime reads the number once, when it starts. Later calls in the same process have no
+    effect.
     """
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)

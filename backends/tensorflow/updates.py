@@ -1,4 +1,4 @@
-"""The native update of one device: SGD with momentum, in the variables, wherever they are."""
+"""The native update of one device applies SGD with momentum to the variables in place."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -10,11 +10,11 @@ from backends.tensorflow.buffers import end
 
 
 class Update:
-    """On gradients as a carrier has packed them.
+    """SGD with momentum on gradients that a buffer has packed.
 
-    On a CPU, variables leave the host buffer of the weights with their first update: in memory
-    that numpy sees too, TensorFlow would copy them before each one. It is compiled, and computes
-    on as many cores as the gradients.
+    On a CPU, the first update moves variables out of the host buffer of the weights: TensorFlow
+    copies memory that it shares with numpy before each update.
+    The update is compiled, and computes on as many cores as the gradients.
     """
 
     def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable], gradients: Any) -> None:
@@ -32,21 +32,21 @@ class Update:
             self._descend(packed)
 
     def velocity(self) -> np.ndarray:
-        """(parameters,) float32, a copy."""
+        """The velocity, (parameters,) float32, as a copy."""
         carrier = self._carrier()
         flat = np.empty(end(self._where), np.float32)
         carrier.fetch(carrier.pack(self._velocities()), flat)
         return flat
 
     def set_velocity(self, values: np.ndarray) -> None:
-        """From (parameters,) float32."""
+        """Set the velocity from (parameters,) float32."""
         self._carrier().load(np.array(values, np.float32))
 
     def _carrier(self) -> Any:
         return type(self._gradients)(self._velocities(), self._where)
 
     def _velocities(self) -> List[tf.Variable]:
-        if self._made is None:  # not before it is asked for: a worker whose server updates needs none
+        if self._made is None:  # on first use: a worker whose server updates needs none
             self._made = [tf.Variable(tf.zeros_like(variable), trainable=False) for variable in self._variables]
         return self._made
 

@@ -1,4 +1,4 @@
-"""A TensorFlow model of the user's own is built and checked here."""
+"""This module builds and checks a user's own TensorFlow model."""
 
 import inspect
 import random
@@ -12,12 +12,13 @@ from backends.models.layers import Shape
 
 
 class Own:
-    """A Keras model or tf.Module that was called before, so that it has its variables.
+    """A Keras model or tf.Module that was called once, so that it has created its variables.
 
-    trained, kept: its variables, named after their places, because Keras counts on from model to
-    model, so that the same model has other names when it is built again. Frozen variables are
-    kept, and so are all others that hold floating-point numbers, but for those that hold
-    infinities: constants.
+    trained, kept: its named variables that are trained and that are not. Frozen variables are kept,
+    and all others that hold floating-point numbers. Variables that contain infinities are constants
+    and left out.
+    Names are positions, because Keras continues to count from model to model: the same model would
+    have other names when it is built again.
     """
 
     def __init__(self, module: Any) -> None:
@@ -26,16 +27,18 @@ class Own:
         own = set(map(id, trained))
         self.trained = _named(trained)
         self.kept = _named([variable for variable in others if id(variable) not in own and _changes(variable)])
-        self._call = tf.function(module)  # here, and nowhere else, control flow in Python may depend on tensors
+        self._call = tf.function(module)  # traces Python control flow that depends on tensors
         self._training, self._judging = _ways(module)
 
     def __call__(self, images: tf.Tensor, training: bool, step: tf.Tensor) -> tf.Tensor:
-        """See layers.Described; step: not used, what draws keeps account of it."""
+        """See layers.Described; ``step`` is not used, as Keras seeds its own noise."""
         return tf.cast(self._call(images, **(self._training if training else self._judging)), tf.float32)
 
     def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:
-        """See layers.Described. Scaled at the end: half precision or a gradient of the user's
-        making would see it.
+        """See layers.Described.
+
+        Gradients are scaled at the end: a scaled loss would change half precision and custom
+        gradients.
         """
         variables = [variable for _, variable in self.trained]
         found = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
@@ -43,12 +46,12 @@ class Own:
 
 
 def build(model: str, seed: int) -> Tuple[Own, Shape, int]:
-    """What the user's function returns, checked with one black image: network, input shape,
-    classes.
+    """Build the user's model and check it with one black image: network, input shape, classes.
 
-    model: ``path/to/file.py:function``. The same seed gives the same weights where they are drawn
-    from Python's, numpy's or TensorFlow's generators, as Keras does. Raises ValueError for what
-    does not fit.
+    model: ``path/to/file.py:function``.
+    seed: the same seed gives the same weights where Python's, numpy's or TensorFlow's generators
+    draw them, as in Keras.
+    Raises ValueError for a model or an output of the wrong form.
     """
     random.seed(seed)
     np.random.seed(seed)
@@ -59,20 +62,20 @@ def build(model: str, seed: int) -> Tuple[Own, Shape, int]:
 
 
 def _is_module(value: Any) -> bool:
-    # Asked of its class, because a Keras model that was not called yet may complain.
+    # Read from the class, because a Keras model that was not called yet may raise.
     return callable(value) and all(hasattr(type(value), name) for name in ("trainable_variables", "variables"))
 
 
 def _ways(module: Any) -> Any:
-    """How to call it when it trains and when it is judged."""
-    function = getattr(module, "call", module)  # Keras has its own __call__, which takes anything
+    """Functions that call the model in training and in evaluation."""
+    function = getattr(module, "call", module)  # Keras's __call__ accepts any arguments
     if "training" in inspect.signature(function).parameters:
         return {"training": True}, {"training": False}
     return {}, {}
 
 
 def _plain(variable: Any) -> tf.Variable:
-    """TensorFlow's variable, which that of Keras 3 holds."""
+    """The TensorFlow variable inside a Keras 3 variable."""
     return variable if isinstance(variable, tf.Variable) else variable.value
 
 
@@ -81,7 +84,7 @@ def _changes(variable: tf.Variable) -> bool:
 
 
 def _named(variables: List[tf.Variable]) -> List[Tuple[str, tf.Variable]]:
-    """As ``3_kernel``."""
+    """Variables with names such as ``3_kernel``."""
     return [
         ("%d_%s" % (index, variable.name.split("/")[-1].split(":")[0]), variable)
         for index, variable in enumerate(variables)

@@ -1,1 +1,1 @@
-"""The doctor finds what keeps a device from taking part, and names the remedy."""
+"""A check finds what prevents a device from taking part, and names the remedy."""

@@ -1,4 +1,4 @@
-"""What the doctor finds, and how it judges what a device says of itself. Pure."""
+"""Findings judge the facts that a device reports, and name remedies, without any I/O."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +13,7 @@ from profilers.sensors.base import METER
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 
-#: In the order in which they are made: a device that fails one of the first four skips all that
-#: follow.
+#: All checks in order; a device that fails one of the first four skips those that follow.
 CHECKS = (
     "reachable", "host key", "login", "python",
     "gpu", "disk", "memory", "iperf3", "power", "clock", "framework", "data plane",
@@ -25,7 +24,7 @@ DISK_WARNING_BYTES = 1e9
 MEMORY_WARNING_BYTES = 500e6
 CLOCK_WARNING_S = 5.0
 JETPACKS = {"3.6": "JetPack 4", "3.8": "JetPack 5", "3.10": "JetPack 6"}
-#: The last wheels that NVIDIA made for a JetPack that gets no more.
+#: The last wheels that NVIDIA built for JetPack versions that get no further ones.
 LAST_WHEELS = {"JetPack 4": {"torch": "1.10", "tensorflow": "2.7"}}
 
 
@@ -64,7 +63,7 @@ class CheckReport(NamedTuple):
 
 
 def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
-    """What a device's facts say at once: GPU, disk, memory, iperf3."""
+    """Findings that follow from a device's facts alone: GPU, disk, memory, iperf3."""
     name, free, available = device.name, facts.disk_free_bytes, facts.available_bytes
     yield Finding(name, "gpu", OK, ", ".join(facts.gpus) or "none")
     yield Finding(name, "disk", *_disk(free))
@@ -84,9 +83,9 @@ def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
 
 
 def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
-    """Whether watts will be known, and how well.
+    """Whether the device's watts can be measured, and how well.
 
-    A meter that the operator named and that is not read is told first.
+    A meter that the fleet file names and that cannot be read comes first.
     """
     useful = [sensor for sensor in sensors if sensor.reason is None]
     unread = [sensor for sensor in sensors if sensor.reason is not None and sensor.name.startswith(METER)]
@@ -106,14 +105,17 @@ def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
 
 
 def sensor_text(sensor: SensorFacts) -> str:
-    """A sensor, what it covers and, where they were seen, its period and noise."""
+    """A sensor, what it covers and, where measured, its period and noise."""
     period = "" if sensor.period_s is None else f", new every {sensor.period_s:.2g} s"
     noise = "" if sensor.noise_w is None else f", noise {sensor.noise_w:.2g} W"
     return f"{sensor.name} ({sensor.covers}, {sensor.source}{period}{noise})"
 
 
 def of_clock(device: Device, offset_s: float) -> Finding:
-    """offset_s: the device's clock minus this machine's."""
+    """Whether the device's clock agrees with this machine's.
+
+    offset_s: the device's clock minus this machine's.
+    """
     detail = f"{offset_s:+.1f} s"
     if abs(offset_s) <= CLOCK_WARNING_S:
         return Finding(device.name, "clock", OK, detail)
@@ -123,10 +125,10 @@ def of_clock(device: Device, offset_s: float) -> Finding:
 def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[str, str]]) -> Finding:
     """Whether a device has one of the frameworks, and which.
 
-    One that is installed and does not start is a warning.
+    An installed framework that does not start is a warning.
 
     answers: by framework {"version", "accelerator", "device"}, or {"error"} where it does not
-    start; one that was not started has none.
+    start. A framework that was not started has no entry.
     """
     able = {name: answer for name, answer in answers.items() if "error" not in answer}
     if not able:
@@ -154,7 +156,10 @@ def suffices(facts: Facts, answer: Mapping[str, str]) -> bool:
 
 
 def of_reach(device: str, others: Sequence[str], unreached: Mapping[str, str]) -> Finding:
-    """Whether the others reach a port of this device. ``unreached``: who does not, and why."""
+    """Whether all other devices reach a port of this device.
+
+    unreached: by device that does not reach it, the reason.
+    """
     if not others:
         return Finding(device, "data plane", SKIPPED, "no other device to reach it")
     if not unreached:
@@ -167,7 +172,7 @@ def of_reach(device: str, others: Sequence[str], unreached: Mapping[str, str]) -
 
 
 def of_error(device: Device, check: str, error: PlannerError) -> Finding:
-    """The failed check behind an error; messages say ``device: what; remedy``."""
+    """The failed check of an error whose message reads ``device: what; remedy``."""
     message = what_was_said(device.name, error)
     if isinstance(error, UnknownHostKeyError):
         key = error.host_key
@@ -193,7 +198,7 @@ def stage_of(error: PlannerError) -> str:
 
 
 def install_remedy(device: Device, facts: Facts, frameworks: Sequence[str]) -> str:
-    """How one of these frameworks gets onto this kind of board."""
+    """How to install one of these frameworks on this kind of board."""
     any_of = " or ".join(frameworks)
     if "jetson" in (facts.board or "").lower() or "tegra" in facts.system.lower():
         version = ".".join(facts.python.split(".")[:2])
@@ -220,7 +225,7 @@ def _disk(free_bytes: int) -> tuple[str, str, str | None]:
 
 
 def _last_resort(device: Device, check: str, message: str) -> str:
-    """The remedy of a message that names none."""
+    """A remedy for a message that names none."""
     if check != "python":
         return "see whether it is still up, then run `planner check` again"
     if "numpy" in message:

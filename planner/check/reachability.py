@@ -1,4 +1,4 @@
-"""Whether each device's data plane is reached from every other one."""
+"""Every device's data plane must be reachable from every other device."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ OPEN_S = 10.0
 KNOCK_S = 30.0
 
 
-class _Door(NamedTuple):
-    """A port at which a device listens, and who answers there."""
+class _Listener(NamedTuple):
+    """A port on which a device listens for the probes of others."""
 
     call: Call
     address: str
@@ -26,53 +26,53 @@ class _Door(NamedTuple):
 
 
 def reachability(devices: Mapping[str, Device], agents: Mapping[str, AgentClient]) -> dict[str, Finding]:
-    """Every device listens on its data address and all others connect; one finding a device."""
+    """Whether all other devices connect to each device's data address; one finding a device."""
     addresses, failed = try_addresses(devices, agents)
-    doors: dict[str, _Door] = {}
+    listeners: dict[str, _Listener] = {}
     for name, address in addresses.items():
-        with _blaming(name, failed):
-            doors[name] = _open(agents[name], address)
-    answers = _knock_everywhere(agents, doors, failed)
-    for name, door in doors.items():
-        with _blaming(name, failed):
-            door.call.stop()
+        with _attributed_to(name, failed):
+            listeners[name] = _open(agents[name], address)
+    answers = _probe_all(agents, listeners, failed)
+    for name, listener in listeners.items():
+        with _attributed_to(name, failed):
+            listener.call.stop()
     return {
         name: findings.of_error(device, "data plane", failed[name]) if name in failed
-        else findings.of_reach(name, [guest for guest, host in answers if host == name],
-                               {guest: why for (guest, host), why in answers.items() if host == name and why})
+        else findings.of_reach(name, [source for source, target in answers if target == name],
+                               {source: why for (source, target), why in answers.items() if target == name and why})
         for name, device in devices.items()
     }  # fmt: skip
 
 
-def _open(agent: AgentClient, address: str) -> _Door:
+def _open(agent: AgentClient, address: str) -> _Listener:
     call = agent.start(AwaitKnocks(address))
     event = call.event(OPEN_S)
     if event is None:
         call.result(0.0)  # raises what went wrong
         raise AgentError(f"{agent.name}: listen: it ended before anyone had knocked")
-    return _Door(call, address, event.port, event.token)
+    return _Listener(call, address, event.port, event.token)
 
 
-def _knock_everywhere(
-    agents: Mapping[str, AgentClient], doors: Mapping[str, _Door], failed: dict[str, PlannerError]
+def _probe_all(
+    agents: Mapping[str, AgentClient], listeners: Mapping[str, _Listener], failed: dict[str, PlannerError]
 ) -> dict[tuple[str, str], str | None]:
-    """(guest, host) -> why the guest does not reach the host, or None. All at once."""
+    """(source, target) -> why the source does not reach the target, or None. All probe at once."""
     calls: dict[tuple[str, str], Call] = {}
-    for guest, agent in agents.items():
-        with _blaming(guest, failed):
-            for host, door in doors.items():
-                if host != guest:
-                    calls[guest, host] = agent.start(Knock(door.address, door.port, door.token))
+    for source, agent in agents.items():
+        with _attributed_to(source, failed):
+            for target, listener in listeners.items():
+                if target != source:
+                    calls[source, target] = agent.start(Knock(listener.address, listener.port, listener.token))
     answers: dict[tuple[str, str], str | None] = {}
-    for (guest, host), call in calls.items():
-        with _blaming(guest, failed):
-            answers[guest, host] = call.result(KNOCK_S)
+    for (source, target), call in calls.items():
+        with _attributed_to(source, failed):
+            answers[source, target] = call.result(KNOCK_S)
     return answers
 
 
 @contextmanager
-def _blaming(name: str, failed: dict[str, PlannerError]) -> Iterator[None]:
-    """A failure in here is this device's and nobody else's."""
+def _attributed_to(name: str, failed: dict[str, PlannerError]) -> Iterator[None]:
+    """Record a failure within the block as that of this device alone."""
     try:
         yield
     except PlannerError as error:

@@ -1,4 +1,4 @@
-"""The doctor: what each device lacks to take part, and what to do about it."""
+"""The check examines every device of a fleet and reports what it lacks, with remedies."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -20,9 +20,9 @@ from profilers.records import Facts, SensorFacts
 
 __all__ = ["Finding", "CheckReport", "check"]
 
-#: A device that takes longer to start Python hangs.
+#: Limit for starting Python; a device that takes longer is taken to hang.
 ANSWER_S = 60.0
-#: Boards load a framework and its CUDA libraries from a card.
+#: Limit for starting a framework; boards load it and its CUDA libraries from an SD card.
 FRAMEWORK_S = 180.0
 
 OnProgress = Callable[[str, str, float | None], None]
@@ -33,10 +33,10 @@ def check(
     frameworks: Collection[str] = tuple(FRAMEWORKS),
     on_progress: OnProgress = lambda name, what, share: None,
 ) -> CheckReport:
-    """Examine all devices at once; what is wrong with one hides nothing of another.
+    """Examine all devices at once; a failure of one does not hide findings of another.
 
-    frameworks: each device needs one of these; none leaves that out. Raises PlannerError for an
-    unknown one, and nothing that a device can cause.
+    frameworks: each device needs one of these; an empty list omits this check.
+    Raises PlannerError for an unknown framework. No fault of a device raises.
     """
     for name in frameworks:
         if name not in FRAMEWORKS:
@@ -56,7 +56,8 @@ def check(
 class DeviceCheck:
     """The checks of one device, one after the other.
 
-    ``agent`` is there if it may take part, ``sensors`` if asked.
+    agent: None unless the device may take part.
+    sensors: empty unless they were read.
     """
 
     def __init__(self, device: Device, frameworks: Collection[str], stack: ExitStack, on_progress: OnProgress) -> None:
@@ -70,7 +71,7 @@ class DeviceCheck:
         self._now = findings.CHECKS[0]
 
     def run(self) -> None:
-        """Everything that concerns this device alone."""
+        """Make all checks that need this device alone."""
         try:
             remote = self._reach()
             agent = self._start(remote)
@@ -89,7 +90,7 @@ class DeviceCheck:
         self._found[finding.check] = finding
 
     def findings(self) -> Iterator[Finding]:
-        """One for each check; those that were not come to are skipped."""
+        """One finding for each check; checks that were not reached are skipped."""
         failed = next((name for name, found in self._found.items() if found.status == FAILED), None)
         reason = f"not tried: {failed} failed" if failed else "not asked for"
         for name in findings.CHECKS:
@@ -114,7 +115,7 @@ class DeviceCheck:
         return agent
 
     def _ask(self, agent: AgentClient) -> Facts:
-        """What the agent can tell at once. Raises RemoteError, RecordError."""
+        """Read the device's facts from the agent. Raises RemoteError, RecordError."""
         device, names = self.device, tuple(self._frameworks)
         self._begin("gpu")
         answer = agent.call(CollectFacts(names), ANSWER_S)
@@ -132,7 +133,7 @@ class DeviceCheck:
     def _start_frameworks(self, remote: Remote, facts: Facts) -> None:
         """Start frameworks in the order of `profile` until one uses the device's accelerator.
 
-        TensorFlow takes 10 s and more to import, which users of PyTorch are spared.
+        The order matters: TensorFlow takes 10 s or more to import.
         """
         if not self._frameworks:
             return
@@ -145,7 +146,7 @@ class DeviceCheck:
         self.note(findings.of_frameworks(self.device, facts, started))
 
     def _start_framework(self, remote: Remote, facts: Facts, name: str) -> Mapping[str, str]:
-        """Start it in an agent of its own: two may not fit into one process, and one may crash."""
+        """Start it in a separate agent: two may not fit into one process, and one may crash."""
         looked_up = facts.frameworks.get(name, {})
         if "error" in looked_up:
             return looked_up

@@ -1,4 +1,4 @@
-"""The devices at hand, as the operator wrote them down in a fleet file."""
+"""A fleet consists of devices, as the operator describes them in a fleet file."""
 
 import ipaddress
 import math
@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]]+\]|[^@:\s\[\]]+)
 
 
 class Address(NamedTuple):
-    """Where SSH finds a device; ``host`` may be an alias of ~/.ssh/config."""
+    """The SSH address of a device; ``host`` may be an alias of ~/.ssh/config."""
 
     user: str | None
     host: str
@@ -33,10 +33,11 @@ class Address(NamedTuple):
 class Device:
     """One machine of the fleet; ``host`` None is this machine.
 
-    ``slowdown`` above 1 emulates a device that many times slower. ``rate_bytes_per_s`` is what its
-    link carries where the operator knows it; ``ssh_config`` replaces ~/.ssh/config. ``meters``:
-    addresses of meters that the device is to read (profilers.sensors.external_meters); ``power_model``: a
-    fitted model of its watts.
+    slowdown: above 1 it emulates a device that many times slower.
+    rate_bytes_per_s: rate of its link, where the operator knows it.
+    ssh_config: replaces ~/.ssh/config.
+    meters: addresses of external meters to read (profilers.sensors.external_meters).
+    power_model: a fitted model of its watts.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Device:
 
     @property
     def emulated(self) -> bool:
-        """Whether this device pretends to be slower than it is."""
+        """Whether this device emulates a slower one."""
         return self.slowdown > 1.0
 
 
@@ -112,7 +113,7 @@ def parse_address(text: str) -> Address:
 
 
 def expand_home(text: str) -> Path:
-    """A path of this machine whose ~ or ~user is written out.
+    """A path of this machine with ~ or ~user expanded.
 
     Raises ValueError where there is no such home.
     """

@@ -1,4 +1,4 @@
-"""The form of a fleet file, and its mistakes: all at once, each with its line and a remedy."""
+"""A fleet file is validated as a whole: every mistake is reported with its line and a remedy."""
 
 import re
 import shlex
@@ -202,14 +202,14 @@ def _device(name: str, entry: _Entry, ssh_config: Path | None) -> Device:
 
 
 def _at_home(program: str, local: bool) -> str:
-    """``~/`` without a shell: sshd starts every command in the home directory."""
+    """A program path without ``~/``, for sshd starts every command in the home directory."""
     if local:
         return str(Path(program).expanduser())
     return f"./{program[2:]}" if program.startswith("~/") else program
 
 
 def _file(value: str, info: ValidationInfo, what: str, remedy: str) -> str:
-    """The path of a file that the fleet file names. Raises ValueError where it is none."""
+    """The path of a file that the fleet file names. Raises ValueError where there is none."""
     path = _beside(value, info)
     if not path.is_file():
         raise ValueError(f"there is no {what} {path}; {remedy}, or correct the path")
@@ -217,7 +217,7 @@ def _file(value: str, info: ValidationInfo, what: str, remedy: str) -> str:
 
 
 def _beside(value: str, info: ValidationInfo) -> Path:
-    """A path as written in the file: ~ is expanded, a relative one starts at the file's folder."""
+    """A path as written in the file: ~ is expanded, relative ones start at the file's folder."""
     folder = info.context
     assert isinstance(folder, Path)
     return (folder / expand_home(value)).absolute()

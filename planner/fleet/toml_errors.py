@@ -1,4 +1,4 @@
-"""Mistakes in a TOML text, each with its line, which tomllib does not tell."""
+"""Mistakes in a TOML text are reported with their lines, which tomllib does not give."""
 
 import re
 from collections import Counter
@@ -50,7 +50,7 @@ def lines_of(text: str) -> dict[Location, int]:
 
 
 def line_of(lines: Mapping[Location, int], where: Location) -> int:
-    """The line of the nearest thing that has one: the key, else its table, else the top."""
+    """The line of a key, or else of its table, or else the first line."""
     for length in range(len(where), 0, -1):
         if where[:length] in lines:
             return lines[where[:length]]
@@ -65,14 +65,14 @@ def report(path: Path, text: str, mistakes: Iterable[Mistake]) -> str:
 
 
 def not_toml(path: Path, text: str, message: str) -> str:
-    """What tomllib said, behind the line it means."""
+    """tomllib's message, after the path and line it refers to."""
     line = re.search(r"at line (\d+)", message)
     number = int(line[1]) if line else max(1, len(text.splitlines()))
     return f"{path}:{number}: not TOML: {message}"
 
 
 def place(details: ErrorDetails) -> Location:
-    """Where pydantic found a mistake."""
+    """The location of a mistake in pydantic's terms."""
     return tuple(str(part) for part in details["loc"])
 
 

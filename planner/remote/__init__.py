@@ -1,11 +1,11 @@
-"""Reaching a device: few verbs, and ``local`` as one more way."""
+"""Remotes run commands on devices over SSH, or on this machine."""
 
 from planner.fleet.device import Device
 from planner.remote.base import Remote
 
 
 def connect(device: Device, timeout_s: float = 15.0) -> Remote:
-    """A connection to a device, or this machine. Raises HostKeyError, LoginError, RemoteError."""
+    """Connect to a device, or to this machine. Raises HostKeyError, LoginError, RemoteError."""
     if device.local:
         from planner.remote.local import LocalRemote
 

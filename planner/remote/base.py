@@ -1,4 +1,4 @@
-"""The verbs of a remote: start a command to talk to, close."""
+"""A remote starts commands on one device and gives access to their standard streams."""
 
 import abc
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ class Process(abc.ABC):
 
     @abc.abstractmethod
     def errors(self) -> bytes:
-        """What has come on its standard error so far (the last 64 KiB of it). Never blocks."""
+        """Its standard error so far (the last 64 KiB). Never blocks."""
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Close its standard input and output; on a local process also wait, then kill.
+        """Close its standard input and output; a local process is also waited for, then killed.
 
-        Who is blocked in ``read`` or ``write`` is woken.
+        Threads that are blocked in ``read`` or ``write`` return.
         """
 
 
@@ -38,4 +38,4 @@ class Remote(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Give up the connection. Idempotent."""
+        """Close the connection. Idempotent."""

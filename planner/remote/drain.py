@@ -1,4 +1,4 @@
-"""A stream is read to its end in the background, so that its writer never has to wait."""
+"""A drain reads a stream to its end in the background, so that its writer never blocks."""
 
 import builtins
 import logging
@@ -7,19 +7,19 @@ from collections.abc import Callable
 
 _CHUNK_BYTES = 1 << 15
 
-#: How long the end of standard output may wait for the last words on standard error, in seconds.
+#: Seconds to wait for the rest of standard error after standard output has ended.
 LAST_WORDS_S = 0.5
 
 
-#: Gets each line that a device writes to standard error, for --verbose.
+#: Logs each line that a device writes to standard error, for --verbose.
 OUTPUT = logging.getLogger("planner.devices")
 
 
 class Drain:
-    """Keeps the last ``limit`` bytes that ``read`` gives, and logs them line by line.
+    """Keeps the last ``limit`` bytes of a stream, and logs them line by line.
 
-    read: size -> up to that many bytes, b"" at the end; an error that says that it is gone counts
-    as the end.
+    read: size -> up to that many bytes, b"" at the end. An error of a closed stream counts as its
+    end.
     """
 
     def __init__(self, device: str, read: Callable[[int], bytes], limit: int) -> None:
@@ -33,12 +33,12 @@ class Drain:
         self._thread.start()
 
     def bytes(self) -> bytes:
-        """What has come so far. Never blocks."""
+        """The bytes kept so far. Never blocks."""
         with self._lock:
             return bytes(self._kept)
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the stream's end, but not longer."""
+        """Wait for the stream's end, for ``timeout_s`` at most."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:

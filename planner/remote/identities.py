@@ -1,4 +1,4 @@
-"""The keys with which to log in: files first, then what the SSH agent holds."""
+"""Identities are the keys to log in with: files first, then those of the SSH agent."""
 
 import base64
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ Labelled = tuple[str, paramiko.PKey]
 
 @contextmanager
 def identities(hop: SshTarget) -> Iterator[tuple[Sequence[Labelled], Sequence[str]]]:
-    """Keys to try at a host, each with a name for messages, and why other files are of no use."""
+    """Keys to try at a host, each with a name for messages, and why other files are unusable."""
     keys: list[Labelled] = []
     unusable: list[str] = []
     for path in hop.key_files:
@@ -24,7 +24,7 @@ def identities(hop: SshTarget) -> Iterator[tuple[Sequence[Labelled], Sequence[st
             keys.append((str(path), paramiko.PKey.from_path(path)))
         except FileNotFoundError:
             continue
-        except (TypeError, paramiko.PasswordRequiredException):  # what cryptography and paramiko raise
+        except (TypeError, paramiko.PasswordRequiredException):  # raised by cryptography and paramiko
             unusable.append(f"{path} needs a passphrase: `ssh-add {path}`")
         except (paramiko.SSHException, UnknownKeyType, UnsupportedAlgorithm, ValueError, OSError) as error:
             unusable.append(f"{path} is no usable private key ({error or type(error).__name__})")
@@ -37,7 +37,7 @@ def identities(hop: SshTarget) -> Iterator[tuple[Sequence[Labelled], Sequence[st
 
 
 def _of_agent(agent: paramiko.Agent, hop: SshTarget, tried: set[bytes]) -> list[Labelled]:
-    """The agent's keys; only those whose .pub file is named, where no others may be tried."""
+    """The agent's keys; with IdentitiesOnly, only those whose .pub file is named."""
     named = {blob for path in hop.key_files for blob in _public(path)}
     return [
         (f"the agent's {key.get_name()}", key)

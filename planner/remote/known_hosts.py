@@ -1,4 +1,4 @@
-"""Host keys and the known_hosts files that hold them (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
+"""Host keys are verified against known_hosts files (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT)."""
 
 import base64
 import hashlib
@@ -12,10 +12,10 @@ from planner.errors import HostKeyError
 
 
 class HostKey(NamedTuple):
-    """A key that a host has shown on the way to ``device``.
+    """A host key that was received on the way to ``device``.
 
-    name: the host's, as known_hosts files have it.
-    files: the known_hosts files that may hold its key; a new one goes into the first.
+    name: the host's name in known_hosts files.
+    files: the known_hosts files that may hold its key; a new key is stored in the first.
     """
 
     device: str
@@ -47,7 +47,7 @@ class KnownKey(NamedTuple):
 
 
 class UnknownHostKeyError(HostKeyError):
-    """No file holds a key for this host."""
+    """No known_hosts file holds a key for this host."""
 
     def __init__(self, host_key: HostKey) -> None:
         super().__init__(
@@ -58,7 +58,7 @@ class UnknownHostKeyError(HostKeyError):
 
 
 class ChangedHostKeyError(HostKeyError):
-    """The host shows another key than the one on record."""
+    """The host presents a key other than the one on record."""
 
     def __init__(self, host_key: HostKey, recorded: KnownKey) -> None:
         super().__init__(
@@ -77,14 +77,14 @@ def fingerprint(key: str) -> str:
 
 
 def known_keys(name: str, paths: Iterable[Path]) -> list[KnownKey]:
-    """Lines of these files that speak of that host; a file that is not there holds none."""
+    """Lines of these files for that host; a missing file holds none."""
     return [key for path in paths for key in _read(path) if matches(key.names, name)]
 
 
 def verify(host_key: HostKey) -> None:
-    """Compare a key with those on record.
+    """Compare a host key with those on record.
 
-    Raises UnknownHostKeyError where there is none, ChangedHostKeyError where there is another,
+    Raises UnknownHostKeyError where there is none, ChangedHostKeyError where the key differs,
     HostKeyError where it is revoked.
     """
     known = known_keys(host_key.name, host_key.files)
@@ -104,7 +104,7 @@ def verify(host_key: HostKey) -> None:
 
 
 def matches(names: Sequence[str], name: str) -> bool:
-    """Whether a line's first field, split at its commas, means that host."""
+    """Whether the first field of a line, split at its commas, matches that host."""
     if any(_one(pattern[1:], name) for pattern in names if pattern.startswith("!")):
         return False
     return any(_one(pattern, name) for pattern in names)

@@ -1,4 +1,4 @@
-"""This machine as one more device."""
+"""The local remote runs commands on this machine."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ _ERRORS_BYTES = 1 << 16
 
 
 class LocalRemote(Remote):
-    """Commands as local processes, each in a session of its own, which Ctrl-C does not reach."""
+    """Runs commands as local processes, each in its own session, which Ctrl-C does not reach."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -77,7 +77,7 @@ class LocalProcess(Process):
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Through env(1): a command that is not there ends with 127 and a line, as it does over SSH."""
+    """Start through env(1): a missing command ends with 127 and a message, as over SSH."""
     return subprocess.Popen(
         ["env", "--", *command],
         stdin=subprocess.PIPE,
@@ -89,7 +89,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End what is left of the process and of its children."""
+    """Kill what is left of the process and of its children."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""A device reached over SSH."""
+"""The SSH remote runs commands on a device over one connection."""
 
 import shlex
 import threading
@@ -17,15 +17,15 @@ from planner.remote.ssh_transport import GONE, quietly
 
 _CHUNK_BYTES = 1 << 16
 _ERRORS_BYTES = 1 << 16
-#: Longest time that the word that a channel closes may take to get out.
+#: Seconds that sending a channel's close message may take.
 _PATIENCE_S = 5.0
 
 
 class SshRemote(Remote):
-    """One login, over which any number of commands run. Connects at once.
+    """One login, which connects at once and runs any number of commands.
 
-    Raises HostKeyError, LoginError or RemoteError, each with its remedy; ``timeout_s`` bounds every
-    connect and handshake on the way.
+    timeout_s: bounds every connect and handshake on the way.
+    Raises HostKeyError, LoginError or RemoteError, each with its remedy.
     """
 
     def __init__(self, name: str, target: SshTarget, timeout_s: float = 15.0) -> None:
@@ -67,7 +67,7 @@ class SshRemote(Remote):
 
 
 class SshProcess(Process):
-    """A running command on a device. After ``close`` it ends when it reads the end of its input."""
+    """A running command on a device. After ``close``, its end of input tells it to end."""
 
     def __init__(self, name: str, channel: paramiko.Channel, transport: paramiko.Transport) -> None:
         self._name = name
@@ -86,7 +86,7 @@ class SshProcess(Process):
             raise DeviceLostError(f"{self._name}: the process there has ended") from error
 
     def read(self, size: int) -> bytes:
-        """As in Process; raises DeviceLostError where the connection ended the stream."""
+        """See Process. Raises DeviceLostError where the connection was lost."""
         try:
             data = self._channel.recv(size)
         except GONE as error:
@@ -106,19 +106,19 @@ class SshProcess(Process):
         _hang_up(self._channel, self._transport)
 
     def _lost(self) -> bool:
-        """Why a stream ended: by the end of the process or by a lost connection."""
+        """Whether a stream ended by a lost connection, and not by the end of the process."""
         return not (self._closed or self._channel.eof_received or self._channel.exit_status != -1)
 
 
 def _hang_up(channel: paramiko.Channel, transport: paramiko.Transport) -> None:
-    """Close a channel, or in time the dead connection, which wakes its waiting readers."""
+    """Close a channel, or after a time limit the connection, which wakes blocked readers."""
     with _limited(_PATIENCE_S, transport.close):
         quietly(channel.close)
 
 
 @contextmanager
 def _limited(seconds: float, give_up: Callable[[], None]) -> Iterator[None]:
-    """Call ``give_up``, from another thread, where this takes longer."""
+    """Call ``give_up`` from another thread if the block takes longer than ``seconds``."""
     timer = threading.Timer(seconds, quietly, (give_up,))
     timer.daemon = True
     timer.start()

@@ -16,10 +16,11 @@ _SSH_TIMEOUT_S = 20.0  # a `Match exec` may ask the network
 
 
 class SshTarget(NamedTuple):
-    """One host to log in to, and the hosts before it on the way.
+    """One host to log in to, and the jump hosts before it.
 
-    alias: the host as the operator wrote it; known_hosts: the first is where a new key is stored;
-    jumps: in the order in which they are passed, none of them with jumps of its own.
+    alias: the host as the operator wrote it.
+    known_hosts: the first file is where a new key is stored.
+    jumps: in the order in which they are passed; none has jumps of its own.
     """
 
     alias: str
@@ -43,10 +44,11 @@ class SshTarget(NamedTuple):
 
 
 def resolve(device: Device) -> SshTarget:
-    """The way to a device that is not local.
+    """The SSH target of a device that is not local.
 
-    With OpenSSH installed, ``ssh -G`` decides, so that Include, Match and ProxyJump hold; what the
-    fleet file says wins. Without, the fleet file and the usual places. Raises RemoteError.
+    With OpenSSH installed, ``ssh -G`` resolves Include, Match and ProxyJump; settings of the fleet
+    file take precedence. Without OpenSSH, the fleet file and OpenSSH's default paths are used.
+    Raises RemoteError.
     """
     return _resolve(device, ())
 
@@ -62,7 +64,7 @@ def _resolve(device: Device, before: tuple[str, ...]) -> SshTarget:
     jumps: list[SshTarget] = []
     for number, text in enumerate(hops):
         hop = _resolve(_hop(text, device.ssh_config), (*before, device.name))
-        # As ssh -J does: the first host is reached in its own way, each other one through the one
+        # As ssh -J does: the first host has its own way, each other one goes through the one
         # before.
         jumps += [*(hop.jumps if number == 0 else ()), hop._replace(jumps=())]
     return target._replace(jumps=tuple(jumps))
@@ -76,7 +78,7 @@ def _hop(text: str, ssh_config: Path | None) -> Device:
 
 
 def parse_options(text: str) -> dict[str, tuple[str, ...]]:
-    """What ``ssh -G`` prints: keyword in lower case -> its values, one a line."""
+    """The output of ``ssh -G``: keyword in lower case -> its values, one a line."""
     options: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
         keyword, _, value = line.strip().partition(" ")
@@ -86,7 +88,7 @@ def parse_options(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[SshTarget, str | None]:
-    """The target that options describe, fleet values first, and the ProxyJump that leads to it.
+    """The target that options describe, fleet values first, and its ProxyJump if any.
 
     Raises RemoteError.
     """
@@ -127,7 +129,7 @@ def _paths(device: Device, files: Iterable[str], tokens: Mapping[str, str]) -> t
 
 
 def expand(text: str, tokens: Mapping[str, str]) -> str:
-    """Replace the %-tokens of ssh_config(5); one that is not in ``tokens`` stays as it is."""
+    """Replace the %-tokens of ssh_config(5); unknown tokens stay as they are."""
     parts = iter(text.split("%"))
     expanded = next(parts)
     for part in parts:
@@ -164,7 +166,7 @@ def _ask_ssh(device: Device) -> str:
 
 
 def _usual(device: Device) -> dict[str, tuple[str, ...]]:
-    """Options where OpenSSH is not installed."""
+    """Default options where OpenSSH is not installed."""
     if device.ssh_config is not None:
         raise RemoteError(f"reading {device.ssh_config} needs OpenSSH's ssh; install it, or remove ssh_config")
     return {"identityfile": _KEY_FILES, "userknownhostsfile": _KNOWN_HOSTS}

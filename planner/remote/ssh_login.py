@@ -1,4 +1,4 @@
-"""A login reaches a device from one SSH server to the next, by checked host keys and keys."""
+"""A login passes jump hosts one by one, verifies their host keys and authenticates."""
 
 import logging
 import random
@@ -25,7 +25,7 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 class _DroppedError(Exception):
-    """The connection ended before the login; another try may do better."""
+    """The server dropped the connection before the login; a retry may succeed."""
 
 
 class Way(NamedTuple):
@@ -36,7 +36,7 @@ class Way(NamedTuple):
     stack: ExitStack
 
     def enter_all(self, hops: Iterable[SshTarget]) -> paramiko.Transport | None:
-        """Log in to each host through the one before; returns the last one's transport.
+        """Log in to each host through the one before; return the last transport.
 
         Raises HostKeyError, LoginError, RemoteError.
         """
@@ -46,13 +46,13 @@ class Way(NamedTuple):
         return via
 
     def shake_hands(self, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
-        """An encrypted connection to a host whose key is not checked and that knows no user yet."""
+        """An encrypted connection; the host's key is not verified, no user authenticated."""
         return self._patiently(hop, via, _handshake)
 
     def shown_key(self, hop: SshTarget, transport: paramiko.Transport) -> HostKey:
-        """The host key that came with the handshake.
+        """The host key that the handshake received.
 
-        Raises HostKeyError where no file may hold it.
+        Raises HostKeyError where no known_hosts file can hold it.
         """
         if not hop.known_hosts:
             raise HostKeyError(
@@ -112,7 +112,7 @@ def _enter(way: Way, hop: SshTarget, via: paramiko.Transport | None) -> paramiko
 
 
 def _prefer_known_types(hop: SshTarget, transport: paramiko.Transport) -> None:
-    """Ask for a key of a type that is on record; else a host with several would look changed."""
+    """Request a key type that is on record; else a host with several would seem changed."""
     known = {key.type for key in known_keys(hop.known_name, hop.known_hosts)}
     if "ssh-rsa" in known:  # the key's type; the signature's may not be SHA-1
         known |= {"rsa-sha2-512", "rsa-sha2-256"}

@@ -1,4 +1,4 @@
-"""A stream of bytes to an SSH server: TCP, a ProxyCommand, or a channel through a jump host."""
+"""A transport opens a stream to an SSH server: TCP, a ProxyCommand, or through a jump host."""
 
 import shlex
 import socket
@@ -13,16 +13,16 @@ from planner.remote.ssh_config import SshTarget
 
 _DEAD_LINK_MS = 15_000
 
-#: What paramiko raises where a connection is gone.
+#: Exceptions that paramiko raises for a lost connection.
 GONE = (paramiko.SSHException, EOFError, OSError)
 
 
 def open_link(
     device: str, hop: SshTarget, via: paramiko.Transport | None, timeout_s: float, stack: ExitStack
 ) -> socket.socket | paramiko.Channel:
-    """The stream to ``hop``, through ``via`` if there is one; ``stack`` closes it.
+    """The stream to ``hop``, through ``via`` if given; ``stack`` closes it.
 
-    Raises RemoteError with what to look at, on behalf of ``device``.
+    Raises RemoteError with a remedy, in the name of ``device``.
     """
     if via is not None:
         return _through(device, hop, via, timeout_s, stack)
@@ -44,7 +44,7 @@ def place(hop: SshTarget) -> str:
 
 
 def quietly(close: Callable[[], None]) -> None:
-    """Close something whose other end may be gone already."""
+    """Close something whose other end may be closed already."""
     with suppress(*GONE):
         close()
 
@@ -81,7 +81,7 @@ def _through(
 
 
 def _proxy(device: str, command: str, stack: ExitStack) -> socket.socket:
-    """A ProxyCommand behind a socket, so that its end is noticed at once."""
+    """A ProxyCommand behind a socket, so that its end is detected at once."""
     ours, theirs = socket.socketpair()
     stack.enter_context(ours)
     with theirs:

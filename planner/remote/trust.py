@@ -1,4 +1,4 @@
-"""This module reads a host's key, and stores it once the operator has agreed."""
+"""Trust is established by fetching a host's key and storing it once the operator agrees."""
 
 import os
 import tempfile
@@ -18,15 +18,15 @@ from planner.remote.known_hosts import (
 from planner.remote.ssh_config import resolve
 from planner.remote.ssh_login import Way
 
-#: Characters of a known_hosts line that speaks of several hosts at once.
+#: Characters of a known_hosts pattern that may match several hosts.
 PATTERN_CHARACTERS = "*?!"
 
 
 def fetch_key(device: Device, timeout_s: float = 15.0) -> HostKey:
-    """The key that a device shows, without logging in.
+    """The host key of a device, without logging in.
 
-    Where the key of a jump host on the way is itself unknown or has changed, it is that host's key:
-    store it and ask again. Raises RemoteError.
+    Where a jump host's key is unknown or has changed, returns that key: store it and fetch again.
+    Raises RemoteError.
     """
     if device.local:
         raise RemoteError(f"{device.name}: is this machine itself and has no host key to trust")
@@ -43,8 +43,7 @@ def fetch_key(device: Device, timeout_s: float = 15.0) -> HostKey:
 def store(host_key: HostKey) -> None:
     """Append a key to the first of its known_hosts files.
 
-    Raises HostKeyError where the file cannot be written, or is none and loses what is written to
-    it.
+    Raises HostKeyError where that file cannot be written or is not a regular file.
     """
     path = host_key.files[0]
     if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, for example
@@ -60,8 +59,7 @@ def store(host_key: HostKey) -> None:
 def replace(host_key: HostKey) -> None:
     """Store a key in place of all that are on record for its host.
 
-    Raises HostKeyError, before anything is changed, where a line speaks of other hosts too by a
-    pattern.
+    Raises HostKeyError, before any change, where a line matches other hosts too by a pattern.
     """
     recorded = [key for key in known_keys(host_key.name, host_key.files) if not key.marker]
     for key in recorded:
@@ -94,7 +92,7 @@ def _remove(path: Path, name: str, keys: list[KnownKey]) -> None:
 
 
 def _append(path: Path, line: str) -> None:
-    """One write in append mode, so that two programs at once do not mix their lines."""
+    """Append in one write, so that concurrent programs do not mix their lines."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
