@@ -29,33 +29,33 @@ class Span(NamedTuple):
     period_s: float
 
 
-def joules(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> np.ndarray:
+def cumulative_joules(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> np.ndarray:
     """Joules since the first of n samples, (n,), n >= 1.
 
     values: joules so far where ``counts_joules``, else watts.
     """
-    known = np.asarray(values, dtype=float)
+    readings = np.asarray(values, dtype=float)
     if counts_joules:
-        used_j: np.ndarray = known - known[0]
+        used_j: np.ndarray = readings - readings[0]
         return used_j
-    steps_j = (known[1:] + known[:-1]) / 2.0 * np.diff(times_s)
+    steps_j = (readings[1:] + readings[:-1]) / 2.0 * np.diff(times_s)
     return np.concatenate(([0.0], np.cumsum(steps_j)))
 
 
-def watts_seen(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> List[float]:
+def sample_watts(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> List[float]:
     """Watts of the single samples, n >= 2.
 
     A counter gives the watts between two samples, at most (n - 1,).
     """
-    known = np.asarray(values, dtype=float)
+    readings = np.asarray(values, dtype=float)
     if not counts_joules:
-        return [float(value) for value in known]
+        return [float(value) for value in readings]
     lengths_s = np.diff(times_s)
     apart = lengths_s >= TOO_CLOSE * np.median(lengths_s)
-    return [float(value) for value in np.diff(known)[apart] / lengths_s[apart]]
+    return [float(value) for value in np.diff(readings)[apart] / lengths_s[apart]]
 
 
-def from_begin(begin_s: float, samples: Sequence[Tuple[float, float]]) -> List[Tuple[float, float]]:
+def clip_to_begin(begin_s: float, samples: Sequence[Tuple[float, float]]) -> List[Tuple[float, float]]:
     """Samples of a log from ``begin_s`` on.
 
     The value at ``begin_s`` is interpolated and put first where the log reaches further back.
@@ -92,12 +92,12 @@ def relative_error(watts: Sequence[float], mean_w: float, missed: float) -> Opti
     return spread_w * math.sqrt(1.0 / stats.effective_count(watts) + missed**2) / mean_w
 
 
-def stretches(span: Span) -> int:
+def bin_count(span: Span) -> int:
     """Number of equal bins, of about a second, of a window; 0 below half a second."""
     return min(MAX_BINS, int((span.end_s - span.begin_s) / BIN_S + 0.5))
 
 
-def means(span: Span, times_s: Sequence[float], values: Sequence[float]) -> Tuple[Optional[float], ...]:
+def bin_means(span: Span, times_s: Sequence[float], values: Sequence[float]) -> Tuple[Optional[float], ...]:
     """Mean of the values in each bin; None for an empty bin."""
     edges_s = _edges_s(span)
     counts, _ = np.histogram(times_s, edges_s)
@@ -105,7 +105,7 @@ def means(span: Span, times_s: Sequence[float], values: Sequence[float]) -> Tupl
     return tuple(float(total) / float(count) if count else None for total, count in zip(sums, counts))
 
 
-def watts_by_stretch(span: Span, times_s: Sequence[float], used_j: np.ndarray) -> Tuple[Optional[float], ...]:
+def bin_watts(span: Span, times_s: Sequence[float], used_j: np.ndarray) -> Tuple[Optional[float], ...]:
     """Mean watts in each bin, from joules since the first sample; None for an empty bin."""
     edges_s = _edges_s(span)
     counts, _ = np.histogram(times_s, edges_s)
@@ -118,4 +118,4 @@ def watts_by_stretch(span: Span, times_s: Sequence[float], used_j: np.ndarray) -
 
 
 def _edges_s(span: Span) -> np.ndarray:
-    return np.linspace(span.begin_s, span.end_s, stretches(span) + 1)
+    return np.linspace(span.begin_s, span.end_s, bin_count(span) + 1)

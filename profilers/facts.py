@@ -61,8 +61,8 @@ def parse_iperf3(text: str) -> Optional[str]:
 
 def parse_processor(text: str) -> Optional[str]:
     """Parse the processor's name in /proc/cpuinfo; on ARM the designs, as implementer/part."""
-    found = procfs.parse_cpuinfo(text)
-    names = {core.get("model name") or "%s/%s" % (core.get("CPU implementer"), core.get("CPU part")) for core in found}
+    online = procfs.parse_cpuinfo(text)
+    names = {core.get("model name") or "%s/%s" % (core.get("CPU implementer"), core.get("CPU part")) for core in online}
     return ", ".join(sorted(names)) or None
 
 

@@ -69,9 +69,9 @@ class Load:
 
     def __call__(self) -> float:
         before, self._ticks = self._ticks, parse_stat(self._tree.text("proc/stat"))
-        both = [core for core in self._cores if core in before and core in self._ticks]
-        busy = sum(self._ticks[core][0] - before[core][0] for core in both)
-        total = sum(self._ticks[core][1] - before[core][1] for core in both)
+        common = [core for core in self._cores if core in before and core in self._ticks]
+        busy = sum(self._ticks[core][0] - before[core][0] for core in common)
+        total = sum(self._ticks[core][1] - before[core][1] for core in common)
         if total > 0:
             self._last = min(1.0, max(0.0, busy / total))
         if self._last is None:

@@ -55,7 +55,7 @@ class Sampler:
         self._sampling_period = SamplingPeriod(period_s)
         self._counters = Counters(FileTree(root))
         self._found = discover(root)
-        self._sensors = [TimeSeries(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
+        self._power_series = [TimeSeries(sensor.read, sensor.counts_joules) for sensor in self._found.sensors]
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
 
@@ -64,15 +64,15 @@ class Sampler:
         assert self._thread is None, "stop the window before starting another"
         for name in self._counters.readers:
             TimeSeries(self._counters.readers[name]).take()  # loads count from here
-        self._counts = {name: TimeSeries(read) for name, read in self._counters.readers.items()}
-        self._sensors = [
+        self._counter_series = {name: TimeSeries(read) for name, read in self._counters.readers.items()}
+        self._power_series = [
             TimeSeries(sensor.read, sensor.counts_joules, before)
-            for sensor, before in zip(self._found.sensors, self._sensors)
+            for sensor, before in zip(self._found.sensors, self._power_series)
         ]
         self._stop.clear()
         self._spent_before_s = self._sampling_period.spent_s
         self._started_s = time.monotonic()
-        for series in self._sensors:
+        for series in self._power_series:
             series.take()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._thread.start()
@@ -99,9 +99,11 @@ class Sampler:
         self._take()
         span = Span(self._started_s, time.monotonic(), self._sampling_period.period_s)
         series_of_window = [
-            window_series(sensor, series, span) for sensor, series in zip(self._found.sensors, self._sensors)
+            window_series(sensor, series, span) for sensor, series in zip(self._found.sensors, self._power_series)
         ]
-        readings = tuple(power(sensor, series, span) for sensor, series in zip(self._found.sensors, series_of_window))
+        readings = tuple(
+            power_reading(sensor, series, span) for sensor, series in zip(self._found.sensors, series_of_window)
+        )
         duration_s = span.end_s - span.begin_s
         return records.Window(
             duration_s,
@@ -126,15 +128,15 @@ class Sampler:
             due_s = max(due_s + self._sampling_period.period_s, time.monotonic())
 
     def _take(self) -> None:
-        for series in self._sensors:
+        for series in self._power_series:
             series.take()
-        for series in self._counts.values():
+        for series in self._counter_series.values():
             series.take()
 
     def _counter(self, name: str) -> records.Reading:
-        if name not in self._counts:
+        if name not in self._counter_series:
             return records.Reading(UNITS[name], None, None, 0, self._counters.reasons[name])
-        series = self._counts[name]
+        series = self._counter_series[name]
         if not series.usable:
             return records.Reading(UNITS[name], None, None, len(series.values), series.reason)
         return records.Reading(
@@ -145,17 +147,17 @@ class Sampler:
         self, span: Span, series_of_window: List[TimeSeries], readings: Tuple[records.PowerReading, ...]
     ) -> Dict[str, Tuple[Optional[float], ...]]:
         """Means over bins, by the name of the series; see ``records.Window``."""
-        if not energy.stretches(span):
+        if not energy.bin_count(span):
             return {}
         rows = {
-            name: energy.means(span, series.times_s, series.values)
-            for name, series in self._counts.items()
+            name: energy.bin_means(span, series.times_s, series.values)
+            for name, series in self._counter_series.items()
             if series.usable
         }
         for reading, series in zip(readings, series_of_window):
             if reading.watts is not None:
-                used_j = energy.joules(series.times_s, series.values, series.counts_joules)
-                rows["power:" + reading.sensor] = energy.watts_by_stretch(span, series.times_s, used_j)
+                used_j = energy.cumulative_joules(series.times_s, series.values, series.counts_joules)
+                rows["power:" + reading.sensor] = energy.bin_watts(span, series.times_s, used_j)
         return rows
 
 
@@ -171,10 +173,10 @@ def window_series(sensor: Sensor, series: TimeSeries, span: Span) -> TimeSeries:
     samples = list(zip(*logged))
     past = [sample for sample in samples if sample[0] < span.begin_s]
     recent = [sample for sample in samples if sample[0] >= span.begin_s - LOOKBACK_S]
-    return TimeSeries.of(energy.from_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
+    return TimeSeries.of(energy.clip_to_begin(span.begin_s, recent), past, series.reason or NOTHING_LOGGED)
 
 
-def power(sensor: Sensor, series: TimeSeries, span: Span) -> records.PowerReading:
+def power_reading(sensor: Sensor, series: TimeSeries, span: Span) -> records.PowerReading:
     """Mean watts over the window: joules, counted or integrated by trapezoids, over seconds.
 
     The standard deviation is that of the samples. A sensor is unavailable, with a reason, where
@@ -188,7 +190,7 @@ def power(sensor: Sensor, series: TimeSeries, span: Span) -> records.PowerReadin
         return records.PowerReading(
             sensor.name, records.UNAVAILABLE, sensor.covers, None, None, len(series.values), reason
         )
-    watts = energy.watts_seen(series.times_s, series.values, series.counts_joules)
+    watts = energy.sample_watts(series.times_s, series.values, series.counts_joules)
     lengths_s = [after - before for before, after in zip(series.times_s, series.times_s[1:])]
     usual = span._replace(period_s=max(span.period_s, stats.median(lengths_s)))
     gap_s, duration_s = energy.gap_s(usual, series.times_s), span.end_s - span.begin_s
@@ -211,13 +213,13 @@ def _mean_watts(sensor: Sensor, series: TimeSeries) -> Tuple[Optional[float], Op
     """Mean watts, or None and the reason."""
     if not series.usable:
         return None, series.reason
-    found = _fault(sensor, series)
-    if found is not None:
-        return None, found + "; flagged and not used"
+    found_fault = _fault(sensor, series)
+    if found_fault is not None:
+        return None, found_fault + "; flagged and not used"
     lasted_s = series.times_s[-1] - series.times_s[0]
     if lasted_s <= 0.0:
         return None, series.reason or TOO_SHORT
-    mean_w = float(energy.joules(series.times_s, series.values, series.counts_joules)[-1]) / lasted_s
+    mean_w = float(energy.cumulative_joules(series.times_s, series.values, series.counts_joules)[-1]) / lasted_s
     return (mean_w, None) if mean_w > 0.0 else (None, series.reason or STANDS_STILL)
 
 
@@ -226,12 +228,12 @@ def _fault(sensor: Sensor, series: TimeSeries) -> Optional[str]:
 
     The window is judged alone first: a sensor may get stuck that moved before.
     """
-    seen = ((series.times_s, series.values), series.remembered())
-    found = (
-        fault(times_s, values, series.counts_joules, sensor.patience_s, sensor.whole_watts_s)
-        for times_s, values in seen
+    spans = ((series.times_s, series.values), series.remembered())
+    faults = (
+        fault(times_s, values, series.counts_joules, sensor.repeat_limit_s, sensor.whole_watts_limit_s)
+        for times_s, values in spans
     )
-    return next(filter(None, found), None)
+    return next(filter(None, faults), None)
 
 
 def _remark(reason: Optional[str], gap_s: float, duration_s: float) -> Optional[str]:

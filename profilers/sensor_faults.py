@@ -6,9 +6,9 @@ import numpy as np
 
 #: Equal reads, and the seconds they span, from which on a sensor counts as stuck.
 REPEATS_READS = 30
-REPEATS_S = 3.0
+REPEAT_LIMIT_S = 3.0
 #: The same seconds for a value in whole watts: a steady load keeps it for longer.
-WHOLE_WATTS_S = 30.0
+WHOLE_WATTS_LIMIT_S = 30.0
 #: A sensor saturates above this share of reads at the highest value, with so many distinct
 #: lower values next to them.
 TOP_SHARE = 0.5
@@ -19,33 +19,33 @@ def fault(
     times_s: Sequence[float],
     values: Sequence[float],
     counts_joules: bool,
-    patience_s: float = REPEATS_S,
-    whole_watts_s: float = WHOLE_WATTS_S,
+    repeat_limit_s: float = REPEAT_LIMIT_S,
+    whole_watts_limit_s: float = WHOLE_WATTS_LIMIT_S,
 ) -> Optional[str]:
     """Why a sensor must not be used, as a text that follows its name; None without a fault.
 
     times_s: monotonic seconds of the reads, (n,).
     values: watts, or joules so far where ``counts_joules``, (n,).
-    patience_s: seconds that a sensor with a slow update may repeat one value.
-    whole_watts_s: the same for a value in whole watts; infinite for a meter with that resolution.
+    repeat_limit_s: seconds that a sensor with a slow update may repeat one value.
+    whole_watts_limit_s: the same for a value in whole watts; infinite for such meters.
 
     Three faults are known:
 
-    - It repeats one value in all of at least 30 reads over ``patience_s``. No load is that steady,
-      and sensors resolve 40 mW or better. A steady load may stay within half a watt, so that
-      whole watts take ``whole_watts_s``.
+    - It repeats one value in all of at least 30 reads over ``repeat_limit_s``. No load is that
+      steady, and sensors resolve 40 mW or better. A steady load may stay within half a watt, so
+      that whole watts take ``whole_watts_limit_s``.
     - It goes backwards. Used joules do not come back, so that one decrease is enough.
     - It saturates: more than half of the reads equal its highest value, with at least 8 distinct
       lower values next to them. A fluctuating load meets a ceiling from many sides; a sensor of
       whole watts on a plateau has only one or two neighbouring values, and passes.
     """
-    known = np.asarray(values, dtype=float)
-    if len(known) < 2:
+    readings = np.asarray(values, dtype=float)
+    if len(readings) < 2:
         return None
     if counts_joules:
-        return _repeats(times_s, known, patience_s, "J") or _goes_backwards(known)
-    needed_s = max(whole_watts_s, patience_s) if known[0] == np.round(known[0]) else patience_s
-    return _repeats(times_s, known, needed_s, "W") or _saturates(known)
+        return _repeats(times_s, readings, repeat_limit_s, "J") or _goes_backwards(readings)
+    needed_s = max(whole_watts_limit_s, repeat_limit_s) if readings[0] == np.round(readings[0]) else repeat_limit_s
+    return _repeats(times_s, readings, needed_s, "W") or _saturates(readings)
 
 
 def _repeats(times_s: Sequence[float], values: np.ndarray, needed_s: float, unit: str) -> Optional[str]:

@@ -89,7 +89,7 @@ def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks
     return (_adaptive if protocol == "adaptive" else _paper)(_TimedLoop(step, hooks))
 
 
-def again(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
+def measure_repeat(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
     """Repeat a measurement to check an earlier one.
 
     5 steps of warm-up, then at least 10 steps and one second are timed.
@@ -149,16 +149,16 @@ class _TimedLoop:
 
 
 def _adaptive(loop: _TimedLoop) -> StepTimes:
-    def warm(totals: List[float]) -> bool:
+    def warmed_up(totals: List[float]) -> bool:
         return stats.warmup_ended(totals) is not None or (len(totals) >= WARMUP_MINIMUM and loop.enough())
 
-    def known(totals: List[float]) -> bool:
+    def precise_enough(totals: List[float]) -> bool:
         if len(totals) < TIMED_MINIMUM or sum(totals) < WINDOW_S:
             return False
         return _precise(totals) or loop.enough()
 
-    warmup = loop.run("warm-up", WARMUP_LIMIT, warm)
-    timed = loop.run_in_window("timed", TIMED_LIMIT, known)
+    warmup = loop.run("warm-up", WARMUP_LIMIT, warmed_up)
+    timed = loop.run_in_window("timed", TIMED_LIMIT, precise_enough)
     return _times(warmup, timed, "stopped" if loop.stopped else "enough" if loop.enough() else "limit")
 
 

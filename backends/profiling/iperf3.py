@@ -10,8 +10,8 @@ from typing import Any, List, Tuple
 
 from backends.network import framing
 from backends.protocol.events import ThroughputListening
-from profilers import links
-from profilers.links import SILENCE_LIMIT_S, LinkError
+from profilers import goodput
+from profilers.goodput import SILENCE_LIMIT_S, LinkError
 
 _ATTEMPTS = 3
 
@@ -36,7 +36,7 @@ def serve(task: Any, address: str, count: int, seconds: float) -> None:
 
 def send(address: str, port: int, seconds: float) -> List[float]:
     """One test towards a server; bytes/s that it received in each interval. Raises LinkError."""
-    command = links.iperf3_client_command(address, port, seconds)
+    command = goodput.iperf3_client_command(address, port, seconds)
     limit_s = math.ceil(seconds) + 2 * SILENCE_LIMIT_S
     try:
         done = subprocess.run(
@@ -53,7 +53,7 @@ def send(address: str, port: int, seconds: float) -> List[float]:
         ) from error
     except OSError as error:
         raise LinkError("cannot start iperf3: %s" % error) from error
-    rates, reason = links.parse_iperf3(done.stdout.decode(errors="replace"))
+    rates, reason = goodput.parse_iperf3(done.stdout.decode(errors="replace"))
     if reason is not None:
         raise LinkError("iperf3 to %s:%d: %s" % (address, port, reason))
     return rates
@@ -65,7 +65,7 @@ def _start(address: str) -> Tuple["subprocess.Popen[bytes]", int]:
     for _ in range(_ATTEMPTS):
         with framing.listen(address) as listener:
             port = listener.getsockname()[1]
-        command = links.iperf3_server_command(port, address)
+        command = goodput.iperf3_server_command(port, address)
         try:
             child = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere)
         except OSError as error:

@@ -16,8 +16,8 @@ from backends.network import framing
 from backends.profiling.interference import REST_S, InterferenceProbe, TransferTurn, stolen_cpu_s
 from backends.protocol.events import Listening
 from backends.protocol.orders import SendMessages, ServeMessages
-from profilers import links
-from profilers.links import SILENCE_LIMIT_S, LinkError
+from profilers import goodput
+from profilers.goodput import SILENCE_LIMIT_S, LinkError
 
 #: Message sizes every link is measured at, unless a model's size is near.
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
@@ -249,7 +249,7 @@ def _admit(task: Any, listener: socket.socket, tls: Any) -> framing.Connection:
     refused = ""
     while True:
         try:
-            sock = links.accept(listener, deadline - time.monotonic(), task.stopping.is_set)
+            sock = goodput.accept(listener, deadline - time.monotonic(), task.stopping.is_set)
         except LinkError as error:
             raise LinkError("%s%s" % (error, refused)) from error
         try:

@@ -101,7 +101,9 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     replica = build(spec).replica
     batches = _batches(_images(replica, order.batch, spec.seed), order.batch, spec.seed)
     loop = _Loop(replica, batches, spec.slowdown)
-    times = steptime.again(loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set))
+    times = steptime.measure_repeat(
+        loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set)
+    )
     _unless_stopped(task, times)
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 

@@ -10,7 +10,7 @@ from backends.network import framing
 from backends.profiling import iperf3
 from backends.protocol.events import ThroughputListening
 from backends.protocol.orders import SendThroughput, ServeThroughput
-from profilers import links
+from profilers import goodput
 
 IPERF3 = "iperf3"
 PYTHON = "python"
@@ -29,7 +29,7 @@ def send(task: Any, order: SendThroughput) -> Dict[str, Any]:
     if order.tool == IPERF3:
         rates = iperf3.send(order.address, order.port, order.seconds)
     else:
-        rates = links.send(order.address, order.port, order.token, order.seconds)
+        rates = goodput.send(order.address, order.port, order.token, order.seconds)
     return {"tool": order.tool, "bytes_per_s": rates}
 
 
@@ -40,7 +40,7 @@ def _serve_python(task: Any, order: ServeThroughput) -> None:
         task.emit(ThroughputListening(tuple(listener.getsockname()[1] for listener in listeners), token))
         with ThreadPoolExecutor(order.count) as pool:
             receivers = [
-                pool.submit(links.receive, listener, token, order.seconds, task.stopping.is_set)
+                pool.submit(goodput.receive, listener, token, order.seconds, task.stopping.is_set)
                 for listener in listeners
             ]
         for receiver in receivers:

@@ -82,7 +82,7 @@ def command(device: Device) -> list[str]:
     """What to run on a device: its Python, behind a container's prefix and variables where there are any."""
     archive = agent_archive()
     environment = {
-        **({external_meters.VARIABLE: " ".join(device.meters)} if device.meters else {}),
+        **({external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}),
         **device.environment,
     }
     variables = [f"{name}={value}" for name, value in environment.items()]

@@ -9,7 +9,7 @@ from planner.fleet.device import Device
 from planner.remote.known_hosts import UnknownHostKeyError
 from planner.units import bytes_text
 from profilers.records import Facts, SensorFacts, encode
-from profilers.sensors.base import METER
+from profilers.sensors.base import METER_PREFIX
 
 OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
 
@@ -88,7 +88,7 @@ def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
     A meter that the fleet file names and that cannot be read comes first.
     """
     useful = [sensor for sensor in sensors if sensor.reason is None]
-    unread = [sensor for sensor in sensors if sensor.reason is not None and sensor.name.startswith(METER)]
+    unread = [sensor for sensor in sensors if sensor.reason is not None and sensor.name.startswith(METER_PREFIX)]
     if unread:
         remedy = "see whether it answers there, and how the device's meters are written"
         return Finding(device.name, "power", WARNING, _reasons(unread), remedy)

@@ -3,7 +3,7 @@
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from profilers.file_tree import Unavailable
-from profilers.sensor_faults import REPEATS_S, WHOLE_WATTS_S
+from profilers.sensor_faults import REPEAT_LIMIT_S, WHOLE_WATTS_LIMIT_S
 
 
 class Sensor:
@@ -13,16 +13,16 @@ class Sensor:
 
     covers: ``wall``, ``board`` and ``module`` are totals of the device. ``cpu`` (a package and its
         memory) and ``gpu`` do not overlap and may be added. A ``rail`` belongs to no sum.
-    patience_s: seconds that it may repeat one value; see ``profilers.sensor_faults``.
-    whole_watts_s: the same for a value in whole watts.
+    repeat_limit_s: seconds that it may repeat one value; see ``profilers.sensor_faults``.
+    whole_watts_limit_s: the same for a value in whole watts.
     """
 
     name = ""
     covers = ""
     counts_joules = False
     emulated = False
-    patience_s = REPEATS_S
-    whole_watts_s = WHOLE_WATTS_S
+    repeat_limit_s = REPEAT_LIMIT_S
+    whole_watts_limit_s = WHOLE_WATTS_LIMIT_S
 
     @property
     def source(self) -> str:
@@ -45,20 +45,20 @@ class Sensor:
         """Stop background work; the next ``read`` starts it again. Idempotent."""
 
 
-class Found(NamedTuple):
+class DiscoveredSensors(NamedTuple):
     """The sensors that answer, and (name, reason) of the others."""
 
     sensors: Tuple[Sensor, ...]
     missing: Tuple[Tuple[str, str], ...]
 
 
-NOTHING = Found((), ())
+NO_SENSORS = DiscoveredSensors((), ())
 
 #: Prefix of the names of meters that the operator configured (``external_meters``).
-METER = "meter:"
+METER_PREFIX = "meter:"
 
 
-def proven(sensors: Sequence[Sensor]) -> Found:
+def check_sensors(sensors: Sequence[Sensor]) -> DiscoveredSensors:
     """Read each sensor once and separate those that fail."""
     good, missing = [], []
     for sensor in sensors:
@@ -70,4 +70,4 @@ def proven(sensors: Sequence[Sensor]) -> Found:
             good.append(sensor)
     for sensor in sensors:
         sensor.close()
-    return Found(tuple(good), tuple(missing))
+    return DiscoveredSensors(tuple(good), tuple(missing))

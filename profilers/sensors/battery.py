@@ -11,7 +11,7 @@ its power is then not that of the machine, and is not read.
 from typing import Sequence
 
 from profilers.file_tree import FileTree, Unavailable
-from profilers.sensors.base import Found, Sensor, proven
+from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
 
 ON_MAINS = "it runs on mains power"
 
@@ -21,7 +21,7 @@ class Batteries(Sensor):
 
     name = "battery"
     covers = "board"
-    patience_s = 60.0
+    repeat_limit_s = 60.0
 
     def __init__(self, tree: FileTree, folders: Sequence[str], mains: Sequence[str]) -> None:
         self.emulated = tree.emulated
@@ -44,12 +44,12 @@ def watts(tree: FileTree, folder: str) -> float:
         return abs(tree.number(folder + "/current_now")) * tree.number(folder + "/voltage_now") / 1e12
 
 
-def discover(tree: FileTree) -> Found:
+def discover(tree: FileTree) -> DiscoveredSensors:
     """One sensor for all batteries of the machine; none where it has no battery."""
     supplies = tree.glob("sys/class/power_supply/*")
     folders = [folder for folder in supplies if _feeds_machine(tree, folder)]
     mains = [folder for folder in supplies if _text(tree, folder + "/type") == "Mains"]
-    return proven([Batteries(tree, folders, mains)] if folders else [])
+    return check_sensors([Batteries(tree, folders, mains)] if folders else [])
 
 
 def _feeds_machine(tree: FileTree, folder: str) -> bool:

@@ -7,7 +7,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 from profilers import records, stats
 from profilers.file_tree import Unavailable
 from profilers.sensors import discover
-from profilers.sensors.base import Found, Sensor
+from profilers.sensors.base import DiscoveredSensors, Sensor
 
 #: Duration and interval of reading. No shorter period than the interval can be seen.
 WATCH_S = 2.0
@@ -67,46 +67,48 @@ def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: b
     return Characteristics(stats.median(intervals_s), noise_w, None if counts_joules else min(steps_w))
 
 
-def watch(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedReadings]:
+def read_repeatedly(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedReadings]:
     """Read all sensors in turn for ``seconds`` after the first round, which may start them."""
-    watched = [ObservedReadings([], [], []) for _ in sensors]
+    observed = [ObservedReadings([], [], []) for _ in sensors]
     until_s = math.inf
     while sensors and time.monotonic() < until_s:
-        for sensor, seen in zip(sensors, watched):
+        for sensor, readings in zip(sensors, observed):
             try:
                 value = sensor.read()
             except Unavailable as error:
-                seen.reasons.append(str(error))
+                readings.reasons.append(str(error))
             else:
-                seen.times_s.append(time.monotonic())
-                seen.values.append(value)
+                readings.times_s.append(time.monotonic())
+                readings.values.append(value)
         until_s = min(until_s, time.monotonic() + seconds)
         time.sleep(POLL_S)
     for sensor in sensors:
         sensor.close()
-    return watched
+    return observed
 
 
-def facts(found: Found, seconds: float = WATCH_S) -> Tuple[records.SensorFacts, ...]:
+def sensor_facts(found: DiscoveredSensors, seconds: float = WATCH_S) -> Tuple[records.SensorFacts, ...]:
     """Facts of each sensor, the unavailable ones last."""
-    there = [_facts(sensor, seen) for sensor, seen in zip(found.sensors, watch(found.sensors, seconds))]
+    available = [
+        _facts(sensor, readings) for sensor, readings in zip(found.sensors, read_repeatedly(found.sensors, seconds))
+    ]
     return tuple(
-        there
+        available
         + [records.SensorFacts(name, records.UNAVAILABLE, "", None, None, reason) for name, reason in found.missing]
     )
 
 
 def survey(root: Optional[str] = None) -> Tuple[records.SensorFacts, ...]:
     """Facts of the sensors of this device, or of a file tree, watched for WATCH_S."""
-    return facts(discover(root))
+    return sensor_facts(discover(root))
 
 
-def _facts(sensor: Sensor, seen: ObservedReadings) -> records.SensorFacts:
-    reason = _reason(seen.values, sensor.counts_joules, seen.reasons)
+def _facts(sensor: Sensor, readings: ObservedReadings) -> records.SensorFacts:
+    reason = _reason(readings.values, sensor.counts_joules, readings.reasons)
     if reason is not None:
         return records.SensorFacts(sensor.name, records.UNAVAILABLE, sensor.covers, None, None, reason)
-    known = estimate(seen.times_s, seen.values, sensor.counts_joules)
-    return records.SensorFacts(sensor.name, sensor.source, sensor.covers, known.period_s, known.noise_w)
+    figures = estimate(readings.times_s, readings.values, sensor.counts_joules)
+    return records.SensorFacts(sensor.name, sensor.source, sensor.covers, figures.period_s, figures.noise_w)
 
 
 def _reason(values: Sequence[float], counts_joules: bool, reasons: Sequence[str]) -> Optional[str]:

@@ -12,23 +12,23 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import plugs
-from profilers.sensors.base import METER, Found, Sensor, proven
-from profilers.sensors.meterlog import MeterLog
+from profilers.sensors.base import METER_PREFIX, DiscoveredSensors, Sensor, check_sensors
+from profilers.sensors.meter_log import MeterLog
 
-VARIABLE = "PLANNER_METERS"
+METERS_VARIABLE = "PLANNER_METERS"
 _ADDRESS = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?", re.ASCII)
 
 
-def discover(tree: FileTree) -> Found:
+def discover(tree: FileTree) -> DiscoveredSensors:
     """The meters that answer; for the others, and for wrong addresses, the reason."""
     sensors, missing = [], []
-    for number, url in enumerate(os.environ.get(VARIABLE, "").split(), 1):
+    for number, url in enumerate(os.environ.get(METERS_VARIABLE, "").split(), 1):
         try:
             sensors.append(meter_sensor(url, tree.emulated))
         except Unavailable as error:
-            missing.append((METER + str(number), str(error)))
-    found = proven(sensors)
-    return Found(found.sensors, tuple(missing) + found.missing)
+            missing.append((METER_PREFIX + str(number), str(error)))
+    found = check_sensors(sensors)
+    return DiscoveredSensors(found.sensors, tuple(missing) + found.missing)
 
 
 def meter_sensor(url: str, emulated: bool = False) -> Sensor:

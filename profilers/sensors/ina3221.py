@@ -25,7 +25,7 @@ import re
 from typing import Callable, NamedTuple, Sequence, Tuple
 
 from profilers.file_tree import FileTree, Unavailable
-from profilers.sensors.base import Found, Sensor, proven
+from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
 
 TOTAL_INPUTS = {"VDD_MUX": "board", "POM_5V_IN": "board", "VDD_IN": "module"}
 #: The 5 V rail of AGX Xavier and AGX Orin: on these boards the rails add up to the module.
@@ -86,10 +86,10 @@ def rails(tree: FileTree) -> Tuple[Rail, ...]:
     return tuple(found)
 
 
-def discover(tree: FileTree) -> Found:
+def discover(tree: FileTree) -> DiscoveredSensors:
     """The totals of this Jetson, by the rule above; none on other machines."""
     found = rails(tree)
-    return proven(
+    return check_sensors(
         [
             Rails(
                 "ina3221:" + total.name,

@@ -12,8 +12,8 @@ import time
 from typing import Any, Callable, List, Tuple
 
 from profilers.file_tree import FileTree, Unavailable, fail
-from profilers.sensors.base import Found, Sensor, proven
-from profilers.sensors.visible_gpus import VARIABLE, visible
+from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
+from profilers.sensors.visible_gpus import CUDA_VARIABLE, visible_gpus
 
 LIBRARY = "libnvidia-ml.so.1"
 GRAPHICS_CLOCK, MEMORY_CLOCK = 0, 2
@@ -138,12 +138,12 @@ def gpus(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     Raises Unavailable without a driver or GPU, where CUDA_VISIBLE_DEVICES hides all of them, and
     for an emulated device.
     """
-    found = installed(tree, library)
-    setting = os.environ.get(VARIABLE)
-    chosen = visible([_uuid(gpu) for gpu in found], setting)
+    present = installed(tree, library)
+    setting = os.environ.get(CUDA_VARIABLE)
+    chosen = visible_gpus([_uuid(gpu) for gpu in present], setting)
     if not chosen:
-        raise Unavailable("%s=%s leaves none of %d GPUs" % (VARIABLE, setting, len(found)))
-    return tuple(found[index] for index in chosen)
+        raise Unavailable("%s=%s leaves none of %d GPUs" % (CUDA_VARIABLE, setting, len(present)))
+    return tuple(present[index] for index in chosen)
 
 
 def installed(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
@@ -156,12 +156,12 @@ def installed(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     return found
 
 
-def discover(tree: FileTree, library: str = LIBRARY) -> Found:
+def discover(tree: FileTree, library: str = LIBRARY) -> DiscoveredSensors:
     """A sensor for each GPU."""
     try:
-        return proven([GpuPower(gpu) for gpu in gpus(tree, library)])
+        return check_sensors([GpuPower(gpu) for gpu in gpus(tree, library)])
     except Unavailable as error:
-        return Found((), (("nvml", str(error)),))
+        return DiscoveredSensors((), (("nvml", str(error)),))
 
 
 def candidates(tree: FileTree, library: str = LIBRARY) -> List[Tuple[str, Callable[[], float]]]:

@@ -11,7 +11,7 @@ import math
 from typing import Any, Callable, NamedTuple
 
 from profilers.file_tree import Unavailable
-from profilers.sensors.base import METER
+from profilers.sensors.base import METER_PREFIX
 from profilers.sensors.polling import PolledSensor, Poller
 
 TIMEOUT_S = 1.0
@@ -20,7 +20,7 @@ MAX_BYTES = 65536
 MAX_W = 1e5
 
 
-class Kind(NamedTuple):
+class PlugKind(NamedTuple):
     """The HTTP path of a kind of plug, and the parser of its answer into watts."""
 
     path: str
@@ -49,25 +49,25 @@ def parse_tasmota(text: str) -> float:
 
 
 KINDS = {
-    "shelly": Kind("/rpc/Switch.GetStatus?id=0", parse_shelly),
-    "shelly1": Kind("/meter/0", parse_shelly1),
-    "tasmota": Kind("/cm?cmnd=Status%208", parse_tasmota),
+    "shelly": PlugKind("/rpc/Switch.GetStatus?id=0", parse_shelly),
+    "shelly1": PlugKind("/meter/0", parse_shelly1),
+    "tasmota": PlugKind("/cm?cmnd=Status%208", parse_tasmota),
 }
 
 
 class Plug(PolledSensor):
     """Watts through a plug. Tasmota gives whole watts unless it is configured otherwise."""
 
-    whole_watts_s = math.inf
+    whole_watts_limit_s = math.inf
 
 
 def plug(kind: str, address: str, emulated: bool) -> Plug:
     """A sensor of the watts through a plug. kind: of KINDS; address: ``host`` or ``host:port``."""
-    poller = Poller(functools.partial(ask, address, KINDS[kind]))
-    return Plug("%s%s:%s" % (METER, kind, address), "wall", poller, float, emulated)
+    poller = Poller(functools.partial(read_watts, address, KINDS[kind]))
+    return Plug("%s%s:%s" % (METER_PREFIX, kind, address), "wall", poller, float, emulated)
 
 
-def ask(address: str, kind: Kind) -> float:
+def read_watts(address: str, kind: PlugKind) -> float:
     """Watts now, without a proxy. Raises Unavailable."""
     try:
         connection = http.client.HTTPConnection(address, timeout=TIMEOUT_S)

@@ -27,7 +27,7 @@ class Poller:
         self._ask = ask
         self._period_s = period_s
         self._stop: Optional[threading.Event] = None
-        self._asked = threading.Event()
+        self._first_answer = threading.Event()
         self._reason: Optional[str] = None
 
     def newest(self) -> Any:
@@ -50,10 +50,10 @@ class Poller:
 
     def _start(self) -> None:
         self._stop = threading.Event()
-        self._asked.clear()
+        self._first_answer.clear()
         self._reason = "it has not answered within %g s" % ANSWER_LIMIT_S
         threading.Thread(target=self._run, args=(self._stop,), name="poller", daemon=True).start()
-        self._asked.wait(ANSWER_LIMIT_S)
+        self._first_answer.wait(ANSWER_LIMIT_S)
 
     def _run(self, stop: threading.Event) -> None:
         while not stop.is_set():
@@ -71,7 +71,7 @@ class Poller:
         if reason is None:
             self.answers.append((time.monotonic(), answer))
         self._reason = reason
-        self._asked.set()
+        self._first_answer.set()
 
 
 class PolledSensor(Sensor):

@@ -10,7 +10,7 @@ from typing import List, Tuple
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.sensors.base import Found, Sensor, proven
+from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
 
 ZONES = "sys/class/powercap/intel-rapl:[0-9]*"
 
@@ -52,7 +52,7 @@ class Rapl(Sensor):
         return sum(zone.joules() for zone in self._zones)
 
 
-def discover(tree: FileTree, library: str = nvml.LIBRARY) -> Found:
+def discover(tree: FileTree, library: str = nvml.LIBRARY) -> DiscoveredSensors:
     """A sensor for each package and one for psys."""
     sensors: List[Sensor] = []
     missing: List[Tuple[str, str]] = []
@@ -68,8 +68,8 @@ def discover(tree: FileTree, library: str = nvml.LIBRARY) -> Found:
             continue
         covers = covered(zone, tree, library)
         sensors.append(Rapl("rapl:" + zone + "+dram" * (len(zones) > 1), covers, zones, tree.emulated))
-    found = proven(sensors)
-    return Found(found.sensors, tuple(missing) + found.missing)
+    found = check_sensors(sensors)
+    return DiscoveredSensors(found.sensors, tuple(missing) + found.missing)
 
 
 def covered(zone: str, tree: FileTree, library: str) -> str:

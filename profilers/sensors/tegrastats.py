@@ -6,7 +6,7 @@ tegrastats reads the same monitors as ``ina3221``, so that the same rule gives t
 from profilers import tegra, tegrastats
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import ina3221
-from profilers.sensors.base import NOTHING, Found, Sensor, proven
+from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, Sensor, check_sensors
 
 
 class TegrastatsRails(Sensor):
@@ -20,30 +20,30 @@ class TegrastatsRails(Sensor):
 
     def read(self) -> float:
         rails = self._program.newest().rails
-        gone = [label for label in self._labels if label not in rails]
-        if gone:
-            raise Unavailable("tegrastats no longer states " + ", ".join(gone))
+        missing = [label for label in self._labels if label not in rails]
+        if missing:
+            raise Unavailable("tegrastats no longer states " + ", ".join(missing))
         return sum(rails[label].now_w for label in self._labels)
 
     def close(self) -> None:
         self._program.close()
 
 
-def discover(tree: FileTree) -> Found:
+def discover(tree: FileTree) -> DiscoveredSensors:
     """The totals of tegrastats; none on other machines, or where sysfs has them."""
     if tree.emulated or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
-        return NOTHING
-    return stated(tegrastats.shared(tree))
+        return NO_SENSORS
+    return discover_totals(tegrastats.shared(tree))
 
 
-def stated(program: tegrastats.Tegrastats) -> Found:
+def discover_totals(program: tegrastats.Tegrastats) -> DiscoveredSensors:
     """The totals among the rails of a line, or the reason why there is none."""
     try:
         totals = ina3221.totals(list(program.newest().rails))
     except Unavailable as error:
-        return Found((), (("tegrastats", str(error)),))
+        return DiscoveredSensors((), (("tegrastats", str(error)),))
     finally:
         program.close()
     if not totals:
-        return Found((), (("tegrastats", "it states no rail of this board"),))
-    return proven([TegrastatsRails(program, total) for total in totals])
+        return DiscoveredSensors((), (("tegrastats", "it states no rail of this board"),))
+    return check_sensors([TegrastatsRails(program, total) for total in totals])

@@ -2,10 +2,10 @@
 
 from typing import List, Optional, Sequence, Tuple
 
-VARIABLE = "CUDA_VISIBLE_DEVICES"
+CUDA_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
-def visible(uuids: Sequence[str], setting: Optional[str]) -> Tuple[int, ...]:
+def visible_gpus(uuids: Sequence[str], setting: Optional[str]) -> Tuple[int, ...]:
     """Indices of the GPUs in a setting of CUDA_VISIBLE_DEVICES, in its order.
 
     uuids: of all GPUs, in PCI bus order.

@@ -11,7 +11,7 @@ PC = "".join(
 )
 
 
-def test_a_tx2_tells_all_eleven(plant, tx2):
+def test_a_tx2_has_all_eleven_counters(plant, tx2):
     found = Counters(plant(tx2))
     assert found.reasons == {}
     assert {name: read() for name, read in found.readers.items()} == pytest.approx(
@@ -68,12 +68,12 @@ def test_an_empty_tree_gives_eleven_reasons(plant):
     assert set(found.reasons) == set(counters.UNITS) and all(found.reasons.values())
 
 
-def test_a_machine_that_lists_no_core_has_reasons(plant):
+def test_a_machine_without_listed_cores_has_reasons(plant):
     found = Counters(plant({"proc/cpuinfo": "vendor_id\t: IBM/S390\n"}))
     assert found.reasons["f_cpu"] == found.reasons["u_cpu"] == "/proc/cpuinfo lists no core"
 
 
-def test_load_is_the_busy_share_between_two_looks(plant):
+def test_load_is_the_busy_share_between_two_reads(plant):
     tree = plant({"proc/stat": "cpu0 100 10 10 800 80 0 0 0 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n"})
     load = procfs.Load(tree, (0, 1))
     assert load() == pytest.approx(120 / 2000)
@@ -89,12 +89,12 @@ def test_at_most_eight_clocks_are_read(plant, monkeypatch):
         files.update({folder + "related_cpus": str(core), folder + "scaling_cur_freq": "1000000"})
     tree = plant(files)
     read = procfs.clock(tree, tuple(range(100)))
-    asked = []
-    monkeypatch.setattr(tree, "number", lambda name: asked.append(name) or 1000000)
+    names = []
+    monkeypatch.setattr(tree, "number", lambda name: names.append(name) or 1000000)
     assert read() == pytest.approx(1e9)
-    assert 6 <= len(asked) <= procfs.MAX_CLOCKS
+    assert 6 <= len(names) <= procfs.MAX_CLOCKS
 
 
-def test_a_reader_says_what_it_found_instead_of_a_number(plant):
+def test_a_file_without_a_number_is_quoted_in_the_reason(plant):
     with pytest.raises(Unavailable, match="/sys/x holds 'off' instead of a number"):
         plant({"sys/x": "off\n"}).number("sys/x")

@@ -10,23 +10,23 @@ from profilers.energy import Span
 
 
 def test_watts_are_integrated_by_trapezoids_over_uneven_samples():
-    assert energy.joules([0.0, 1.0, 4.0], [10.0, 20.0, 20.0], False).tolist() == [0.0, 15.0, 75.0]
+    assert energy.cumulative_joules([0.0, 1.0, 4.0], [10.0, 20.0, 20.0], False).tolist() == [0.0, 15.0, 75.0]
 
 
 def test_joules_are_counted_from_the_first_sample():
-    assert energy.joules([0.0, 1.0], [500.0, 510.0], True).tolist() == [0.0, 10.0]
+    assert energy.cumulative_joules([0.0, 1.0], [500.0, 510.0], True).tolist() == [0.0, 10.0]
 
 
-def test_a_counter_s_readings_that_follow_each_other_too_closely_tell_no_watts():
-    assert energy.watts_seen([0.0, 1.0, 2.0, 2.001], [0.0, 10.0, 30.0, 31.0], True) == [10.0, 20.0]
-    assert energy.watts_seen([0.0, 1.0], [7.0, 9.0], False) == [7.0, 9.0]
+def test_readings_of_a_counter_too_close_together_are_left_out():
+    assert energy.sample_watts([0.0, 1.0, 2.0, 2.001], [0.0, 10.0, 30.0, 31.0], True) == [10.0, 20.0]
+    assert energy.sample_watts([0.0, 1.0], [7.0, 9.0], False) == [7.0, 9.0]
 
 
-def test_a_log_begins_where_the_window_does():
-    found = energy.from_begin(10.0, [(8.0, 1.0), (9.0, 2.0), (11.0, 4.0), (12.0, 8.0)])
+def test_a_log_is_clipped_to_the_begin_of_the_window():
+    found = energy.clip_to_begin(10.0, [(8.0, 1.0), (9.0, 2.0), (11.0, 4.0), (12.0, 8.0)])
     assert found == [(10.0, 3.0), (11.0, 4.0), (12.0, 8.0)]
-    assert energy.from_begin(10.0, [(11.0, 4.0), (12.0, 8.0)]) == [(11.0, 4.0), (12.0, 8.0)]
-    assert energy.from_begin(10.0, [(8.0, 1.0), (9.0, 2.0)]) == []
+    assert energy.clip_to_begin(10.0, [(11.0, 4.0), (12.0, 8.0)]) == [(11.0, 4.0), (12.0, 8.0)]
+    assert energy.clip_to_begin(10.0, [(8.0, 1.0), (9.0, 2.0)]) == []
 
 
 def test_gaps_are_longer_than_a_second_and_than_five_periods():
@@ -49,44 +49,44 @@ def test_the_error_of_a_mean_falls_with_the_samples_and_grows_with_gaps():
     assert energy.relative_error(watts, 10.0, 0.5) == pytest.approx(0.5 * 1.005 / 10, rel=0.03)
 
 
-def test_samples_that_resemble_their_neighbours_count_as_fewer():
+def test_correlated_samples_increase_the_error():
     watts = np.repeat(np.random.default_rng(1).normal(10.0, 1.0, 20), 10)
     alone = energy.relative_error(watts[::10], 10.0, 0.0)
     assert 1.0 < energy.relative_error(watts, 10.0, 0.0) / alone < 1.8
 
 
-def test_nothing_tells_the_error_where_all_samples_are_equal():
+def test_the_error_of_equal_samples_is_unknown():
     assert energy.relative_error([5.0] * 10, 5.0, 0.0) is None
     assert energy.relative_error([5.0], 5.0, 0.0) is None
 
 
 @pytest.mark.parametrize("length_s, count", [(0.3, 0), (1.2, 1), (9.6, 10), (600.0, 60)])
-def test_stretches_last_about_a_second_and_are_sixty_at_most(length_s, count):
-    assert energy.stretches(Span(5.0, 5.0 + length_s, 0.1)) == count
+def test_bins_last_about_a_second_and_are_sixty_at_most(length_s, count):
+    assert energy.bin_count(Span(5.0, 5.0 + length_s, 0.1)) == count
 
 
-def test_counters_are_averaged_by_stretch():
+def test_counters_are_averaged_by_bin():
     span = Span(0.0, 3.0, 0.5)
-    assert energy.means(span, [0.0, 0.5, 2.5], [1.0, 3.0, 5.0]) == (2.0, None, 5.0)
+    assert energy.bin_means(span, [0.0, 0.5, 2.5], [1.0, 3.0, 5.0]) == (2.0, None, 5.0)
 
 
-def test_watts_are_averaged_by_stretch():
+def test_watts_are_averaged_by_bin():
     span, times_s = Span(0.0, 3.0, 0.5), [0.0, 0.5, 1.5, 3.0]
-    used_j = energy.joules(times_s, [10.0, 10.0, 20.0, 20.0], False)
-    assert energy.watts_by_stretch(span, times_s, used_j) == pytest.approx((12.5, 17.5, 20.0))
+    used_j = energy.cumulative_joules(times_s, [10.0, 10.0, 20.0, 20.0], False)
+    assert energy.bin_watts(span, times_s, used_j) == pytest.approx((12.5, 17.5, 20.0))
 
 
-def test_a_stretch_without_a_sample_has_no_watts():
+def test_a_bin_without_a_sample_has_no_watts():
     span, times_s = Span(0.0, 3.0, 0.5), [0.0, 0.5, 2.5, 3.0]
-    used_j = energy.joules(times_s, [10.0] * 4, False)
-    assert energy.watts_by_stretch(span, times_s, used_j) == (10.0, None, 10.0)
+    used_j = energy.cumulative_joules(times_s, [10.0] * 4, False)
+    assert energy.bin_watts(span, times_s, used_j) == (10.0, None, 10.0)
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 2.0), st.floats(0.0, 100.0)), min_size=2, max_size=50))
 def test_mean_watts_lie_between_the_lowest_and_the_highest(samples):
     times_s = np.cumsum([length for length, _ in samples]).tolist()
     watts = [value for _, value in samples]
-    mean_w = energy.joules(times_s, watts, False)[-1] / (times_s[-1] - times_s[0])
+    mean_w = energy.cumulative_joules(times_s, watts, False)[-1] / (times_s[-1] - times_s[0])
     assert min(watts) - 1e-6 <= mean_w <= max(watts) + 1e-6
 
 

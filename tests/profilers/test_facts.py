@@ -46,7 +46,7 @@ def test_iperf3(text, version):
         ("torch", ["torch"], None),
     ],
 )
-def test_a_framework_version_is_read_off_its_neighbours(name, beside, version):
+def test_a_framework_version_is_read_from_the_files_beside_it(name, beside, version):
     assert facts.parse_distribution(name, beside) == version
 
 
@@ -93,7 +93,7 @@ def test_the_free_space_of_a_folder_that_does_not_exist_is_that_of_its_parent(tm
     assert facts.disk_free(str(tmp_path / "a" / "b")) > 0
 
 
-def test_programs_that_are_absent_or_cannot_be_run_say_nothing(tmp_path):
+def test_the_output_of_an_absent_or_failing_program_is_empty(tmp_path):
     (tmp_path / "not_executable").write_text("")
     assert facts.command_output([str(tmp_path / "none")]) == ""
     assert facts.command_output([str(tmp_path / "not_executable")]) == ""

@@ -7,7 +7,7 @@ import pytest
 from profilers import counters, records
 from profilers.energy import Span
 from profilers.file_tree import Unavailable
-from profilers.sampling import CPU_SHARE, MAX_PERIOD_S, Sampler, SamplingPeriod, power, window_series
+from profilers.sampling import CPU_SHARE, MAX_PERIOD_S, Sampler, SamplingPeriod, power_reading, window_series
 from profilers.sensors.base import Sensor
 from profilers.sensors.battery import Batteries
 from profilers.time_series import TimeSeries
@@ -32,150 +32,152 @@ class Meter(Sensor):
 
 
 def series(samples, failures=0, counts_joules=False):
-    """A series as if taken: (second, value) pairs."""
-    made = TimeSeries(lambda: 0.0, counts_joules)
-    made.times_s, made.values = [s for s, _ in samples], [v for _, v in samples]
-    made.failures, made._reason = failures, "bus error"
-    return made
+    """A series as if window: (second, value) pairs."""
+    result = TimeSeries(lambda: 0.0, counts_joules)
+    result.times_s, result.values = [s for s, _ in samples], [v for _, v in samples]
+    result.failures, result._reason = failures, "bus error"
+    return result
 
 
-def said(samples, meter=None, failures=0, period_s=1.0):
+def reading_of(samples, meter=None, failures=0, period_s=1.0):
     """What a meter's samples come to, in the window that they span."""
     meter = meter or Meter()
     span = Span(samples[0][0], samples[-1][0], period_s)
-    return power(meter, series(samples, failures, meter.counts_joules), span)
+    return power_reading(meter, series(samples, failures, meter.counts_joules), span)
 
 
 def test_watts_are_integrated_by_trapezoids_over_uneven_samples():
-    reading = said([(0.0, 10.0), (1.0, 20.0), (4.0, 20.0)])
+    reading = reading_of([(0.0, 10.0), (1.0, 20.0), (4.0, 20.0)])
     assert reading.watts == pytest.approx((15 * 1 + 20 * 3) / 4)
     assert (reading.source, reading.covers, reading.count, reading.reason) == ("sensor", "module", 3, None)
 
 
 def test_joules_are_differenced():
-    reading = said([(10.0, 500.0), (11.0, 510.0), (14.0, 570.0)], Meter(counts_joules=True))
+    reading = reading_of([(10.0, 500.0), (11.0, 510.0), (14.0, 570.0)], Meter(counts_joules=True))
     assert reading.watts == pytest.approx(70 / 4)
     assert reading.stdev == pytest.approx(7.0710678)
     assert reading.source == "counter"
 
 
-def test_few_failures_are_told_and_many_make_it_unavailable():
+def test_few_failures_are_a_remark_and_many_make_a_sensor_unavailable():
     samples = [(0.0, 10.0), (1.0, 10.0), (2.0, 10.0)]
-    few = said(samples, failures=1)
+    few = reading_of(samples, failures=1)
     assert (few.watts, few.reason) == (10.0, "1 of 4 reads failed: bus error")
-    many = said(samples, failures=4)
+    many = reading_of(samples, failures=4)
     assert (many.watts, many.source, many.reason) == (None, "unavailable", "4 of 7 reads failed: bus error")
 
 
 def test_one_sample_is_too_few():
-    assert said([(0.0, 10.0)]).reason == "the window was too short to sample it"
+    assert reading_of([(0.0, 10.0)]).reason == "the window was too short to sample it"
 
 
 @pytest.mark.parametrize("meter, values", [(Meter(counts_joules=True), (500.0, 500.0)), (Meter(), (0.0, 0.0))])
-def test_a_sensor_that_stands_still_is_no_source_of_zero_watts(meter, values):
-    reading = said([(float(second), value) for second, value in enumerate(values)], meter)
+def test_a_sensor_that_stands_still_is_unavailable_instead_of_zero(meter, values):
+    reading = reading_of([(float(second), value) for second, value in enumerate(values)], meter)
     assert (reading.watts, reading.source) == (None, "unavailable")
     assert reading.reason.startswith("it counted nothing")
 
 
-def test_a_sensor_with_a_flaw_is_flagged_and_not_used():
-    reading = said([(index / 10.0, 4.2) for index in range(40)])
+def test_a_sensor_with_a_fault_is_flagged_and_not_used():
+    reading = reading_of([(index / 10.0, 4.2) for index in range(40)])
     assert (reading.watts, reading.source) == (None, "unavailable")
     assert reading.reason == "it repeats one value: 4.2 W in each of 40 reads over 3.9 s; flagged and not used"
 
 
-def test_a_flaw_that_is_longer_than_a_window_shows_over_several():
-    taken = None
-    for window in range(4):
-        taken = TimeSeries(lambda: 0.0, before=taken)
-        taken.times_s, taken.values = [window + index / 10.0 for index in range(10)], [4.2] * 10
-    reason = power(Meter(), taken, Span(3.0, 3.9, 0.1)).reason
+def test_a_fault_longer_than_a_window_is_found_over_several():
+    window = None
+    for begin_s in range(4):
+        window = TimeSeries(lambda: 0.0, before=window)
+        window.times_s, window.values = [begin_s + index / 10.0 for index in range(10)], [4.2] * 10
+    reason = power_reading(Meter(), window, Span(3.0, 3.9, 0.1)).reason
     assert reason.startswith("it repeats one value: 4.2 W in each of 40 reads")
 
 
-def test_a_sensor_that_gets_stuck_is_flagged_whatever_it_said_before():
-    taken = TimeSeries(lambda: 0.0, before=series([(0.0, 3.9), (1.0, 4.4)]))
-    taken.times_s, taken.values = [2.0 + index / 10.0 for index in range(40)], [4.2] * 40
-    reason = power(Meter(), taken, Span(2.0, 5.9, 0.1)).reason
+def test_a_stuck_sensor_is_flagged_despite_earlier_changes():
+    window = TimeSeries(lambda: 0.0, before=series([(0.0, 3.9), (1.0, 4.4)]))
+    window.times_s, window.values = [2.0 + index / 10.0 for index in range(40)], [4.2] * 40
+    reason = power_reading(Meter(), window, Span(2.0, 5.9, 0.1)).reason
     assert reason.startswith("it repeats one value: 4.2 W in each of 40 reads")
 
 
 def test_a_battery_may_repeat_itself_for_a_minute():
     battery = Meter()
-    battery.patience_s = Batteries.patience_s
-    assert said([(index / 2.0, 7.31) for index in range(100)], battery, period_s=0.5).watts == pytest.approx(7.31)
-    flagged = said([(index / 2.0, 7.31) for index in range(130)], battery, period_s=0.5)
+    battery.repeat_limit_s = Batteries.repeat_limit_s
+    assert reading_of([(index / 2.0, 7.31) for index in range(100)], battery, period_s=0.5).watts == pytest.approx(7.31)
+    flagged = reading_of([(index / 2.0, 7.31) for index in range(130)], battery, period_s=0.5)
     assert flagged.reason.startswith("it repeats one value")
 
 
-def test_what_is_longer_ago_than_half_a_minute_is_forgotten():
+def test_values_older_than_half_a_minute_are_forgotten():
     first = series([(0.0, 1.0), (50.0, 2.0)])
     second = TimeSeries(lambda: 0.0, before=first)
     second.times_s, second.values = [60.0], [3.0]
     assert second.remembered() == ([50.0, 60.0], [2.0, 3.0])
 
 
-def test_gaps_are_told_and_counted():
+def test_gaps_are_counted_and_remarked():
     samples = [(0.0, 10.0), (0.1, 12.0), (0.2, 10.0), (3.2, 12.0), (3.3, 10.0)]
-    reading = said(samples, period_s=0.1)
+    reading = reading_of(samples, period_s=0.1)
     assert reading.gap_s == pytest.approx(3.0)
     assert reading.reason == "no samples for 3.0 of 3.3 s"
-    even = said([(index / 10.0, watts) for index, (_, watts) in enumerate(samples)], period_s=0.1)
+    even = reading_of([(index / 10.0, watts) for index, (_, watts) in enumerate(samples)], period_s=0.1)
     assert reading.relative_error > even.relative_error
 
 
-def test_a_counter_counts_on_while_nobody_looks():
+def test_a_counter_keeps_counting_in_a_gap():
     meter = Meter(counts_joules=True)
-    reading = said([(0.0, 0.0), (0.1, 1.0), (0.2, 3.0), (3.2, 33.0)], meter, period_s=0.1)
+    reading = reading_of([(0.0, 0.0), (0.1, 1.0), (0.2, 3.0), (3.2, 33.0)], meter, period_s=0.1)
     assert reading.watts == pytest.approx(33 / 3.2)
     assert reading.gap_s == pytest.approx(3.0)
 
 
-def test_the_period_of_a_sensor_is_that_of_its_changes():
-    assert said([(s / 10.0, float(s // 5)) for s in range(20)]).period_s == pytest.approx(0.5)
+def test_the_period_of_a_sensor_is_the_time_between_its_changes():
+    assert reading_of([(s / 10.0, float(s // 5)) for s in range(20)]).period_s == pytest.approx(0.5)
 
 
-def test_a_sensor_with_a_log_of_its_own_is_read_from_there():
+def test_the_log_of_a_sensor_replaces_its_reads():
     polled = series([(10.0, 1.0), (11.0, 1.0)])
     span = Span(10.0, 12.0, 0.1)
     assert window_series(Meter(), polled, span) is polled
     logged = window_series(Meter(log=([9.0, 10.5, 11.5], [4.0, 7.0, 9.0])), polled, span)
     assert (logged.times_s, logged.values) == ([10.0, 10.5, 11.5], [6.0, 7.0, 9.0])
-    empty = power(Meter(), window_series(Meter(log=([], [])), polled, span), span)
+    empty = power_reading(Meter(), window_series(Meter(log=([], [])), polled, span), span)
     assert (empty.watts, empty.reason) == (None, "its log holds nothing of this window")
     few = window_series(Meter(log=([], [])), series([(10.0, 1.0), (11.0, 1.0)], failures=1), span)
-    assert power(Meter(), few, span).reason == "1 of 3 reads failed: bus error"
+    assert power_reading(Meter(), few, span).reason == "1 of 3 reads failed: bus error"
 
 
-def test_a_fault_in_a_sensor_s_own_log_that_is_longer_than_a_window_shows_over_several():
+def test_a_fault_in_a_log_longer_than_a_window_is_found():
     stuck = Meter(log=([float(second) for second in range(40)], [4.2] * 40))
     span = Span(30.0, 39.0, 0.1)
     window = window_series(stuck, series([(30.0, 4.2), (39.0, 4.2)]), span)
     assert (window.times_s[0], len(window.values)) == (30.0, 10 + 1)
-    assert power(stuck, window, span).reason.startswith("it repeats one value: 4.2 W in each of 41 reads over 39.0 s")
+    reason = power_reading(stuck, window, span).reason
+    assert reason.startswith("it repeats one value: 4.2 W in each of 41 reads over 39.0 s")
     moving = Meter(log=([float(second) for second in range(40)], [4.1] + [4.2] * 39))
     window = window_series(moving, series([(30.0, 4.2), (39.0, 4.2)]), span)
-    assert power(moving, window, span).watts == pytest.approx(4.2)
+    assert power_reading(moving, window, span).watts == pytest.approx(4.2)
 
 
-def test_a_sample_long_before_a_window_says_nothing_of_its_begin():
+def test_a_sample_long_before_a_window_is_not_interpolated():
     polled, span = series([(30.0, 1.0), (32.0, 1.0)]), Span(30.0, 32.0, 0.1)
     assert window_series(Meter(log=([10.0, 31.0, 32.0], [4.0, 7.0, 9.0])), polled, span).times_s == [31.0, 32.0]
 
 
-def test_a_sensor_that_mostly_fails_is_not_used_whatever_its_log_holds():
+def test_a_sensor_that_mostly_fails_is_unavailable_despite_its_log():
     failing = series([(10.0, 1.0)], failures=4)
     span = Span(10.0, 12.0, 0.1)
-    reading = power(Meter(), window_series(Meter(log=([9.0, 10.5, 11.5], [4.0, 7.0, 9.0])), failing, span), span)
+    window = window_series(Meter(log=([9.0, 10.5, 11.5], [4.0, 7.0, 9.0])), failing, span)
+    reading = power_reading(Meter(), window, span)
     assert (reading.watts, reading.reason) == (None, "4 of 5 reads failed: bus error")
 
 
-def test_a_log_that_is_written_seldom_has_no_gaps():
-    reading = said([(10.0 * n, 5.0 + n) for n in range(6)], period_s=0.1)
+def test_a_log_with_a_long_period_has_no_gaps():
+    reading = reading_of([(10.0 * n, 5.0 + n) for n in range(6)], period_s=0.1)
     assert (reading.gap_s, reading.reason) == (0.0, None)
 
 
-def test_a_series_keeps_on_after_a_failure():
+def test_a_series_continues_after_a_failure():
     answers = iter([1.0, Unavailable("gone"), 3.0])
 
     def read():
@@ -184,13 +186,13 @@ def test_a_series_keeps_on_after_a_failure():
             raise answer
         return answer
 
-    taken = TimeSeries(read)
+    window = TimeSeries(read)
     for _ in range(3):
-        taken.take()
-    assert (taken.values, taken.failures, taken.usable) == ([1.0, 3.0], 1, True)
+        window.take()
+    assert (window.values, window.failures, window.usable) == ([1.0, 3.0], 1, True)
 
 
-def test_sampling_slows_down_before_it_costs_too_much():
+def test_the_sampling_period_grows_with_its_cost():
     period = SamplingPeriod(0.1)
     assert period.period_s == 0.1
     period.add_round(0.0005)
@@ -224,7 +226,7 @@ def test_a_window_holds_every_counter_and_every_sensor(jetson):
     assert 0.0 <= window.cpu_share < 1.0
 
 
-def test_a_window_has_rows_of_a_second_to_learn_from(jetson):
+def test_a_window_has_means_over_bins_of_a_second(jetson):
     sampler = Sampler(jetson.root)
     sampler.start()
     time.sleep(1.6)
@@ -238,7 +240,7 @@ def test_a_window_has_rows_of_a_second_to_learn_from(jetson):
     }
 
 
-def test_a_sensor_that_vanishes_has_a_reason_and_the_rest_goes_on(jetson, tmp_path):
+def test_a_sensor_that_vanishes_has_a_reason_and_others_continue(jetson, tmp_path):
     sampler = Sampler(jetson.root, period_s=0.02)
     sampler.start()
     time.sleep(0.05)
@@ -262,10 +264,10 @@ def test_windows_follow_each_other_and_do_not_mix(jetson, plant, end):
         assert (window.power[0].watts, window.power[0].count) == (pytest.approx(milliwatts / 1e3), 2)
 
 
-def test_on_this_machine_it_costs_little():
+def test_a_window_of_this_machine_states_what_sampling_took():
     sampler = Sampler()
     sampler.start()
-    time.sleep(2.0)
+    time.sleep(0.5)
     window = sampler.stop()
     assert window.counters["u_mem"].mean > 0
     assert window.cpu_share > 0.0  # benchmarks/sampling_cost.py measures how much

@@ -40,7 +40,7 @@ def test_an_interval_is_unknown_below_two_values():
     assert stats.relative_interval95([-1.0, 1.0]) == math.inf
 
 
-def test_too_few_values_are_named():
+def test_too_few_values_raise_with_their_number():
     with pytest.raises(ValueError, match="0 values; at least 1"):
         stats.median([])
     with pytest.raises(ValueError, match="1 values; at least 2"):
@@ -52,7 +52,7 @@ def test_the_effective_count_lies_between_two_and_the_count(values):
     assert 2 <= stats.effective_count(values) <= len(values)
 
 
-def test_the_interval_of_resembling_steps_covers_the_mean_where_the_plain_one_does_not():
+def test_the_interval_of_correlated_steps_covers_the_mean():
     plain = covered = 0
     for seed in range(200):
         shocks = np.random.default_rng(seed).normal(size=300)

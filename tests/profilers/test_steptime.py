@@ -66,14 +66,14 @@ def test_noisy_steps_are_timed_until_their_mean_is_known_within_a_percent():
     assert np.mean(totals) == pytest.approx(1.0, rel=0.02)
 
 
-def test_what_never_settles_is_flagged_and_bounded():
+def test_steps_that_never_settle_are_flagged_and_bounded():
     times = steptime.measure(Steps(1.05**n for n in itertools.count()))
     assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (300, 500)
     assert (times.steady, times.precise, times.reason) == (False, False, "limit")
 
 
 @pytest.mark.parametrize("after, warmup, timed", [(1, 10, 30), (25, 25, 30), (60, 40, 30), (90, 40, 50)])
-def test_noisy_steps_end_when_the_time_allowed_is_spent_but_not_before_thirty(after, warmup, timed):
+def test_noisy_steps_end_at_the_time_limit_but_not_before_thirty(after, warmup, timed):
     steps = Steps(np.random.default_rng(0).normal(1.0, 0.2, 900))
     times = steptime.measure(steps, "adaptive", steps.hooks(enough_after=after))
     assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (warmup, timed)
@@ -85,44 +85,44 @@ def test_enough_does_not_make_a_precise_mean_less_so():
     assert (times.precise, times.reason) == (True, "precise")
 
 
-def test_short_steps_are_timed_for_a_second_so_that_sensors_have_something_to_say():
+def test_short_steps_are_timed_for_a_second():
     times = steptime.measure(Steps(itertools.repeat(0.0039)))
     assert len(times.gradient_s.values) == 260
 
 
-def test_short_steps_are_looked_at_twice_a_second_for_a_look_takes_as_long():
+def test_the_precision_of_short_steps_is_checked_twice_a_second():
     steps = Steps(itertools.repeat(0.0039))
     steptime.measure(steps, "adaptive", steps.hooks())
     assert steps.stages == [("warm-up", 130), ("timed", 130), ("timed", 260)]
 
 
-def test_a_later_visit_warms_up_for_five_steps_and_times_ten():
+def test_a_repeat_warms_up_for_five_steps_and_times_ten():
     steps = Steps(itertools.count(1.0))
-    times = steptime.again(steps, steps.hooks())
+    times = steptime.measure_repeat(steps, steps.hooks())
     assert times.gradient_s.warmup == pytest.approx([0.7 * t for t in range(1, 6)])
     assert times.update_s.values == pytest.approx([0.2 * t for t in range(6, 16)])
     assert steps.window == [5, 15] and steps.stages[-1] == ("again", 10)
 
 
 @pytest.mark.parametrize("step_s, timed", [(0.06, 20), (0.001, 500)])
-def test_short_steps_are_timed_for_a_second_then_too_but_not_without_end(step_s, timed):
-    assert len(steptime.again(Steps(itertools.repeat(step_s))).gradient_s.values) == timed
+def test_a_repeat_times_short_steps_for_a_second_up_to_the_limit(step_s, timed):
+    assert len(steptime.measure_repeat(Steps(itertools.repeat(step_s))).gradient_s.values) == timed
 
 
-def test_a_later_visit_stops_when_asked():
+def test_a_repeat_stops_when_asked():
     steps = Steps(itertools.repeat(0.1))
-    times = steptime.again(steps, steps.hooks(stop_after=3))
+    times = steptime.measure_repeat(steps, steps.hooks(stop_after=3))
     assert (len(times.gradient_s.warmup), times.gradient_s.values, times.reason) == (3, (), "stopped")
 
 
-def test_progress_tells_the_median_step():
+def test_progress_states_the_median_step():
     steps = Steps([0.1] * 45 + [5.0] * 10 + [0.1] * 900)
     steptime.measure(steps, "adaptive", steps.hooks())
     assert steps.step_s == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("after, warmup, timed, window", [(7, 7, 0, []), (45, 40, 5, [40, 45])])
-def test_it_stops_when_asked_and_keeps_what_it_has(after, warmup, timed, window):
+def test_a_stopped_measurement_returns_its_steps(after, warmup, timed, window):
     steps = Steps(itertools.repeat(0.1))
     times = steptime.measure(steps, "adaptive", steps.hooks(stop_after=after))
     assert (len(times.gradient_s.warmup), len(times.gradient_s.values)) == (warmup, timed)

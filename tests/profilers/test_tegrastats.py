@@ -50,7 +50,7 @@ def recorded(shared_data):
         ("CPU [2%@102]", {}),
     ],
 )
-def test_clocks_and_load_as_each_release_writes_them(part, counters):
+def test_clocks_and_load_are_parsed_in_the_format_of_each_release(part, counters):
     assert parse("RAM 1/2MB " + part).counters == pytest.approx(counters)
 
 
@@ -121,7 +121,7 @@ def test_a_recorded_line_of_jetpack_7_states_each_temperature_twice():
     assert len(found.cores) == 12 and found.swap_total_bytes is None
 
 
-def test_what_a_line_does_not_say_is_none():
+def test_a_missing_field_is_none():
     assert parse("") == tegrastats.Line(None, None, None, None, (), None, None, {}, {})
 
 
@@ -129,7 +129,7 @@ PIECES = ["RAM", "CPU", "[", "]", "GR3D_FREQ", "%@", "mW/", "9" * 400, "C", " "]
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES)).map("".join))
-def test_no_text_whatever_raises(text):
+def test_any_text_parses_without_an_exception(text):
     parse(text)
 
 
@@ -142,7 +142,7 @@ def test_cores_and_memory_of_every_recorded_line(recorded):
         assert line.ram_total_bytes == mebibytes * MIB >= line.ram_used_bytes > 0
 
 
-def test_every_recorded_line_is_understood(recorded):
+def test_every_recorded_line_is_parsed(recorded):
     assert len(recorded) >= len(CORES)
     for record, line in recorded:
         text = record["line"]
@@ -154,7 +154,7 @@ def test_every_recorded_line_is_understood(recorded):
         assert line.rails and all(0 <= rail.now_w < 20 for rail in line.rails.values())
 
 
-def test_every_line_of_a_whole_log_is_understood(shared_data):
+def test_every_line_of_a_whole_log_is_parsed(shared_data):
     for text in (shared_data / "tegrastats/tx2.log").read_text().splitlines():
         line = parse(text)
         assert (line.ram_total_bytes, len(line.cores), len(line.temperatures_c)) == (7850 * MIB, 6, 9)
@@ -177,7 +177,7 @@ def program(tmp_path):
     return str(path)
 
 
-def test_the_program_is_started_by_a_question_and_ended(program):
+def test_a_read_starts_the_program_and_close_ends_it(program):
     live = tegrastats.Tegrastats(FileTree("/"), program)
     assert live.read("f_emc") == 665e6
     process = live._process
@@ -187,7 +187,7 @@ def test_the_program_is_started_by_a_question_and_ended(program):
     live.close()
 
 
-def test_a_counter_it_does_not_state_and_its_end_are_reasons(program):
+def test_a_missing_counter_and_an_ended_program_are_reasons(program):
     live = tegrastats.Tegrastats(FileTree("/"), program)
     with pytest.raises(Unavailable, match="does not state it"):
         live.read("u_cp")
@@ -198,7 +198,7 @@ def test_a_counter_it_does_not_state_and_its_end_are_reasons(program):
     live.close()
 
 
-def test_a_program_that_falls_silent_is_not_believed(tmp_path, monkeypatch):
+def test_a_silent_program_is_unavailable(tmp_path, monkeypatch):
     path = tmp_path / "tegrastats"
     path.write_text(f"#!{sys.executable}\nimport time\nprint({LINE!r}, flush=True)\ntime.sleep(60)\n")
     path.chmod(0o755)
@@ -211,7 +211,7 @@ def test_a_program_that_falls_silent_is_not_believed(tmp_path, monkeypatch):
     live.close()
 
 
-def test_bytes_that_are_no_text_do_not_end_it(tmp_path):
+def test_invalid_bytes_do_not_end_the_reader(tmp_path):
     path, said = tmp_path / "tegrastats", b"\xff " + LINE.encode() + b"\n"
     path.write_text(
         f"#!{sys.executable}\nimport sys, time\nsys.stdout.buffer.write({said!r})\nsys.stdout.flush()\ntime.sleep(60)\n"
@@ -222,7 +222,7 @@ def test_bytes_that_are_no_text_do_not_end_it(tmp_path):
     live.close()
 
 
-def test_its_absence_and_an_emulated_device_are_reasons(tmp_path):
+def test_a_missing_program_and_an_emulated_device_are_reasons(tmp_path):
     with pytest.raises(Unavailable, match="cannot be run: No such file"):
         tegrastats.Tegrastats(FileTree("/"), str(tmp_path / "none")).read("f_emc")
     with pytest.raises(Unavailable, match="emulated"):

@@ -12,7 +12,7 @@ from backends.network import framing
 from backends.profiling import message_probe
 from backends.protocol.orders import SendMessages, ServeMessages
 from planner.agents.certificates import Authority
-from profilers.links import LinkError
+from profilers.goodput import LinkError
 from tests.serving import LOOPBACK, Serving, quiet
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from backends.profiling import iperf3, throughput
 from backends.protocol.orders import SendThroughput, ServeThroughput
-from profilers.links import LinkError
+from profilers.goodput import LinkError
 from tests.serving import LOOPBACK, Serving, quiet
 
 needs_iperf3 = pytest.mark.skipif(

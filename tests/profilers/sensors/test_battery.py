@@ -22,7 +22,7 @@ def test_watts_come_from_power_now(plant):
 
 
 @pytest.mark.parametrize("current", [1500000, -1500000])
-def test_or_from_current_and_voltage_of_either_sign(plant, current):
+def test_watts_come_from_current_and_voltage_of_either_sign(plant, current):
     pack = supply("BAT0", type="Battery", status="Discharging", current_now=current, voltage_now=12000000)
     (sensor,) = battery.discover(plant(pack)).sensors
     assert sensor.read() == pytest.approx(18.0)
@@ -48,20 +48,20 @@ def test_mains_that_come_back_end_the_readings(plant):
         sensor.read()
 
 
-def test_a_battery_that_helps_out_a_weak_supply_is_not_the_whole(plant):
+def test_a_battery_beside_a_weak_mains_supply_is_not_read(plant):
     found = battery.discover(plant({**PACK, **supply("AC", type="Mains", online=1)}))
     assert found == ((), (("battery", "it runs on mains power"),))
 
 
-def test_the_battery_of_a_mouse_is_none_of_the_machine(plant):
+def test_the_battery_of_a_mouse_is_ignored(plant):
     mouse = supply("hidpp_battery_0", type="Battery", scope="Device", status="Discharging", power_now=1000)
     assert battery.discover(plant({**MAINS, **mouse})) == ((), ())
 
 
-def test_a_battery_that_tells_no_power_has_a_reason(plant):
+def test_a_battery_without_power_values_has_a_reason(plant):
     found = battery.discover(plant(supply("BAT0", type="Battery", status="Discharging", capacity=80)))
     assert found.sensors == () and "current_now does not exist" in found.missing[0][1]
 
 
-def test_machines_without_a_battery_say_nothing(plant):
+def test_a_machine_without_a_battery_has_no_sensor(plant):
     assert battery.discover(plant(MAINS)) == ((), ())

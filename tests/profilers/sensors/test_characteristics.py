@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from profilers import records
 from profilers.file_tree import Unavailable
 from profilers.sensors import characteristics
-from profilers.sensors.base import Found, Sensor
+from profilers.sensors.base import DiscoveredSensors, Sensor
 from profilers.sensors.characteristics import Characteristics, ObservedReadings
 
 UNKNOWN = Characteristics(None, None, None)
@@ -26,7 +26,7 @@ def held(times_s, period_s, values):
 
 
 class Meter(Sensor):
-    """Says what it is told, the last of it for ever; an exception is raised."""
+    """Says what it is facts, the last of it for ever; an exception is raised."""
 
     name, covers = "meter", "module"
 
@@ -36,10 +36,10 @@ class Meter(Sensor):
         self.closed = False
 
     def read(self):
-        said = self.says.pop(0) if len(self.says) > 1 else self.says[0]
-        if isinstance(said, Exception):
-            raise said
-        return said
+        value = self.says.pop(0) if len(self.says) > 1 else self.says[0]
+        if isinstance(value, Exception):
+            raise value
+        return value
 
     def close(self):
         self.closed = True
@@ -75,12 +75,12 @@ def test_the_period_and_noise_of_a_counter_of_joules():
 
 
 @pytest.mark.parametrize("values", [[], [5.0], [5.0] * 400, held(polls(), 0.5, [1.0, 2.0, 3.0, 4.0])])
-def test_too_few_changes_tell_nothing(values):
+def test_characteristics_are_unknown_after_too_few_changes(values):
     assert characteristics.estimate(polls()[: len(values)], values, False) == UNKNOWN
 
 
 @given(st.lists(st.tuples(st.floats(1e-3, 1.0), st.floats(0.0, 1e3)), max_size=50), st.booleans())
-def test_what_is_known_is_positive(steps, counts_joules):
+def test_known_characteristics_are_positive(steps, counts_joules):
     times_s, at_s = [], 0.0
     for step_s, _ in steps:
         at_s += step_s
@@ -94,25 +94,25 @@ def test_what_is_known_is_positive(steps, counts_joules):
 
 def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
     fast, failing = Meter(1.0, 2.0), Meter(Unavailable("bus error"))
-    first, second = characteristics.watch([fast, failing], 0.05)
+    first, second = characteristics.read_repeatedly([fast, failing], 0.05)
     assert len(first.times_s) == len(first.values) > 2 and first.values[:3] == [1.0, 2.0, 2.0]
     assert 0.0 < first.times_s[-1] - first.times_s[0] < 0.5
     assert second == ObservedReadings([], [], ["bus error"] * len(first.values))
     assert fast.closed and failing.closed
 
 
-def test_one_that_is_slow_to_start_does_not_take_the_time_of_the_others(monkeypatch):
+def test_a_sensor_that_starts_slowly_does_not_shorten_the_reading_of_others(monkeypatch):
     slow, fast, waits_s = Meter(1.0), Meter(1.0, 2.0), iter([0.2])
     monkeypatch.setattr(slow, "read", lambda: time.sleep(next(waits_s, 0.0)) or 1.0)
-    _, seen = characteristics.watch([slow, fast], 0.1)
-    assert len(seen.values) > 2
+    _, readings = characteristics.read_repeatedly([slow, fast], 0.1)
+    assert len(readings.values) > 2
 
 
 def test_facts_of_every_sensor_and_the_reasons_of_others():
     useful = Meter(*[3.0, 4.0] * 500)
     counter = Meter(*[0.1 * number for number in range(2000)], counts_joules=True)
-    found = Found((useful, counter), (("nvml", "no driver"),))
-    meter, joules, missing = characteristics.facts(found, 0.1)
+    found = DiscoveredSensors((useful, counter), (("nvml", "no driver"),))
+    meter, joules, missing = characteristics.sensor_facts(found, 0.1)
     assert (meter.name, meter.source, meter.covers, meter.reason) == ("meter", "sensor", "module", None)
     assert 0.004 < meter.period_s < 0.05 and meter.noise_w == pytest.approx(1 / (0.6745 * 2**0.5))
     assert (joules.source, joules.reason) == ("counter", None)
@@ -127,18 +127,18 @@ def test_facts_of_every_sensor_and_the_reasons_of_others():
         (Meter(500.0, counts_joules=True), "stands still"),
     ],
 )
-def test_a_sensor_of_no_use_has_a_reason(meter, reason):
-    (told,) = characteristics.facts(Found((meter,), ()), 0.02)
-    assert told.source == "unavailable" and reason in told.reason
-    assert (told.period_s, told.noise_w) == (None, None)
+def test_an_unusable_sensor_has_a_reason(meter, reason):
+    (facts,) = characteristics.sensor_facts(DiscoveredSensors((meter,), ()), 0.02)
+    assert facts.source == "unavailable" and reason in facts.reason
+    assert (facts.period_s, facts.noise_w) == (None, None)
 
 
-def test_a_slow_sensor_is_of_use_though_its_period_is_unknown():
-    (told,) = characteristics.facts(Found((Meter(12.5),), ()), 0.02)
-    assert (told.source, told.period_s, told.reason) == ("sensor", None, None)
+def test_a_slow_sensor_is_usable_with_an_unknown_period():
+    (facts,) = characteristics.sensor_facts(DiscoveredSensors((Meter(12.5),), ()), 0.02)
+    assert (facts.source, facts.period_s, facts.reason) == ("sensor", None, None)
 
 
-def test_without_a_sensor_no_time_is_spent(plant):
+def test_a_survey_without_sensors_ends_at_once(plant):
     began_s = time.monotonic()
-    assert all(told.reason for told in characteristics.survey(plant({}).root))
+    assert all(facts.reason for facts in characteristics.survey(plant({}).root))
     assert time.monotonic() - began_s < characteristics.WATCH_S / 2

@@ -13,7 +13,7 @@ def test_the_variable_names_the_tree_of_an_emulated_device(plant, monkeypatch):
     assert (sensor.name, sensor.source, sensor.read()) == ("ina3221:POM_5V_IN", "emulated", 1.75)
 
 
-def test_a_root_given_outright_goes_before_the_variable(plant, monkeypatch):
+def test_an_explicit_root_overrides_the_variable(plant, monkeypatch):
     monkeypatch.setenv(ROOT_VARIABLE, "/nowhere")
     assert len(sensors.discover(plant(FILES).root).sensors) == 1
 

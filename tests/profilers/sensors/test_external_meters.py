@@ -42,21 +42,21 @@ def test_addresses(url, name):
         ("csv:///log.csv?offset_s=nan", "offset_s is out of range"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_told(url, reason):
+def test_a_wrong_address_is_rejected_with_the_mistake(url, reason):
     with pytest.raises(Unavailable, match=reason.replace("?", r"\?")):
         external_meters.meter_sensor(url)
 
 
-def test_a_login_is_refused_without_repeating_it():
-    with pytest.raises(Unavailable) as told:
+def test_a_login_is_rejected_and_not_printed():
+    with pytest.raises(Unavailable) as error:
         external_meters.meter_sensor("shelly://me:secret@192.0.2.7")
-    assert "secret" not in str(told.value) and "takes no login" in str(told.value)
+    assert "secret" not in str(error.value) and "takes no login" in str(error.value)
 
 
-def test_the_variable_names_any_number_of_them(tmp_path, plant, monkeypatch):
+def test_the_variable_names_several_meters(tmp_path, plant, monkeypatch):
     log = tmp_path / "meter.csv"
     log.write_text(f"{time.time()},5.5\n")
-    monkeypatch.setenv(external_meters.VARIABLE, f"csv://{log}  csv://{tmp_path}/none.csv nonsense")
+    monkeypatch.setenv(external_meters.METERS_VARIABLE, f"csv://{log}  csv://{tmp_path}/none.csv nonsense")
     found = discover(plant({}).root)
     assert [(sensor.name, sensor.covers, sensor.source) for sensor in found.sensors] == [
         (f"meter:csv:{log}", "wall", "emulated")
@@ -66,6 +66,6 @@ def test_the_variable_names_any_number_of_them(tmp_path, plant, monkeypatch):
     assert "cannot be read" in missing[f"meter:csv:{tmp_path}/none.csv"]
 
 
-def test_without_the_variable_there_is_nothing(plant, monkeypatch):
-    monkeypatch.delenv(external_meters.VARIABLE, raising=False)
+def test_there_are_no_meters_without_the_variable(plant, monkeypatch):
+    monkeypatch.delenv(external_meters.METERS_VARIABLE, raising=False)
     assert external_meters.discover(plant({})) == ((), ())

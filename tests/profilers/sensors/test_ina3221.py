@@ -32,7 +32,7 @@ def readings(found):
     return [(sensor.name, sensor.covers, round(sensor.read(), 6)) for sensor in found.sensors]
 
 
-def test_tx2_reports_its_input_and_not_the_rails_behind_it(plant):
+def test_tx2_reports_its_input_without_the_rails_that_it_feeds(plant):
     tree = plant(
         {
             **old("0-0040", 0, VDD_SYS_GPU=229, VDD_SYS_SOC=765, VDD_4V0_WIFI=0),
@@ -42,7 +42,7 @@ def test_tx2_reports_its_input_and_not_the_rails_behind_it(plant):
     assert readings(ina3221.discover(tree)) == [("ina3221:VDD_IN", "module", 3.024)]
 
 
-def test_tx2_on_its_developer_carrier_also_knows_the_board(plant):
+def test_tx2_on_its_developer_carrier_also_reports_the_board(plant):
     tree = plant({**old("0-0041", 1, VDD_IN=3024), **old("0-0042", 2, VDD_MUX=5100, VDD_5V0_IO_SYS=800)})
     assert readings(ina3221.discover(tree)) == [("ina3221:VDD_IN", "module", 3.024), ("ina3221:VDD_MUX", "board", 5.1)]
 
@@ -57,7 +57,7 @@ def test_agx_xavier_has_no_input_rail_and_is_summed(plant):
     assert readings(ina3221.discover(tree)) == [("ina3221:sum", "module", 3.123)]
 
 
-def test_agx_orin_is_summed_without_its_unused_channels_and_what_its_5_v_rail_feeds(plant):
+def test_agx_orin_is_summed_without_unused_channels_and_rails_fed_by_5_v(plant):
     tree = plant(
         {
             **new("1-0040", 3, ("VDD_GPU_SOC", 20000, 120), ("VDD_CPU_CV", 20000, 20), ("VIN_SYS_5V0", 5000, 800)),
@@ -79,7 +79,7 @@ def test_the_rails_of_an_unknown_board_belong_to_no_sum(plant):
 
 
 @pytest.mark.parametrize("broken", ["in_power1_input", "in_power2_input"])
-def test_a_sum_that_lacks_a_rail_is_no_sum(plant, tmp_path, broken):
+def test_a_sum_fails_when_a_rail_fails(plant, tmp_path, broken):
     tree = plant(old("1-0040", 0, GPU=10, CPU=216, SYS5V=1889))
     (tmp_path / OLD.format("1-0040", 0) / broken).unlink()
     found = ina3221.discover(tree)
@@ -91,5 +91,5 @@ def test_readings_of_a_recorded_tree_are_labelled_emulated(plant):
     assert ina3221.discover(plant(old("6-0040", 0, POM_5V_IN=1))).sensors[0].source == "emulated"
 
 
-def test_other_machines_have_none(plant):
+def test_other_machines_have_no_rails(plant):
     assert ina3221.discover(plant({})) == ((), ())

@@ -7,7 +7,7 @@ import pytest
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.sensors.visible_gpus import VARIABLE
+from profilers.sensors.visible_gpus import CUDA_VARIABLE
 
 SOURCE = r"""
 #include <string.h>
@@ -46,7 +46,7 @@ int nvmlDeviceGetMemoryInfo(void *gpu, memory *info) { info->used = 3ULL << 30; 
 
 @pytest.fixture(autouse=True)
 def no_setting(monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(CUDA_VARIABLE, raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def library(compiled):
     return compiled(MEMORY=1)
 
 
-def test_energy_is_counted_where_it_can_be_and_watts_are_read_elsewhere(library):
+def test_joules_are_read_from_an_energy_counter_and_watts_elsewhere(library):
     first, second = nvml.discover(FileTree("/"), library).sensors
     assert (first.name, first.covers, first.source) == ("nvml:0", "gpu", "counter")
     assert first.read() - first.read() == pytest.approx(-1.5)
@@ -96,13 +96,13 @@ def test_the_counters_are_those_of_the_first_gpu(library):
     assert [gpu.name() for gpu in nvml.gpus(FileTree("/"), library)] == ["Fake GPU", "Fake GPU"]
 
 
-def test_a_function_that_the_driver_lacks_is_a_reason(compiled):
+def test_a_function_missing_in_the_driver_is_a_reason(compiled):
     readers = dict(nvml.candidates(FileTree("/"), compiled()))
     with pytest.raises(Unavailable, match="this driver has no nvmlDeviceGetMemoryInfo"):
         readers["m_gpu"]()
 
 
-def test_an_error_is_told_in_the_words_of_the_library(compiled):
+def test_an_error_carries_the_message_of_the_library(compiled):
     found = nvml.discover(FileTree("/"), compiled(INIT=9))
     assert found == ((), (("nvml", "nvmlInit_v2: Driver Not Loaded"),))
 
@@ -131,13 +131,13 @@ def test_a_gpu_that_supports_neither_energy_nor_watts_has_the_reason(compiled):
 
 @pytest.mark.parametrize("setting, names", [("1", ["nvml:1"]), ("1,0", ["nvml:1", "nvml:0"]), ("GPU-bbbb", ["nvml:1"])])
 def test_only_gpus_that_cuda_may_use_are_read(library, monkeypatch, setting, names):
-    monkeypatch.setenv(VARIABLE, setting)
+    monkeypatch.setenv(CUDA_VARIABLE, setting)
     assert [sensor.name for sensor in nvml.discover(FileTree("/"), library).sensors] == names
     assert len(nvml.installed(FileTree("/"), library)) == 2
 
 
-def test_gpus_that_are_all_hidden_are_a_reason(library, monkeypatch):
-    monkeypatch.setenv(VARIABLE, "-1")
+def test_hiding_all_gpus_is_a_reason(library, monkeypatch):
+    monkeypatch.setenv(CUDA_VARIABLE, "-1")
     reason = "CUDA_VISIBLE_DEVICES=-1 leaves none of 2 GPUs"
     assert nvml.discover(FileTree("/"), library).missing == (("nvml", reason),)
     with pytest.raises(Unavailable, match=reason):

@@ -78,7 +78,7 @@ def test_an_answer_without_watts_is_a_reason(parse, answer, reason):
 
 
 @pytest.mark.parametrize("text", ["", "<html>", '{"apower": 8.', "[" * 100000])
-def test_what_is_not_json_is_a_reason(text):
+def test_an_answer_that_is_not_json_is_a_reason(text):
     with pytest.raises(Unavailable, match="not JSON"):
         plugs.parse_shelly(text)
 
@@ -97,7 +97,7 @@ values = st.recursive(
 
 
 @given(values.map(json.dumps) | st.text(), st.sampled_from(sorted(plugs.KINDS)))
-def test_no_text_whatever_raises_anything_else(text, kind):
+def test_any_text_parses_or_raises_unavailable(text, kind):
     with contextlib.suppress(Unavailable):
         assert abs(plugs.KINDS[kind].parse(text)) < 1e6
 
@@ -109,14 +109,14 @@ class Plug:
     """A server that answers as all three kinds do."""
 
     def __init__(self):
-        self.asked = []
+        self.requests = []
         self.status = 200
         self.delay_s = 0.0
         plug = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                plug.asked.append(self.path)
+                plug.requests.append(self.path)
                 time.sleep(plug.delay_s)
                 kind = next(name for name, known in plugs.KINDS.items() if known.path == self.path)
                 body = json.dumps(ANSWERS[kind][0]).encode()
@@ -135,29 +135,29 @@ class Plug:
 
 @pytest.fixture
 def server():
-    made = Plug()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    plug = Plug()
+    yield plug
+    plug.server.shutdown()
+    plug.server.server_close()
 
 
 @pytest.mark.parametrize("kind", plugs.KINDS)
-def test_a_plug_is_asked_over_http_and_covers_the_wall(server, kind, monkeypatch):
+def test_a_plug_is_read_over_http_and_covers_the_wall(server, kind, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     sensor = plugs.plug(kind, server.address, False)
     assert (sensor.name, sensor.covers, sensor.source) == (f"meter:{kind}:{server.address}", "wall", "sensor")
     assert sensor.read() == ANSWERS[kind][1]
-    assert server.asked == [plugs.KINDS[kind].path]
+    assert server.requests == [plugs.KINDS[kind].path]
     sensor.close()
 
 
-def test_many_reads_are_one_question_a_second(server):
+def test_many_reads_send_one_request_a_second(server):
     sensor = plugs.plug("shelly", server.address, False)
     sensor.read()
     began_s = time.monotonic()
     for _ in range(1000):
         sensor.read()
-    assert len(server.asked) <= 1 + int(time.monotonic() - began_s + 0.5)
+    assert len(server.requests) <= 1 + int(time.monotonic() - began_s + 0.5)
     sensor.close()
 
 
@@ -171,10 +171,10 @@ def test_a_plug_that_is_slow_is_a_reason(server, monkeypatch):
     monkeypatch.setattr(plugs, "TIMEOUT_S", 0.05)
     server.delay_s = 0.3
     with pytest.raises(Unavailable, match="does not answer: .*timed out"):
-        plugs.ask(server.address, plugs.KINDS["shelly"])
+        plugs.read_watts(server.address, plugs.KINDS["shelly"])
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999", "a..b"])
-def test_nobody_there_is_a_reason(address):
+def test_a_plug_that_does_not_answer_is_a_reason(address):
     with pytest.raises(Unavailable, match="does not answer"):
-        plugs.ask(address, plugs.KINDS["shelly"])
+        plugs.read_watts(address, plugs.KINDS["shelly"])

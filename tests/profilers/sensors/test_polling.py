@@ -14,24 +14,24 @@ class Source:
     """Answers 1.0, 2.0, …; fails while ``broken``; hangs while ``go`` is cleared."""
 
     def __init__(self):
-        self.asked = 0
+        self.questions = 0
         self.broken = False
         self.go = threading.Event()
         self.go.set()
 
     def __call__(self):
         self.go.wait(10.0)
-        self.asked += 1
+        self.questions += 1
         if self.broken:
             raise Unavailable("no route to host")
-        return float(self.asked)
+        return float(self.questions)
 
 
 @pytest.fixture
 def source():
-    made = Source()
-    yield made
-    made.go.set()
+    source = Source()
+    yield source
+    source.go.set()
 
 
 def until(true, seconds=5.0):
@@ -41,26 +41,26 @@ def until(true, seconds=5.0):
     assert true()
 
 
-def test_the_first_read_waits_for_the_first_answer_and_others_for_none(source):
+def test_only_the_first_read_waits_for_an_answer(source):
     poller = Poller(source, period_s=60.0)
     assert [poller.newest(), poller.newest()] == [1.0, 1.0]
-    assert source.asked == 1
+    assert source.questions == 1
     poller.close()
 
 
-def test_it_asks_again_by_itself_and_ends_when_closed(source):
+def test_polling_goes_on_until_close(source):
     poller = Poller(source, period_s=0.01)
     poller.newest()
     until(lambda: poller.newest() >= 3.0)
     poller.close()
     poller.close()
     time.sleep(0.05)
-    asked = source.asked
+    questions = source.questions
     time.sleep(0.05)
-    assert source.asked == asked
+    assert source.questions == questions
 
 
-def test_a_question_after_the_end_starts_it_again(source):
+def test_a_read_after_close_starts_polling_again(source):
     poller = Poller(source, period_s=60.0)
     poller.newest()
     poller.close()
@@ -68,7 +68,7 @@ def test_a_question_after_the_end_starts_it_again(source):
     poller.close()
 
 
-def test_a_failure_is_told_until_an_answer_comes(source):
+def test_a_failure_is_raised_until_the_next_answer(source):
     source.broken = True
     poller = Poller(source, period_s=0.01)
     with pytest.raises(Unavailable, match="no route to host"):
@@ -91,7 +91,7 @@ def test_a_source_that_never_answers_delays_only_the_first_read(source, monkeypa
     poller.close()
 
 
-def test_an_old_answer_is_no_answer(source, monkeypatch):
+def test_an_outdated_answer_is_unavailable(source, monkeypatch):
     poller = Poller(source, period_s=0.01)
     poller.newest()
     source.go.clear()

@@ -17,7 +17,7 @@ def zone(name, path, microjoules, limit=262143328850):
     }
 
 
-def test_a_package_takes_its_memory_and_leaves_its_parts(plant):
+def test_a_package_includes_its_memory_but_not_core_and_uncore(plant):
     files = {
         **zone("package-0", "intel-rapl:0", 1000),
         **zone("core", "intel-rapl:0:0", 500),
@@ -51,7 +51,7 @@ def test_two_packages_and_psys(plant):
     ]
 
 
-def test_a_counter_that_wraps_goes_on(plant):
+def test_a_counter_that_wraps_continues(plant):
     [package] = rapl.discover(plant(zone("package-0", "intel-rapl:0", 9_000_000, limit=10_000_000))).sensors
     read = []
     for microjoules in (9_500_000, 500_000, 800_000, 9_900_000, 100_000):
@@ -60,14 +60,14 @@ def test_a_counter_that_wraps_goes_on(plant):
     assert read == pytest.approx([0.5, 1.5, 1.8, 10.9, 11.1])
 
 
-def test_a_counter_that_falls_a_little_has_not_wrapped(plant):
+def test_a_small_decrease_is_not_a_wrap(plant):
     [package] = rapl.discover(plant(zone("package-0", "intel-rapl:0", 9_000_000))).sensors
     plant({CAP + "intel-rapl:0/energy_uj": 7_500_000})
     assert package.read() == pytest.approx(-1.5)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_without_root_there_is_a_reason(plant, tmp_path):
+def test_an_unreadable_counter_has_a_reason(plant, tmp_path):
     tree = plant(zone("package-0", "intel-rapl:0", 0))
     (tmp_path / CAP / "intel-rapl:0/energy_uj").chmod(0)
     reason = f"/{CAP}intel-rapl:0/energy_uj may be read by root only"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilers.sensors.visible_gpus import visible
+from profilers.sensors.visible_gpus import visible_gpus
 
 UUIDS = ["GPU-aaaa1111-1", "GPU-aaaa2222-2", "GPU-bbbb3333-3"]
 
@@ -32,16 +32,16 @@ UUIDS = ["GPU-aaaa1111-1", "GPU-aaaa2222-2", "GPU-bbbb3333-3"]
         ("MIG-0a1b2c3d", ()),
     ],
 )
-def test_what_a_setting_leaves(setting, indices):
-    assert visible(UUIDS, setting) == indices
+def test_a_setting_selects_these_gpus(setting, indices):
+    assert visible_gpus(UUIDS, setting) == indices
 
 
 def test_a_gpu_without_a_uuid_is_named_by_its_index_only():
-    assert visible(["", ""], "1") == (1,)
-    assert visible(["", ""], "GPU-") == ()
+    assert visible_gpus(["", ""], "1") == (1,)
+    assert visible_gpus(["", ""], "GPU-") == ()
 
 
 @given(st.text(alphabet="0123456789,-GPUMIGab/ "))
-def test_no_setting_makes_gpus_up_or_names_one_twice(setting):
-    found = visible(UUIDS, setting)
+def test_any_setting_selects_existing_gpus_once(setting):
+    found = visible_gpus(UUIDS, setting)
     assert set(found) <= {0, 1, 2} and len(set(found)) == len(found)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilers.file_tree import Unavailable
-from profilers.sensors import nvidiasmi
-from profilers.sensors.visible_gpus import VARIABLE
+from profilers.sensors import nvidia_smi
+from profilers.sensors.visible_gpus import CUDA_VARIABLE
 
 MIB = 1024**2
 #: name, watts, limit_w, graphics and memory MHz, load, memory used in MiB
@@ -33,7 +33,7 @@ REPORT = """<?xml version="1.0" ?><!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_
 
 @pytest.fixture(autouse=True)
 def no_setting(monkeypatch):
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(CUDA_VARIABLE, raising=False)
 
 
 # -- parse -----------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def no_setting(monkeypatch):
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_reports(shared_data, name):
-    (gpu,) = nvidiasmi.parse((shared_data / "nvidia-smi" / f"{name}.xml").read_text())
+    (gpu,) = nvidia_smi.parse((shared_data / "nvidia-smi" / f"{name}.xml").read_text())
     product, watts, limit_w, graphics, memory, load, used = RECORDED[name]
     assert (gpu.name, gpu.watts, gpu.limit_w) == (product, watts, limit_w)
     assert (gpu.graphics_hz, gpu.memory_hz, gpu.load) == (graphics * 1e6, memory * 1e6, load)
@@ -49,16 +49,16 @@ def test_recorded_reports(shared_data, name):
     assert gpu.uuid.startswith("GPU-")
 
 
-def test_every_recorded_report_is_understood(shared_data):
+def test_every_recorded_report_is_parsed(shared_data):
     paths = sorted((shared_data / "nvidia-smi").glob("*.xml"))
     assert len(paths) >= len(RECORDED)
     for path in paths:
-        for gpu in nvidiasmi.parse(path.read_text()):
+        for gpu in nvidia_smi.parse(path.read_text()):
             assert (gpu.watts is None) == (gpu.reason is not None), path.name
 
 
-def test_watts_that_are_not_told_have_the_reason(shared_data):
-    (gpu,) = nvidiasmi.parse((shared_data / "nvidia-smi" / "quadro-p400.xml").read_text())
+def test_missing_watts_have_a_reason(shared_data):
+    (gpu,) = nvidia_smi.parse((shared_data / "nvidia-smi" / "quadro-p400.xml").read_text())
     assert gpu.reason == "nvidia-smi says 'N/A' instead of watts"
 
 
@@ -84,7 +84,7 @@ def test_watts_that_are_not_told_have_the_reason(shared_data):
     ],
 )
 def test_power_in_every_schema(power, watts):
-    (gpu,) = nvidiasmi.parse(f"<nvidia_smi_log><gpu>{power}</gpu></nvidia_smi_log>")
+    (gpu,) = nvidia_smi.parse(f"<nvidia_smi_log><gpu>{power}</gpu></nvidia_smi_log>")
     assert gpu.watts == watts
     assert (gpu.reason is None) == (watts is not None)
 
@@ -93,15 +93,15 @@ ENTITY = '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'
 
 
 @pytest.mark.parametrize("text", ["", "no devices were found", "<a>", ENTITY, pytest.param("<" * 5000000, id="huge")])
-def test_what_is_no_report_is_a_reason(text):
+def test_other_text_than_a_report_is_unavailable(text):
     with pytest.raises(Unavailable, match="nvidia-smi's answer"):
-        nvidiasmi.parse(text)
+        nvidia_smi.parse(text)
 
 
 @given(st.text())
-def test_no_text_whatever_raises_anything_else(text):
+def test_any_text_parses_or_raises_unavailable(text):
     with contextlib.suppress(Unavailable):
-        nvidiasmi.parse(text)
+        nvidia_smi.parse(text)
 
 
 # -- sensors ---------------------------------------------------------------------------------------
@@ -122,23 +122,23 @@ def program(tmp_path):
 
 @pytest.fixture
 def without_library(monkeypatch, program):
-    monkeypatch.setattr(nvidiasmi, "PROGRAMS", (str(program),))
-    monkeypatch.setattr(nvidiasmi, "_library_loads", lambda: False)
+    monkeypatch.setattr(nvidia_smi, "PROGRAMS", (str(program),))
+    monkeypatch.setattr(nvidia_smi, "_library_loads", lambda: False)
 
 
 class OwnTree:
     emulated = False
 
 
-def test_it_stands_in_for_the_library(without_library, program):
-    found = nvidiasmi.discover(OwnTree())
+def test_nvidia_smi_replaces_a_missing_library(without_library, program):
+    found = nvidia_smi.discover(OwnTree())
     (sensor,) = found.sensors
     assert (sensor.name, sensor.covers, sensor.source) == ("nvidia-smi:0", "gpu", "sensor")
     assert found.missing == (("nvidia-smi:1", "nvidia-smi says 'N/A' instead of watts"),)
 
 
-def test_reading_often_runs_it_once_a_second(without_library, program):
-    (sensor,) = nvidiasmi.discover(OwnTree()).sensors
+def test_the_program_runs_once_a_second_at_most(without_library, program):
+    (sensor,) = nvidia_smi.discover(OwnTree()).sensors
     runs = program.parent / "runs"
     before = runs.stat().st_size
     for _ in range(20):
@@ -148,27 +148,27 @@ def test_reading_often_runs_it_once_a_second(without_library, program):
     assert before + 1 <= runs.stat().st_size <= before + 2
 
 
-def test_it_is_not_asked_beside_the_library_or_for_an_emulated_device(without_library, program, monkeypatch, plant):
-    assert nvidiasmi.discover(plant({})) == ((), ())
-    monkeypatch.setattr(nvidiasmi, "_library_loads", lambda: True)
-    assert nvidiasmi.discover(OwnTree()) == ((), ())
-    monkeypatch.setattr(nvidiasmi, "PROGRAMS", ("no-such-program",))
-    monkeypatch.setattr(nvidiasmi, "_library_loads", lambda: False)
-    assert nvidiasmi.discover(OwnTree()) == ((), ())
+def test_the_program_is_not_used_beside_nvml_or_on_an_emulated_device(without_library, program, monkeypatch, plant):
+    assert nvidia_smi.discover(plant({})) == ((), ())
+    monkeypatch.setattr(nvidia_smi, "_library_loads", lambda: True)
+    assert nvidia_smi.discover(OwnTree()) == ((), ())
+    monkeypatch.setattr(nvidia_smi, "PROGRAMS", ("no-such-program",))
+    monkeypatch.setattr(nvidia_smi, "_library_loads", lambda: False)
+    assert nvidia_smi.discover(OwnTree()) == ((), ())
     assert not (program.parent / "runs").exists()
 
 
-def test_a_program_that_fails_is_a_reason(tmp_path):
+def test_a_failing_program_has_a_reason(tmp_path):
     path = tmp_path / "nvidia-smi"
     path.write_text("#!/bin/sh\necho NVIDIA-SMI has failed\nexit 9\n")
     path.chmod(0o755)
     with pytest.raises(Unavailable, match="nvidia-smi failed: NVIDIA-SMI has failed"):
-        nvidiasmi.ask(str(path))
+        nvidia_smi.run_program(str(path))
     with pytest.raises(Unavailable, match="cannot be run"):
-        nvidiasmi.ask(str(tmp_path / "none"))
+        nvidia_smi.run_program(str(tmp_path / "none"))
 
 
-def test_hidden_gpus_are_left_out(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "GPU-b")
-    found = nvidiasmi.answering(lambda: nvidiasmi.parse(REPORT.format(10)))
+def test_gpus_outside_cuda_visible_devices_are_left_out(monkeypatch):
+    monkeypatch.setenv(CUDA_VARIABLE, "GPU-b")
+    found = nvidia_smi.polled_sensors(lambda: nvidia_smi.parse(REPORT.format(10)))
     assert [name for name, _ in found.missing] == ["nvidia-smi:1"] and found.sensors == ()

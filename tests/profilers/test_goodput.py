@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profilers import links
+from profilers import goodput
 
 TOKEN = "0123456789abcdef" * 2
 
@@ -37,24 +37,24 @@ def report(received, sender=False, **more):
 )
 def test_recorded_reports(shared_data, name, bits_per_second, count):
     text = (shared_data / "iperf3" / f"{name}_loopback_3.12.json").read_text()
-    values, error = links.parse_iperf3(text)
+    values, error = goodput.parse_iperf3(text)
     assert error is None
     assert len(values) == count
     assert values[: len(bits_per_second)] == pytest.approx([bits / 8 for bits in bits_per_second], rel=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("busy", "busy running a test"), ("dns", "Name or service"), ("refused", "refused")]
+    ("name", "message"), [("busy", "busy running a test"), ("dns", "Name or service"), ("refused", "refused")]
 )
-def test_recorded_errors(shared_data, name, said):
-    values, error = links.parse_iperf3((shared_data / "iperf3" / f"error_{name}_3.12.json").read_text())
+def test_recorded_errors(shared_data, name, message):
+    values, error = goodput.parse_iperf3((shared_data / "iperf3" / f"error_{name}_3.12.json").read_text())
     assert values == []
-    assert said in error
+    assert message in error
 
 
-def test_every_recorded_report_is_understood(shared_data):
+def test_every_recorded_report_is_parsed(shared_data):
     for path in sorted((shared_data / "iperf3").glob("*.json")):
-        values, error = links.parse_iperf3(path.read_text())
+        values, error = goodput.parse_iperf3(path.read_text())
         assert bool(values) != path.name.startswith("error"), path.name
         assert (error is None) == bool(values), path.name
 
@@ -62,26 +62,26 @@ def test_every_recorded_report_is_understood(shared_data):
 def test_a_truncated_report_is_an_error_wherever_it_was_cut(shared_data):
     text = (shared_data / "iperf3" / "forward_loopback_3.12.json").read_text().strip()
     for end in range(0, len(text), 97):
-        values, error = links.parse_iperf3(text[:end])
+        values, error = goodput.parse_iperf3(text[:end])
         assert values == []
         assert "no complete report" in error
 
 
-def test_the_receiver_is_believed_not_the_sender():
+def test_the_figures_of_the_receiver_count():
     text = json.dumps(report([(900, 0.1)], sender=True, server_output_json=report([(100, 0.1), (120, 0.1)])))
-    assert links.parse_iperf3(text) == ([1000.0, 1200.0], None)
+    assert goodput.parse_iperf3(text) == ([1000.0, 1200.0], None)
 
 
-def test_a_stub_of_an_interval_at_the_end_is_left_out():
-    assert links.parse_iperf3(json.dumps(report([(100, 0.1), (9, 0.0005)]))) == ([1000.0], None)
+def test_a_short_interval_at_the_end_is_left_out():
+    assert goodput.parse_iperf3(json.dumps(report([(100, 0.1), (9, 0.0005)]))) == ([1000.0], None)
 
 
 def test_where_most_intervals_are_empty_the_total_counts():
-    assert links.parse_iperf3(json.dumps(report([(0, 0.1), (150, 0.1), (0, 0.1)]))) == ([150.0], None)
+    assert goodput.parse_iperf3(json.dumps(report([(0, 0.1), (150, 0.1), (0, 0.1)]))) == ([150.0], None)
 
 
-def test_a_link_through_which_nothing_came_is_an_error():
-    assert links.parse_iperf3(json.dumps(report([(0, 0.1)]))) == ([], "nothing arrived")
+def test_a_report_of_zero_bytes_is_an_error():
+    assert goodput.parse_iperf3(json.dumps(report([(0, 0.1)]))) == ([], "nothing arrived")
 
 
 keys = ["intervals", "sum", "bytes", "seconds", "sender", "end", "sum_received", "error"]
@@ -92,16 +92,16 @@ json_values = st.recursive(
 
 
 @given(json_values.map(json.dumps) | st.text())
-def test_no_text_whatever_raises(text):
-    values, error = links.parse_iperf3(text)
+def test_any_text_parses_without_an_exception(text):
+    values, error = goodput.parse_iperf3(text)
     assert bool(values) == (error is None)
 
 
 def test_commands_bind_one_address_and_ask_for_the_receivers_figures():
-    server = links.iperf3_server_command(5201, "10.0.0.1")
+    server = goodput.iperf3_server_command(5201, "10.0.0.1")
     assert server[server.index("--bind") + 1] == "10.0.0.1"
     assert "--one-off" in server
-    client = links.iperf3_client_command("10.0.0.1", 5201, 0.3)
+    client = goodput.iperf3_client_command("10.0.0.1", 5201, 0.3)
     assert client[client.index("--time") + 1] == "1"
     assert {"--json", "--get-server-output"} <= set(client)
 
@@ -110,7 +110,7 @@ def test_commands_bind_one_address_and_ask_for_the_receivers_figures():
 
 
 class Receiver(threading.Thread):
-    """``links.receive`` in a thread, on a port of loopback."""
+    """``goodput.receive`` in a thread, on a port of loopback."""
 
     def __init__(self, seconds=0.25):
         super().__init__()
@@ -123,20 +123,20 @@ class Receiver(threading.Thread):
     def run(self):
         with self.listener:
             try:
-                links.receive(self.listener, TOKEN, self.seconds, lambda: False)
-            except links.LinkError as error:
+                goodput.receive(self.listener, TOKEN, self.seconds, lambda: False)
+            except goodput.LinkError as error:
                 self.error = error
 
 
 @pytest.fixture
-def patience(monkeypatch):
-    monkeypatch.setattr(links, "SILENCE_LIMIT_S", 0.5)
+def short_silence_limit(monkeypatch):
+    monkeypatch.setattr(goodput, "SILENCE_LIMIT_S", 0.5)
 
 
-def test_the_sender_learns_what_the_receiver_got():
+def test_the_sender_gets_the_rates_of_the_receiver():
     receiver = Receiver()
     began = time.monotonic()
-    rates = links.send("127.0.0.1", receiver.port, TOKEN, 0.25)
+    rates = goodput.send("127.0.0.1", receiver.port, TOKEN, 0.25)
     assert time.monotonic() - began < 2.0
     receiver.join()
     assert receiver.error is None
@@ -144,25 +144,25 @@ def test_the_sender_learns_what_the_receiver_got():
     assert min(rates) > 1e6
 
 
-def test_a_stranger_is_turned_away_and_the_sender_still_served():
+def test_a_connection_without_the_token_is_closed_and_the_sender_served():
     receiver = Receiver()
-    with pytest.raises(links.LinkError):
-        links.send("127.0.0.1", receiver.port, "x" * len(TOKEN), 0.25)
-    assert links.send("127.0.0.1", receiver.port, TOKEN, 0.25)
+    with pytest.raises(goodput.LinkError):
+        goodput.send("127.0.0.1", receiver.port, "x" * len(TOKEN), 0.25)
+    assert goodput.send("127.0.0.1", receiver.port, TOKEN, 0.25)
     receiver.join()
     assert receiver.error is None
 
 
-def test_nobody_comes(patience):
+def test_a_receiver_without_a_sender_fails(short_silence_limit):
     receiver = Receiver()
     receiver.join()
     assert "nobody connected" in str(receiver.error)
 
 
-def test_told_to_stop():
-    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(links.LinkError):
+def test_a_receiver_ends_when_stopped():
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(goodput.LinkError):
         began = time.monotonic()
-        links.receive(listener, TOKEN, 1.0, lambda: True)
+        goodput.receive(listener, TOKEN, 1.0, lambda: True)
     assert time.monotonic() - began < 1.0
 
 
@@ -178,7 +178,7 @@ def test_a_sender_that_dies_ends_the_receiver(reset):
     assert "sender" in str(receiver.error)
 
 
-def test_a_sender_that_falls_silent_ends_the_receiver(patience):
+def test_a_sender_that_falls_silent_ends_the_receiver(short_silence_limit):
     receiver = Receiver(seconds=30.0)
     with socket.create_connection(("127.0.0.1", receiver.port)) as sock:
         sock.sendall(TOKEN.encode())
@@ -199,20 +199,20 @@ def test_a_receiver_that_ends_early_is_an_error(answer):
 
         thread = threading.Thread(target=end)
         thread.start()
-        with pytest.raises(links.LinkError):
-            links.send("127.0.0.1", listener.getsockname()[1], TOKEN, 5.0)
+        with pytest.raises(goodput.LinkError):
+            goodput.send("127.0.0.1", listener.getsockname()[1], TOKEN, 5.0)
         thread.join()
 
 
-def test_a_receiver_that_reads_nothing_is_an_error(patience):
+def test_a_receiver_that_reads_nothing_is_an_error(short_silence_limit):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(links.LinkError, match="no answer"):
-            links.send("127.0.0.1", port, TOKEN, 0.1)
+        with pytest.raises(goodput.LinkError, match="no answer"):
+            goodput.send("127.0.0.1", port, TOKEN, 0.1)
 
 
 def test_no_receiver_at_all():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(links.LinkError, match=f"127.0.0.1:{port}"):
-        links.send("127.0.0.1", port, TOKEN, 0.1)
+    with pytest.raises(goodput.LinkError, match=f"127.0.0.1:{port}"):
+        goodput.send("127.0.0.1", port, TOKEN, 0.1)

@@ -16,7 +16,7 @@ import time
 from typing import List, Optional, Tuple
 
 from profilers.file_tree import Unavailable
-from profilers.sensors.base import METER, Sensor
+from profilers.sensors.base import METER_PREFIX, Sensor
 
 #: Largest age of the newest row of a log in use.
 FRESH_S = 60.0
@@ -63,10 +63,10 @@ class MeterLog(Sensor):
     """Watts from a log. offset_s: seconds by which the meter's clock is ahead of the device's."""
 
     covers = "wall"
-    whole_watts_s = math.inf  # many meters resolve a watt only
+    whole_watts_limit_s = math.inf  # many meters resolve a watt only
 
     def __init__(self, path: str, column: Optional[str], offset_s: float, emulated: bool) -> None:
-        self.name = METER + "csv:" + path + ("#" + column if column else "")
+        self.name = METER_PREFIX + "csv:" + path + ("#" + column if column else "")
         self.emulated = emulated
         self._path = path
         self._column = column

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.sensors.base import NOTHING, Found, proven
+from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, check_sensors
 from profilers.sensors.polling import PolledSensor, Poller
-from profilers.sensors.visible_gpus import VARIABLE, visible
+from profilers.sensors.visible_gpus import CUDA_VARIABLE, visible_gpus
 
 #: The program in PATH, or its path on WSL.
 PROGRAMS = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
@@ -34,7 +34,7 @@ _LIMIT = ("gpu_power_readings/current_power_limit", "power_readings/enforced_pow
 _UNITS = {"W": 1.0, "MHz": 1e6, "%": 0.01, "MiB": 1024.0**2}
 
 
-class State(NamedTuple):
+class GpuState(NamedTuple):
     """State of a GPU; None where the driver states no value. ``reason``: why it has no watts."""
 
     name: str
@@ -49,7 +49,7 @@ class State(NamedTuple):
     memory_total_bytes: Optional[float]
 
 
-def parse(text: str) -> Tuple[State, ...]:
+def parse(text: str) -> Tuple[GpuState, ...]:
     """Parse the report of ``nvidia-smi -q -x`` in any schema: GPUs in PCI bus order.
 
     Raises Unavailable where it is no such report, is too large or defines entities.
@@ -63,30 +63,30 @@ def parse(text: str) -> Tuple[State, ...]:
     return tuple(_state(gpu) for gpu in root.findall("gpu"))
 
 
-def discover(tree: FileTree) -> Found:
+def discover(tree: FileTree) -> DiscoveredSensors:
     """A sensor for each visible GPU where NVML cannot be loaded and the program exists."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if tree.emulated or program is None or _library_loads():
-        return NOTHING
-    return answering(functools.partial(ask, program))
+        return NO_SENSORS
+    return polled_sensors(functools.partial(run_program, program))
 
 
-def answering(asked: Callable[[], Tuple[State, ...]]) -> Found:
-    """Sensors for the GPUs in the answers of ``asked``, or the reason why there is none."""
+def polled_sensors(ask: Callable[[], Tuple[GpuState, ...]]) -> DiscoveredSensors:
+    """Sensors for the GPUs in the answers of ``ask``, or the reason why there is none."""
     try:
-        uuids = [gpu.uuid for gpu in asked()]
+        uuids = [gpu.uuid for gpu in ask()]
     except Unavailable as error:
-        return Found((), (("nvidia-smi", str(error)),))
-    poller = Poller(asked)
-    return proven(
+        return DiscoveredSensors((), (("nvidia-smi", str(error)),))
+    poller = Poller(ask)
+    return check_sensors(
         [
             PolledSensor("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index))
-            for index in visible(uuids, os.environ.get(VARIABLE))
+            for index in visible_gpus(uuids, os.environ.get(CUDA_VARIABLE))
         ]
     )
 
 
-def ask(program: str) -> Tuple[State, ...]:
+def run_program(program: str) -> Tuple[GpuState, ...]:
     """Run the program. Raises Unavailable."""
     try:
         done = subprocess.run(
@@ -113,7 +113,7 @@ def _library_loads() -> bool:
     return True
 
 
-def _watts(index: int, states: Tuple[State, ...]) -> float:
+def _watts(index: int, states: Tuple[GpuState, ...]) -> float:
     if index >= len(states):
         raise Unavailable("nvidia-smi no longer lists this GPU")
     watts = states[index].watts
@@ -122,11 +122,11 @@ def _watts(index: int, states: Tuple[State, ...]) -> float:
     return watts
 
 
-def _state(gpu: ElementTree.Element) -> State:
+def _state(gpu: ElementTree.Element) -> GpuState:
     watts = _first(gpu, *_POWER)
-    said = [text for text in map(gpu.findtext, _POWER) if text]
-    reason = "nvidia-smi says %r instead of watts" % said[0].strip()[:40] if said else "nvidia-smi states no watts"
-    return State(
+    texts = [text for text in map(gpu.findtext, _POWER) if text]
+    reason = "nvidia-smi says %r instead of watts" % texts[0].strip()[:40] if texts else "nvidia-smi states no watts"
+    return GpuState(
         (gpu.findtext("product_name") or "").strip(),
         (gpu.findtext("uuid") or "").strip(),
         watts,

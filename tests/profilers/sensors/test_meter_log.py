@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilers.file_tree import Unavailable
-from profilers.sensors import meterlog
-from profilers.sensors.meterlog import MeterLog, parse
+from profilers.sensors import meter_log
+from profilers.sensors.meter_log import MeterLog, parse
 
 T = 1700000000.0  # 2023-11-14T22:13:20Z
 
@@ -50,7 +50,7 @@ def test_a_column_by_its_name():
         parse("1700000000,5.5\n", "watts")
 
 
-def test_a_row_that_is_still_being_written_is_not_there_yet():
+def test_an_incomplete_last_row_is_skipped():
     assert parse("1700000000,5.5\n1700000001,12") == ([T], [5.5])
     assert parse("1700000000,5.5\n17000") == ([T], [5.5])
     with pytest.raises(Unavailable, match="empty"):
@@ -72,12 +72,12 @@ def test_a_row_that_is_still_being_written_is_not_there_yet():
         "2023-11-14T22:13:20+99:99,3",
     ],
 )
-def test_rows_that_do_not_parse_are_passed_over(row):
+def test_rows_that_do_not_parse_are_skipped(row):
     assert parse(f"1700000000,5.5\n{row}\n1700000002,6.5\n") == ([T, T + 2], [5.5, 6.5])
 
 
 @given(st.text(alphabet="0123456789-:.,;\tTZ+ \nnaif"), st.none() | st.just("watts"))
-def test_no_text_whatever_raises_anything_else(text, column):
+def test_any_text_parses_or_raises_unavailable(text, column):
     try:
         times_s, watts = parse(text, column)
     except Unavailable:
@@ -86,7 +86,7 @@ def test_no_text_whatever_raises_anything_else(text, column):
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 10**6)), max_size=20))
-def test_what_was_written_is_read(rows):
+def test_a_written_log_is_read_back(rows):
     text = "time;watts\n" + "".join(f"{at_ms / 1000!r};{milliwatts / 1000!r}\n" for at_ms, milliwatts in rows)
     samples = sorted((at_ms / 1000, milliwatts / 1000) for at_ms, milliwatts in rows)
     assert list(zip(*parse(text), strict=True)) == samples
@@ -127,7 +127,7 @@ def test_an_unchanged_log_is_not_parsed_again(log, monkeypatch):
     log.append((0, 5.0))
     sensor = log.sensor()
     sensor.read()
-    monkeypatch.setattr(meterlog, "parse", None)
+    monkeypatch.setattr(meter_log, "parse", None)
     assert sensor.read() == 5.0
 
 
@@ -150,13 +150,13 @@ def test_a_meter_whose_clock_is_ahead(log):
         log.sensor().read()
 
 
-def test_a_log_that_nobody_writes_any_more_is_no_source(log):
+def test_an_outdated_log_is_unavailable(log):
     log.append((-600, 5.0))
     with pytest.raises(Unavailable, match="newest row of .* is 600 s behind"):
         log.sensor().read()
 
 
-def test_what_cannot_be_read_is_a_reason_and_an_empty_history(tmp_path, log):
+def test_an_unreadable_log_has_a_reason_and_an_empty_history(tmp_path, log):
     absent = MeterLog(str(tmp_path / "none.csv"), None, 0.0, False)
     with pytest.raises(Unavailable, match="none.csv cannot be read: No such file"):
         absent.read()
@@ -167,11 +167,11 @@ def test_what_cannot_be_read_is_a_reason_and_an_empty_history(tmp_path, log):
         log.sensor(column="volts").read()
 
 
-def test_of_a_long_log_only_the_header_and_the_end_are_read(log, monkeypatch):
+def test_only_the_header_and_the_end_of_a_long_log_are_read(log, monkeypatch):
     log.append(*((second - 5000, second) for second in range(5000)))
-    assert len(meterlog.tail(log.name, meterlog.ROW_BYTES)) < 2 * meterlog.ROW_BYTES
+    assert len(meter_log.tail(log.name, meter_log.ROW_BYTES)) < 2 * meter_log.ROW_BYTES
     assert log.sensor(column="watts").read() == 4999.0
-    monkeypatch.setattr(meterlog, "WINDOW_BYTES", 1000)
+    monkeypatch.setattr(meter_log, "WINDOW_BYTES", 1000)
     now_s = time.monotonic()
     _, watts = log.sensor(column="watts").history(now_s - 1e4, now_s)
     assert watts == [float(number) for number in range(int(watts[0]), 5000)]
@@ -179,23 +179,23 @@ def test_of_a_long_log_only_the_header_and_the_end_are_read(log, monkeypatch):
 
 
 @pytest.mark.parametrize("column", [None, "watts"])
-def test_of_a_long_log_no_more_is_read_than_the_window_takes(log, monkeypatch, column):
+def test_a_long_log_is_read_no_further_back_than_the_window(log, monkeypatch, column):
     log.append(*((second - 5000, second) for second in range(5001)))
-    asked, now_s = [], time.monotonic()
-    tail = meterlog.tail
+    limits, now_s = [], time.monotonic()
+    tail = meter_log.tail
 
     def counted(path, limit_bytes):
-        asked.append(limit_bytes)
+        limits.append(limit_bytes)
         return tail(path, limit_bytes)
 
-    monkeypatch.setattr(meterlog, "tail", counted)
+    monkeypatch.setattr(meter_log, "tail", counted)
     assert log.sensor(column=column).history(now_s - 3.5, now_s - 0.5)[1] == [4997.0, 4998.0, 4999.0]
-    assert asked == [meterlog.ROW_BYTES]
+    assert limits == [meter_log.ROW_BYTES]
     _, watts = log.sensor(column=column).history(now_s - 1000.5, now_s - 0.5)
     assert watts == [float(second) for second in range(4000, 5000)]
-    assert max(asked) == 16 * meterlog.ROW_BYTES
+    assert max(limits) == 16 * meter_log.ROW_BYTES
 
 
-def test_a_name_that_no_file_can_have_is_a_reason():
+def test_an_impossible_path_has_a_reason():
     with pytest.raises(Unavailable, match="cannot be read: .*embedded null"):
         MeterLog("/a\0b.csv", None, 0.0, False).read()
