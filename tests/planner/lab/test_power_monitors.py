@@ -57,7 +57,7 @@ def test_rails_behind_an_input_are_parts_of_it(tmp_path: Path, kind: str) -> Non
 @pytest.mark.parametrize("kind", ["agx-xavier", "agx-orin"])
 def test_rails_that_are_summed_are_the_whole(kind: str) -> None:
     every = [rail for chip in MONITORS[kind].chips.values() for rail in chip if rail]
-    rails = [rail for rail in every if rail.label not in ina3221.BEHIND]
+    rails = [rail for rail in every if rail.label not in ina3221.FED_BY_FIVE_VOLTS]
     assert math.fsum(rail.idle_share for rail in rails) == pytest.approx(1.0)
     assert math.fsum(rail.dynamic_share for rail in rails) == pytest.approx(1.0)
 
