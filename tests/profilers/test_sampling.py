@@ -16,7 +16,7 @@ INA = "sys/bus/i2c/drivers/ina3221x/0-0041/iio:device1/"
 
 
 class Meter(Sensor):
-    """A sensor that says what it is told, at the times it is told; None is a failure."""
+    """A sensor that returns given values at given times; None is a failure."""
 
     name, covers = "meter", "module"
 

@@ -21,12 +21,12 @@ def polls(seconds=2.0, poll_s=0.005):
 
 
 def held(times_s, period_s, values):
-    """What a sensor says that has a new value every ``period_s``."""
+    """Values of a sensor that updates every ``period_s``."""
     return [values[int(at_s / period_s + 1e-9)] for at_s in times_s]
 
 
 class Meter(Sensor):
-    """Says what it is facts, the last of it for ever; an exception is raised."""
+    """A sensor that returns given values in turn and repeats the last; exceptions are raised."""
 
     name, covers = "meter", "module"
 

@@ -109,7 +109,7 @@ def test_any_text_parses_or_raises_unavailable(text):
 
 @pytest.fixture
 def program(tmp_path):
-    """A stand-in that counts its runs and says 1 W more each time."""
+    """A stand-in program that counts its runs and states 1 W more each time."""
     path = tmp_path / "nvidia-smi"
     path.write_text(
         f"#!{sys.executable}\nimport os, sys\nassert sys.argv[1:] == ['-q', '-x']\n"

@@ -8,7 +8,7 @@ from profilers.file_tree import Unavailable
 from profilers.sensors import ina3221, tegrastats
 from profilers.tegrastats import parse
 
-#: What each recorded line comes to: name, what it covers, watts.
+#: Name, coverage and watts of the total of each recorded line.
 TOTALS = [
     ("VDD_IN", "module", 2.532),
     ("VDD_IN", "module", 1.931),
@@ -31,7 +31,7 @@ TOTALS = [
 
 
 class Program:
-    """Says one line, as often as it is asked; None is a program that is not there."""
+    """A stand-in program that repeats one line; None stands for a missing program."""
 
     def __init__(self, line):
         self.line = line
