@@ -32,6 +32,7 @@ def measure(task: Any, order: MeasureCommand) -> CommandMeasurement:
     except BaseException:
         sampler.stop()
         raise
+    assert process.stdout is not None and process.stderr is not None, "both are pipes"
     printing = [_copy(task, process.stdout, "out"), _copy(task, process.stderr, "err")]
     ended = threading.Event()
     threading.Thread(target=_end_when_told, args=(task, process, ended), daemon=True).start()

@@ -90,17 +90,8 @@ def _cifar_reader(read_batch: Callable[[str], Pairs]) -> Callable[[List[str]], T
 
 def _checked(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
     """A data set of train images, train labels, test images, test labels, if they fit together."""
-    for part, images, labels in (("training", arrays[0], arrays[1]), ("test", arrays[2], arrays[3])):
-        if images.dtype != np.uint8 or images.ndim not in (3, 4):
-            raise ValueError(
-                "%s: %s images must be uint8 (count, height, width[, channels]), are %s %s"
-                % (directory, part, images.dtype, images.shape)
-            )
-        if labels.dtype.kind not in "iu" or labels.size != len(images) or not labels.size or labels.min() < 0:
-            raise ValueError(
-                "%s: %d %s images need as many labels from 0 up, there are %s %s"
-                % (directory, len(images), part, labels.dtype, labels.shape)
-            )
+    _check_pairs(directory, "training", arrays[0], arrays[1])
+    _check_pairs(directory, "test", arrays[2], arrays[3])
     images = [array[..., None] if array.ndim == 3 else array for array in arrays[::2]]
     labels = [array.reshape(-1).astype(np.int64) for array in arrays[1::2]]
     if images[0].shape[1:] != images[1].shape[1:]:
@@ -108,6 +99,19 @@ def _checked(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
             "%s: training images are %s, test images %s" % (directory, images[0].shape[1:], images[1].shape[1:])
         )
     return Dataset(images[0], labels[0], images[1], labels[1], int(max(labels[0].max(), labels[1].max())) + 1)
+
+
+def _check_pairs(directory: str, part: str, images: np.ndarray, labels: np.ndarray) -> None:
+    if images.dtype != np.uint8 or images.ndim not in (3, 4):
+        raise ValueError(
+            "%s: %s images must be uint8 (count, height, width[, channels]), are %s %s"
+            % (directory, part, images.dtype, images.shape)
+        )
+    if labels.dtype.kind not in "iu" or labels.size != len(images) or not labels.size or labels.min() < 0:
+        raise ValueError(
+            "%s: %d %s images need as many labels from 0 up, there are %s %s"
+            % (directory, len(images), part, labels.dtype, labels.shape)
+        )
 
 
 def synthetic(input_shape: Shape, classes: int, count: int, seed: int) -> Dataset:

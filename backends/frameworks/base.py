@@ -45,6 +45,8 @@ class Replica(abc.ABC):
     """
 
     accelerator: str
+    input_shape: Tuple[int, ...]
+    classes: int
     variables: Tuple[Variable, ...]
     state_variables: Tuple[Variable, ...]
     weights: np.ndarray

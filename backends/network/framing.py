@@ -129,7 +129,7 @@ class Connection:
     def under_way(self) -> int:
         """Bytes that were sent and that the peer's system has not acknowledged; 0 where this one does not tell."""
         try:
-            return struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
+            return int(struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, bytes(4)))[0])
         except (OSError, ValueError):  # it is closed, or no such system
             return 0
 
@@ -203,7 +203,7 @@ def _tune(sock: socket.socket, timeout_s: float) -> None:
 
 def _common_name(sock: ssl.SSLSocket) -> str:
     subject: Any = (sock.getpeercert() or {}).get("subject", ())
-    return dict(pair[0] for pair in subject).get("commonName", "")
+    return str(dict(pair[0] for pair in subject).get("commonName", ""))
 
 
 def _meta(text: bytearray, peer: str) -> Dict[str, Any]:

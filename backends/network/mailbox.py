@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import functools
 import socket
 import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -9,6 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from backends.network import framing
 from backends.network.acceptor import Acceptor
 from backends.network.send_queue import SendQueue
+from backends.protocol.orders import Identity
 from backends.strategies.message import Message, buffers
 
 #: How many bytes of one peer's messages may wait here, in sizes of the model, before its connection is left unread.
@@ -38,7 +40,7 @@ class Mailbox:
     def __init__(
         self,
         name: str,
-        identity: framing.Identity,
+        identity: Identity,
         listener: socket.socket,
         size: int,
         limit_s: float,
@@ -76,9 +78,10 @@ class Mailbox:
             self._addresses = dict(addresses)
             asked = [p for p in self._parcels if p.meta["epoch"] == epoch and p.meta.get("asks")]
             self._keep(lambda p: p.meta["epoch"] >= epoch and all(p is not each for each in asked))
-        for parcel in asked if self.handle is not None else ():
-            with contextlib.suppress(Interrupted):  # so is who asked
-                self.handle(parcel)
+        if self.handle is not None:
+            for envelope in asked:
+                with contextlib.suppress(Interrupted):  # the member that asked is interrupted too
+                    self.handle(envelope)
 
     def call(self, epoch: int) -> None:
         """The epoch that there is or must be; who waits in an earlier one is interrupted."""
@@ -107,7 +110,7 @@ class Mailbox:
     def _outbox(self, peer: str) -> SendQueue:
         with self._changed:
             if peer not in self._outboxes:
-                self._outboxes[peer] = SendQueue(lambda peer=peer: self.connect(peer), self.gone_out)
+                self._outboxes[peer] = SendQueue(functools.partial(self.connect, peer), self.gone_out)
             return self._outboxes[peer]
 
     def connect(self, peer: str) -> framing.Connection:

@@ -7,6 +7,7 @@ from backends.network import framing
 from backends.peers.coordinator_state import STATE, WEIGHTS, PeerCoordinatorState
 from backends.peers.scheduler import GIVE, SAVE, TAKE, PeerWorkItem
 from backends.protocol.events import Emit
+from backends.protocol.orders import Identity
 from backends.training.array_transfer import allocate_named, describe_named, flatten, most_bytes
 from backends.training.host import Host
 from backends.training.layout import Layout
@@ -23,7 +24,7 @@ class PeerCoordinator(Host):
 
     coordinator: PeerCoordinatorState
 
-    def __init__(self, spec: RunSpec, identity: framing.Identity, emit: Emit) -> None:
+    def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
         super().__init__(spec, identity, emit)
         self.coordinator = PeerCoordinatorState(spec, emit)
 

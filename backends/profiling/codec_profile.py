@@ -68,13 +68,14 @@ def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> 
     began = time.perf_counter()
     while len(send_s) < FEWEST or (len(send_s) < MOST and time.perf_counter() - began < LIMIT_S):
         values = gradients[len(send_s) % len(gradients)]
-        message, seconds = _timed(lambda values=values: made.compress(values, budget))
+        message, seconds = _timed(made.compress, values, budget)
         send_s.append(times * seconds)
-        add_s.append(times * _timed(lambda message=message: add(message, total, 0.5))[1])
+        add_s.append(times * _timed(add, message, total, 0.5)[1])
     return CodecCost(Samples("s", tuple(send_s)), Samples("s", tuple(add_s)))
 
 
-def _timed(work: Callable[[], Any]) -> Tuple[Any, float]:
+def _timed(work: Callable[..., Any], *args: Any) -> Tuple[Any, float]:
+    """What a call gives, and its processor seconds."""
     began = time.process_time()
-    result = work()
+    result = work(*args)
     return result, time.process_time() - began

@@ -159,7 +159,7 @@ def _within_a_turn(point: Dict[str, Any]) -> int:
     return int(point["message_bytes"] * _TURN_S / statistics.median(point["seconds"])) + 1
 
 
-def _send_turns(connection: framing.Connection, message: memoryview, turn: Callable[[], ContextManager[None]]) -> int:
+def _send_turns(connection: framing.Connection, message: memoryview, turn: Callable[[], ContextManager[Any]]) -> int:
     """Messages, each acknowledged, in turns with a rest after each; their bytes."""
     count = 0
     for _ in range(_TURNS):
@@ -193,7 +193,7 @@ def _expected_s(points: Sequence[Dict[str, Any]], size: int, latency_s: float) -
         return 2 * latency_s
     last = points[-1]
     seconds = statistics.median(last["seconds"])
-    return 2 * latency_s + max(0.0, float(seconds) - latency_s) * size / last["message_bytes"]
+    return 2 * latency_s + max(0.0, float(seconds) - latency_s) * size / float(last["message_bytes"])
 
 
 def _point(size: int, exchanges: Sequence[_Exchange], latency_s: float) -> Dict[str, Any]:

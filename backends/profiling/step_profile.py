@@ -1,7 +1,7 @@
 """Pre-training (Gu et al., steps 1 and 2): what one step of a model takes on this device, and with which counters."""
 
 import time
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, List, NamedTuple, Optional
 
 import numpy as np
 
@@ -212,7 +212,7 @@ def service(parameters: int) -> records.Samples:
     weights, velocity, values = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
     gradient = message.dense(values)
     server = global_model.GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))
-    times = []
+    times: List[float] = []
     began = time.perf_counter()
     while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):
         start = time.perf_counter()

@@ -32,7 +32,7 @@ def decode(value: Any, kinds: Sequence[Type[Any]]) -> Any:
     known = {name_of(kind): kind for kind in kinds}
     if not isinstance(value, dict):
         _refuse("message", "an object", value)
-    kind = known.get(value.get(TYPE))
+    kind = known.get(str(value.get(TYPE)))
     if kind is None:
         raise ValueError("unknown message %r; expected %s" % (value.get(TYPE), " or ".join(sorted(known))))
     return record(kind, {key: each for key, each in value.items() if key != TYPE})
@@ -46,7 +46,8 @@ def record(kind: Type[Record], value: Any) -> Record:
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
     """``kind``: a named tuple, a scalar, Any, Optional[X], Dict[str, X], Tuple[X, ...] or Tuple[X, Y]."""
-    origin, args = getattr(kind, "__origin__", None), getattr(kind, "__args__", None) or ()
+    origin = getattr(kind, "__origin__", None)
+    args: Tuple[Any, ...] = getattr(kind, "__args__", None) or ()
     if kind is Any:
         return value
     if origin is Union:

@@ -133,7 +133,7 @@ class ServeThroughput(NamedTuple):
 
     address: str
     tool: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method count of tuples
     seconds: float
 
 

@@ -101,7 +101,8 @@ class TorchReplica(Replica):
 
     def momentum(self) -> np.ndarray:
         """See Replica."""
-        return self._momentum().cpu().numpy().copy()
+        values: np.ndarray = self._momentum().cpu().numpy().copy()
+        return values
 
     def set_momentum(self, values: np.ndarray) -> None:
         """See Replica."""

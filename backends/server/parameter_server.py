@@ -8,6 +8,7 @@ import numpy as np
 
 from backends.network import framing
 from backends.protocol.events import Emit
+from backends.protocol.orders import Identity
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
 from backends.server.state import ServerState, WeightPull
@@ -36,7 +37,7 @@ class ParameterServer(Host):
 
     coordinator: ServerState
 
-    def __init__(self, spec: RunSpec, identity: framing.Identity, emit: Emit) -> None:
+    def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
         super().__init__(spec, identity, emit)
         self.coordinator = ServerState(spec, emit)
         self._model_given = threading.Condition()

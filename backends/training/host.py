@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Optional
 from backends.network import framing
 from backends.network.acceptor import Acceptor
 from backends.protocol.events import Dropped, Emit, Joined, Progress, Replaced, RunAccount, Silent
+from backends.protocol.orders import Identity
 from backends.training.coordinator import Coordinator
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec
@@ -42,7 +43,7 @@ class Host(abc.ABC):
 
     coordinator: HostedCoordinator
 
-    def __init__(self, spec: RunSpec, identity: framing.Identity, emit: Emit) -> None:
+    def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
         self.spec = spec
         self._tls = framing.context(identity, server_side=True)
         self._emit = emit
