@@ -17,6 +17,8 @@ from planner.provenance import Provenance
 from profilers.records import SCHEMA
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Seconds after which what has not happened never will: no busy machine takes so long.
+HANG_S = 300.0
 FASHION = ROOT / "examples" / "fashion-mnist"
 #: Tells whose agent a process is: local devices differ in their environment alone.
 MARK = "PLANNER_TEST_DEVICE"
@@ -130,29 +132,29 @@ class Command:
         assert "Traceback" not in self.errors, self.errors
         return self.errors.strip().splitlines()[-1]
 
-    def ended(self, timeout_s: float = 60.0) -> int:
+    def ended(self) -> int:
         """Wait for its end; its exit status."""
         try:
-            self.output = self.popen.communicate(timeout=timeout_s)[0].decode()
+            self.output = self.popen.communicate(timeout=HANG_S)[0].decode()
         except subprocess.TimeoutExpired:
             self.popen.kill()
-            raise AssertionError(f"still running after {timeout_s:g} s:\n{self.errors}") from None
+            raise AssertionError(f"still running after {HANG_S:g} s:\n{self.errors}") from None
         return self.popen.returncode
 
-    def says(self, text: str, timeout_s: float = 40.0, times: int = 1) -> None:
+    def says(self, text: str, times: int = 1) -> None:
         """Wait until it has written ``text`` to standard error that often."""
 
         def said() -> bool:
             assert self.popen.poll() is None or self.errors.count(text) >= times, self.errors
             return self.errors.count(text) >= times
 
-        until(said, timeout_s, lambda: f"{text!r} was not said:\n{self.errors}")
+        until(said, lambda: f"{text!r} was not said:\n{self.errors}")
 
 
-def run(folder: Path, *arguments: str, timeout_s: float = 60.0, **environment: str) -> Command:
+def run(folder: Path, *arguments: str, **environment: str) -> Command:
     """Run ``planner`` to its end."""
     command = Command(folder, *arguments, **environment)
-    command.ended(timeout_s)
+    command.ended()
     return command
 
 
@@ -173,14 +175,14 @@ def agents(folder: Path, name: str = "") -> list[int]:
     return [pid for _, pid in sorted(found)]
 
 
-def gone(folder: Path, timeout_s: float = 6.0) -> None:
+def gone(folder: Path) -> None:
     """Wait until no agent of this folder's fleet is left."""
-    until(lambda: not agents(folder), timeout_s, lambda: f"left behind: {agents(folder)}")
+    until(lambda: not agents(folder), lambda: f"left behind: {agents(folder)}")
 
 
-def until(condition: Callable[[], object], timeout_s: float, otherwise: Callable[[], str]) -> None:
+def until(condition: Callable[[], object], otherwise: Callable[[], str]) -> None:
     """Wait for a condition; fail with what ``otherwise`` says when it does not come."""
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < deadline, otherwise()
         time.sleep(0.05)

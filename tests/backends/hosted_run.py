@@ -69,7 +69,7 @@ class HostedRun:
         """Wait for the next heartbeat of a member."""
         member = self.host.members[name]
         before = member.heard_s
-        until(lambda: member.heard_s > before, HANG_LIMIT_S, lambda: f"no heartbeat of {name}")
+        until(lambda: member.heard_s > before, lambda: f"no heartbeat of {name}")
 
     def fall_silent(self, name: str) -> None:
         """Make the host believe that it has not heard of a member for long, until it says so."""

@@ -105,7 +105,7 @@ def _serve(folder: Path, stack: ExitStack) -> int:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    until(listening, 10, log.read_text)
+    until(listening, log.read_text)
     return port
 
 

@@ -14,8 +14,6 @@ import pytest
 
 from tests.running import run
 
-pytestmark = [pytest.mark.timeout(600)]
-
 SPEC = """\
 [devices.pc]
 kind = "pc"
@@ -43,7 +41,7 @@ def test_both_rates_are_one_grid(tmp_path: Path, lab: str) -> None:
     (tmp_path / "spec.toml").write_text(SPEC)
 
     def planner(*arguments: str) -> str:
-        command = run(tmp_path, *arguments, timeout_s=200)
+        command = run(tmp_path, *arguments)
         assert command.popen.returncode == 0, command.errors
         return command.output
 

@@ -20,8 +20,6 @@ from planner.lab.lab import Lab
 from profilers.cores import usable_cores
 from tests.running import Command, run
 
-pytestmark = [pytest.mark.timeout(120)]
-
 #: What tcp carries of a shaped rate.
 PAYLOAD = 0.957
 #: Measurements of a rate before it counts as too low.

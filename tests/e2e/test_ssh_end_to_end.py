@@ -4,13 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from backends.training import checkpoint
 from tests.e2e.conftest import SLOWDOWNS
 from tests.running import FASHION, Command, gone, run
-
-pytestmark = [pytest.mark.timeout(400)]
 
 STEPS = 120
 
@@ -19,7 +15,7 @@ def planner(folder: Path, *arguments: str) -> Command:
     """Run a command that must succeed, in a home directory of the test's own."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    command = run(folder, *arguments, timeout_s=240, HOME=str(home))
+    command = run(folder, *arguments, HOME=str(home))
     assert command.popen.returncode == 0, command.errors
     return command
 

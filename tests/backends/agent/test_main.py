@@ -158,7 +158,7 @@ def test_it_ends_with_its_children_when_its_input_ends(controller: Controller, b
     assert alive(child)
     controller.popen.stdin.close()
     controller.popen.wait(5.0)
-    until(lambda: not alive(child), 2.0, lambda: "its child is left behind")
+    until(lambda: not alive(child), lambda: "its child is left behind")
 
 
 def test_it_ends_when_its_input_ends_within_a_file(controller: Controller) -> None:
@@ -176,7 +176,7 @@ def test_it_ends_when_the_pings_stop(tmp_path: Path) -> None:
         controller.say(None, "ping")
     assert alive(child)
     controller.popen.wait(5.0)
-    until(lambda: not alive(child), 2.0, lambda: "its child is left behind")
+    until(lambda: not alive(child), lambda: "its child is left behind")
     controller.close()
 
 

@@ -257,10 +257,10 @@ def test_what_the_peer_has_not_taken_is_under_way(pair):
     content = bytes(8 << 20)  # more than any receiver's system takes unread
     sender = threading.Thread(target=near.send, args=({}, (memoryview(content),)))
     sender.start()
-    until(lambda: near.under_way() > 0, 5, lambda: "all of it was taken")
+    until(lambda: near.under_way() > 0, lambda: "all of it was taken")
     buffer = bytearray(len(content))
     far.receive(lambda _: (memoryview(buffer),))
     sender.join()
-    until(lambda: near.under_way() == 0, 5, lambda: "it never was")
+    until(lambda: near.under_way() == 0, lambda: "it never was")
     near.close()
     assert near.under_way() == 0

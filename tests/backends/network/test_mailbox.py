@@ -64,10 +64,10 @@ def test_who_waits_in_an_epoch_that_is_over_is_interrupted(pair):
 def test_what_is_left_of_an_earlier_epoch_is_forgotten_and_a_later_one_is_kept(pair):
     a, b, addresses = pair
     a.send("b", 0, values(1))
-    until(lambda: b._parcels, 5, lambda: "nothing came")
+    until(lambda: b._parcels, lambda: "nothing came")
     a.begin(2, addresses)
     a.send("b", 0, values(2))
-    until(lambda: len(b._parcels) == 2, 5, lambda: "nothing came")
+    until(lambda: len(b._parcels) == 2, lambda: "nothing came")
     b.begin(2, addresses)
     (parcel,) = b.take(lambda _: True, 1)
     assert parcel.message.arrays[0][0] == 2
@@ -86,7 +86,7 @@ def test_who_asks_before_one_has_begun_the_epoch_is_answered_when_it_begins(pair
     b.handle = handle
     a.begin(2, addresses)
     a.send("b", 0, values(1), asks=True)
-    until(lambda: b._parcels, 5, lambda: "nothing came")
+    until(lambda: b._parcels, lambda: "nothing came")
     assert asked == []
     b.begin(2, addresses)
     assert asked == ["a"]
@@ -108,7 +108,7 @@ def test_a_peer_that_does_not_take_what_comes_holds_its_sender_back(pair):
     sent = 0
     a.send("b", 0, values(0))
     outbox = a._outbox("b")
-    until(lambda: outbox.idle, 5, lambda: "nothing went out")
+    until(lambda: outbox.idle, lambda: "nothing went out")
     deadline = time.monotonic() + 1.0
     while time.monotonic() < deadline:
         if not outbox.waiting:

@@ -49,9 +49,9 @@ def outbox(gone):
 
 def test_the_rate_is_that_of_the_link_and_not_of_the_socket(outbox, gone) -> None:
     outbox.put(0, {}, MESSAGE)
-    until(lambda: gone, 5, lambda: "it did not go out")
+    until(lambda: gone, lambda: "it did not go out")
     assert outbox.rate is None and outbox.idle  # its memory may change, though it is under way
-    until(lambda: outbox.rate is not None, 5, lambda: "nothing was measured")
+    until(lambda: outbox.rate is not None, lambda: "nothing was measured")
     assert outbox.rate == pytest.approx(RATE, rel=0.3)
 
 
@@ -59,13 +59,13 @@ def test_a_message_does_not_wait_for_the_one_before_to_be_through_and_the_rate_i
     for step in range(3):
         outbox.put(step, {}, MESSAGE)
         time.sleep(THROUGH_S / 4)
-    until(lambda: len(gone) == 3, 5, lambda: "they did not go out")
+    until(lambda: len(gone) == 3, lambda: "they did not go out")
     assert gone[2] - gone[0] < 1.5 * THROUGH_S
     assert outbox.rate == pytest.approx(RATE, rel=0.4)
 
 
 def test_a_small_message_tells_nothing(outbox, gone) -> None:
     outbox.put(0, {}, dense(np.zeros(LEAST_BYTES // 8, np.float32)))
-    until(lambda: gone, 5, lambda: "it did not go out")
+    until(lambda: gone, lambda: "it did not go out")
     time.sleep(0.05)
     assert outbox.rate is None

@@ -52,7 +52,7 @@ def exists(pid: int) -> bool:
 
 
 def gone(pid: int) -> None:
-    until(lambda: not exists(pid), 5.0, lambda: f"{pid} is left behind")
+    until(lambda: not exists(pid), lambda: f"{pid} is left behind")
 
 
 def test_results_events_and_files_come_back(device: Device, remote: Remote) -> None:

@@ -3,12 +3,9 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.running import run
 
 
-@pytest.mark.timeout(300)
 def test_an_audit_that_was_stopped_goes_on_and_is_judged_again_offline(tmp_path: Path) -> None:
     (tmp_path / "fleet.toml").write_text(
         "".join(
@@ -20,14 +17,14 @@ def test_an_audit_that_was_stopped_goes_on_and_is_judged_again_offline(tmp_path:
     made = run(tmp_path, "profile", *profiled, "--json")
     assert made.popen.returncode == 0, made.errors
     command = ("audit", "--seconds", "5", "--json", "--plot", "plot.png")
-    first = run(tmp_path, *command, timeout_s=150)
+    first = run(tmp_path, *command)
     assert first.popen.returncode == 0, first.errors
     results = sorted(tmp_path.glob("audit/runs/*/*/*/result.json"))
     assert len(results) == 3 and (tmp_path / "plot.png").stat().st_size > 1000
     assert not list(tmp_path.glob("audit/runs/*/*/*/checkpoint.npz"))
     results[0].unlink()
     kept = results[1].stat().st_mtime_ns
-    again = run(tmp_path, *command, timeout_s=60)
+    again = run(tmp_path, *command)
     assert again.popen.returncode == 0, again.errors
     assert results[0].exists() and results[1].stat().st_mtime_ns == kept
     offline = run(tmp_path, "audit", "audit", "--json")

@@ -16,8 +16,6 @@ from planner.profile import profiler as profile
 from planner.profile.request import ProfileRequest
 from tests.running import FASHION, Command, agents, fleet_file, gone, run, signal_all, tiny_model, until
 
-pytestmark = [pytest.mark.timeout(150)]
-
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
@@ -40,7 +38,7 @@ def device(folder: Path, name: str) -> dict[str, Any]:
 def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_measured(pair: Path) -> None:
     command = Command(pair, *profiling(pair))
     command.says("tx2: ")
-    until(lambda: device(pair, "desktop")["steps"], 60, lambda: command.errors)
+    until(lambda: device(pair, "desktop")["steps"], lambda: command.errors)
     signal_all(agents(pair, "tx2"), signal.SIGKILL)
     assert command.ended() == 0, command.errors
     measured = device(pair, "desktop")
@@ -50,9 +48,9 @@ def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_m
 
     fleet_file(pair, {"desktop": {}, "tx2": {}})
     command = Command(pair, *profiling(pair))
-    until(lambda: device(pair, "tx2")["steps"], 60, lambda: command.errors)
+    until(lambda: device(pair, "tx2")["steps"], lambda: command.errors)
     command.popen.send_signal(signal.SIGINT)
-    assert command.ended(10) == 130
+    assert command.ended() == 130
     assert command.errors.count("measured before") == 1
     assert [device(pair, "desktop")[part] for part in ("steps", "idle", "took_s")] == [
         measured[part] for part in ("steps", "idle", "took_s")
@@ -246,7 +244,8 @@ def test_ctrl_c_does_not_wait_for_a_device_that_never_answers(pair: Path) -> Non
         with (pair / "fleet.toml").open("a") as fleet:
             fleet.write(f'[devices.tx1]\naddress = "someone@127.0.0.1:{silent.getsockname()[1]}"\n')
         command = Command(pair, *profiling(pair))
-        until(lambda: len(agents(pair)) == 2, 20, lambda: command.errors)
+        until(lambda: len(agents(pair)) == 2, lambda: command.errors)
         command.popen.send_signal(signal.SIGINT)
-        assert command.ended(5) == 130
+        assert command.ended() == 130
+        assert "tx1: failed" not in command.errors
     gone(pair)

@@ -32,8 +32,6 @@ from tests.planner.pairs import (
 )
 from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
 
-pytestmark = [pytest.mark.timeout(150)]
-
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 
 
@@ -45,7 +43,7 @@ def pair(tmp_path: Path) -> Path:
 def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes_on(pair: Path) -> None:
     command = start(pair)
     command.says("desktop joined")
-    until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
+    until(lambda: has_checkpoint(pair), lambda: command.errors)
     signal_all(agents(pair, "desktop")[1:2], signal.SIGKILL)  # between the worker and what fetches checkpoints
     assert command.ended() == 1
     (first,) = run_folders(pair)
@@ -65,9 +63,9 @@ def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes
 def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pair: Path) -> None:
     command = start(pair)
     command.says("tx2 joined")
-    until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
+    until(lambda: has_checkpoint(pair), lambda: command.errors)
     command.popen.send_signal(signal.SIGINT)
-    assert command.ended(15) == 130
+    assert command.ended() == 130
     (first,) = run_folders(pair)
     assert f"--resume {first.relative_to(pair)}" in one_line(command)
     assert 0 < saved_step(first) < STEPS
@@ -121,9 +119,9 @@ def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
     command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
     command.says("coordinator: tx2 joined")
-    until(lambda: has_checkpoint(pair), 30, lambda: command.errors)
+    until(lambda: has_checkpoint(pair), lambda: command.errors)
     signal_all(agents(pair, "tx2")[:1], signal.SIGKILL)
-    assert command.ended(60) == 0, command.errors
+    assert command.ended() == 0, command.errors
     result = json.loads(command.output)
     assert result["steps_made"] >= 200
     assert result["strategy"] == strategy
@@ -144,9 +142,9 @@ def test_a_strategy_that_does_not_exist_is_named_before_anything_starts(pair: Pa
 
 def test_ctrl_c_before_the_first_step_ends_at_once(pair: Path) -> None:
     command = start(pair)
-    until(lambda: len(agents(pair)) >= 2, 30, lambda: command.errors)
+    until(lambda: len(agents(pair)) >= 2, lambda: command.errors)
     command.popen.send_signal(signal.SIGINT)
-    assert command.ended(6) == 130
+    assert command.ended() == 130
     gone(pair)
 
 
@@ -167,7 +165,7 @@ def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
 def test_data_of_another_shape_are_named(pair: Path) -> None:
     (pair / "tiny.py").write_text((pair / "tiny.py").read_text().replace("28 * 28", "100").replace("28, 28", "10, 10"))
     plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("desktop", "tx2"), STEPS)
-    command = run(pair, *training(), timeout_s=30)
+    command = run(pair, *training())
     assert command.popen.returncode == 1
     assert "10, 10" in one_line(command) and "28, 28" in one_line(command)
 
@@ -175,7 +173,7 @@ def test_data_of_another_shape_are_named(pair: Path) -> None:
 def test_a_model_that_was_edited_after_the_plan_is_refused(pair: Path) -> None:
     with (pair / "tiny.py").open("a") as source:
         source.write("\n# another model now\n")
-    command = run(pair, *training(), timeout_s=30)
+    command = run(pair, *training())
     assert command.popen.returncode == 1
     assert "changed since it was profiled" in one_line(command)
 
@@ -185,7 +183,7 @@ def test_a_device_without_the_framework_is_named(pair: Path) -> None:
     hidden.mkdir()
     (hidden / "torch.py").write_text("raise ImportError(\"No module named 'torch'\")\n")
     fleet_file(pair, {"desktop": {}, "tx2": {"environment": {"PYTHONPATH": str(hidden)}}})
-    command = run(pair, *training(), timeout_s=30)
+    command = run(pair, *training())
     assert command.popen.returncode == 1
     assert "tx2" in one_line(command) and "torch" in one_line(command)
     assert not left_files(pair)
@@ -252,7 +250,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @as_root
 def test_a_full_disk_costs_no_checkpoint_and_no_step(pair: Path, small_disk: Path) -> None:
     command = start(pair, "--run-dir", str(small_disk / "runs"))
-    until(lambda: any(small_disk.glob("runs/*/checkpoint.npz")), 40, lambda: command.errors)
+    until(lambda: any(small_disk.glob("runs/*/checkpoint.npz")), lambda: command.errors)
     with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="space"):
         while True:
             filler.write(bytes(4096))

@@ -25,8 +25,6 @@ from planner.train.telemetry import Telemetry
 from planner.train.worker_restart import Signals
 from profilers.records import encode
 
-pytestmark = pytest.mark.timeout(20)
-
 STEPS = 30
 DONE = RunAccount(STEPS, STEPS, 1.0, {}, True)
 STOPPED = DONE._replace(finished=False, reason="stopped")

@@ -32,8 +32,6 @@ from tests.planner.pairs import (
 )
 from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
 
-pytestmark = [pytest.mark.timeout(150)]
-
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
@@ -43,12 +41,12 @@ def pair(tmp_path: Path) -> Path:
 def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lost(pair: Path) -> None:
     command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
     command.says("tx2 joined")
-    until(lambda: has_checkpoint(pair), 20, lambda: command.errors)
+    until(lambda: has_checkpoint(pair), lambda: command.errors)
     signal_all(agents(pair, "tx2"), signal.SIGKILL)
     command.says("tx2 was dropped")
     command.says("tx2 joined", times=2)
     signal_all(agents(pair, "tx2"), signal.SIGSTOP)
-    command.says("tx2 is silent", timeout_s=8)
+    command.says("tx2 is silent")
     assert command.ended() == 0, command.errors
     (folder,) = run_folders(pair)
     result = json.loads((folder / "result.json").read_text())
@@ -61,7 +59,7 @@ def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lo
 def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
     plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("desktop", "tx2"), STEPS)
-    command = run(pair, *training(), timeout_s=30)
+    command = run(pair, *training())
     assert command.popen.returncode == 1
     assert "NameError" in one_line(command) and ".py:2" in one_line(command)
     assert not left_files(pair)
@@ -116,7 +114,7 @@ def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_
     keeper.dropped("its model is not the run's")
     signals.go.set()
     keeper.start(ORDER)
-    until(lambda: keeper.failure, 5, lambda: "it was not given up")
+    until(lambda: keeper.failure, lambda: "it was not given up")
     events = [signals.events.get(timeout=1) for _ in range(ATTEMPTS + 1)]
     assert keeper.failure == told
     assert events == [("tx2", MemberLost(said))] * ATTEMPTS + [("tx2", MemberGivenUp(told))]
@@ -158,8 +156,8 @@ def test_a_worker_whose_link_is_cut_is_dropped_and_comes_back_with_the_link(pair
     command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
     command.says("tx2 joined")
     link(network, "down")
-    command.says("tx2 is silent", timeout_s=8)
-    command.says("lost", timeout_s=8)
+    command.says("tx2 is silent")
+    command.says("lost")
     link(network, "up")
     command.says("tx2 joined", times=2)
     assert command.ended() == 0, command.errors
