@@ -110,9 +110,7 @@ class Concat(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A parameter count as a source prints it (270_000 for "0.27 M"), and for which input it
-    holds.
-    """
+    """The parameter count that a source prints (270_000 for "0.27 M"), and for which input."""
 
     parameters: int
     input_shape: Shape

@@ -1,4 +1,4 @@
-"""The coordinator of peers hands them work; they exchange gradients and weights directly."""
+"""The coordinator of peers hands out work; peers exchange gradients and weights directly."""
 
 from typing import Any, Dict, List
 
@@ -19,7 +19,7 @@ from backends.training.step_queue import EVALUATE, FINISH, STEP
 class PeerCoordinator(Host):
     """Serves one run of peers.
 
-    Raises ValueError or OSError where the checkpoint to go on from cannot be used.
+    Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
     coordinator: PeerCoordinatorState
@@ -89,7 +89,7 @@ class PeerCoordinator(Host):
         self.coordinator.complete_save(name)
 
     def _receive_state(self, name: str, connection: framing.Connection, item: PeerWorkItem, last: bool = False) -> None:
-        """Receive a member's arrays, but for weights that another member has handed over."""
+        """Receive a member's arrays; weights only if no other member has handed over the same."""
         digest = str(connection.receive().meta.get("digest"))
         connection.send({"weights": self.coordinator.wants_weights(name, digest, last)})
         self.coordinator.add_state(name, self._receive_arrays(connection), item.step)

@@ -1,4 +1,4 @@
-"""The coordinator state of peers holds their scheduler, batch sizes and checkpoints in progress."""
+"""The coordinator state of peers holds scheduler, batch sizes and checkpoints in progress."""
 
 import math
 from typing import Any, Callable, Dict, List, Optional
@@ -16,7 +16,7 @@ from backends.training.member_stats import MemberStats
 from backends.training.run_spec import RunSpec, last_evaluated
 from backends.training.step_queue import STEP, RunProgress
 
-#: How long the first epoch waits for members that are still building their models.
+#: Seconds that the first epoch waits for members that are still building their models.
 FIRST_EPOCH_WAIT_S = 60.0
 ORPHANED = "no member is left that has the weights"
 
@@ -26,11 +26,11 @@ WEIGHTS, STATE, STEPS = "own", "state", "clock"
 
 
 class PeerCoordinatorState(HostedCoordinator):
-    """Holds no weights but those on their way to members that join, or into a checkpoint.
+    """Holds weights only for members that join and for checkpoints.
 
-    Raises ValueError or OSError where the checkpoint to go on from cannot be used.
     layout: of the run's model, known from the first member or checkpoint on.
     weights: weights, velocity and state for members that join.
+    Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
     step_queue: MembershipScheduler
@@ -69,11 +69,12 @@ class PeerCoordinatorState(HostedCoordinator):
     # -- members -----------------------------------------------------------------------------------
 
     def join(self, name: str, layout: Layout, address: List[Any], digest: str) -> Dict[str, Arrays]:
-        """A member joins; returns the arrays it goes on from, which are none in a new run.
+        """Add a member; return the arrays that it resumes from, none in a new run.
 
         address: host and port.
-        digest: of its weights; a member whose initial ones are the first's need not receive them.
-        Raises ValueError where its model is another.
+        digest: of its weights. A member whose initial weights equal the first member's need not
+        receive them.
+        Raises ValueError where its model differs from the run's.
         """
         with self._lock:
             self.layout = self.layout or layout
@@ -89,14 +90,14 @@ class PeerCoordinatorState(HostedCoordinator):
             return {}
 
     def _join_resumed(self, name: str) -> Dict[str, Arrays]:
-        """A member joins the first epoch of a resumed run."""
+        """Add a member to the first epoch of a resumed run."""
         own = dict(self._saved.get(name, {}))
         usual = (np.array([self.step_queue.done // self.spec.members]),)
         self.step_queue.join(name, int(own.pop(STEPS, usual)[0][0]))
         return dict({WEIGHTS: self.weights[:2], STATE: self.weights[2:]}, **own)
 
     def leave(self, name: str, lost: bool) -> None:
-        """A member has left; with the last one that has the weights the run ends."""
+        """Remove a member; the run ends with the last one that has the weights."""
         with self._lock:
             self.step_queue.leave(name)
             if not self.step_queue.over:
@@ -107,7 +108,7 @@ class PeerCoordinatorState(HostedCoordinator):
     # -- steps -------------------------------------------------------------------------------------
 
     def take(self, name: str, gone: Callable[[], bool]) -> PeerWorkItem:
-        """The member's next item; waits for it."""
+        """The member's next item; blocks until there is one."""
         return self.step_queue.take(name, gone)
 
     def order(self, name: str, item: PeerWorkItem) -> Dict[str, Any]:
@@ -126,7 +127,7 @@ class PeerCoordinatorState(HostedCoordinator):
             )
 
     def _gives_to(self, name: str, item: PeerWorkItem) -> List[str]:
-        """The members that are to take over this member's weights now (knowledge transfer)."""
+        """The members that receive this member's weights now (knowledge transfer)."""
         to_whom = self.spec.strategy.knowledge
         if to_whom == "none" or not knowledge_transfer.due(item.step):
             return []
@@ -137,7 +138,7 @@ class PeerCoordinatorState(HostedCoordinator):
     def complete_step(
         self, name: str, stats: MemberStats, item: PeerWorkItem, loss: float, batch: int, seconds: float
     ) -> None:
-        """A member has made its step; a loss that is not finite ends the run."""
+        """Count a member's step; a loss that is not finite ends the run."""
         if not math.isfinite(loss):
             self._end_diverged(name, item.kind, item.step, loss)
             return
@@ -149,7 +150,7 @@ class PeerCoordinatorState(HostedCoordinator):
             self._mark_end()
 
     def interrupt_step(self, name: str) -> None:
-        """A member could not complete its step."""
+        """Record that a member could not complete its step."""
         self.step_queue.abandon(name)
         self.step_queue.interrupt()
 
@@ -164,9 +165,10 @@ class PeerCoordinatorState(HostedCoordinator):
         return self.spec.checkpoint_path is not None
 
     def wants_weights(self, name: str, digest: str, last: bool = False) -> bool:
-        """Whether a member's weights are needed: not where others with their digest are coming.
+        """Whether a member must send its weights; false if another one sends equal ones.
 
-        last: at the end of the run; what was handed over before does not count then.
+        digest: of the member's weights.
+        last: at the end of the run; weights handed over earlier do not count then.
         """
         with self._lock:
             if last and not self._ending:
@@ -178,12 +180,12 @@ class PeerCoordinatorState(HostedCoordinator):
             return digest not in known
 
     def add_state(self, name: str, arrays: Dict[str, Arrays], steps: int) -> None:
-        """Store a member's arrays, among them its weights if it was to hand them over."""
+        """Store a member's arrays, with its weights if it was asked for them."""
         with self._lock:
             self._received[name] = dict(arrays, **{STEPS: (np.array([steps], np.int64),)})
 
     def complete_save(self, name: str) -> None:
-        """A member has handed over its arrays; with the last one the checkpoint is written."""
+        """Record that a member handed over its arrays; after the last, write the checkpoint."""
         with self._lock:
             if self.step_queue.saved(name):
                 if self._has_weights:
@@ -204,7 +206,7 @@ class PeerCoordinatorState(HostedCoordinator):
         return self._ending and self._has_weights
 
     def _snapshot(self) -> checkpoint.Checkpoint:
-        """The means over all members, and the arrays that each one has of its own.
+        """The means over all members, and each member's own arrays.
 
         Weights are saved for each member only where they differ between members.
         """

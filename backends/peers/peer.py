@@ -1,4 +1,4 @@
-"""A peer computes gradients as its coordinator orders, and exchanges what it learns with others."""
+"""A peer computes gradients on its coordinator's orders, and exchanges updates with others."""
 
 import collections
 import hashlib
@@ -27,17 +27,17 @@ from backends.training.step import (
 )
 from backends.training.step_queue import EVALUATE, FINISH
 
-#: Steps whose median is the time that a gradient takes: few, so that a slow first step and those
-#: with other batches are soon forgotten.
+#: Steps whose median is the time of a gradient: few, so that a slow first step and those with other
+#: batches soon drop out.
 RECENT_STEPS = 3
-#: Members of a run that a peer can receive arrays of.
+#: Limit of the members whose arrays a peer can receive.
 MOST_MEMBERS = 64
 
 
 class Peer:
     """A member of a run of peers.
 
-    optimiser: its settings, but for the rate, which every order brings.
+    optimiser: its settings, except for the rate, which comes with every order.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Peer:
         self.spent = NOTHING_SPENT
 
     def run(self, address: str, port: int, on_step: Optional[Callable[[TimeSpent], None]] = None) -> TimeSpent:
-        """Work until the run is over; returns where time went.
+        """Work until the run is over; return where time was spent.
 
         address, port: where this peer listens for others.
-        on_step: called after every item of work.
+        on_step: called after every work item.
         Raises WireError when the coordinator is lost.
         """
-        self._connection.settimeout(None)  # others may be computing: heartbeats tell who is alive
+        self._connection.settimeout(None)  # others may be computing; heartbeats detect lost ones
         self._introduce(address, port)
         while True:
             order = self._connection.receive(self._weights_payload).meta
@@ -85,7 +85,7 @@ class Peer:
                 on_step(self.spent)
 
     def _introduce(self, address: str, port: int) -> None:
-        """Join the run; in a resumed one, go on from the checkpoint's arrays."""
+        """Join the run; in a resumed one, restore the checkpoint's arrays."""
         self._replica.fetch()
         layout = layout_of(self._replica)
         found: List[Dict[str, Arrays]] = []
@@ -112,7 +112,7 @@ class Peer:
         return self._replica.weights, self._local_update.velocity
 
     def _digest(self) -> str:
-        """A digest by which equal weights are recognised."""
+        """A digest that is equal for equal weights."""
         digest = hashlib.sha256()
         for view in framing.as_bytes(self._weights()):
             digest.update(view)
@@ -123,7 +123,7 @@ class Peer:
         return framing.as_bytes(self._weights() + (self._replica.state,)) if takes else ()
 
     def _adopt(self) -> None:
-        """Go on from weights that another has computed."""
+        """Continue from weights that another peer has computed."""
         self._replica.load()
         self._exchange.adopt()
 
@@ -166,7 +166,7 @@ class Peer:
         self._report_step(loss, order["batch"], busy_s, completed)
 
     def _begin_epoch(self, order: Dict[str, Any]) -> None:
-        """Make the order's members the peers of this one, where they are not yet."""
+        """Begin the order's epoch with its members, unless it has begun."""
         if order["epoch"] != self._epoch:
             self._epoch = order["epoch"]
             self._exchange.begin([name for name, _, _ in order["members"]])
@@ -174,14 +174,14 @@ class Peer:
             self._mailbox.begin(self._epoch, addresses)
 
     def _gradient(self, optimiser: OptimizerSettings, batch: int) -> float:
-        """Compute a gradient that includes rate and decay, but for LARS, which scales it later."""
+        """Compute a gradient that includes learning rate and weight decay, except for LARS."""
         self._batches.batch = batch
         with_lars = self._local_update.with_lars
         rate, decay = (1.0, 0.0) if with_lars else (optimiser.rate, optimiser.weight_decay)
         return step(self._replica, self._batches, self._slowdown, rate, decay)[0]
 
     def _exchange_step(self, order: Dict[str, Any], optimiser: OptimizerSettings) -> bool:
-        """Exchange and update; returns False where the membership changed meanwhile."""
+        """Exchange and update; return False if the membership changed meanwhile."""
         try:
             self._transfer_knowledge(order)
             budget_s = statistics.median_low(self._recent_busy_s)
@@ -191,7 +191,7 @@ class Peer:
         return True
 
     def _transfer_knowledge(self, order: Dict[str, Any]) -> None:
-        """Merge the weights that the best peer has sent, or send them (DLion, section 3.4)."""
+        """Send the best peer's weights, or receive and merge them (DLion, section 3.4)."""
         weights = self._replica.weights
         for envelope in self._mailbox.take(lambda envelope: envelope.meta.get("kind") == "knowledge", 0):
             knowledge_transfer.merge(weights, envelope.message.arrays[0])
@@ -202,7 +202,7 @@ class Peer:
                 self._mailbox.send(name, order["step"], copy, kind="knowledge")
 
     def _report_step(self, loss: float, batch: int, seconds: float, completed: bool) -> None:
-        """Answer the coordinator's order to step."""
+        """Report a step to the coordinator."""
         sent, self._reported_bytes = self._mailbox.sent_bytes - self._reported_bytes, self._mailbox.sent_bytes
         answer = {"loss": loss, "batch": batch, "seconds": seconds, "sent_bytes": sent}
         self._connection.send(dict(answer, interrupted=True) if not completed else answer)

@@ -1,9 +1,9 @@
 """The scheduler of peers hands out their steps, and gathers all peers when members change.
 
-Members train at their own pace, as far as the sync policy lets them. When one joins or leaves, or a
-checkpoint is due, every member is held at the end of a step until all are there. Then a new epoch
-begins, with new ranks, or the checkpoint is taken. A member whose messages others wait for, because
-they have begun a later step, is let go that far first.
+The sync policy limits how far members may be apart. When one joins or leaves, or a checkpoint is
+due, every member is held at the end of a step until all are there. Then a new epoch begins, with
+new ranks, or the checkpoint is taken.
+A member may first make the steps for which others, which have begun a later step, wait.
 """
 
 import math
@@ -14,11 +14,11 @@ from backends.strategies.synchronisation import SyncPolicy
 from backends.training.membership import Membership
 from backends.training.step_queue import EVALUATE, FINISH, STEP, RunProgress, WorkQueue
 
-#: More kinds of work items: hand over the weights for members that join; receive them; hand over
-#: everything for a checkpoint.
+#: Further kinds of work items: give weights to members that join; take them; save everything to a
+#: checkpoint.
 GIVE, TAKE, SAVE = "give", "take", "save"
 
-#: How often a member that waits for its next item looks whether its connection has ended.
+#: Seconds between checks whether the connection of a waiting member has ended.
 CHECK_INTERVAL_S = 0.2
 
 
@@ -26,8 +26,9 @@ class PeerWorkItem(NamedTuple):
     """The next task of a member.
 
     kind: STEP, EVALUATE, FINISH, GIVE, TAKE or SAVE.
-    step: how many the member has made; of an evaluation, how many all have.
-    epoch, members: in which it is to be done, and with whom, in the order of ranks.
+    step: steps that the member has made; for an evaluation, steps of all members.
+    epoch: the epoch in which the task is to be done.
+    members: the members of that epoch, in the order of ranks.
     """
 
     kind: str
@@ -37,10 +38,10 @@ class PeerWorkItem(NamedTuple):
 
 
 class MembershipScheduler(WorkQueue):
-    """Hands out the steps of all members together.
+    """Hands out the steps of all members.
 
     Members that wait for one another make whole rounds, so that the last may exceed the total.
-    membership: of the present epoch; its observers are told under the lock.
+    membership: of the present epoch; its observers are called under the lock.
     expected: members that the first epoch waits for, up to ``patience_s`` after the first joined.
     host: the member on the coordinator's device, which needs no link and is therefore saved first.
     """
@@ -63,7 +64,7 @@ class MembershipScheduler(WorkQueue):
         self._host = host
         self._clock = clock
         self.epoch = 0
-        self._steps: Dict[str, int] = {}  # of everyone who has joined, also between epochs
+        self._steps: Dict[str, int] = {}  # of all that have joined, also between epochs
         self._goal = math.inf
         self._asking: Set[str] = set()
         self._at_work: Set[str] = set()
@@ -82,7 +83,10 @@ class MembershipScheduler(WorkQueue):
     # -- joining and leaving -----------------------------------------------------------------------
 
     def join(self, name: str, steps: Optional[int] = None) -> None:
-        """A member joins; steps: that its weights include, None where they are not the run's."""
+        """Add a member.
+
+        steps: that its weights include; None if they are not the run's.
+        """
         with self.lock:
             if self._first_joined_s is None:
                 self._first_joined_s = self._clock()
@@ -93,7 +97,7 @@ class MembershipScheduler(WorkQueue):
             self.lock.notify_all()
 
     def leave(self, name: str) -> None:
-        """A member has left; members that wait for it are interrupted (``required_epoch``)."""
+        """Remove a member; members that wait for it are interrupted (``required_epoch``)."""
         with self.lock:
             self._steps.pop(name, None)
             for names in (self._without_weights, self._asking, self._at_work, self._unsaved):
@@ -104,27 +108,27 @@ class MembershipScheduler(WorkQueue):
             self.lock.notify_all()
 
     def interrupt(self) -> None:
-        """A step could not be completed: no other one of this epoch will be."""
+        """End the epoch's steps, after one of them could not be completed."""
         with self.lock:
             self._changed = self._broken = True
             self.lock.notify_all()
 
     @property
     def orphaned(self) -> bool:
-        """Whether steps have been made, and no member is left that has their weights."""
+        """Whether steps have been made, but no member with their weights is left."""
         return bool(self.epoch and self._progress.made and not set(self._steps) - self._without_weights)
 
     @property
     def required_epoch(self) -> int:
-        """The epoch that there is or must be next; to wait in an earlier one is in vain."""
+        """The next epoch that must begin; messages of earlier ones are no longer sent."""
         return self.epoch + int(self._broken or self._stopped)
 
     # -- taking work -------------------------------------------------------------------------------
 
     def take(self, name: str, gone: Callable[[], bool] = lambda: False) -> PeerWorkItem:
-        """The next item for one that has joined; waits while there is none.
+        """The next item for a member; blocks while there is none.
 
-        gone: whether its connection has ended; it then gets FINISH.
+        gone: whether the member's connection has ended; it then gets FINISH.
         """
         with self.lock:
             self._asking.add(name)
@@ -146,7 +150,7 @@ class MembershipScheduler(WorkQueue):
         return self._handing_over(name) or self._training(name)
 
     def _handing_over(self, name: str) -> Optional[str]:
-        """SAVE, GIVE or TAKE, where the member is to hand over or receive weights now."""
+        """SAVE, GIVE or TAKE, if the member must send or receive weights now; else None."""
         if name in self._unsaved and (name == self._host or self._host not in self._unsaved):
             return SAVE
         if self._donor == name:
@@ -156,7 +160,7 @@ class MembershipScheduler(WorkQueue):
         return None
 
     def _training(self, name: str) -> Optional[str]:
-        """EVALUATE or STEP, where the member may begin one now."""
+        """EVALUATE or STEP, if the member may begin one now; else None."""
         if self._unsaved or name in self._without_weights:
             return None
         if not self._evaluating and self._progress.evaluation_due(self._trained):
@@ -170,7 +174,7 @@ class MembershipScheduler(WorkQueue):
         return self.epoch > 0 or len(self._steps) >= self._expected or not patient
 
     def _is_waited_for(self, name: str) -> bool:
-        """Whether others have begun a step for which they wait for this member's messages."""
+        """Whether others have begun a step for which they need this member's messages."""
         return self._waits and self._steps[name] < max(self._begun(other) for other in self._members)
 
     def _begun(self, name: str) -> int:
@@ -204,10 +208,10 @@ class MembershipScheduler(WorkQueue):
         self.lock.notify_all()
 
     def _choose_donor(self) -> None:
-        """Let the member that has made most steps hand its weights to those that have none.
+        """Let the member with the most steps give its weights to members without any.
 
-        Where members keep in step, those that were interrupted before a step that another has
-        completed receive its weights, too.
+        Under a synchronous policy, members that were interrupted in a step that another member
+        completed also receive its weights.
         """
         known = [name for name in self._members if name not in self._without_weights]
         known = known or [self._members[0]]
@@ -223,7 +227,7 @@ class MembershipScheduler(WorkQueue):
         self._donor = furthest if self._without_weights else None
 
     def _set_goal(self) -> None:
-        """Steps that each member makes in all, where members make whole rounds."""
+        """Set the steps that each member makes in total, where members make whole rounds."""
         if self._waits:
             made = sum(self._steps[name] for name in self._members)
             left = self._progress.total - self._progress.made
@@ -249,19 +253,19 @@ class MembershipScheduler(WorkQueue):
             self.lock.notify_all()
 
     def weights_given(self) -> None:
-        """The weights for members that join are there."""
+        """Record that weights for members that join have arrived."""
         with self.lock:
             self._donor = None
             self.lock.notify_all()
 
     def weights_taken(self, name: str) -> None:
-        """A member has received the weights of the run."""
+        """Record that a member has received the weights of the run."""
         with self.lock:
             self._without_weights.discard(name)
             self.lock.notify_all()
 
     def saved(self, name: str) -> bool:
-        """A member has handed over everything; returns whether all have."""
+        """Record that a member has handed over everything; return whether all have."""
         with self.lock:
             self._unsaved.discard(name)
             self.lock.notify_all()

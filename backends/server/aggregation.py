@@ -1,4 +1,4 @@
-"""Aggregation collects the gradients that change the weights together, as the sync policy says."""
+"""Aggregation collects the gradients of a round, as the sync policy demands."""
 
 from typing import Dict, List, NamedTuple, Tuple
 
@@ -12,9 +12,9 @@ class WorkerGradient(NamedTuple):
     """A gradient that a worker has sent.
 
     stats: the worker's.
-    version: updates that had been made when it got its weights.
-    batch: samples it was computed from.
-    seconds: time that computing it took.
+    version: number of updates in the weights it was computed from.
+    batch: its samples.
+    seconds: time of its computation.
     """
 
     worker: str
@@ -27,10 +27,11 @@ class WorkerGradient(NamedTuple):
 
 
 class Aggregator(MembershipObserver):
-    """Keeps gradients until there are enough for a round, which is then applied as one update.
+    """Holds gradients until a round is complete; the round is then applied as one update.
 
-    Without synchronisation every gradient is a round. A gradient that comes too late for its round
-    is part of the next. Not thread-safe: its owner holds the run's lock.
+    Without synchronisation every gradient is a round. A gradient that misses its round is part of
+    the next.
+    Not thread-safe: its owner holds the run's lock.
     """
 
     def __init__(self, sync_policy: SyncPolicy) -> None:
@@ -41,11 +42,11 @@ class Aggregator(MembershipObserver):
 
     @property
     def mean_batch(self) -> float:
-        """Mean samples of the last gradient of each worker; there must have been one."""
+        """Mean samples of the last gradient of each worker. Needs at least one gradient."""
         return sum(self._batches.values()) / len(self._batches)
 
     def set_members(self, names: Tuple[str, ...]) -> None:
-        """Forget workers that have left, their waiting gradients included, and add new ones.
+        """Remove workers that have left, with their waiting gradients, and add new ones.
 
         A new worker begins with the step of the slowest of the others.
         """
@@ -58,23 +59,23 @@ class Aggregator(MembershipObserver):
                 self._steps[name] = min(self._steps.values(), default=0)
 
     def add_gradient(self, gradient: WorkerGradient) -> None:
-        """Add the gradient of a member, which thereby ends a step."""
+        """Add a member's gradient, which ends its step."""
         self._steps[gradient.worker] += 1
         self._batches[gradient.worker] = gradient.batch
         self._waiting.append(gradient)
 
     def may_begin(self, worker: str) -> bool:
-        """Whether a member may begin a step: never while its last gradient waits for others."""
+        """Whether a member may begin a step; never while its last gradient waits for others."""
         if any(gradient.worker == worker for gradient in self._waiting):
             return False
         others = [steps for name, steps in self._steps.items() if name != worker]
         return self._sync_policy.may_begin(self._steps[worker], others)
 
     def take_round(self, steps_left: int, nobody_else_comes: bool = False) -> List[WorkerGradient]:
-        """Remove and return the gradients of a complete round; none where it is not complete.
+        """Remove and return the gradients of a complete round; none if it is incomplete.
 
         steps_left: steps not done yet; the last round may have fewer than there are workers.
-        nobody_else_comes: whether no gradient can come before these are applied.
+        nobody_else_comes: whether no gradient can arrive before these are applied.
         """
         expected = min(len(self._steps), steps_left)
         enough = nobody_else_comes or self._sync_policy.enough(len(self._waiting), expected)

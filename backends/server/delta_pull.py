@@ -1,4 +1,4 @@
-"""A delta pull sends a worker only the layers that changed since its last (Lee et al., 4.2)."""
+"""A delta pull sends a worker the layers that changed since its last pull (Lee et al., 4.2)."""
 
 from typing import Any, Dict, Sequence, Tuple
 
@@ -11,7 +11,7 @@ from backends.training.membership import MembershipObserver
 
 
 class DeltaPull(MembershipObserver):
-    """Remembers the update in which each layer last changed, and each worker's last pull."""
+    """Stores the update in which each layer last changed, and each worker's last pull."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = tuple(variables)
@@ -21,13 +21,13 @@ class DeltaPull(MembershipObserver):
         self._pulled_at: Dict[str, int] = {}
 
     def record_update(self, change: Message) -> None:
-        """Record what was added to the weights; with momentum that is the whole velocity."""
+        """Record the layers that an update changed; with momentum it is the whole velocity."""
         self._updates += 1
         for layers in self._touched(change):
             self._changed_in[layers] = self._updates
 
     def pull(self, worker: str, weights: np.ndarray) -> Message:
-        """The part of the (size,) float32 weights that a worker lacks; all of it the first time.
+        """The layers of (size,) float32 weights that a worker lacks; all of them the first time.
 
         May share the memory of ``weights``: send it before they change.
         """
@@ -37,12 +37,12 @@ class DeltaPull(MembershipObserver):
         return dense(weights) if len(chosen) == len(self.variables) else spans(weights, _parts(chosen))
 
     def set_members(self, names: Tuple[str, ...]) -> None:
-        """Forget workers that have left: one that comes back pulls all weights."""
+        """Remove workers that have left; one that returns pulls all weights."""
         for worker in set(self._pulled_at) - set(names):
             del self._pulled_at[worker]
 
     def _touched(self, change: Message) -> Sequence[Any]:
-        """Indices or slices of the layers that a message has elements of."""
+        """Indices or slices of the layers of which a message holds elements."""
         if change.kind in (DENSE, HALF):
             return [slice(None)]
         if change.kind == SPANS:

@@ -1,4 +1,4 @@
-"""The global model is the server's copy, which updates change and workers pull."""
+"""The global model is the server's copy of the weights, which workers pull and updates change."""
 
 import time
 from typing import Any, Dict, Optional, Sequence, Tuple
@@ -19,7 +19,7 @@ class GlobalModel(MembershipObserver):
     """Weights, momentum, and the state that each worker last reported.
 
     weights, momentum: (parameters,) float32.
-    initial_state: (state,) float32 that counts until a worker has reported its own.
+    initial_state: (state,) float32, used until a worker has reported its own.
     Not thread-safe: its owner holds the run's lock.
     """
 
@@ -34,7 +34,7 @@ class GlobalModel(MembershipObserver):
         self._update_s = 0.0
 
     def accepts(self, gradient: Message) -> bool:
-        """Whether a gradient is finite. Raises ValueError for one of another model."""
+        """Whether a gradient is finite. Raises ValueError for a gradient of another model."""
         began = time.perf_counter()
         finite = sound(gradient)
         self._update_s += time.perf_counter() - began
@@ -50,7 +50,7 @@ class GlobalModel(MembershipObserver):
         """Make one step with accepted gradients, each times its share.
 
         The gradients include rate and weight decay (base.Replica), so that only the momentum of
-        ``optimiser`` counts here; with LARS they include neither, and their sum is scaled.
+        ``optimiser`` is used. With LARS they include neither, and their sum is scaled.
         """
         began = time.perf_counter()
         if with_lars:
@@ -85,7 +85,7 @@ class GlobalModel(MembershipObserver):
         return self._delta_pull.pull(worker, self.weights)
 
     def set_members(self, names: Tuple[str, ...]) -> None:
-        """A worker that has left pulls all weights when it comes back."""
+        """Remove workers that have left; one that returns pulls all weights."""
         self._delta_pull.set_members(names)
 
     def report_state(self, worker: str, state: np.ndarray) -> None:
@@ -96,7 +96,7 @@ class GlobalModel(MembershipObserver):
             self._states[worker] = state.copy()
 
     def forget_state(self, worker: str) -> None:
-        """Leave out the ageing state of a lost worker, where there is another."""
+        """Drop the outdated state of a lost worker, unless it is the only one."""
         if len(self._states) > 1:
             self._states.pop(worker, None)
 
@@ -106,7 +106,7 @@ class GlobalModel(MembershipObserver):
         return np.asarray(np.mean(reported, axis=0, dtype=np.float32))
 
     def snapshot(self, meta: Dict[str, Any], member_states: Dict[str, Arrays]) -> Checkpoint:
-        """A copy of everything, with the states of the run's members."""
+        """A checkpoint with copies of all arrays, and the states of the run's members."""
         return Checkpoint(self.weights.copy(), self._momentum.copy(), self.state(), meta, member_states)
 
     @property
@@ -116,7 +116,7 @@ class GlobalModel(MembershipObserver):
 
 
 def from_worker(connection: framing.Connection, layout: Layout) -> GlobalModel:
-    """Ask a worker for the initial weights and state of a run. Raises WireError where it fails."""
+    """Receive a run's initial weights and state from a worker. Raises WireError."""
     weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
     buffers = framing.as_bytes((weights, state))
     connection.send({"initial": True})

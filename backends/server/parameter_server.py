@@ -1,4 +1,4 @@
-"""The parameter server sends weights and work to its workers, and takes their gradients."""
+"""The parameter server sends weights and work items to workers, and receives their gradients."""
 
 import threading
 import time
@@ -20,19 +20,19 @@ from backends.training.member_stats import MemberStats
 from backends.training.run_spec import RunSpec
 from backends.training.step_queue import EVALUATE, FINISH, WorkItem
 
-#: How long workers wait for the one on the server's device, which may build its model last.
+#: Seconds that workers wait for the one on the server's device, which may build its model last.
 LOCAL_WORKER_WAIT_S = 20.0
-#: How often those who wait for it look whether their connection has ended.
+#: Seconds between checks whether the connection of a waiting worker has ended.
 CHECK_INTERVAL_S = 0.5
 
 
 class ParameterServer(Host):
     """Serves one run.
 
-    Weights are sent straight from the buffer that updates change: without synchronisation a worker
-    may see some of them before and some after an update, as asynchronous SGD allows. Checkpoints
-    are taken under the lock.
-    Raises ValueError or OSError where the checkpoint to go on from cannot be used.
+    Weights are sent directly from the buffer that updates change. Without synchronisation a worker
+    may receive some of them from before an update and some from after it, as asynchronous SGD
+    allows. Checkpoints are taken under the lock.
+    Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
     coordinator: ServerState
@@ -45,9 +45,9 @@ class ParameterServer(Host):
     # -- joining -----------------------------------------------------------------------------------
 
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Dict[str, Any]) -> None:
-        """Agree on the layout and make buffers; the first worker of a new run gives the weights.
+        """Agree on the layout and allocate buffers; the first worker of a new run sends weights.
 
-        Any other gets the run's state, and after a checkpoint its own.
+        Any other worker receives the run's state, and after a checkpoint its own.
         """
         layout, description = Layout.decode(hello.get("layout")), hello.get("own", [])
         gave_weights = self._begin_with(connection, layout)
@@ -62,7 +62,7 @@ class ParameterServer(Host):
             connection.send({"initial": False, "own": bool(own)}, framing.as_bytes(arrays))
 
     def _begin_with(self, connection: framing.Connection, layout: Layout) -> bool:
-        """Begin with this worker's weights, where the run has none; returns whether it has not."""
+        """Begin with this worker's weights if the run has none; return whether it did."""
         with self._model_given:
             self._await_local_worker(connection)
             if self.coordinator.begun:
@@ -72,9 +72,9 @@ class ParameterServer(Host):
             return True
 
     def _await_local_worker(self, connection: framing.Connection) -> None:
-        """Let the worker on the server's device give the weights, which then cross no network.
+        """Wait for the worker on the server's device, whose weights cross no network.
 
-        Over a slow link, all others would wait for them for minutes.
+        Sending weights over a slow link could keep all others waiting for minutes.
         """
         is_local = self.spec.host in ("", connection.peer)
         end_s = time.monotonic() + (0.0 if is_local else LOCAL_WORKER_WAIT_S)
@@ -119,7 +119,7 @@ class ParameterServer(Host):
     def _receive_gradient(
         self, name: str, member: MemberStats, connection: framing.Connection, pull: WeightPull
     ) -> WorkerGradient:
-        """A worker's gradient and states, into its buffers."""
+        """Receive a worker's gradient and states into its buffers."""
         found: List[Message] = []
 
         def payload(meta: Dict[str, Any]) -> Any:

@@ -21,12 +21,12 @@ from backends.training.step_queue import STEP, StepQueue, WorkItem
 
 
 class WeightPull(NamedTuple):
-    """What a worker gets with a work item.
+    """Weights and settings that a worker receives with a work item.
 
     weights: those that changed since its last pull.
-    version: updates that they include.
+    version: number of updates they include.
     batch: samples of its step.
-    hand_over: whether its state is to come with its gradient.
+    hand_over: whether the worker must send its state with its gradient.
     """
 
     weights: Message
@@ -38,8 +38,8 @@ class WeightPull(NamedTuple):
 class ServerState(HostedCoordinator):
     """The coordinator of a parameter server.
 
-    ``begin`` gives it the weights where no checkpoint does. Raises ValueError or OSError where the
-    checkpoint to go on from cannot be used.
+    ``begin`` sets the weights of a run without a checkpoint.
+    Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
     step_queue: StepQueue
@@ -75,18 +75,18 @@ class ServerState(HostedCoordinator):
 
     @property
     def model(self) -> GlobalModel:
-        """The weights; asserts that there are some."""
+        """The global model; asserts that the run has begun."""
         assert self._model is not None, "workers are served after the first has given the initial weights"
         return self._model
 
     def join(self, worker: str, description: List[Any]) -> Arrays:
-        """A worker with a state of this description begins; returns the state it goes on from."""
+        """Add a worker with a state of this description; return the state that it resumes from."""
         with self._lock:
             self._membership.join(worker)
             return self._worker_states.introduce(worker, description)
 
     def leave(self, name: str, lost: bool) -> None:
-        """Others go on without the worker: neither a round nor a checkpoint waits for it."""
+        """Remove a worker, so that neither a round nor a checkpoint waits for it."""
         with self._lock:
             if lost and self._model is not None:
                 self._model.forget_state(name)
@@ -96,22 +96,22 @@ class ServerState(HostedCoordinator):
     # -- work --------------------------------------------------------------------------------------
 
     def take(self, worker: str, gone: Callable[[], bool]) -> WorkItem:
-        """The worker's next item, as soon as it may begin it."""
+        """The worker's next item; blocks until it may begin it."""
         return self.step_queue.take(worker, gone, lambda: self._may_begin(worker))
 
     def _may_begin(self, worker: str) -> bool:
         return self._aggregator.may_begin(worker) and self._worker_states.may_begin(worker)
 
     def pull(self, worker: str, item: WorkItem) -> WeightPull:
-        """What goes to a worker with an item."""
+        """The weights and settings that a worker receives with an item."""
         with self._lock:
             hand_over = item.kind == STEP and self._worker_states.is_requested(worker)
             return WeightPull(self.model.pull(worker), self.step_queue.done, self.batch(worker), hand_over)
 
     def add_gradient(self, item: WorkItem, gradient: WorkerGradient, hand_over: bool) -> None:
-        """Take in a worker's gradient, and its state where it was asked for.
+        """Add a worker's gradient, and its state where it was requested.
 
-        The weights change when there are enough gradients; one that is not finite ends the run.
+        The weights change when a round is complete. A gradient that is not finite ends the run.
         """
         worker, stats = gradient.worker, gradient.stats
         with self._lock:
@@ -127,7 +127,7 @@ class ServerState(HostedCoordinator):
             self._end_diverged(worker, item.kind, item.step, gradient.loss)
 
     def _advance(self) -> None:
-        """Apply a round that is complete, and take a checkpoint that is due.
+        """Apply a complete round, and take a checkpoint that is due.
 
         The steps of a round are counted before a checkpoint can be taken.
         """

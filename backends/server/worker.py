@@ -25,9 +25,9 @@ from backends.training.step_queue import EVALUATE, FINISH
 
 
 class ServerClient:
-    """A worker's side of the exchange with its server. All methods raise WireError.
+    """A worker's client of its server. All methods raise WireError.
 
-    merged_state: (state,) float32, the run's, as it came with the last order to evaluate.
+    merged_state: (state,) float32 of the run, received with the last order to evaluate.
     """
 
     def __init__(self, connection: framing.Connection, replica: Replica, compressor: Compressor) -> None:
@@ -38,7 +38,7 @@ class ServerClient:
         compressor.bind_weights(replica.weights)
 
     def introduce(self) -> None:
-        """Join the run: give the initial weights, or get the run's state and one's own."""
+        """Join the run: send initial weights, or receive the run's state and the worker's own."""
         replica, own = self._replica, self._compressor.state()
         replica.fetch()
         self._connection.send({"layout": layout_of(replica).encode(), "own": describe(own)})
@@ -53,7 +53,7 @@ class ServerClient:
             self._compressor.restore(own)
 
     def receive_order(self) -> Dict[str, Any]:
-        """The next order; weights that come with it are already in the replica's buffer."""
+        """The next order; its weights are then already in the replica's buffer."""
         weights = self._replica.weights
         pulls: List[Message] = []
 
@@ -65,14 +65,14 @@ class ServerClient:
             return framing.as_bytes(pulls[0].arrays + state)
 
         order = self._connection.receive(payload).meta
-        if pulls and pulls[0].kind != DENSE:  # a dense one was received in its place
+        if pulls and pulls[0].kind != DENSE:  # a dense one was received directly into the weights
             put(pulls[0], weights)
         return order
 
     def push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
         """Send the replica's gradient, compressed.
 
-        seconds: time that computing it took.
+        seconds: time of its computation.
         hand_over: whether to send the compressor's state, too.
         """
         message = self._compressor.compress(self._replica.gradients)
@@ -99,15 +99,15 @@ def run(
     on_step: Optional[Callable[[TimeSpent], None]] = None,
     compressor: Optional[Compressor] = None,
 ) -> TimeSpent:
-    """Work for a server until it has no more steps; returns where time went.
+    """Work for a server until it has no more steps; return where time was spent.
 
-    The server gives the replica its weights and state, unless it asks for initial ones.
+    The server sends the replica's weights and state, unless it asks for initial ones.
     on_step: called after every step and evaluation.
     compressor: of gradients; None to send all of them.
     Raises WireError when the server is lost, ValueError where the test set is empty.
     """
     require_test_images(test[1])
-    connection.settimeout(None)  # others may be computing: heartbeats tell whether the server is alive
+    connection.settimeout(None)  # others may be computing; heartbeats detect a lost server
     client = ServerClient(connection, replica, compressor or Uncompressed(replica.variables))
     client.introduce()
     spent = NOTHING_SPENT

@@ -1,7 +1,7 @@
-"""Worker states, such as residuals, are collected for checkpoints and given back on resuming.
+"""Worker states, such as residuals, are collected for checkpoints and returned on resuming.
 
-A residual belongs to weights that include all that its worker has sent, and no more. So a worker
-that has handed over its state waits until all have, and the checkpoint is taken.
+A residual is consistent only with weights that include exactly what its worker has sent. So a
+worker that has handed over its state waits until all have, and the checkpoint is taken.
 """
 
 from typing import Any, Dict, List, Set, Tuple
@@ -14,7 +14,7 @@ from backends.training.membership import MembershipObserver
 class WorkerStates(MembershipObserver):
     """The states of all workers. Not thread-safe: its owner holds the run's lock.
 
-    ``latest``: by worker, the last state it handed over, or else that of the resumed checkpoint.
+    latest: by worker, the last state it handed over, or else that of the resumed checkpoint.
     """
 
     def __init__(self, saved: Dict[str, Arrays]) -> None:
@@ -25,9 +25,9 @@ class WorkerStates(MembershipObserver):
         self._received: Set[str] = set()
 
     def introduce(self, worker: str, description: List[Any]) -> Arrays:
-        """A worker with a state of this description begins; returns the state it goes on from.
+        """Add a worker with a state of this description; return the state that it resumes from.
 
-        That is a resumed checkpoint's, the first time that a worker joins, and otherwise nothing.
+        That is the resumed checkpoint's when the worker first joins, and otherwise empty.
         """
         if description:
             self._stateful.add(worker)
@@ -37,18 +37,18 @@ class WorkerStates(MembershipObserver):
         return saved if not returns and describe(saved) == description else ()
 
     def set_members(self, names: Tuple[str, ...]) -> None:
-        """Wait no more for workers that have left."""
+        """Stop waiting for workers that have left."""
         for workers in (self._stateful, self._awaited, self._received):
             workers.intersection_update(names)
 
     def request(self) -> bool:
-        """Ask all stateful workers for their states; returns whether any must be awaited."""
+        """Request the states of all stateful workers; return whether any must be awaited."""
         if not self._awaited and not self._received:
             self._awaited = set(self._stateful)
         return bool(self._awaited)
 
     def is_requested(self, worker: str) -> bool:
-        """Whether the worker is to hand over its state with its next step."""
+        """Whether the worker must hand over its state with its next step."""
         return worker in self._awaited
 
     def is_stateful(self, worker: str) -> bool:
@@ -62,13 +62,13 @@ class WorkerStates(MembershipObserver):
         self._received.add(worker)
 
     def may_begin(self, worker: str) -> bool:
-        """Whether the worker need not wait for the checkpoint that its state is for."""
+        """Whether the worker need not wait for a checkpoint with its state."""
         return worker not in self._received
 
     def complete(self) -> bool:
-        """Whether all states that were asked for are there, so that the checkpoint can be taken."""
+        """Whether all requested states have arrived, so that the checkpoint can be taken."""
         return bool(self._received) and not self._awaited
 
     def release(self) -> None:
-        """Let all workers go on after the checkpoint."""
+        """Let all workers continue after the checkpoint."""
         self._received.clear()

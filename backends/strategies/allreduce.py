@@ -1,16 +1,17 @@
 """Ring all-reduce sums vectors around a ring: reduce-scatter, then all-gather.
 
-Patarasuk and Yuan, 2009. Each rank sends to the next.
+Source: Patarasuk and Yuan, 2009. Each rank sends to the next.
 
-The vector is cut into n chunks. In each of 2 (n - 1) rounds a rank sends on the chunk that came
-in the round before, beginning with its own. In the first half what comes is added to one's own,
-in the second it takes its place: a rank sends 2 (n - 1) / n of a vector, and all end with the
-same bits.
+The vector is cut into n chunks. There are 2 (n - 1) rounds. In the first round a rank sends its own
+chunk, in every later one the chunk that it received in the round before.
+In the first half of the rounds a received chunk is added to one's own, in the second half it
+replaces one's own. So a rank sends 2 (n - 1) / n of a vector, and all ranks end with the same bits.
 
-Chunks travel in pieces, each sent on as soon as it has been dealt with, so that transfers and
-additions overlap. No copy is needed: what is sent is not written to again before it has been
-around the ring. The result is the sum; it is the mean where all have scaled theirs by 1 / n,
-which a worker's learning rate takes in for nothing.
+Chunks are sent in pieces, each as soon as it has been processed, so that transfers and additions
+overlap. No copy is needed: a piece that was sent is not written again before it has passed the
+whole ring.
+The result is the sum. It is the mean if all ranks scale their vectors by 1 / n beforehand, which
+the learning rate can include at no cost.
 """
 
 from collections import deque
@@ -22,14 +23,15 @@ from backends.strategies.message import DENSE, Message, add, dense, put
 
 Encode = Callable[[np.ndarray], Message]
 
-#: Elements of a piece: 256 KiB stay in a cache between coming and being sent on, and take 2 ms at
-#: 1 Gbit/s.
+#: Elements of a piece: 256 KiB stay in a cache between receiving and sending, and take 2 ms at 1
+#: Gbit/s.
 PIECE = 1 << 16
 
 
 class Round(NamedTuple):
-    """The chunks that a rank sends and receives, and whether what it receives is added to its own
-    or replaces it.
+    """The chunks that a rank sends and receives.
+
+    adds: whether the received chunk is added to the rank's own; else it replaces it.
     """
 
     sent: int
@@ -38,8 +40,10 @@ class Round(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Elements [start, end) that come from the rank before; ``adds`` as in Round; whether they
-    are then sent on.
+    """Elements [start, end) received from the previous rank.
+
+    adds: as in Round.
+    The last field says whether the piece is sent on.
     """
 
     start: int
@@ -49,8 +53,9 @@ class Piece(NamedTuple):
 
 
 def bounds(size: int, n: int) -> List[Tuple[int, int]]:
-    """Start and end of the n chunks of ``size`` elements; they differ by at most one in size, and
-    may be empty.
+    """Start and end of the n chunks of ``size`` elements.
+
+    Their sizes differ by at most one; a chunk may be empty.
     """
     return [(size * i // n, size * (i + 1) // n) for i in range(n)]
 
@@ -61,15 +66,17 @@ def schedule(rank: int, n: int) -> List[Round]:
 
 
 def departures(rank: int, n: int, size: int, most: int = PIECE) -> List[Tuple[int, int]]:
-    """Start and end of the pieces, of at most ``most`` elements, that a rank sends before any has
-    come; in order.
+    """Start and end of the pieces that a rank sends before it has received any, in order.
+
+    most: the number of elements that a piece has at most.
     """
     return _pieces(bounds(size, n)[rank], most) if n > 1 else []
 
 
 def arrivals(rank: int, n: int, size: int, most: int = PIECE) -> List[Piece]:
-    """All pieces that come, in order. Those to be sent on follow the departures, in the same
-    order.
+    """All pieces that a rank receives, in order.
+
+    Those to be sent on follow the departures, in the same order.
     """
     chunks, rounds = bounds(size, n), schedule(rank, n)
     return [
@@ -80,7 +87,7 @@ def arrivals(rank: int, n: int, size: int, most: int = PIECE) -> List[Piece]:
 
 
 def absorb(vector: np.ndarray, piece: Piece, message: Message) -> None:
-    """Add a piece that has come to the (size,) vector, or put it in its place."""
+    """Add a received piece to the (size,) vector, or copy it to its place."""
     part = vector[piece.start : piece.end]
     if piece.adds:
         add(message, part)
@@ -89,8 +96,10 @@ def absorb(vector: np.ndarray, piece: Piece, message: Message) -> None:
 
 
 def departing(part: np.ndarray, encode: Encode) -> Message:
-    """A piece as it goes on its way. What is rounded on it is rounded here too, so that all end
-    with the same bits.
+    """The message of a piece that is sent.
+
+    Values that the encoding rounds are rounded in the vector too, so that all ranks end with the
+    same bits.
     """
     message = encode(part)
     if message.kind != DENSE:
@@ -99,10 +108,10 @@ def departing(part: np.ndarray, encode: Encode) -> Message:
 
 
 def in_memory(vectors: Sequence[np.ndarray], most: int = PIECE, encode: Encode = dense) -> int:
-    """What a ring does with the (size,) vectors of its ranks: each becomes their sum, in place.
+    """Run the all-reduce over the (size,) vectors of all ranks: each becomes their sum, in place.
 
-    Dense messages are views: nothing is copied before the next rank deals with it. Returns the
-    bytes of all messages.
+    Dense messages are views; nothing is copied before the next rank processes it.
+    Returns the bytes of all messages.
     """
     n, size = len(vectors), vectors[0].size
     coming: List[Deque[Message]] = [deque() for _ in vectors]

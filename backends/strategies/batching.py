@@ -4,20 +4,22 @@ from typing import List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-#: Batch sizes closer together than this do not show what one more sample costs: noise is larger.
+#: Batch sizes closer together than this do not show the cost of one more sample: noise is larger.
 SPREAD = 1.25
-#: Iterations that a worker's speed is judged by: few, so that a device that slows is noticed.
+#: Iterations from which a worker's speed is estimated: few, so that a slowdown is noticed.
 WINDOW = 20
 
 
 class Growth(NamedTuple):
     """When and by how much a global batch grows; sizes in samples, intervals in iterations.
 
-    ``warmup_samples`` (C_warmup) are added every ``warmup_every`` until the batch exceeds
-    ``warmup_share`` of the training set; then it is multiplied by ``speedup_factor`` (C_speedup)
-    every ``speedup_every`` until it exceeds ``speedup_share``. The paper gives the shares alone;
-    the other values are ours. From 6 x 32 they warm up for two epochs of its 60,000 images, after
-    which its Fig. 5 sees no more harm, and then double, as they do there.
+    In the warm-up, ``warmup_samples`` (C_warmup) are added every ``warmup_every`` until the batch
+    exceeds ``warmup_share`` of the training set.
+    Then the batch is multiplied by ``speedup_factor`` (C_speedup) every ``speedup_every`` until it
+    exceeds ``speedup_share``.
+    The paper gives the shares alone; the other values are ours. From 6 x 32 the warm-up takes two
+    epochs of the paper's 60,000 images, after which its Fig. 5 shows no more harm; then the batch
+    doubles, as it does there.
     """
 
     warmup_samples: int = 32
@@ -32,11 +34,11 @@ GROWTH = Growth()
 
 
 class GlobalBatch:
-    """The controller of the global batch size; ``size``: samples of all workers together in one
-    iteration.
+    """The controller of the global batch size.
 
-    The last growth of a phase goes beyond its share, as in the paper. Raises ValueError for a
-    size below 1, and where it could not grow.
+    size: samples of all workers together in one iteration.
+    The last growth of a phase exceeds its share, as in the paper.
+    Raises ValueError for a size below 1, and where it could not grow.
     """
 
     def __init__(self, size: int, training_samples: int, growth: Growth = GROWTH) -> None:
@@ -50,7 +52,7 @@ class GlobalBatch:
         self._waited = 0
 
     def advance(self) -> bool:
-        """An iteration is over. True where the size has changed, so that the local batches must."""
+        """Count an iteration; return whether the size, and so the local batches, changed."""
         if self.size > self._most:
             return False
         warm = self.size > self._warm
@@ -87,17 +89,16 @@ class Cost(NamedTuple):
 
 
 class Throughput:
-    """What an iteration of some size costs one worker now: least squares over its last ``window``
-    iterations.
-    """
+    """The current cost of one worker's iterations, by least squares over the last ``window``."""
 
     def __init__(self, window: int = WINDOW) -> None:
         self._samples = np.zeros((window, 2))
         self._count = 0
 
     def add(self, batch: int, seconds: float) -> None:
-        """An iteration over ``batch`` samples took ``seconds``. Raises ValueError unless both are
-        positive.
+        """Record that an iteration over ``batch`` samples took ``seconds``.
+
+        Raises ValueError unless both are positive.
         """
         if batch < 1 or not 0.0 < seconds < float("inf"):
             raise ValueError("an iteration over %s samples cannot take %s s" % (batch, seconds))
@@ -105,9 +106,11 @@ class Throughput:
         self._count += 1
 
     def cost(self) -> Cost:
-        """The line through the iterations, or one through the origin where their sizes do not
-        differ enough to tell (``SPREAD``) or noise would tilt it below 0. Raises ValueError
-        before the first iteration.
+        """The line fitted to the recorded iterations.
+
+        The line passes through the origin where batch sizes differ too little (``SPREAD``) or where
+        noise would make a coefficient negative.
+        Raises ValueError before the first iteration.
         """
         if not self._count:
             raise ValueError("no iteration has been timed yet")
@@ -121,9 +124,7 @@ class Throughput:
         return Cost(0.0, float(batch.dot(seconds) / batch.dot(batch)))
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """For a checkpoint: (window, 2) float64 of batches and seconds, and (1,) int64 of how
-        many there have been.
-        """
+        """For a checkpoint: (window, 2) float64 of batches and seconds, and (1,) int64 count."""
         return self._samples.copy(), np.array([self._count], np.int64)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
@@ -135,12 +136,11 @@ class Throughput:
 
 
 def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
-    """RCP_i of each worker: the samples it processes in the time that the global batch takes them
-    all together.
+    """RCP_i of each worker: samples processed while all workers compute the global batch.
 
     The paper leaves the unit of time open. With this one Eq. 5 lets all workers end an iteration
-    at once, whatever the fixed parts of their costs (nearly, where the fixed part of one alone
-    takes longer).
+    together, whatever the fixed parts of their costs. (It is approximate where the fixed part of
+    one worker exceeds that time.)
     """
     fixed = sum(cost.fixed_s / cost.sample_s for cost in costs)
     unit_s = (global_batch + fixed) / sum(1.0 / cost.sample_s for cost in costs)
@@ -148,11 +148,11 @@ def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
 
 
 def local_batches(global_batch: int, rcp: Sequence[float]) -> List[int]:
-    """LBS_i = GBS RCP_i / sum RCP (Eq. 5), by largest remainder: they sum to the global batch and
-    none is 0.
+    """LBS_i = GBS RCP_i / sum RCP (Eq. 5), by largest remainder; none is 0.
 
-    Raises ValueError for a global batch smaller than the number of workers, and unless the powers
-    are all finite, none of them negative and their sum positive.
+    The local batches sum to the global batch.
+    Raises ValueError for a global batch smaller than the number of workers, and unless all powers
+    are finite and not negative, and their sum is positive.
     """
     share = np.array(rcp, np.float64)
     if not np.all(np.isfinite(share)) or np.any(share < 0.0) or not 0.0 < share.sum() < float("inf"):
@@ -164,7 +164,7 @@ def local_batches(global_batch: int, rcp: Sequence[float]) -> List[int]:
         )
     share = global_batch * (share / share.sum())
     sizes = np.floor(share).astype(np.int64)
-    # The stable sort settles ties by position, on every machine alike.
+    # The stable sort resolves ties by position, on every machine alike.
     sizes[np.argsort(sizes - share, kind="mergesort")[: global_batch - int(sizes.sum())]] += 1
     while sizes.min() == 0:
         sizes[sizes.argmax()] -= 1

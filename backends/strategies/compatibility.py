@@ -1,4 +1,4 @@
-"""Parts of a strategy that do not go together are refused here, with the reason."""
+"""Compatibility of a strategy's parts is checked here; a refusal states the reason."""
 
 from typing import Dict, Sequence, Tuple
 
@@ -27,8 +27,8 @@ _SCALED_LATER = tuple(name for name in COMPRESSORS if name != "gaia")
 _IN_STEP = ("synchronous",)
 _NO_TRANSFER = ("none",)
 
-#: For a part and its name, and another part: the names it goes with, where not with all, and why
-#: with no others.
+#: By part and name, and another part: the names that it is compatible with, where not with all, and
+#: the reason why not with others.
 FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("topology", "server"): {
         "aggregation": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
@@ -87,7 +87,7 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
 
 
 def check(parts: Parts) -> Parts:
-    """The same parts. Raises ValueError for an unknown name, and where parts do not go together."""
+    """Return the parts. Raises ValueError for an unknown name or incompatible parts."""
     names = {
         part: (name_of if part in WITH_OPTIONS else one_of)(part, text, PARTS[part])
         for part, text in parts._asdict().items()
@@ -105,7 +105,7 @@ def check(parts: Parts) -> Parts:
 
 
 def _check_leaders(parts: Parts) -> None:
-    """What leaders of groups exchange has to go together as if they were alone."""
+    """Check the exchange among the leaders of groups as a strategy of its own."""
     between = TopologySpec.from_text(parts.topology).between
     if between.name == "server":
         raise ValueError("topology groups does not go with between=server: leaders have no server; let them be a ring")

@@ -1,4 +1,4 @@
-"""Knowledge transfer hands on the best worker's weights now and then (DLion, section 3.4)."""
+"""Knowledge transfer periodically sends the best worker's weights to others (DLion, 3.4)."""
 
 from typing import Dict, Sequence, Tuple
 
@@ -10,7 +10,7 @@ from backends.optimizers.sgd import BLOCK
 PERIOD = 100
 #: The lambda of section 3.4: 0 changes nothing, 1 replaces the weights.
 STRENGTH = 0.75
-#: The l of the "last l losses". The paper has no number for it.
+#: The l of the "last l losses"; the paper gives no number.
 WINDOW = 20
 
 BEST_TO_ALL, BEST_TO_WORST = "best-to-all", "best-to-worst"
@@ -24,18 +24,16 @@ class LossWindow:
         self._count = 0
 
     def add(self, loss: float) -> None:
-        """The loss of one more iteration."""
+        """Record the loss of one iteration."""
         self._losses[self._count % self._losses.size] = loss
         self._count += 1
 
     def mean(self) -> float:
-        """Infinite before the first loss."""
+        """The mean loss; infinite before the first."""
         return float(self._losses[: self._count].mean()) if self._count else float("inf")
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """For a checkpoint: (window,) float64 of losses, and (1,) int64 of how many there have
-        been.
-        """
+        """For a checkpoint: (window,) float64 of losses, and their (1,) int64 count."""
         return self._losses.copy(), np.array([self._count], np.int64)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
@@ -62,7 +60,7 @@ def worst(means: Dict[str, float]) -> str:
 
 
 def takers(means: Dict[str, float], whom: str = BEST_TO_ALL) -> Tuple[str, ...]:
-    """Who is to pull the best worker's weights: all others, or the worst."""
+    """The workers that pull the best worker's weights: all others, or the worst."""
     giver = best(means)
     asked = [worst(means)] if whom == BEST_TO_WORST else sorted(means)
     return tuple(worker for worker in asked if worker != giver)
@@ -78,5 +76,5 @@ def merge(weights: np.ndarray, theirs: np.ndarray, strength: float = STRENGTH) -
 
 
 def _rank(worker: str, mean: float) -> Tuple[float, str]:
-    # A loss that is no number is the worst of all, and names settle ties.
+    # NaN counts as the largest loss; ties are resolved by name.
     return (float("inf") if np.isnan(mean) else mean), worker

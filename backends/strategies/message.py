@@ -1,7 +1,7 @@
 """A message holds all of a vector, spans of it, or single elements, as arrays of raw bytes.
 
-A message is a small JSON object and arrays whose bytes follow it. What is not in it stands for
-zeros.
+It is sent as a small JSON object, followed by the bytes of the arrays. Elements that it does not
+hold are zero.
 """
 
 import json
@@ -16,12 +16,17 @@ DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
 
 
 class Message(NamedTuple):
-    """kind: of DENSE, HALF, SPANS, SPARSE; size: elements of the vector; arrays: contiguous, as
-    they go on the wire.
+    """The encoded elements of a vector.
 
-    dense: (size,) float32. half: (size,) uint16, the bits of float16, which Python before 3.12
-    cannot see as bytes. spans: (n, 2) uint32 of start and end, ascending and apart, and float32
-    values one after the other. sparse: (n,) uint32 indices, ascending, and (n,) float32 values.
+    kind: DENSE, HALF, SPANS or SPARSE.
+    size: elements of the vector.
+    arrays: contiguous, as they are sent. By kind:
+    dense: (size,) float32.
+    half: (size,) uint16, the bits of float16, because Python before 3.12 cannot view float16 as
+    bytes.
+    spans: (n, 2) uint32 of start and end, ascending and disjoint, and their float32 values
+    concatenated.
+    sparse: (n,) uint32 indices, ascending, and (n,) float32 values.
     """
 
     kind: str
@@ -30,7 +35,7 @@ class Message(NamedTuple):
 
     @property
     def head(self) -> Dict[str, Any]:
-        """What the receiver must know before the bytes."""
+        """The JSON object that the receiver needs before the arrays."""
         return {"kind": self.kind, "size": self.size, "counts": [int(array.shape[0]) for array in self.arrays]}
 
     @property
@@ -40,22 +45,23 @@ class Message(NamedTuple):
 
 
 def dense(values: np.ndarray) -> Message:
-    """All of (size,) float32, uncopied."""
+    """All of (size,) float32, without a copy."""
     return Message(DENSE, values.size, (values,))
 
 
 def half(values: np.ndarray) -> Message:
-    """All of it, rounded to float16; what is beyond its range becomes the greatest there is."""
+    """All values, rounded to float16; values out of range are clipped."""
     return Message(HALF, values.size, (half_precision.encode(values),))
 
 
-#: How all of a vector goes, by the names of the compressors that leave nothing of it out.
+#: Encoders of whole vectors, by the names of the compressors that leave nothing out.
 WHOLE: Dict[str, Callable[[np.ndarray], Message]] = {"dense": dense, "float16": half}
 
 
 def spans(values: np.ndarray, parts: Sequence[Tuple[int, int]]) -> Message:
-    """The elements [start, end) of each part; parts ascending and apart. A single part is not
-    copied.
+    """The elements [start, end) of each part; parts ascending and disjoint.
+
+    A single part is not copied.
     """
     edges = np.array(parts, dtype=np.uint32).reshape(-1, 2)
     taken = [values[start:end] for start, end in parts]
@@ -70,10 +76,10 @@ def sparse(values: np.ndarray, indices: np.ndarray) -> Message:
 
 
 def buffers(head: Dict[str, Any], size: int, room: Optional[np.ndarray] = None) -> Message:
-    """An empty message to receive into. Raises ValueError for a head that no message of ``size``
-    elements has.
+    """An empty message to receive into.
 
-    room: (size,) float32 that takes all of a dense one, in place of new memory.
+    room: (size,) float32 that receives a dense message, in place of new memory.
+    Raises ValueError for a head that no message of ``size`` elements has.
     """
     if not isinstance(head, dict):
         raise ValueError("a message cannot begin with %r" % (head,))
@@ -99,13 +105,14 @@ _ARRAYS = {DENSE: 1, HALF: 1, SPANS: 2, SPARSE: 2}
 
 
 def bytes_of(kind: str, size: int, *counts: int) -> int:
-    """Bytes of a message that is not there yet; counts as in its head."""
+    """Bytes of a message from its kind and size; counts as in its head."""
     return buffers({"kind": kind, "size": size, "counts": list(counts)}, size).traffic_bytes
 
 
 def add(message: Message, total: np.ndarray, scale: float = 1.0) -> None:
-    """total += scale * what was sent, in place; (size,) float32. Raises ValueError for one that
-    does not fit it.
+    """total += scale * message, in place; (size,) float32.
+
+    Raises ValueError for a message that does not fit.
     """
     _same_size(message, total)
     if message.kind in (DENSE, HALF):
@@ -123,8 +130,9 @@ def add(message: Message, total: np.ndarray, scale: float = 1.0) -> None:
 
 
 def put(message: Message, total: np.ndarray) -> None:
-    """total = what was sent, where something was, in place; (size,) float32. Raises ValueError as
-    ``add`` does.
+    """Overwrite the elements of ``total`` that the message holds; (size,) float32.
+
+    Raises ValueError as ``add`` does.
     """
     _same_size(message, total)
     if message.kind in (DENSE, HALF):
@@ -141,15 +149,16 @@ def put(message: Message, total: np.ndarray) -> None:
 
 
 def whole(message: Message) -> np.ndarray:
-    """What was sent as a new (size,) float32, zeros where nothing was."""
+    """The vector as a new (size,) float32, with zeros for missing elements."""
     total = np.zeros(message.size, np.float32)
     add(message, total)
     return total
 
 
 def sound(message: Message) -> bool:
-    """Whether all values are finite. Raises ValueError where a message that came does not fit its
-    own vector.
+    """Whether all values are finite.
+
+    Raises ValueError where a received message does not fit its own vector.
     """
     if message.kind == SPANS:
         _checked(message.arrays[0], message.arrays[1], message.size)
@@ -166,7 +175,7 @@ def _same_size(message: Message, total: np.ndarray) -> None:
 
 
 def _all(message: Message) -> np.ndarray:
-    """The (size,) float32 values of a dense or half message; those of a dense one uncopied."""
+    """The (size,) float32 values of a dense or half message; dense ones are not copied."""
     return message.arrays[0] if message.kind == DENSE else half_precision.decode(message.arrays[0])
 
 

@@ -1,10 +1,9 @@
-"""Texts of the form ``NAME:key=value,...`` are parsed here alone."""
+"""Option texts of the form ``NAME:key=value,...`` are parsed here."""
 
 import difflib
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence
 
-#: What parts and values of strategies were called before; old plans, profiles and habits still
-#: have these.
+#: Former names of parts and values of strategies, which old plans and profiles still use.
 FORMER_NAMES = {
     "sender": "compressor",
     "gate": "sync",
@@ -15,9 +14,7 @@ FORMER_NAMES = {
 
 
 def one_of(what: str, name: str, known: Iterable[str]) -> str:
-    """``name`` as it is called today. Raises ValueError naming the nearest and all where it is
-    not known.
-    """
+    """The present name for ``name``. Raises ValueError with the nearest and all known names."""
     names = list(known)
     found = FORMER_NAMES.get(name, name)
     if found not in names:
@@ -61,8 +58,9 @@ def options_of(text: str, keys: Optional[Sequence[str]] = None) -> Dict[str, str
 
 
 def typed(what: str, options: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]]) -> Dict[str, Any]:
-    """The values of options. Raises ValueError where a reader does, with the name of the option
-    before it.
+    """The parsed values of options.
+
+    Raises ValueError where a parser does, preceded by the name of the option.
     """
     found = {}
     for key, text in options.items():
@@ -74,7 +72,7 @@ def typed(what: str, options: Mapping[str, str], readers: Mapping[str, Callable[
 
 
 def whole_number(text: str) -> int:
-    """A reader."""
+    """Parse a whole number. Raises ValueError."""
     try:
         return int(text)
     except ValueError:
@@ -82,14 +80,14 @@ def whole_number(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """A reader."""
+    """Parse a count. Raises ValueError."""
     if not text.isdigit():
         raise ValueError("a whole number from 0 on")
     return int(text)
 
 
 def number(text: str) -> float:
-    """A reader."""
+    """Parse a number. Raises ValueError."""
     try:
         return float(text)
     except ValueError:
@@ -97,7 +95,7 @@ def number(text: str) -> float:
 
 
 def yes_or_no(text: str) -> bool:
-    """A reader."""
+    """Parse yes or no. Raises ValueError."""
     if text not in ("yes", "no"):
         raise ValueError("yes or no")
     return text == "yes"

@@ -1,4 +1,4 @@
-"""The methods of the papers have names here: each is put together from the names of its parts."""
+"""Presets name the methods of the papers; each combines parts by their names."""
 
 from typing import Dict, NamedTuple
 
@@ -7,8 +7,9 @@ DEFAULT = "parameter-server"
 
 
 class Parts(NamedTuple):
-    """The parts of a strategy as texts; compressor, topology and sync may have options,
-    ``NAME:key=value,...``.
+    """The parts of a strategy as texts.
+
+    compressor, topology, sync: may have options, as in ``NAME:key=value,...``.
     """
 
     compressor: str
@@ -38,7 +39,7 @@ PRESETS: Dict[str, Parts] = {
     "scadles": Parts("adaptive", "all", "synchronous", "stream", "rates"),
 }
 
-#: One line each, for ``--help``.
+#: A line for each preset, for ``--help``.
 DESCRIPTIONS: Dict[str, str] = {
     "parameter-server": "workers send gradients to a server and wait for nobody (asynchronous SGD)",
     "layer-drop": "a synchronous server; layers with small gradients are sent later (Lee et al., 2020)",
@@ -55,7 +56,7 @@ DESCRIPTIONS: Dict[str, str] = {
     "scadles": "all to all; batches and weights by the rates of data streams (ScaDLES)",
 }
 
-#: What people type who know these methods by another name.
+#: Other common names of these methods.
 ALIASES: Dict[str, str] = {
     "ring": "allreduce",
     "ring-allreduce": "allreduce",

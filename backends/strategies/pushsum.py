@@ -6,11 +6,10 @@ import numpy as np
 
 
 class PushSum:
-    """What one worker holds: ``x``, (parameters,) float32, and its push-sum ``weight``. It starts
-    with a weight of 1.
+    """One worker's ``x``, (parameters,) float32, and its push-sum ``weight``, initially 1.
 
-    Gradients are computed at z = x / weight and applied to x. The sums of x and of weight over
-    all workers, and over what is on its way between them, stay the same whoever shares how often.
+    Gradients are computed at z = x / weight and applied to x. The sums of x and of weight over all
+    workers and all messages in transit are constant, whoever shares how often.
     """
 
     def __init__(self, weights: np.ndarray) -> None:
@@ -18,23 +17,19 @@ class PushSum:
         self.weight = 1.0
 
     def share(self, peers: int = 1) -> Tuple[np.ndarray, float]:
-        """Keep one of ``peers`` + 1 equal parts: returns it, x and weight, as it goes to every
-        peer.
-
-        x is not copied: send it before anything is taken in or applied.
-        """
+        """Split into ``peers`` + 1 equal parts; keep one, and return x and weight of the others."""
         part = 1.0 / (peers + 1)
         self.x *= part
         self.weight *= part
         return self.x, self.weight
 
     def take(self, x: np.ndarray, weight: float) -> None:
-        """Take in what a peer shared."""
+        """Add the part that a peer shared."""
         self.x += x
         self.weight += weight
 
     def debias(self, out: np.ndarray) -> None:
-        """z = x / weight into ``out``, (parameters,) float32, such as a replica's weights."""
+        """Write z = x / weight to ``out``, (parameters,) float32, such as a replica's weights."""
         np.divide(self.x, self.weight, out=out)
 
     def state(self) -> Tuple[np.ndarray, ...]:

@@ -1,4 +1,4 @@
-"""A strategy says how workers exchange what they learn; its text is parsed once, here."""
+"""A strategy combines the parts that determine how workers exchange updates."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,7 @@ from backends.strategies.topologies.registry import TopologySpec
 class Strategy(NamedTuple):
     """The parsed parts of a strategy, and its ``text`` as it was typed.
 
-    It becomes text only where it is written, in plan.json and in orders, and is parsed where that
-    is read.
+    It is stored and sent as text, in plan.json and in orders, and parsed where it is read.
     """
 
     compressor: CompressorSpec
@@ -28,11 +27,10 @@ class Strategy(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> "Strategy":
-        """The strategy of "NAME" or "NAME:part=value,part=value", whose parts override those of
-        the preset NAME.
+        """Parse "NAME" or "NAME:part=value,part=value".
 
-        Raises ValueError for an unknown name, part, option or value, and where parts do not go
-        together.
+        The parts override those of the preset NAME.
+        Raises ValueError for an unknown name, part, option or value, and for incompatible parts.
         """
         parts = check(parts_of(text))
         return cls(
@@ -47,7 +45,7 @@ class Strategy(NamedTuple):
         )
 
     def as_text(self) -> str:
-        """As it is written to files and orders."""
+        """The text for files and orders."""
         return self.text
 
     def same_as(self, other: "Strategy") -> bool:
@@ -56,18 +54,16 @@ class Strategy(NamedTuple):
 
     @property
     def through_server(self) -> bool:
-        """Whether workers exchange with a parameter server, and not among themselves."""
+        """Whether workers exchange through a parameter server."""
         return self.topology.name == "server"
 
     @property
     def with_lars(self) -> bool:
-        """Whether gradients are scaled by LARS where they are applied, and not where they are
-        computed.
-        """
+        """Whether LARS scales gradients where they are applied, not where they are computed."""
         return self.optimizer == "lars"
 
     def evaluation_stops_all(self, workers: int) -> bool:
-        """Whether all wait while one of so many workers evaluates."""
+        """Whether all of so many workers wait while one evaluates."""
         return workers == 1 or self.sync.waits_for(workers) > 1
 
 

@@ -1,4 +1,4 @@
-"""Streams bring samples at the edge: batches, weights, buffers and injection (ScaDLES)."""
+"""Streams deliver samples at the edge: batches, weights, buffers and injection (ScaDLES)."""
 
 import collections
 import math
@@ -15,13 +15,14 @@ DISTRIBUTIONS = {
     "S1'": ("normal", 64.0, 24.0),
     "S2'": ("normal", 256.0, 28.0),
 }
-#: Samples a second that any device gets: S1 as it stands reaches below 0.
+#: Minimum samples a second of a device: the distribution S1 reaches below 0.
 LEAST_RATE = 1.0
 
 
 def draw_rates(distribution: str, devices: int, seed: Seed) -> List[float]:
-    """The stream rate of each device, in samples a second. Raises ValueError for an unknown
-    distribution.
+    """The stream rate of each device, in samples a second.
+
+    Raises ValueError for an unknown distribution.
     """
     if distribution not in DISTRIBUTIONS:
         raise ValueError(
@@ -38,27 +39,26 @@ def draw_rates(distribution: str, devices: int, seed: Seed) -> List[float]:
 
 
 def batches(rates: Sequence[float]) -> List[int]:
-    """What arrives at each device in a second, at least 1: so nobody waits for samples longer
-    than others.
+    """Samples that arrive at each device in a second, at least 1.
+
+    With these batches no device waits longer for samples than another.
     """
     return [max(1, int(rate + 0.5)) for rate in rates]
 
 
 def shares(rates: Sequence[float]) -> List[float]:
-    """r_i = S_i / sum S, by which the gradients are weighed: g = sum r_i g_i."""
+    """r_i = S_i / sum S, the weights of the gradients: g = sum r_i g_i."""
     total = sum(rates)
     return [rate / total for rate in rates]
 
 
 def rate_factor(rates: Sequence[float], reference_batch: int) -> float:
-    """sum S / B, by which the learning rate is multiplied; B: the batch it was chosen for."""
+    """sum S / B, the factor on the learning rate; B: the batch it was chosen for."""
     return sum(rates) / reference_batch
 
 
 class Persistence:
-    """Indices of samples that wait for training, oldest first: every one until it is taken, O(S
-    T) of them.
-    """
+    """A buffer that keeps every sample until it is taken, O(S T); indices, oldest first."""
 
     def __init__(self) -> None:
         self._waiting: Deque[int] = collections.deque()
@@ -67,15 +67,15 @@ class Persistence:
         return len(self._waiting)
 
     def arrive(self, indices: np.ndarray) -> None:
-        """(samples,) integers, oldest first."""
+        """Add (samples,) integers, oldest first."""
         self._waiting.extend(indices.tolist())
 
     def take(self, count: int) -> np.ndarray:
-        """The oldest ``count``, or all where there are fewer; int64, no longer waiting."""
+        """Remove and return the oldest ``count``, or all where there are fewer; int64."""
         return np.array([self._waiting.popleft() for _ in range(min(count, len(self)))], np.int64)
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """For a checkpoint: (waiting,) int64, of as many as there are now."""
+        """For a checkpoint: (waiting,) int64, of the present number of samples."""
         return (np.array(list(self._waiting), np.int64),)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
@@ -87,7 +87,10 @@ class Persistence:
 
 
 class Truncation(Persistence):
-    """The newest second of a stream of ``rate`` samples a second, O(S): what is older is dropped."""
+    """A buffer of the newest second of a stream, O(S): older samples are dropped.
+
+    rate: samples a second.
+    """
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -95,10 +98,10 @@ class Truncation(Persistence):
 
 
 def sharing(devices: int, alpha: float, seed: Seed) -> Tuple[int, ...]:
-    """The devices that share samples with all others now: a random fraction alpha of 0 to devices
-    - 1, ascending.
+    """Ranks of the devices that share samples with all others now, ascending.
 
-    All who draw with one seed, such as (seed, step), agree. At least one unless alpha is 0.
+    They are a random fraction alpha of all devices; at least one unless alpha is 0.
+    seed: equal seeds, such as (seed, step), give equal results on all devices.
     Raises ValueError for an alpha that is no fraction.
     """
     count = _part(alpha, devices)
@@ -107,7 +110,7 @@ def sharing(devices: int, alpha: float, seed: Seed) -> Tuple[int, ...]:
 
 
 def shared(samples: np.ndarray, beta: float, seed: Seed) -> np.ndarray:
-    """What a device that shares sends of its (samples,): a random fraction beta, in their order.
+    """The samples that a sharing device sends: a random fraction beta of (samples,), in order.
 
     Raises ValueError for a beta that is no fraction.
     """

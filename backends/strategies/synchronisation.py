@@ -1,10 +1,12 @@
-"""A synchronisation policy says when a worker goes on; it is two numbers with a name.
+"""A synchronisation policy bounds staleness and the number of messages a step waits for.
 
-A worker begins a step when it ``may_begin``, computes, sends, and goes on when there is
-``enough`` of what others send in that step. Others are those it receives from, so that with
-gossip it keeps in step with its peers alone. One that joins begins with the step of the worker
-whose weights it got; one that leaves counts no longer. Whoever is last may always begin, so that
-nobody waits for ever, whatever the numbers.
+A worker begins a step when it ``may_begin``, computes, sends, and goes on when there are ``enough``
+messages of that step.
+Only the workers that it receives from count, so that with gossip a worker synchronises with its
+peers alone.
+A worker that joins begins with the step of the worker whose weights it received; one that leaves
+counts no longer.
+The slowest worker may always begin, so that there is no deadlock, whatever the numbers.
 """
 
 import math
@@ -14,11 +16,11 @@ from backends.strategies.option_text import count, name_of, options_of, typed
 
 
 class SyncPolicy(NamedTuple):
-    """staleness: how many steps more than the slowest of the others a worker may have done when
-    it begins one.
+    """Two bounds, with their name.
 
-    backups: how many messages of a step, whichever come last, need not be waited for. A finite
-    staleness still holds everyone to the pace of the slowest in the end.
+    staleness: steps that a worker may be ahead of the slowest other one when it begins a step.
+    backups: messages of a step, whichever arrive last, that are not waited for. With a finite
+    staleness the slowest worker still limits all others in the long run.
     """
 
     staleness: float
@@ -26,32 +28,32 @@ class SyncPolicy(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> "SyncPolicy":
-        """Of ``NAME:key=value,...``, such as bounded:staleness=3. Raises ValueError naming what
-        does not fit.
+        """Parse ``NAME:key=value,...``, such as bounded:staleness=3.
+
+        Raises ValueError for an unknown name, key or value.
         """
         name = name_of("sync", text, SYNC_POLICIES)
         values = typed(name, options_of(text, _KEYS[name]), dict.fromkeys(_KEYS[name], count))
         return SYNC_POLICIES[name]._replace(**values)
 
     def may_begin(self, own_step: int, steps_of_others: Sequence[int]) -> bool:
-        """Whether one that has done ``own_step`` steps may begin the next, others having done
-        theirs.
-        """
+        """Whether a worker that has done ``own_step`` steps may begin the next."""
         return own_step - min(steps_of_others, default=own_step) <= self.staleness
 
     def enough(self, arrived: int, members: int) -> bool:
-        """Whether messages of one step from ``arrived`` of so many members, its own counted, will
-        do.
+        """Whether messages of one step from ``arrived`` of so many members suffice.
+
+        The member's own counts.
         """
         return arrived >= self.waits_for(members)
 
     def waits_for(self, n: int) -> int:
-        """How many of n workers' messages a step waits for, its own counted."""
+        """The number of n workers' messages that a step waits for; the worker's own counts."""
         return int(max(1, n - self.backups))
 
 
-#: With the values of options that are not given. backup: Hop (Luo et al., 2019) as DLion compares
-#: with it, 5.1.4.
+#: Policies by name, with default options. backup: Hop (Luo et al., 2019) as DLion compares with it,
+#: 5.1.4.
 SYNC_POLICIES: Dict[str, SyncPolicy] = {
     "synchronous": SyncPolicy(staleness=0, backups=0),
     "asynchronous": SyncPolicy(staleness=math.inf, backups=math.inf),
@@ -59,7 +61,7 @@ SYNC_POLICIES: Dict[str, SyncPolicy] = {
     "backup": SyncPolicy(staleness=5, backups=1),
 }
 
-#: Options of each.
+#: Options of each policy.
 _KEYS: Mapping[str, Sequence[str]] = {
     "synchronous": (),
     "asynchronous": (),

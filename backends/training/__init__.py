@@ -1,1 +1,1 @@
-"""This package holds what all training runs share, with a server, among peers or alone."""
+"""This package holds the parts common to all runs: with a server, among peers or alone."""

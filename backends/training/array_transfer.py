@@ -1,4 +1,4 @@
-"""Arrays of any shape travel as a JSON description and the bytes that follow it."""
+"""Arrays of any shape are sent as a JSON description, followed by their bytes."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -49,5 +49,5 @@ def flatten(state: Dict[str, Arrays]) -> Arrays:
 
 
 def most_bytes(layout: Layout, members: int) -> int:
-    """A bound on the bytes of what a member of a run has under one name."""
+    """A bound on the bytes of the arrays that a member of a run has under one name."""
     return 64 * (layout.parameters + layout.state) * (members + 1) + (1 << 16)

@@ -7,17 +7,17 @@ from backends.strategies import streams
 from backends.strategies.batching import WINDOW, GlobalBatch, Throughput, local_batches, powers
 from backends.training.membership import MembershipObserver
 
-#: Steps of every member that must have been timed before its batch follows its throughput.
+#: Steps of every member that must be timed before batch sizes follow throughput.
 TIMED_STEPS = 3
 #: Names of a dynamic policy's arrays in a checkpoint.
 TIMED, GLOBAL_BATCH = "timed ", "global batch"
 
 
 class BatchPolicy(MembershipObserver):
-    """The interface: every member computes the usual batch. Not thread-safe.
+    """The interface; here every member computes the usual batch. Not thread-safe.
 
     usual: samples of a member's step as planned.
-    members: how many were planned.
+    members: planned number of members.
     training_samples: images of the whole training set.
     """
 
@@ -26,7 +26,7 @@ class BatchPolicy(MembershipObserver):
         self.names: Tuple[str, ...] = ()
 
     def set_members(self, names: Tuple[str, ...]) -> None:
-        """Divide the work among these members, where they are others than before."""
+        """Divide the work among these members, if they have changed."""
         if names != self.names:
             self.names = names
             self._divide()
@@ -39,14 +39,14 @@ class BatchPolicy(MembershipObserver):
         return self.usual
 
     def record(self, name: str, batch: int, seconds: float) -> None:
-        """Take note that a member computed a batch in so many seconds."""
+        """Record that a member computed a batch in so many seconds."""
 
     def state(self) -> Dict[str, Arrays]:
-        """All that must be in a checkpoint, by name."""
+        """The arrays for a checkpoint, by name."""
         return {}
 
     def restore(self, state: Dict[str, Arrays]) -> None:
-        """Go on from ``state``."""
+        """Resume from ``state``."""
 
 
 class FixedBatches(BatchPolicy):
@@ -77,7 +77,7 @@ class DynamicBatches(BatchPolicy):
             return
         self._throughputs[name].add(batch, seconds)
         self._steps[name] += 1
-        if self._steps[name] == min(self._steps.values()):  # the slowest has ended this iteration
+        if self._steps[name] == min(self._steps.values()):  # the slowest member has completed this iteration
             grown = self._global.advance()
             if grown or not self._batches or self._steps[name] % WINDOW == 0:
                 self._assign()
@@ -103,7 +103,7 @@ class DynamicBatches(BatchPolicy):
 
 
 class StreamBatches(BatchPolicy):
-    """ScaDLES: each member computes what its stream brings in a second.
+    """ScaDLES: each member computes the samples that its stream delivers in a second.
 
     Rates are drawn for the members in the order of their names.
     """
@@ -123,7 +123,7 @@ class StreamBatches(BatchPolicy):
         return self._batches[name]
 
 
-#: By the names of batchings in strategies.compatibility.
+#: Policies by the names of batchings in strategies.compatibility.
 BATCH_POLICIES: Dict[str, Type[BatchPolicy]] = {
     "fixed": FixedBatches,
     "dynamic": DynamicBatches,

@@ -3,7 +3,7 @@
 Arrays of a file:
 meta: JSON values, as bytes.
 weights/NAME, momentum/NAME, state/NAME: by variable.
-kept/MEMBER/...: those that each member has of its own.
+kept/MEMBER/...: each member's own arrays.
 Nothing is ever unpickled.
 """
 
@@ -21,10 +21,10 @@ from backends.optimizers.sgd import finite
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 from backends.training.layout import Layout
 
-#: 2: the momentum includes the learning rates of the gradients in it.
+#: Version 2: the momentum includes the learning rates of the gradients in it.
 SCHEMA = 2
 
-#: Before the names of members' own arrays in a file.
+#: Prefix of the names of members' own arrays in a file.
 MEMBER_PREFIX = "kept/"
 
 
@@ -32,8 +32,8 @@ class Checkpoint(NamedTuple):
     """The state of a run.
 
     weights, momentum: (parameters,) float32.
-    state: (state,) float32, what a model has beside its trained weights.
-    meta: JSON values, among them the ``step`` it was taken at and all ``evaluations``.
+    state: (state,) float32, the arrays of a model that are not trained.
+    meta: JSON values, among them the ``step`` of the checkpoint and all ``evaluations``.
     member_states: by member, its residuals, velocities and counters: arrays of any shape.
     """
 
@@ -56,26 +56,26 @@ class CheckpointWriter:
         self._thread: Optional[threading.Thread] = None
 
     def write_in_background(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
-        """Write in another thread; a checkpoint that is due while one is written is left out."""
+        """Write in another thread; a checkpoint that is due during a write is skipped."""
         if self._path is not None and (self._thread is None or not self._thread.is_alive()):
             args = (self._path, snapshot(), layout, self._emit)
             self._thread = threading.Thread(target=save, args=args, daemon=True)
             self._thread.start()
 
     def write(self, snapshot: Callable[[], Checkpoint], layout: Layout) -> None:
-        """Write, after what is being written, and return when that is done."""
+        """Wait for a write in progress, then write, and return when it is done."""
         self.join()
         if self._path is not None:
             save(self._path, snapshot(), layout, self._emit)
 
     def join(self) -> None:
-        """Wait until what is being written in the background is written."""
+        """Wait for a write in the background to end."""
         if self._thread is not None:
             self._thread.join()
 
 
 def save(path: str, checkpoint: Checkpoint, layout: Layout, emit: Emit) -> None:
-    """Write and emit ``checkpoint``; where that fails, emit ``checkpoint_failed`` and go on."""
+    """Write ``checkpoint`` and emit an event; on failure, emit ``checkpoint_failed``."""
     try:
         write(path, checkpoint, layout)
         emit(CheckpointWritten(path, checkpoint.meta["step"], os.path.getsize(path)))
@@ -84,10 +84,10 @@ def save(path: str, checkpoint: Checkpoint, layout: Layout, emit: Emit) -> None:
 
 
 def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
-    """Write to a temporary file beside ``path``, then move it there.
+    """Write to a temporary file beside ``path``, then rename it.
 
     Raises OSError, for example on a full disk.
-    Raises ValueError for values that are not finite: the checkpoint before is worth more.
+    Raises ValueError for values that are not finite, so that the previous checkpoint is kept.
     """
     arrays = _named_arrays(checkpoint, layout)
     temporary = "%s.%d" % (path, os.getpid())
@@ -184,7 +184,7 @@ def _meta(arrays: Any) -> Dict[str, Any]:
 
 
 def _flat(arrays: Any, kind: str) -> Tuple[np.ndarray, Tuple[Variable, ...]]:
-    """All arrays of one kind in one (n,) float32, in the order written, and the variables there."""
+    """All arrays of one kind as one (n,) float32, in file order, and their variables."""
     variables: List[Variable] = []
     values = [np.empty(0, np.float32)]
     start = 0

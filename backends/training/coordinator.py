@@ -16,15 +16,15 @@ from backends.training.membership import Membership
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
 from backends.training.step_queue import EVALUATE, WorkQueue
 
-#: Before the names of the batch policy's arrays in a checkpoint; no member has an empty name.
+#: Prefix of the batch policy's arrays in a checkpoint; no member has an empty name.
 _BATCH_POLICY_PREFIX = "/"
 
 
 class Coordinator(abc.ABC):
-    """What the state of a parameter server, of peers and of a single device have in common.
+    """The state shared by the coordinators of a server, of peers and of a single device.
 
     Thread-safe. A subclass sets ``step_queue``, whose lock guards everything.
-    membership: who takes part now; the batch policy follows it.
+    membership: the present members; the batch policy observes it.
     evaluations: of this run, without those of the run that it resumes.
     reason: why the run ends before its last step.
     ended: when the last step was made, in monotonic seconds.
@@ -51,7 +51,7 @@ class Coordinator(abc.ABC):
 
     @property
     def service_s(self) -> Optional[float]:
-        """Mean seconds of an update; None where updates are not made in one place, or none was."""
+        """Mean seconds of an update; None before the first, and if several members update."""
         return None
 
     # -- steps and evaluations ---------------------------------------------------------------------
@@ -73,7 +73,7 @@ class Coordinator(abc.ABC):
         self.step_queue.complete(name)
 
     def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
-        """Refuse what a member brought, which is not finite, and end the run: it cannot recover.
+        """Refuse a member's result that is not finite, and end the run: it cannot recover.
 
         kind, step: of the member's work item.
         """
@@ -82,7 +82,7 @@ class Coordinator(abc.ABC):
         self.step_queue.abandon(name)
 
     def _mark_end(self) -> None:
-        """Remember the time if the last step is made now."""
+        """Store the time if the last step is made now."""
         if self.ended is None and self.step_queue.done == self.spec.steps:
             self.ended = time.monotonic()
 
@@ -94,7 +94,7 @@ class Coordinator(abc.ABC):
     # -- accounts ----------------------------------------------------------------------------------
 
     def progress(self, elapsed_s: float, members: Dict[str, MemberProgress]) -> Progress:
-        """Where the run stands, for the live table; members: a row each."""
+        """The progress of the run, for the live table; members: a row each."""
         return Progress(self.step_queue.done, self.spec.steps, elapsed_s, members)
 
     def account(self, progress: Progress, cpu_s: float) -> RunAccount:
@@ -112,14 +112,14 @@ class Coordinator(abc.ABC):
     # -- checkpoints -------------------------------------------------------------------------------
 
     def _resume(self, saved: checkpoint.Checkpoint) -> Dict[str, Arrays]:
-        """Go on from a checkpoint; returns the states of its members."""
+        """Resume from a checkpoint; return the states of its members."""
         self._earlier_evaluations = saved.meta["evaluations"]
         prefix, states = _BATCH_POLICY_PREFIX, saved.member_states
         self._batch_policy.restore({key[len(prefix) :]: states[key] for key in states if key.startswith(prefix)})
         return {key: states[key] for key in states if not key.startswith(prefix)}
 
     def _batch_policy_state(self) -> Dict[str, Arrays]:
-        """The batch policy's arrays, named as they are in a checkpoint beside those of members."""
+        """The batch policy's arrays, under the names they have in a checkpoint."""
         return {_BATCH_POLICY_PREFIX + label: arrays for label, arrays in self._batch_policy.state().items()}
 
     def _meta(self) -> Dict[str, Any]:
@@ -128,7 +128,7 @@ class Coordinator(abc.ABC):
 
     @abc.abstractmethod
     def _snapshot(self) -> checkpoint.Checkpoint:
-        """A copy of everything that a checkpoint has."""
+        """A copy of everything that a checkpoint contains."""
 
     @property
     @abc.abstractmethod
@@ -141,7 +141,7 @@ class Coordinator(abc.ABC):
         return True
 
     def write_last_checkpoint(self) -> None:
-        """Write the state at the end; of a run that diverged the checkpoint before is kept."""
+        """Write the final state; after divergence the previous checkpoint is kept."""
         self._checkpoint_writer.join()
         if self._can_save and (self.step_queue.finished or self.reason == STOPPED):
             with self._lock:

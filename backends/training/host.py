@@ -1,4 +1,4 @@
-"""A host serves a run: members join it, silent ones are dropped, and it accounts for the run."""
+"""A host serves a run: members join it, it drops silent ones and accounts for the run."""
 
 import abc
 import socket
@@ -15,9 +15,9 @@ from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec
 
 PROGRESS_INTERVAL_S = 0.5
-#: How long members may take to read that the run is over.
+#: Seconds that members may take to read that the run is over.
 FINISH_LIMIT_S = 2.0
-#: How long they may take to hand over their states, as long as their heartbeats come.
+#: Seconds that members may take to hand over their states, while their heartbeats arrive.
 HAND_OVER_LIMIT_S = 40.0
 
 
@@ -26,11 +26,11 @@ class HostedCoordinator(Coordinator):
 
     @abc.abstractmethod
     def leave(self, name: str, lost: bool) -> None:
-        """A member has left; lost: before the run told it to finish."""
+        """Remove a member; lost: before the run told it to finish."""
 
     @abc.abstractmethod
     def hands_over(self, name: str) -> bool:
-        """Whether a member that is told to finish hands over its state."""
+        """Whether a member that finishes hands over its state."""
 
 
 class Host(abc.ABC):
@@ -55,11 +55,11 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Dict[str, Any]) -> None:
-        """Let a member join. Raises ValueError where its model is another."""
+        """Let a member join. Raises ValueError where its model differs from the run's."""
 
     @abc.abstractmethod
     def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
-        """Have a member do one work item; returns False when there are no more."""
+        """Serve one work item to a member; return False when there are no more."""
 
     # -- life of a run -----------------------------------------------------------------------------
 
@@ -86,7 +86,7 @@ class Host(abc.ABC):
         return self.coordinator.account(progress, time.process_time() - cpu)
 
     def _drain(self) -> None:
-        """Let members read that the run is over, then end their connections and their threads."""
+        """Let members read that the run is over, then end their connections and threads."""
         self._await_departures()
         for member in list(self.members.values()):
             self._abort(member.connection)
@@ -115,7 +115,7 @@ class Host(abc.ABC):
                 self._abort(connection)
 
     def _abort(self, connection: Optional[framing.Connection]) -> None:
-        """End a connection, so that its thread gives up whatever it waits for."""
+        """End a connection, so that its thread stops waiting."""
         if connection is not None:
             connection.abort()
             self.coordinator.step_queue.wake()
@@ -128,7 +128,7 @@ class Host(abc.ABC):
         with member.serving:
             try:
                 self._introduce(connection, member, hello)
-                connection.settimeout(None)  # a step may take long; heartbeats tell whether it is alive
+                connection.settimeout(None)  # a step may take long; heartbeats detect a lost member
                 self._emit(Joined(name))
                 while self._serve_item(name, member, connection):
                     pass
@@ -138,7 +138,7 @@ class Host(abc.ABC):
                 self._remove(name, member, connection, lost)
 
     def _admit(self, connection: framing.Connection) -> MemberStats:
-        """Make this the member's connection, in place of one that it had before."""
+        """Make this the member's connection, in place of an earlier one."""
         with self._lock:
             member = self.members.setdefault(connection.peer, MemberStats())
             before, member.connection = member.connection, connection
@@ -154,7 +154,7 @@ class Host(abc.ABC):
                 member.connection = None
 
     def _report_loss(self, member: MemberStats, connection: framing.Connection, reason: str) -> bool:
-        """Emit why a connection ended; returns whether its member is lost."""
+        """Emit why a connection ended; return whether its member is lost."""
         if member.connection is not connection:
             self._emit(Replaced(connection.peer))
             return False
@@ -166,7 +166,7 @@ class Host(abc.ABC):
     # -- accounts ----------------------------------------------------------------------------------
 
     def progress(self) -> Progress:
-        """Where the run stands, for the live table."""
+        """The progress of the run, for the live table."""
         now = time.monotonic()
         elapsed_s = (self.coordinator.ended or self._ended or now) - (self._began or now)
         rows = {name: member.summary() for name, member in list(self.members.items())}

@@ -31,7 +31,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def decode(cls, value: Any) -> "Layout":
-        """The layout of encoded values. Raises ValueError where they are none."""
+        """The layout of encoded values. Raises ValueError for invalid ones."""
         try:
             parts = [tuple(Variable(n, tuple(s), int(a), int(b)) for n, s, a, b in part) for part in value]
             return cls(*parts)

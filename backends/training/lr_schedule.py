@@ -7,7 +7,7 @@ KINDS = ("constant", "cosine", "step")
 
 
 class RateSchedule(NamedTuple):
-    """The learning rate over a run of ``steps`` updates, rising linearly over the first ``warmup``.
+    """The learning rate over ``steps`` updates, rising linearly over the first ``warmup``.
 
     constant: the rate stays.
     cosine: it falls to 0 along half a cosine.

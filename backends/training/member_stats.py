@@ -15,11 +15,11 @@ class MemberStats:
     """One member's figures and buffers, which survive its connections.
 
     serving: held while one of its connections is served, so that there is one at a time.
-    heard_s: when it was last heard of, in monotonic seconds.
+    heard_s: time of its last message, in monotonic seconds.
     gradients: (parameters,) float32.
     state: (state,) float32.
     own: arrays that it keeps between steps.
-    bytes: both ways.
+    bytes: sent and received.
     """
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class MemberStats:
         self.bytes = 0
 
     def count_step(self, loss: float, staleness: int) -> None:
-        """Count a step; staleness: updates made between its weights and its gradient."""
+        """Count a step; staleness: updates made since its weights were pulled."""
         self.steps += 1
         self.staleness += staleness
         self.loss = loss if self.loss is None else 0.9 * self.loss + 0.1 * loss
 
     def count_bytes(self, connection: framing.Connection) -> None:
-        """Move the connection's byte counts here."""
+        """Add the connection's byte counts to the member's, and reset them."""
         self.bytes += connection.sent_bytes + connection.received_bytes
         connection.sent_bytes = connection.received_bytes = 0
 

@@ -1,30 +1,30 @@
-"""The membership of a run: who takes part now, and the parts of a coordinator that depend on it."""
+"""The membership of a run lists its present members and notifies observers of changes."""
 
 import abc
 from typing import Iterable, List, Tuple
 
 
 class MembershipObserver(abc.ABC):
-    """A part of a coordinator that is told whenever somebody joins or leaves."""
+    """A part of a coordinator that is notified when a member joins or leaves."""
 
     @abc.abstractmethod
     def set_members(self, names: Tuple[str, ...]) -> None:
-        """Take note of all members there are now, sorted by name."""
+        """Receive all present members, sorted by name."""
 
 
 class Membership:
-    """Tells every observer of each change. Not thread-safe: its owner holds the run's lock."""
+    """Notifies every observer of each change. Not thread-safe: its owner holds the run's lock."""
 
     def __init__(self, *observers: MembershipObserver) -> None:
         self.names: Tuple[str, ...] = ()
         self._observers: List[MembershipObserver] = list(observers)
 
     def add_observer(self, observer: MembershipObserver) -> None:
-        """Tell one more part, from the next change on."""
+        """Add an observer, which is notified from the next change on."""
         self._observers.append(observer)
 
     def join(self, name: str) -> None:
-        """Add a member; one that comes back must have left before."""
+        """Add a member; one that returns must have left before."""
         self.replace({*self.names, name})
 
     def leave(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A run specification says what a run is to do, wherever its steps are handed out."""
+"""A run specification holds the settings of a run, wherever its steps are handed out."""
 
 from typing import Any, Dict, NamedTuple, Optional
 
@@ -7,22 +7,23 @@ from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step_queue import EVALUATE, StepQueue
 
-#: Why a run that was asked to stop ended before its last step.
+#: The reason of a run that was asked to stop before its last step.
 STOPPED = "stopped"
 
 
 class RunSpec(NamedTuple):
-    """What a run is to do.
+    """The settings of a run.
 
     steps: of all members together.
     checkpoint_path: None to write no checkpoint.
     checkpoint_every, evaluate_every: in steps; 0 for at the end only.
     heartbeat_s: silence after which a member counts as lost.
-    resume: path of the checkpoint to go on from.
+    resume: path of the checkpoint to resume from.
     description: JSON values for the ``meta`` of checkpoints.
-    members: how many are expected.
-    batch: samples of a usual step; training_samples: of the whole training set.
-    seed: of what the members of a run draw together.
+    members: expected number of members.
+    batch: samples of a usual step.
+    training_samples: of the whole training set.
+    seed: of random draws that the members of a run share.
     host: the member on the device that hands out the steps, if any.
     """
 
@@ -43,7 +44,7 @@ class RunSpec(NamedTuple):
     host: str = ""
 
     def optimiser_at(self, step: int) -> OptimizerSettings:
-        """The settings with the learning rate of a step."""
+        """The optimizer settings with the learning rate of a step."""
         return self.optimiser._replace(rate=self.optimiser.rate * self.schedule.factor(step))
 
     def gradient_scale(self, step: int) -> OptimizerSettings:
@@ -58,9 +59,9 @@ def last_evaluated(meta: Dict[str, Any]) -> int:
 
 
 def resumed_queue(spec: RunSpec, meta: Dict[str, Any]) -> StepQueue:
-    """The step queue of a run that goes on from a checkpoint.
+    """The step queue of a run that resumes from a checkpoint.
 
-    Raises ValueError where the checkpoint has more steps than were asked for.
+    Raises ValueError where the checkpoint has more steps than the run.
     """
     return StepQueue(spec.steps, int(meta["step"]), spec.evaluate_every, last_evaluated(meta))
 

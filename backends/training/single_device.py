@@ -41,12 +41,13 @@ def run(
     began: Optional[float] = None,
     on_step: Optional[Callable[[TimeSpent], None]] = None,
 ) -> Tuple[RunAccount, TimeSpent]:
-    """Train to the last step; returns the account that a server would give, and where time went.
+    """Train to the last step; return the run's account, and where time was spent.
 
     began: when the run's clock started, in monotonic seconds; now if None.
     on_step: called after every step and evaluation.
-    Raises ValueError where the test set is empty, and where the checkpoint to go on from is of
-    another model, damaged or past the last step; OSError where there is none.
+    Raises OSError where there is no checkpoint to resume from.
+    Raises ValueError where that is of another model, damaged or past the last step, and where the
+    test set is empty.
     """
     require_test_images(test[1])
     device = SingleDevice(spec, replica, emit, name, began)
@@ -116,7 +117,7 @@ class SingleDevice(Coordinator):
         self._complete(loss)
 
     def _gradient(self, item: WorkItem, batches: BatchLoader, batch: int) -> float:
-        # Of all aggregations only that by rates weighs a single gradient other than its mean.
+        # Only the aggregation by rates weighs a single gradient other than its mean.
         factor = FACTORS.get(self.spec.strategy.aggregation, equal)(batch, batch, self.spec.batch, 1)
         scale = self.spec.gradient_scale(item.step)
         return self._replica.gradient(*next(batches), rate=factor * scale.rate, weight_decay=scale.weight_decay)
@@ -138,7 +139,7 @@ class SingleDevice(Coordinator):
             self._checkpoint_writer.write(self._snapshot, self._layout)
 
     def evaluate(self, item: WorkItem, test: TestSet) -> None:
-        """Evaluate the weights as they are."""
+        """Evaluate the present weights."""
         scores = evaluate(self._replica, *test)
         self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores["seconds"]))
         self.record_evaluation(self._name, item.step, scores)
@@ -154,7 +155,7 @@ class SingleDevice(Coordinator):
         return checkpoint.Checkpoint(replica.weights, momentum, replica.state, self._meta(), self._batch_policy_state())
 
     def end(self) -> RunAccount:
-        """Write the last checkpoint; returns the account."""
+        """Write the last checkpoint; return the account."""
         self.write_last_checkpoint()
         progress = self.current_progress()
         account = self.account(progress, time.process_time() - self._cpu_s)
@@ -162,6 +163,6 @@ class SingleDevice(Coordinator):
         return account
 
     def current_progress(self) -> Progress:
-        """Where the run stands, for the live table."""
+        """The progress of the run, for the live table."""
         elapsed_s = (self.ended or time.monotonic()) - self._began
         return self.progress(elapsed_s, {self._name: self._stats.summary()._replace(connected=True)})

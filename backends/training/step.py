@@ -1,4 +1,4 @@
-"""A training step and an evaluation of a replica, timed; every kind of member makes them alike."""
+"""A step computes a gradient of a replica and times it, alike for every kind of member."""
 
 import time
 from typing import Dict, Tuple
@@ -9,7 +9,7 @@ from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 from backends.protocol.events import TimeSpent
 
-#: Images evaluated at once: enough to keep an accelerator busy, few enough for a small board.
+#: Images evaluated at once: enough to use an accelerator fully, few enough for a small board.
 EVALUATION_BATCH = 128
 
 #: Images and labels.
@@ -22,7 +22,7 @@ NOTHING_SPENT = TimeSpent(0, 0.0, 0.0, 0.0)
 def step(
     replica: Replica, batches: BatchLoader, slowdown: float, rate: float, weight_decay: float = 0.0
 ) -> Tuple[float, float, float]:
-    """Compute one gradient into the host buffers; returns loss, gradient_s and copy_s.
+    """Compute one gradient into the host buffers; return loss, gradient_s and copy_s.
 
     slowdown: factor by which computing is stretched.
     """
@@ -35,7 +35,7 @@ def step(
 
 
 def stretch(seconds: float, slowdown: float) -> None:
-    """Emulate a device ``slowdown`` times slower: wait for the rest of the time it would take."""
+    """Emulate a device ``slowdown`` times slower by sleeping for the rest of its time."""
     if slowdown > 1.0:
         time.sleep(seconds * (slowdown - 1.0))
 

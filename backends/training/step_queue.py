@@ -22,11 +22,11 @@ class WorkItem(NamedTuple):
 
 
 class RunProgress:
-    """Counts the steps of a run and tells when an evaluation or a checkpoint is due.
+    """Counts the steps of a run and says when an evaluation or a checkpoint is due.
 
-    total: steps asked for.
-    made: steps that all members have made; the last round may exceed the total.
-    evaluated: steps that had been made at the last evaluation.
+    total: requested steps.
+    made: steps of all members; the last round may exceed the total.
+    evaluated: steps made before the last evaluation.
     evaluate_every, save_every: steps between evaluations and between checkpoints; 0 for never.
     """
 
@@ -39,27 +39,27 @@ class RunProgress:
 
     @property
     def done(self) -> int:
-        """Steps made, ``total`` at most."""
+        """Steps made, at most ``total``."""
         return min(self.made, self.total)
 
     def count_step(self) -> bool:
-        """Count one more step; returns whether it makes a checkpoint due."""
+        """Count one more step; return whether a checkpoint is now due."""
         before, self.made = self.done, self.made + 1
         return self._passes(self._save_every, before)
 
     def evaluation_due(self, trained: bool) -> bool:
-        """Whether the weights are to be evaluated now; trained: whether all steps are made."""
+        """Whether the weights must be evaluated now; trained: whether all steps are made."""
         if trained:
             return self.evaluated != self.total
         return self._passes(self._evaluate_every, self.evaluated)
 
     def _passes(self, every: int, before: int) -> bool:
-        """Whether a multiple of ``every`` was passed since ``before``, short of the end."""
+        """Whether a multiple of ``every`` was passed since ``before``, and before the end."""
         return bool(every and self.done // every > before // every and self.done < self.total)
 
 
 class WorkQueue(abc.ABC):
-    """The interface of what schedules a run. Thread-safe.
+    """The interface of step queues and schedulers. Thread-safe.
 
     ``lock`` is re-entrant, so that its owner can do more while no work is handed out or completed.
     """
@@ -71,11 +71,11 @@ class WorkQueue(abc.ABC):
 
     @abc.abstractmethod
     def complete(self, worker: str) -> int:
-        """Count a worker's item as done; returns the steps that are done now."""
+        """Count a worker's item as done; return the steps done so far."""
 
     @abc.abstractmethod
     def abandon(self, worker: str) -> None:
-        """Take back a worker's item, which it did not complete."""
+        """Take back a worker's item that it did not complete."""
 
     @property
     @abc.abstractmethod
@@ -84,12 +84,12 @@ class WorkQueue(abc.ABC):
 
     @property
     def required_epoch(self) -> int:
-        """The epoch that there is or must be next; 0 where epochs have no meaning."""
+        """The present epoch, or the one that must begin next; 0 where there are no epochs."""
         return 0
 
     @property
     def done(self) -> int:
-        """Steps made, of those asked for."""
+        """Steps done, of those requested."""
         return self._progress.done
 
     @property
@@ -114,16 +114,16 @@ class WorkQueue(abc.ABC):
             self.lock.notify_all()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the run is over; returns False where the time is up first."""
+        """Wait until the run is over; return False if the time is up first."""
         with self.lock:
             return self.lock.wait_for(lambda: self.over, timeout_s)
 
 
 class StepQueue(WorkQueue, MembershipObserver):
-    """Hands out exactly ``total`` steps, and evaluations between them and at the end.
+    """Hands out exactly ``total`` steps, with evaluations between them and at the end.
 
-    An item that its worker abandons goes to another one. A worker holds one item at most.
-    done, evaluated: where a resumed run goes on.
+    An item that its worker abandons goes to another one. A worker has one item at most.
+    done, evaluated: counts that a resumed run continues from.
     Raises ValueError where ``done`` exceeds the total.
     """
 
@@ -139,7 +139,7 @@ class StepQueue(WorkQueue, MembershipObserver):
         gone: Callable[[], bool] = lambda: False,
         may_begin: Callable[[], bool] = lambda: True,
     ) -> WorkItem:
-        """The next item for a worker; waits while there is none, or it may not begin.
+        """The next item for a worker; blocks while there is none, or it may not begin.
 
         gone: whether the worker's connection has ended; it then gets FINISH.
         may_begin: called under the lock.

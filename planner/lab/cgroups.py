@@ -1,4 +1,4 @@
-"""Control groups limit a lab device and hold its processes; versions 1 and 2 look alike here."""
+"""Control groups limit a lab device and hold its processes, in version 1 or 2."""
 
 import errno
 import os
@@ -13,10 +13,10 @@ from typing import Any
 
 from planner.errors import LabError
 
-#: A processor that has waited for the network finds its quota of this period unused, and then
-#: computes for up to a period's length at full speed, as no slow device does: of steps of 100 ms on
-#: a quarter of a core, 20 ms with a period of 20 ms, 5 ms with 5 ms. A shorter one grants too
-#: little: what a core gets at once is to be no less than LEAST_US.
+#: Period of quotas: a device that has waited for the network has its quota of the period left, and
+#: computes at full speed for up to a period, as no slow device does. Measured for steps of 100 ms
+#: on a quarter of a core: 20 ms with a period of 20 ms, 5 ms with 5 ms. A shorter period grants too
+#: little: a single grant must not be below LEAST_US.
 PERIOD_US = 5_000
 LEAST_US = 1_250
 _PATIENCE_S = 5.0
@@ -25,7 +25,7 @@ _CONTROLLERS = ("cpu", "cpuacct", "memory")
 
 
 def quota_period_us(cpus: float) -> int:
-    """How often a quota of so many cores is granted anew."""
+    """The period of a quota of so many cores."""
     return max(PERIOD_US, round(LEAST_US / cpus))
 
 
@@ -37,22 +37,22 @@ class Cgroups(ABC):
 
     @abstractmethod
     def set_cpus(self, group: str, cpus: float) -> None:
-        """Processor seconds a second that the group may use."""
+        """Limit the processor seconds that the group uses in a second."""
 
     @abstractmethod
     def set_memory(self, group: str, limit_bytes: int | None) -> None:
-        """Main memory that the group may hold; None: no limit."""
+        """Limit the main memory of the group; None: no limit."""
 
     @abstractmethod
     def usage(self, group: str) -> dict[str, Any]:
-        """Where the kernel counts the group's processor time, as ``planner.lab.meter`` reads it."""
+        """The kernel's counter of the group's processor time, for ``planner.lab.meter``."""
 
     @abstractmethod
     def memory(self, group: str, limit_bytes: int) -> dict[str, Any]:
-        """Where the kernel counts the group's memory, as ``planner.lab.meter`` reads it."""
+        """The kernel's counters of the group's memory, for ``planner.lab.meter``."""
 
     def make(self, group: str) -> None:
-        """Make the group where it is not there yet."""
+        """Create the group if it does not exist."""
         for root in self._roots:
             try:
                 (root / group).mkdir(parents=True, exist_ok=True)
@@ -60,11 +60,11 @@ class Cgroups(ABC):
                 raise LabError(f"{root}: no control group can be made ({error.strerror}); is it mounted rw?") from error
 
     def exists(self, group: str) -> bool:
-        """Whether any of the group is there."""
+        """Whether the group exists in any hierarchy."""
         return any((root / group).exists() for root in self._roots)
 
     def procs_files(self, group: str) -> list[Path]:
-        """The files into which a process writes its number to join."""
+        """The files to which a process writes its number to join."""
         return [root / group / "cgroup.procs" for root in self._roots]
 
     def processes(self, group: str) -> list[int]:
@@ -73,7 +73,7 @@ class Cgroups(ABC):
         return [int(number) for file in files for number in _words(file)]
 
     def signal(self, group: str, number: signal.Signals) -> None:
-        """Send a signal to every process, also to those that are born meanwhile."""
+        """Send a signal to every process, including those started meanwhile."""
         told: set[int] = set()
         while new := set(self.processes(group)) - told:
             for process in new:
@@ -84,7 +84,8 @@ class Cgroups(ABC):
     def end(self, group: str, gently: bool = False) -> None:
         """End every process and wait for it.
 
-        gently: by SIGTERM first. Raises LabError where one does not end.
+        gently: by SIGTERM first.
+        Raises LabError where a process does not end.
         """
         if gently:
             self.signal(group, signal.SIGTERM)
@@ -93,7 +94,7 @@ class Cgroups(ABC):
             raise LabError(f"{group}: processes {self.processes(group)} do not end; are they stuck in the kernel?")
 
     def remove(self, group: str) -> None:
-        """End its processes and remove the group, with the groups in it, where it is there."""
+        """End its processes and remove the group and its subgroups, if it exists."""
         self.end(group)
         for folder in (root / group for root in self._roots):
             if not _until(partial(_removed, folder)):
@@ -105,7 +106,7 @@ class Cgroups(ABC):
 
 
 class V1(Cgroups):
-    """A mount a controller."""
+    """Version 1: each controller has a mount."""
 
     def __init__(self, cpu: Path, cpuacct: Path, memory: Path) -> None:
         super().__init__((cpu, cpuacct, memory))
@@ -130,7 +131,7 @@ class V1(Cgroups):
 
 
 class V2(Cgroups):
-    """One mount of all controllers."""
+    """Version 2: one mount has all controllers."""
 
     def __init__(self, root: Path) -> None:
         super().__init__((root,))
@@ -161,7 +162,7 @@ class V2(Cgroups):
 
 
 def mounted(mountinfo: str) -> Cgroups:
-    """The control groups of the version that controls processors, from /proc/self/mountinfo.
+    """The control groups of the version with the CPU controller, from /proc/self/mountinfo.
 
     Raises LabError where there are none.
     """
@@ -199,7 +200,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _hand_down(file: Path) -> None:
-    """Let the groups within use the controllers that a lab needs."""
+    """Enable the controllers that a lab needs for the groups below."""
     try:
         file.write_text("+cpu +memory")
     except OSError as error:
@@ -210,7 +211,7 @@ def _hand_down(file: Path) -> None:
 
 
 def _removed(folder: Path) -> bool:
-    """A group with processes that are about to end is busy for a moment."""
+    """Remove a group, unless processes that are ending still make it busy."""
     try:
         for each in (*sorted(path for path in folder.rglob("*") if path.is_dir())[::-1], folder):
             each.rmdir()

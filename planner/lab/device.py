@@ -28,9 +28,9 @@ _PAUSE_S = 0.05
 class Condition(NamedTuple):
     """The present condition of a device.
 
-    state: up, or its faults: stopped, killed, cut, missing
-    sshd: whether it runs
-    power_w: emulated
+    state: up, or its faults: stopped, killed, cut, missing.
+    sshd: whether it runs.
+    power_w: emulated watts.
     """
 
     state: str
@@ -39,7 +39,7 @@ class Condition(NamedTuple):
 
 
 class LabDevice:
-    """The device of that name. Each method may be repeated; all need ``build`` once."""
+    """A device of a lab. Each method may be repeated; all need ``build`` once."""
 
     def __init__(self, names: LabNames, groups: Cgroups, name: str, host: int, address: str) -> None:
         self.name, self.address = name, address
@@ -49,14 +49,14 @@ class LabDevice:
         self._tree, self._config = names.tree(name), self._folder / "meter.json"
 
     def cabled(self) -> bool:
-        """Whether its namespace exists with a whole cable."""
+        """Whether its namespace exists and has both ends of its cable."""
         return self._namespace in network.namespaces() and network.has_port(self._switch, self._port)
 
     def build(self) -> None:
         """Create its namespace, cable and control groups where they are missing."""
         cabled = self.cabled()
         if self._namespace not in network.namespaces():
-            self._end()  # what runs in a namespace that has lost its name
+            self._end()  # processes in a namespace that has lost its name
         if not cabled:
             network.unplug(self._switch, self._port)
         network.add_namespace(self._namespace)
@@ -67,11 +67,11 @@ class LabDevice:
             network.plug(self._switch, self._port, self._namespace, self.address)
 
     def shape(self, device: DeviceSpec, targets: Mapping[str, float]) -> None:
-        """The device's rate, and those to single addresses."""
+        """Set the device's rate, and its rates to single addresses."""
         network.shape(self._switch, self._port, self._namespace, device.rate_bytes_per_s, targets, device.delay_s)
 
     def limit(self, device: DeviceSpec) -> None:
-        """The device's processors and memory; its meter is told."""
+        """Limit the device's processors and memory, and update its meter's configuration."""
         self._groups.set_cpus(self._group, device.cpus)
         self._groups.set_memory(self._group, device.memory_bytes)
         fresh = self._config.with_suffix(".new")
@@ -79,7 +79,7 @@ class LabDevice:
         fresh.replace(self._config)
 
     def forget_sensors(self) -> None:
-        """Take them out with their meter, so that others can be put in."""
+        """Stop the meter and remove its files, so that other sensors can replace them."""
         self._groups.end(self._meter_group)
         shutil.rmtree(self._tree, ignore_errors=True)
 
@@ -99,7 +99,7 @@ class LabDevice:
     def wait(self) -> None:
         """Wait until sshd answers, iperf3 runs and the meter has written.
 
-        Raises LabError with the last output of the one that does not.
+        Raises LabError with the last output of a program that does not start.
         """
         end_s = time.monotonic() + START_LIMIT_S
         self._wait_until("sshd", lambda: sshd.answers(self.address, START_LIMIT_S), end_s)
@@ -120,20 +120,20 @@ class LabDevice:
         self._groups.signal(self._group, signal.SIGSTOP)
 
     def kill(self) -> None:
-        """Switch it off: cut its cable, then SIGKILL every process.
+        """Emulate switching off: disconnect the cable, then SIGKILL every process.
 
-        Its sensors have no readings.
+        Its sensors then have no readings.
         """
         if self.cabled():
-            self.cut()  # first, or the kernel would close its connections in good order
+            self.cut()  # first, or the kernel would close its connections properly
         self._end()
 
     def cut(self) -> None:
-        """Pull the cable."""
+        """Disconnect the cable."""
         network.connect(self._switch, self._port, up=False)
 
     def remove(self) -> None:
-        """Remove everything of it."""
+        """Remove the device with its files."""
         for group in (self._group, self._meter_group):
             self._groups.remove(group)
         network.unplug(self._switch, self._port)
@@ -197,7 +197,7 @@ class LabDevice:
         return bool(self._groups.processes(self._meter_group)) and (self._tree / "proc/stat").exists()
 
     def _power_w(self) -> float | None:
-        """Its watts as the product reads them."""
+        """Its watts as the product's sensor code reads them."""
         if not self._meter_runs():
             return None
         try:

@@ -1,4 +1,4 @@
-"""The fleet file of a lab: what an operator would write about devices that are real."""
+"""A lab's fleet file is written as an operator would write that of real devices."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ MARK = "# Written by `planner lab up`"
 def fleet_text(names: LabNames, state: LabState, devices: Sequence[DeviceSpec]) -> str:
     """The fleet file of these devices, in their order.
 
-    It tells nothing of processors, rates and power models.
+    It does not mention processors, rates and power models.
     """
     head = f"{MARK}, which writes it again. {_owner(names)}\n"
     config = f"ssh_config = {_quoted(str(sshd.config_of(names.folder)))}\n"
@@ -25,7 +25,7 @@ def fleet_text(names: LabNames, state: LabState, devices: Sequence[DeviceSpec]) 
 
 
 def require_ours(path: Path, names: LabNames) -> None:
-    """Raises LabError for a fleet file that cannot be written or is not this lab's."""
+    """Raise LabError for a fleet file that cannot be written or is not this lab's."""
     if not path.parent.is_dir():
         raise LabError(f"{path}: there is no folder {path.parent}; make it, or name another file with --out")
     try:
@@ -45,7 +45,7 @@ def _entry(names: LabNames, state: LabState, device: DeviceSpec) -> str:
     environment = {
         "XDG_CACHE_HOME": str(names.of(device.name) / "cache"),
         ROOT_VARIABLE: str(names.tree(device.name)),
-        "CUDA_VISIBLE_DEVICES": "",  # a GPU is the machine's, and as fast for each device
+        "CUDA_VISIBLE_DEVICES": "",  # a GPU would be equally fast for each device
     }
     values: dict[str, str | float | None] = {
         "address": f"root@{state.address(state.of(device.name).host)}",
@@ -65,5 +65,5 @@ def _owner(names: LabNames) -> str:
 
 
 def _quoted(value: str | float) -> str:
-    """As TOML has it: its escapes are those of JSON."""
+    """A value in TOML, whose escapes are those of JSON."""
     return json.dumps(value, ensure_ascii=False)

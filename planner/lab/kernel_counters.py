@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from planner.errors import LabError
 
-#: Of the process's own network namespace, whichever /sys is mounted.
+#: Counters of the process's own network namespace, whichever /sys is mounted.
 NETWORK = "/proc/self/net/dev"
-#: More than any of these files holds.
+#: Read size; larger than any of these files.
 READ_BYTES = 1 << 16
 
 
@@ -22,7 +22,7 @@ class Counts(NamedTuple):
 
 
 class KernelFile:
-    """A kernel file that is kept open, for reading it again is cheaper than opening it."""
+    """A kernel file kept open, because reading it again is cheaper than opening it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -40,10 +40,10 @@ class KernelFile:
 
 
 class KernelCounters:
-    """Counters and memory of one device."""
+    """The counters and memory of one device."""
 
     def __init__(self, usage: Mapping[str, Any], interface: str, memory: Mapping[str, Any] | None) -> None:
-        """Arguments are those of CONFIG.json of ``planner.lab.meter``. Raises LabError."""
+        """Take the arguments from the meter's CONFIG.json. Raises LabError."""
         self._usage = usage
         self._interface = interface
         self._cpu = KernelFile(usage["path"])

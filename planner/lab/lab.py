@@ -16,14 +16,14 @@ from profilers.cores import usable_cores
 
 OnProgress = Callable[[str, str, float | None], None]
 
-#: Networks that labs may take: 10.77.N.0/24.
+#: Networks available to labs: 10.77.N.0/24.
 NETWORKS = tuple(ipaddress.IPv4Network(f"10.77.{subnet}.0/24") for subnet in range(1, 255))
 
 CONTROLLER_PORT = "controller"
 
 
 class DeviceStatus(NamedTuple):
-    """A device as it was set, with its present condition."""
+    """A device's settings and its present condition."""
 
     device: DeviceSpec
     address: str
@@ -31,7 +31,7 @@ class DeviceStatus(NamedTuple):
 
 
 class Lab:
-    """The lab of that name on this machine. Raises LabError where the machine cannot hold one."""
+    """A lab on this machine. Raises LabError where the machine cannot host one."""
 
     def __init__(self, name: str) -> None:
         programs.require_machine()
@@ -65,7 +65,7 @@ class Lab:
         return changed
 
     def down(self) -> bool:
-        """Remove all of the lab, found by its name. Returns whether there was anything."""
+        """Remove everything that has the lab's name; return whether there was anything."""
         with state.locked():
             return self._remove_all()
 
@@ -210,7 +210,7 @@ def _require_shapers(spec: Spec) -> None:
 
 
 def _targets(current: LabState, spec: Spec) -> list[AppliedDevice]:
-    """The devices of a spec, each with the host number it has or a free one."""
+    """The devices of a spec, each with its present host number or a free one."""
     hosts = {each.device.name: each.host for each in current.devices}
     for device in spec.devices:
         hosts.setdefault(device.name, state.free_host(hosts.values()))
@@ -222,5 +222,5 @@ def _targets(current: LabState, spec: Spec) -> list[AppliedDevice]:
 
 
 def _sensors(device: DeviceSpec) -> tuple[str, bool, bool]:
-    """What a running meter cannot change: the files it writes and those it reads."""
+    """The sensor files that a meter writes and reads; a running meter cannot change them."""
     return device.kind, device.sensors, device.memory_bytes is None

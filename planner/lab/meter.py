@@ -1,20 +1,26 @@
 """A meter emulates the sensors of a device: ``python -m planner.lab.meter CONFIG.json``.
 
-It runs for as long as CONFIG.json exists.
+It runs as long as CONFIG.json exists, in the device's network namespace and outside of its control
+group. In every period it reads the group's CPU time and the interface's bytes, and writes the
+resulting files of the device's power monitors and /proc (``planner.lab.power``,
+``planner.lab.sysfs``).
+It imports only the standard library and nothing heavy, because each device has a meter.
+CONFIG.json is read again whenever it is replaced. Replace it as a whole: write beside it and
+rename.
 
-Runs in the device's network namespace and outside of its control group. Every period it reads the
-group's CPU time and the interface's bytes, and writes what the device's power monitors and /proc
-would say (``planner.lab.power``, ``planner.lab.tree``). Only the standard library and nothing
-heavy: there is one of these for each device. Keys of CONFIG.json, which is read again whenever it
-is replaced (as a whole: write beside it and rename):
+Keys of CONFIG.json:
 
-    tree       folder to write into, the device's PLANNER_SYSFS_ROOT kind       kind of device, a
-    key of planner.lab.power.MODELS usage      CPU time of the control group: {"path", "unit_s",
-    "key"}; key: line of a version 2 cpu.stat, or absent interface  network interface whose bytes
-    count, such as "eth0" cpus       processors that the device may use, its quota power      values
-    in the place of the kind's own, see planner.lab.power.from_table; null: no sensors, only /proc
-    seed       of the noise memory     {"usage", "stat", "limit_bytes"}: the group's memory
-    controller's files, its limit; absent without one
+tree: folder to write into, the device's PLANNER_SYSFS_ROOT.
+kind: kind of device, a key of planner.lab.power.MODELS.
+usage: CPU time of the control group: {"path", "unit_s", "key"}; key: line of a version 2 cpu.stat,
+or absent.
+interface: network interface whose bytes count, such as "eth0".
+cpus: processors that the device may use, its quota.
+power: values that replace the kind's own, see planner.lab.power.from_table; null: no sensors, only
+/proc.
+seed: of the noise.
+memory: the group's memory files and limit: {"usage", "stat", "limit_bytes"}; absent without a
+limit.
 """
 
 import json
@@ -30,12 +36,12 @@ from planner.errors import LabError, PlannerError
 from planner.lab import power, power_monitors, sysfs
 from planner.lab.kernel_counters import KernelCounters
 
-#: Seconds between two looks at the memory, which is slow to tell and to change.
+#: Seconds between two readings of the memory, which is slow to read and to change.
 MEMORY_PERIOD_S = 1.0
 
 
 class Config(NamedTuple):
-    """CONFIG.json, read and checked; see this module."""
+    """The validated content of CONFIG.json; see the module for its keys."""
 
     tree: str
     kind: str
@@ -48,7 +54,7 @@ class Config(NamedTuple):
 
 
 def load_config(path: str) -> Config:
-    """Raises LabError for an unreadable or incomplete file, FileNotFoundError without one."""
+    """Read CONFIG.json. Raises LabError for an invalid file, FileNotFoundError without one."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
@@ -64,10 +70,10 @@ def load_config(path: str) -> Config:
 
 
 class PowerEmulator:
-    """Turns counts into files, one period after the other."""
+    """Computes sensor files from counters, period by period."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config  # another may differ in processors and power, not in what is read
+        self.config = config  # a later one may change processors and power, not the counters
         self._random = Random(config.seed)
         self._sources = KernelCounters(config.usage, config.interface, config.memory)
         self._before = self._sources.counts()
@@ -82,7 +88,7 @@ class PowerEmulator:
         self._files.write(texts)
 
     def tick(self) -> None:
-        """Write what the time since the tick before says. Raises LabError."""
+        """Write the readings of the time since the last tick. Raises LabError."""
         before, self._before = self._before, self._sources.counts()
         lasted_s = self._before.at_s - before.at_s
         utilisation = max(0.0, self._before.cpu_s - before.cpu_s) / lasted_s / self.config.cpus
@@ -91,18 +97,18 @@ class PowerEmulator:
 
     @property
     def period_s(self) -> float:
-        """How long from one tick to the next."""
+        """Seconds from one tick to the next."""
         return self.config.model.period_s if self.config.model else power.PERIOD_S
 
     def close(self) -> None:
-        """Take the readings away: a device that is switched off has none."""
+        """Remove the readings: a device that is switched off has none."""
         self._files.close()
 
     def _load(self, utilisation: float, lasted_s: float) -> float:
-        """How busy the device was, 0..1.
+        """The utilisation of the device, 0..1.
 
-        A quota is granted in lumps, so that a period may hold more than its share: the rest counts
-        in the next.
+        A quota is granted in portions, so that a period may use more than its share. The excess
+        counts in the next period.
         """
         due_s = self._owed_s + utilisation * lasted_s
         busy_s = min(due_s, lasted_s)
@@ -147,7 +153,7 @@ def run(path: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """The program. SIGTERM and SIGINT end it as the end of CONFIG.json does."""
+    """Run the meter. SIGTERM and SIGINT end it, as the removal of CONFIG.json does."""
     if len(arguments) != 1:
         print("usage: python -m planner.lab.meter CONFIG.json", file=sys.stderr)
         return 2
@@ -162,7 +168,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    """Changes when a file is replaced. Raises FileNotFoundError."""
+    """A value that changes when a file is replaced. Raises FileNotFoundError."""
     found = os.stat(path)
     return found.st_mtime_ns, found.st_ino
 

@@ -1,4 +1,4 @@
-"""A program starts inside a lab device: in its network namespace and control groups.
+"""A program runs inside a lab device, in its network namespace and control groups.
 
 Its /sys shows only these.
 """
@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-#: A shell in the network namespace and a mount namespace of its own. It joins the control groups,
-#: mounts the /sys of its network with the machine's control groups, and becomes the program.
+#: A shell in the network namespace and a new mount namespace. It joins the control groups, mounts
+#: the /sys of its network with the machine's control groups, and executes the program.
 _ENTER = """\
 cgroups=$1 shadow=$2; shift 2
 while [ "$1" != -- ]; do echo $$ >"$1" || exit; shift; done; shift
@@ -22,11 +22,11 @@ _SHADOW = "root:*:1:0:99999:7:::\n"
 
 
 class Confinement(NamedTuple):
-    """Where a program runs.
+    """The limits within which a program runs.
 
-    namespace: its network
-    procs_files: the ``cgroup.procs`` files of the control groups to join
-    folder: for logs and mounts
+    namespace: its network namespace.
+    procs_files: the ``cgroup.procs`` files of the control groups to join.
+    folder: for logs and mounts.
     """
 
     namespace: str
@@ -37,7 +37,7 @@ class Confinement(NamedTuple):
 def start(
     within: Confinement, program: str, command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> None:
-    """Start a program in the background, detached; its output goes to PROGRAM.log in the folder."""
+    """Start a program in the background; its output goes to PROGRAM.log in the folder."""
     cgroups, shadow = within.folder / "cgroup", within.folder / "shadow"
     cgroups.mkdir(parents=True, exist_ok=True)
     shadow.write_text(_SHADOW)
@@ -52,7 +52,7 @@ def start(
 
 
 def last_log_line(folder: Path, program: str) -> str:
-    """The last line of output of a program that ``start`` started."""
+    """The last line in the log of a program."""
     lines = _log(folder, program).read_text(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 

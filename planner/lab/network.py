@@ -1,4 +1,4 @@
-"""Hosts in network namespaces around one switch, a namespace of its own. Needs root, ip and tc."""
+"""A lab's network connects namespaces to one switch in its own; needs root, ip and tc."""
 
 import ipaddress
 import json
@@ -12,33 +12,33 @@ from planner.lab import shaping
 from planner.lab.programs import find_program
 
 BRIDGE = "bridge"
-#: The device's own name for its one port.
+#: Name of a device's only interface, inside the device.
 PORT = "eth0"
 PREFIX_BITS = 24
-#: Routes wider than this are shadowed by a lab's network, not taken by it.
+#: Prefixes shorter than this do not conflict with a lab's network, which is more specific.
 _WIDE_BITS = 16
 
 
 def add_namespace(namespace: str) -> None:
-    """A namespace whose loopback is up; where it is there, it stays."""
+    """Create a namespace with its loopback up, unless it exists."""
     if namespace not in namespaces():
         ip("netns", "add", namespace)
     ip("-n", namespace, "link", "set", "lo", "up")
 
 
 def remove_namespace(namespace: str) -> None:
-    """Remove a namespace where it is there; its interfaces go with it."""
+    """Remove a namespace and its interfaces, if it exists."""
     if namespace in namespaces():
         ip("netns", "del", namespace)
 
 
 def namespaces() -> list[str]:
-    """LabNames of all namespaces of this machine."""
+    """Names of all network namespaces of this machine."""
     return [entry["name"] for entry in _json("netns", "list")]
 
 
 def add_switch(namespace: str) -> None:
-    """A namespace with a bridge in it; what is there of it stays."""
+    """Create a namespace with a bridge; existing parts are kept."""
     add_namespace(namespace)
     if BRIDGE not in _links("-n", namespace):
         ip("-n", namespace, "link", "add", BRIDGE, "type", "bridge")
@@ -46,29 +46,29 @@ def add_switch(namespace: str) -> None:
 
 
 def plug(switch: str, port: str, namespace: str, address: str) -> None:
-    """A cable from a new port of the switch to the device's ``eth0``."""
+    """Connect a new port of the switch to the device's ``eth0``."""
     _cable(("-n", namespace), PORT, address, switch, port)
 
 
 def plug_here(switch: str, port: str, interface: str, address: str) -> None:
-    """A cable from a new port of the switch to this machine itself."""
+    """Connect a new port of the switch to this machine."""
     _cable((), interface, address, switch, port)
 
 
 def unplug_here(interface: str) -> None:
-    """Take the cable to this machine away, where there is one."""
+    """Remove the cable to this machine, if there is one."""
     if has_interface(interface):
         ip("link", "del", interface)
 
 
 def unplug(switch: str, port: str) -> None:
-    """Take a device's cable away, where there is one or a part of it."""
+    """Remove a device's cable, or what is left of it."""
     if port in _links("-n", switch):
         ip("-n", switch, "link", "del", port)
 
 
 def has_port(switch: str, port: str) -> bool:
-    """Whether the switch has that port with a whole cable, plugged in or not."""
+    """Whether the switch has that port with both ends of its cable, connected or not."""
     return _links("-n", switch).get(port, {}).get("master") == BRIDGE
 
 
@@ -78,12 +78,12 @@ def has_interface(interface: str) -> bool:
 
 
 def connect(switch: str, port: str, up: bool) -> None:
-    """Put a cable in or pull it; the device keeps its address and its routes."""
+    """Connect or disconnect a cable; the device keeps its address and its routes."""
     ip("-n", switch, "link", "set", port, "up" if up else "down")
 
 
 def connected(switch: str) -> set[str]:
-    """Ports of the switch whose cable is in."""
+    """Ports of the switch whose cable is connected."""
     return {port for port, link in _links("-n", switch).items() if "UP" in link["flags"]}
 
 
@@ -92,14 +92,14 @@ def shape(
 ) -> None:
     """Shape a device's cable in both directions, with slower rates to ``targets``.
 
-    Shapers are made anew: of one that gets a smaller bucket, a packet that waits and is larger than
-    that never leaves, and blocks the cable for good.
+    Shapers are replaced, not changed. If a shaper's bucket becomes smaller than a waiting packet,
+    the packet never leaves and blocks the cable for good.
     """
     for names, interface in ((switch, port), (namespace, PORT)):
         with suppress(LabError):  # there is none yet
             _run("tc", "-n", names, "qdisc", "del", "dev", interface, "root")
     _tc(switch, shaping.one_rate(port, rate_bytes_per_s, delay_s))
-    # A class of any rate sends whole buffers at once.
+    # Classes of any rate send whole buffers at once.
     buffer = shaping.BUCKET_BYTES if targets else shaping.buffer_bytes(rate_bytes_per_s)
     ip("-n", namespace, "link", "set", PORT, "gso_max_size", str(buffer))
     if targets:
@@ -109,7 +109,7 @@ def shape(
 
 
 def free_network(networks: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4Network:
-    """The first of these that no route of this machine leads to. Raises LabError."""
+    """The first of these networks to which this machine has no route. Raises LabError."""
     routes = [entry["dst"] for entry in _json("-4", "route", "show", "table", "all")]
     taken = [ipaddress.ip_network(route) for route in routes if route[0].isdigit()]
     narrow = [network for network in taken if network.prefixlen >= _WIDE_BITS]
@@ -120,7 +120,7 @@ def free_network(networks: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4Net
 
 
 def ip(*arguments: str) -> None:
-    """Run ip(8). Raises LabError with what it said."""
+    """Run ip(8). Raises LabError with its output."""
     _run("ip", *arguments)
 
 
@@ -132,12 +132,11 @@ def _cable(names: tuple[str, ...], interface: str, address: str, switch: str, po
 
 def _address(names: tuple[str, ...], interface: str, address: str) -> None:
     network = ipaddress.ip_interface(f"{address}/{PREFIX_BITS}")
-    # The same after it was built again: others remember it.
+    # The same address after a rebuild, because others have it in their ARP caches.
     ip(*names, "link", "set", interface, "address", f"02:00:{network.ip.packed.hex(':')}")
     ip(*names, "address", "add", str(network), "dev", interface)
     ip(*names, "link", "set", interface, "up")
-    # A namespace inherits the machine's congestion control; devices at the edge use the kernel's
-    # default.
+    # A namespace inherits the machine's congestion control; edge devices use the kernel's default.
     route = (str(network.network), "dev", interface, "src", address, "congctl", "cubic")
     ip(*names, "route", "change", *route)
 
@@ -148,7 +147,7 @@ def _tc(namespace: str, commands: Iterable[shaping.Command]) -> None:
 
 
 def _links(*names: str) -> dict[str, dict[str, Any]]:
-    """What ip(8) says of every interface, by its name."""
+    """ip(8)'s description of every interface, by name."""
     return {link["ifname"]: link for link in _json(*names, "link", "show")}
 
 

@@ -1,9 +1,9 @@
-"""What an emulated device draws: a stated physical model, and its constants by kind of device.
+"""An emulated device's power follows a stated physical model, with constants by kind of device.
 
-P = idle + dynamic * utilisation + joules per byte * bytes per second + noise, linear in its parts
-as Eq. 1 of Gu et al. is. Utilisation is the device's CPU time over what its quota allows, so 1 is a
-device that is fully used: the processor stands for whatever computes on a device of that kind, its
-GPU included.
+P = idle + dynamic * utilisation + joules per byte * bytes per second + noise. It is linear in its
+parts, as is Eq. 1 of Gu et al.
+Utilisation is the device's CPU time over its quota, so that 1 is a fully used device. The processor
+represents all compute units of that kind of device, including its GPU.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 
 class PhysicalPower(NamedTuple):
-    """What a device draws.
+    """The power model of a device.
 
-    idle_w: watts of a device that does nothing; dynamic_w: watts that full use of its processors
-    adds; joules_per_byte: its network's, for bytes sent and bytes received; noise_w: standard
-    deviation of a reading; period_s: seconds between two readings of the sensor, each a mean over
-    them.
+    idle_w: watts of an idle device.
+    dynamic_w: watts that full use of its processors adds.
+    joules_per_byte: of its network, for bytes sent and received.
+    noise_w: standard deviation of a reading.
+    period_s: seconds between two readings of the sensor; each reading is a mean over them.
     """
 
     idle_w: float
@@ -27,16 +28,16 @@ class PhysicalPower(NamedTuple):
     period_s: float
 
 
-#: 0.5 W for a gigabit link that is full in one direction: an assumption, of the order of a gigabit
-#: transceiver.
+#: Assumed: 0.5 W for a gigabit link that is full in one direction, the order of magnitude of a
+#: gigabit transceiver.
 JOULES_PER_BYTE = 4e-9
-#: Slower than the real chip, which is read in milliseconds, so that many meters cost one machine
+#: Slower than the real chip, which is read in milliseconds, so that many meters load one machine
 #: little.
 PERIOD_S = 0.1
 
-#: idle_w is what public tegrastats lines of idle boards say (input rail, or the sum of the rails of
-#: an AGX), idle_w + dynamic_w NVIDIA's power budget of the module in its usual mode, noise_w about
-#: half a step of the total's sensor.
+#: idle_w comes from public tegrastats lines of idle boards (input rail, or the sum of the rails of
+#: an AGX). idle_w + dynamic_w is NVIDIA's power budget of the module in its usual mode. noise_w is
+#: about half a step of the total's sensor.
 MODELS = {
     # No public figure for the paper's PC (Core i7-2600, GTX 1050, read by an HPM-300A at the wall):
     # an idle desktop of its age is assumed to draw 35 W; the board power that NVIDIA states for a
@@ -59,9 +60,9 @@ MODELS = {
     "agx-orin": PhysicalPower(7.1, 42.9, JOULES_PER_BYTE, 0.1, PERIOD_S),
 }  # fmt: skip
 
-#: Least and greatest value of each key, and its unit.
+#: Minimum, maximum and unit of each key.
 LIMITS = {
-    "idle_w": (0.1, 1e4, "W"),  # no computer runs on nothing, and the product takes 0 W for a broken sensor
+    "idle_w": (0.1, 1e4, "W"),  # no computer draws 0 W, which the product takes for a broken sensor
     "dynamic_w": (0.0, 1e4, "W"),
     "joules_per_byte": (0.0, 1e-3, "J"),
     "noise_w": (0.0, 1e3, "W"),
@@ -70,9 +71,9 @@ LIMITS = {
 
 
 def from_table(kind: str, table: Mapping[str, object]) -> PhysicalPower:
-    """The model of a kind of device with the keys of a table in the place of its own.
+    """The power model of a kind of device, with the values of a table replacing its own.
 
-    Raises ValueError, naming the key, the value and the remedy, for the first that is wrong.
+    Raises ValueError for the first invalid key, naming the key, the value and the remedy.
     """
     if kind not in MODELS:
         raise ValueError(f'kind "{kind}" has no power model and no sensor; choose one of {", ".join(MODELS)}')
@@ -82,7 +83,8 @@ def from_table(kind: str, table: Mapping[str, object]) -> PhysicalPower:
 def watts(model: PhysicalPower, utilisation: float, bytes_per_s: float, random: Random) -> float:
     """Watts of one reading, never below 0.
 
-    utilisation: 0..1, mean since the reading before; bytes_per_s: sent and received together;
+    utilisation: 0..1, mean since the last reading.
+    bytes_per_s: sent and received together.
     random: the source of the noise.
     """
     drawn_w = model.idle_w + model.dynamic_w * utilisation + model.joules_per_byte * bytes_per_s

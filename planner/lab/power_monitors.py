@@ -1,8 +1,8 @@
 """Each kind of device has power monitors: INA3221 chips in sysfs with their rails.
 
-Laid out as ``profilers.sensors.ina3221`` finds them on real boards, so that the product reads one
-total of the board or the module and nothing tells an emulated device's sensor code from a real
-one's.
+Their files are laid out as ``profilers.sensors.ina3221`` finds them on real boards. So the product
+reads one total of the board or the module, and its sensor code cannot tell an emulated device from
+a real one.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 
 class EmulatedRail(NamedTuple):
-    """A supply that a monitor watches.
+    """A supply that a monitor measures.
 
-    millivolts: taken as constant; step_ma: what the lowest bit of the chip is worth, 40 uV over the
-    shunt (4 mA at 10 milliohm); idle_share, dynamic_share: its part of the device's watts at rest
-    and of those that load adds.
+    millivolts: taken as constant.
+    step_ma: current of the chip's lowest bit, 40 uV over the shunt (4 mA at 10 milliohm).
+    idle_share: its share of the device's watts when idle.
+    dynamic_share: its share of the watts that load adds.
     """
 
     label: str
@@ -27,7 +28,7 @@ class EmulatedRail(NamedTuple):
 class Monitors(NamedTuple):
     """The INA3221 chips of a kind of device: rails by folder, None for an unused channel.
 
-    hwmon: whether in the layout of JetPack 5 on (mV, mA) rather than that up to JetPack 4 (mW); see
+    hwmon: True for the layout from JetPack 5 on (mV, mA), False for that up to JetPack 4 (mW); see
     ``profilers.sensors.ina3221``.
     """
 
@@ -35,11 +36,11 @@ class Monitors(NamedTuple):
     chips: Mapping[str, tuple[EmulatedRail | None, ...]]
 
 
-#: Folders and rails as Jetsons have them. Voltages and steps are those whose multiples public
-#: tegrastats lines show; shares are such lines' too, idle and busy, rounded, and with the GPU's
-#: part of the load given to the processor.
+#: Folders and rails of Jetsons. Voltages and steps are those of which public tegrastats lines show
+#: multiples. Shares are rounded from such lines, idle and busy, with the GPU's part of the load
+#: assigned to the processor.
 MONITORS = {
-    # A PC has no such chip: the total of a TX2's carrier board stands in for the meter at its plug.
+    # A PC has no such chip: the total of a TX2's carrier board replaces the meter at its plug.
     "pc": Monitors(False, {"0-0042/iio:device0": (EmulatedRail("VDD_MUX", 12000, 4, 1.0, 1.0),)}),
     "tx1": Monitors(False, {"1-0040/iio:device0": (
         EmulatedRail("VDD_IN", 4750, 4, 1.0, 1.0), EmulatedRail("VDD_GPU", 4750, 4, 0.01, 0.0),
@@ -76,7 +77,7 @@ MONITORS = {
 
 
 def labels(kind: str) -> dict[str, str]:
-    """Constant files by name: labels of rails and, in the newer layout, their millivolts."""
+    """Text by file of the constant files: labels of rails and, in the newer layout, millivolts."""
     hwmon, chips = MONITORS[kind]
     texts = {}
     for folder, rails in chips.items():
@@ -91,9 +92,10 @@ def labels(kind: str) -> dict[str, str]:
 
 
 def readings(kind: str, total_w: float, dynamic_w: float) -> dict[str, str]:
-    """Text by file of a moment's power: every rail, in whole steps of its monitor.
+    """Text by file of the present power: every rail, in whole steps of its monitor.
 
-    total_w: watts of the device; dynamic_w: those of them that load added.
+    total_w: watts of the device.
+    dynamic_w: the part that load added.
     """
     hwmon, chips = MONITORS[kind]
     texts = {}

@@ -1,4 +1,4 @@
-"""What this machine must offer for a lab: Linux, root, programs, shapers in the kernel."""
+"""A lab requires Linux, root, several programs, and shapers in the kernel."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from planner.errors import LabError
 
-#: Each with the package it comes in, as Debian and Ubuntu call it.
+#: Programs, each with its package in Debian and Ubuntu.
 PACKAGES = {
     "ip": "iproute2",
     "tc": "iproute2",
@@ -23,12 +23,12 @@ PACKAGES = {
 
 
 def find_program(name: str) -> str | None:
-    """Where a program is; sshd is often outside of the path."""
+    """The path of a program; sshd is often outside of PATH."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
 
 
 def require_machine() -> None:
-    """Raises LabError with what to install or do."""
+    """Raise LabError, with what to install or do, if this machine cannot host a lab."""
     if sys.platform != "linux":
         raise LabError(f"a lab needs Linux, this is {sys.platform}; run it in a virtual machine with Linux")
     if os.geteuid() != 0:
@@ -42,10 +42,10 @@ def require_machine() -> None:
 
 
 def require_shaper(modules: Sequence[str], commands: Iterable[Sequence[str]], otherwise: str = "") -> None:
-    """Raises LabError, naming kernel modules, where these commands of tc do not work.
+    """Raise LabError, naming kernel modules, if these commands of tc fail.
 
-    commands: for the interface lo, as ``planner.lab.shaping`` makes them; otherwise: what else
-    would help.
+    commands: for the interface lo, as ``planner.lab.shaping`` makes them.
+    otherwise: an alternative remedy for the message.
     """
     lines = "\n".join(" ".join(command) for command in commands)
     if not _runs("unshare", "--net", str(find_program("tc")), "-batch", "-", said=lines):

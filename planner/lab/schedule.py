@@ -11,7 +11,7 @@ from planner.units import number
 def play(lab: Lab, schedule: Sequence[Change], speed: float, report: Callable[[str], None]) -> None:
     """Make every change at its time divided by ``speed``, and report each.
 
-    Raises LabError before the first change where the lab lacks a device or this machine the cores.
+    Raises LabError before the first change if the lab lacks a device or the machine lacks cores.
     """
     for change in schedule:
         lab.device(change.device)

@@ -1,42 +1,42 @@
-"""The arguments of tc(8) that give a port its rate. Pure."""
+"""Shaping builds the arguments of tc(8) that limit the rate of a port."""
 
 from collections.abc import Mapping
 
 Command = tuple[str, ...]
 
-#: What passes unshaped, in seconds of the line rate: more lets small messages through for free,
-#: less makes tbf miss its rate and cost more processor time.
+#: Burst in seconds of the line rate: a larger one lets small messages pass unshaped, a smaller one
+#: makes tbf miss its rate and cost more processor time.
 BUCKET_S = 0.56e-3
-#: Below two packets a bucket passes nothing.
+#: A bucket of less than two packets passes nothing.
 BUCKET_BYTES = 3200
-#: The longest that a packet waits in a port before it is dropped.
+#: Longest time that a packet waits in a port before it is dropped.
 QUEUE_S = 0.02
 _PACKET_BYTES = 1500
-#: On the wire, and of it the data of TCP; what the kernel keeps of a buffer for headers, rounded
-#: up.
+#: Bytes of a packet on the wire, those of TCP data in it, and the kernel's headroom in a buffer,
+#: rounded up.
 _FRAME_BYTES, _SEGMENT_BYTES, _HEADER_BYTES = 1514, 1448, 400
-#: The largest buffer that the kernel hands to a port in one piece.
+#: The largest buffer that the kernel passes to a port in one piece.
 _MOST_BYTES = 65536
 
 
 def bucket_bytes(rate_bytes_per_s: float) -> int:
-    """What a shaper of that rate lets through at once after a pause."""
+    """The bytes that a shaper of that rate passes at once after a pause."""
     return max(BUCKET_BYTES, round(rate_bytes_per_s * BUCKET_S))
 
 
 def buffer_bytes(rate_bytes_per_s: float) -> int:
-    """The largest buffer that a host may hand to its port: one that the bucket holds whole.
+    """The largest buffer that a host may pass to its port: one that fits into the bucket.
 
-    A larger one tbf cuts into packets, each with a timer and a way through the kernel of its own,
-    at the expense of what the device computes just then (docs/lab.md has figures). Network cards
-    cut by themselves.
+    tbf would segment a larger one into packets, each with a timer and its own path through the
+    kernel, which costs the device computing time (docs/lab.md has figures). Network cards segment
+    in hardware.
     """
     segments = bucket_bytes(rate_bytes_per_s) // _FRAME_BYTES
     return min(_MOST_BYTES, segments * _SEGMENT_BYTES + _HEADER_BYTES)
 
 
 def one_rate(interface: str, rate_bytes_per_s: float, delay_s: float = 0.0) -> list[Command]:
-    """A port with one rate for all it sends, each packet ``delay_s`` late.
+    """Limit everything that a port sends to one rate, each packet ``delay_s`` late.
 
     For a port without a qdisc.
     """
@@ -51,12 +51,12 @@ def one_rate(interface: str, rate_bytes_per_s: float, delay_s: float = 0.0) -> l
 
 
 def rates_by_target(interface: str, rate_bytes_per_s: float, targets: Mapping[str, float]) -> list[Command]:
-    """A port of one rate that sends to some addresses no faster than ``targets`` says.
+    """Limit a port to one rate, and its rates to some addresses to those in ``targets``.
 
     For a port without a qdisc.
 
-    Classes may borrow from the port what others leave: a guaranteed share each, so that the port's
-    rate holds.
+    Classes may borrow unused rate from the port. Each has a guaranteed share, so that the port's
+    rate is kept.
     """
     share = rate_bytes_per_s / (len(targets) + 1)
     commands: list[Command] = [

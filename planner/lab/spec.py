@@ -16,9 +16,10 @@ from planner.fleet.toml_errors import Mistake, explain, not_toml, place, report
 from planner.lab.power import PhysicalPower, from_table
 from planner.lab.units import parse_duration, parse_size
 
-#: Below it, a device waits 25 ms and more for its next share of a processor (``cgroups.LEAST_US``).
+#: Minimum share of a core: below it, a device waits 25 ms and more for its next quota
+#: (``cgroups.LEAST_US``).
 LEAST_CPUS = 0.05
-#: Host numbers of a lab's /24, less the controller's.
+#: Host numbers of a lab's /24, without the controller's.
 MOST_DEVICES = 253
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -40,7 +41,7 @@ class DeviceSpec(NamedTuple):
 
 
 class LinkSpec(NamedTuple):
-    """The rate from one device to another, one way."""
+    """The rate from one device to another, in one direction."""
 
     source: str
     target: str
@@ -48,7 +49,7 @@ class LinkSpec(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What is to change on a device, ``at_s`` after the start; None stays as it is."""
+    """A change of a device, ``at_s`` after the start; a value of None stays as it is."""
 
     at_s: float
     device: str
@@ -224,7 +225,7 @@ def _bad_names(names: list[str]) -> Iterator[Mistake]:
 
 
 def _repeated(links: object) -> Iterator[Mistake]:
-    """Links of a device to itself, and directions that have a rate already."""
+    """Mistakes: links of a device to itself, and links that are given twice."""
     seen: set[tuple[object, object]] = set()
     for number, link in enumerate(links if isinstance(links, list) else ()):
         if not isinstance(link, dict) or "from" not in link or "to" not in link:

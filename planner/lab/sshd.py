@@ -1,4 +1,4 @@
-"""A real sshd for each device, with keys of the lab's own."""
+"""Each lab device runs a real sshd, with keys of the lab's own."""
 
 import socket
 import subprocess
@@ -25,7 +25,7 @@ PermitRootLogin prohibit-password
 
 
 def ensure_key(path: Path) -> None:
-    """Make a pair of keys where there is none, or half of one. Raises LabError."""
+    """Make a pair of keys unless it is complete. Raises LabError."""
     if path.exists() and Path(f"{path}.pub").exists():
         return
     path.unlink(missing_ok=True)
@@ -36,11 +36,11 @@ def ensure_key(path: Path) -> None:
 
 
 def configure(folder: Path, client: Path, address: str) -> list[str]:
-    """Write a device's host key and configuration; the command that serves them."""
+    """Write a device's host key and configuration; return the command that starts its sshd."""
     ensure_key(folder / "host_key")
     config = folder / "sshd_config"
     config.write_text(_CONFIG.format(port=PORT, address=address, folder=folder, client=client))
-    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd, started by root, insists on it
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # required by an sshd that root starts
     return [str(find_program("sshd")), "-D", "-e", "-f", str(config)]
 
 
@@ -51,7 +51,7 @@ def known_host(folder: Path, address: str) -> str:
 
 
 def answers(address: str, limit_s: float) -> bool:
-    """Whether an sshd greets there within that time."""
+    """Whether an sshd sends its banner within that time."""
     try:
         with socket.create_connection((address, PORT), timeout=limit_s) as link:
             return link.recv(4) == b"SSH-"
@@ -60,12 +60,12 @@ def answers(address: str, limit_s: float) -> bool:
 
 
 def config_of(lab: Path) -> Path:
-    """The client's configuration, which a fleet file names."""
+    """The path of the client's configuration, which a fleet file names."""
     return lab / "ssh_config"
 
 
 def write_client(lab: Path, known_hosts: Iterable[str]) -> None:
-    """The client's configuration, independent of the user's own, with known host keys."""
+    """Write the client's configuration, independent of the user's own, with known host keys."""
     known = lab / "known_hosts"
     known.write_text("".join(known_hosts))
     config_of(lab).write_text(f"Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile none\n")

@@ -35,7 +35,7 @@ class AppliedDevice(NamedTuple):
 
     @property
     def rates(self) -> tuple[float, float, dict[str, float]]:
-        """Everything that shapes its cable."""
+        """The settings of its cable."""
         return self.device.rate_bytes_per_s, self.device.delay_s, self.rates_to
 
 
@@ -50,7 +50,7 @@ class LabState(NamedTuple):
         return f"10.77.{self.subnet}.{host}"
 
     def find(self, name: str) -> AppliedDevice | None:
-        """The device of that name, if it current."""
+        """The device of that name, or None."""
         return next((each for each in self.devices if each.device.name == name), None)
 
     def of(self, name: str) -> AppliedDevice:
@@ -72,7 +72,7 @@ class LabState(NamedTuple):
 
 
 class LabNames(NamedTuple):
-    """Names and paths of everything of a lab, which derive from its name alone."""
+    """Names and paths of all parts of a lab, derived from its name alone."""
 
     lab: str
 
@@ -83,7 +83,7 @@ class LabNames(NamedTuple):
 
     @property
     def interface(self) -> str:
-        """The interface of this machine."""
+        """The lab's interface of this machine."""
         return f"plab-{self.lab}"
 
     @property
@@ -123,12 +123,12 @@ class LabNames(NamedTuple):
 
 
 def free_host(taken: Collection[int]) -> int:
-    """The first host number that is not taken."""
+    """The lowest free host number."""
     return next(host for host in range(1, CONTROLLER) if host not in taken)
 
 
 def port(host: int) -> str:
-    """The switch's port of a host."""
+    """The name of a host's port on the switch."""
     return f"port{host}"
 
 
@@ -169,7 +169,7 @@ def remove(names: LabNames) -> None:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Only one command at a time builds, changes or removes labs."""
+    """Let only one command at a time build, change or remove labs."""
     handle = os.open(ROOT.parent, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

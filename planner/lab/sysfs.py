@@ -1,7 +1,7 @@
-"""A lab device has /sys and /proc files of its own below its PLANNER_SYSFS_ROOT.
+"""A lab device has its own /sys and /proc files below its PLANNER_SYSFS_ROOT.
 
-The product reads them like those of a real device. A lab device has no file for what it lacks, such
-as the clock of a GPU, so that this counter is null with its reason.
+The product reads them like those of a real device. Files of counters that a lab device lacks, such
+as the clock of a GPU, are missing, so that the counter is null with its reason.
 """
 
 import math
@@ -27,7 +27,7 @@ def stat(cpus: float, busy_s: float, lasted_s: float) -> str:
 
 
 def meminfo(limit_bytes: int, used_bytes: int) -> str:
-    """/proc/meminfo of a device with limited memory; without swap, which nothing limits."""
+    """/proc/meminfo of a device with limited memory, without swap, which the lab does not limit."""
     free_bytes = max(0, limit_bytes - used_bytes)
     return f"MemTotal: {limit_bytes // KIB} kB\nMemAvailable: {free_bytes // KIB} kB\n"
 
@@ -48,21 +48,21 @@ def write_labels(root: str, kind: str | None) -> None:
 
 
 def show_own(root: str, name: str) -> None:
-    """Link a file of the tree to the machine's own."""
+    """Link a file of the tree to the same file of the machine."""
     _show(os.path.join(root, name), f"/{name}")
 
 
 def hide(root: str) -> None:
-    """Remove all files at once that a ``Files`` has written below a root."""
+    """Remove at once all files that a ``Files`` has written below a root."""
     _unlink(_shown(root))
 
 
 class Files:
     """Text files below a root that all change at the same moment.
 
-    Each is a link into the folder that ``now/shown`` names, one of two that are written in turn.
-    This costs a fraction of replacing every file. A reader sees a whole file if it reads within a
-    period of opening it.
+    Each is a link through ``now/shown`` into one of two folders, which are written alternately.
+    This costs a fraction of replacing every file. A reader sees a consistent file if it reads
+    within a period of opening it.
     """
 
     def __init__(self, root: str, names: Iterable[str]) -> None:
@@ -78,7 +78,7 @@ class Files:
                 slots[name] = _Slot(os.path.join(folder, str(side), str(number)))
 
     def write(self, texts: Mapping[str, str]) -> None:
-        """Change every file. LabNames are those given at first."""
+        """Change every file; names are those of the constructor."""
         for name, slot in self._sides[self._next].items():
             slot.write(texts[name])
         _link(self._shown, str(self._next))

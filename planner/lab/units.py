@@ -1,4 +1,4 @@
-"""Durations and sizes in a spec are a number and a unit."""
+"""Durations and sizes in a spec consist of a number and a unit."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A lab's devices as a table and as JSON."""
+"""The view shows the devices of a lab as a table and as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from planner.views import tables
 
 
 def table(seen: Sequence[DeviceStatus]) -> tables.Table:
-    """A row a device."""
+    """The table of all devices, a row each."""
     columns = ("device", "kind", "address", "rate", "cpus", "memory", "state", "sshd", "emulated power")
     made = tables.table("lab", columns, left=("device", "kind", "state", "sshd"))
     for device, address, condition in seen:
@@ -28,7 +28,7 @@ def table(seen: Sequence[DeviceStatus]) -> tables.Table:
 
 
 def to_json(seen: Sequence[DeviceStatus]) -> dict[str, Any]:
-    """The same, in units of the names."""
+    """The JSON of all devices; keys name their units."""
     return {
         "devices": {
             device.name: {

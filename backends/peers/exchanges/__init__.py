@@ -1,1 +1,1 @@
-"""Each exchange puts a strategy to work: it sends, receives and updates in every step."""
+"""Each exchange implements a strategy: it sends, receives and updates in every step."""

@@ -10,7 +10,7 @@ from backends.strategies.topologies.derangement import segments
 
 
 class WeightAveraging(Exchange):
-    """Updates, sends every segment to one peer, and averages it with that of another."""
+    """Updates, sends each segment to one peer, and averages it with that received from another."""
 
     def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         parts, n = self.parts, len(self.names)

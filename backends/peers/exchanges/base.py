@@ -1,4 +1,4 @@
-"""An exchange says how a peer exchanges what it learns in a step; ``registry`` has every kind."""
+"""An exchange sends a peer's gradients or weights to others and applies those it receives."""
 
 import abc
 from typing import Any, Dict, NamedTuple, Optional, Sequence
@@ -13,9 +13,9 @@ from backends.strategies.topologies.base import Topology
 
 
 class ExchangeParts(NamedTuple):
-    """What an exchange works with.
+    """The parts that an exchange is made of.
 
-    topology: of the strategy, or that of leaders of groups among themselves.
+    topology: of the strategy, or that of the leaders of groups.
     batch: samples of a member's step for which the learning rate was chosen.
     """
 
@@ -28,8 +28,9 @@ class ExchangeParts(NamedTuple):
 
 
 class LocalUpdate:
-    """A peer's own update: SGD, or LARS, for which gradients include neither rate nor decay.
+    """A peer's own update by SGD, or by LARS.
 
+    For LARS the gradients include neither learning rate nor weight decay.
     velocity: (parameters,) float32.
     """
 
@@ -39,7 +40,7 @@ class LocalUpdate:
         self.velocity = np.zeros(replica.weights.size, np.float32)
 
     def apply(self, weights: np.ndarray, gradients: np.ndarray, optimiser: OptimizerSettings) -> None:
-        """Make one step in place; (parameters,) float32 each. The gradients may be changed, too."""
+        """Make one step in place; (parameters,) float32 each. May change the gradients."""
         if self.with_lars:
             lars.scale(gradients, weights, self._replica.variables, optimiser)
         sgd.apply(weights, self.velocity, gradients, optimiser.momentum)
@@ -57,37 +58,37 @@ class Exchange(abc.ABC):
         self.rank = 0
 
     def begin(self, names: Sequence[str]) -> None:
-        """Begin a new epoch with these members; give up what is unfinished of the last."""
+        """Begin a new epoch with these members; drop what is unfinished of the last one."""
         self.names = tuple(names)
         self.rank = self.names.index(self.parts.mailbox.name)
 
     @abc.abstractmethod
     def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
-        """Update the weights with this peer's gradients and what others send.
+        """Update the weights with this peer's gradients and the messages of others.
 
-        batch: samples that the gradients are of.
-        budget_s: time that transfers may take, which is what computing a gradient takes; None for
-        no bound. (Time of exchanges left in, it would grow from step to step.)
-        Raises Interrupted where a member has left. Then the weights are as they were, or include
-        this peer's own update.
+        batch: samples of the gradients.
+        budget_s: seconds that transfers may take, which is the time of computing a gradient; None
+        for no bound. (Times of exchanges are excluded, or it would grow from step to step.)
+        Raises Interrupted where a member has left. The weights are then unchanged, or include this
+        peer's own update.
         """
 
     def adopt(self) -> None:  # noqa: B027 - most have nothing to do
-        """Go on from weights in the replica that another has computed."""
+        """Continue from weights in the replica that another peer has computed."""
 
     def handle(self, envelope: Envelope) -> None:
         """Answer a peer's request, in the thread of its connection."""
         raise ValueError("no peer sends requests in this exchange")
 
     def state(self) -> Dict[str, Arrays]:
-        """Copies of all that a checkpoint needs beside weights and velocity, by name."""
+        """Copies, by name, of the arrays that a checkpoint needs beside weights and velocity."""
         return {}
 
     def restore(self, state: Dict[str, Arrays]) -> None:  # noqa: B027 - most have no state
-        """Go on from ``state``; what it lacks begins anew. Raises ValueError for other shapes."""
+        """Resume from ``state``; missing arrays begin anew. Raises ValueError for other shapes."""
 
     def metrics(self) -> Dict[str, Any]:
-        """Figures of the compressors, for people."""
+        """Figures of the compressors, for reports."""
         return {}
 
     def peers(self, ranks: Sequence[int]) -> Sequence[str]:

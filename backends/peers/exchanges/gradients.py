@@ -1,6 +1,6 @@
 """Gradient exchange: each peer sends its gradient, or part of it, and applies those it receives.
 
-DLion, and the systems that it is compared with.
+Source: DLion and the systems it is compared with.
 """
 
 import math
@@ -16,19 +16,19 @@ from backends.strategies.compressors.base import Compressor
 from backends.strategies.message import DENSE, Message, add
 
 GRADIENT = "gradient"
-#: The byte budget of a link that has not been measured: enough to measure it by, and little where
-#: it is slow.
+#: Byte budget of a link before its rate is measured: large enough to measure by, and small for a
+#: slow link.
 FIRST_BYTES = 1 << 17
-#: Before the names of peers whose links have compressors of their own, in a checkpoint; and the
+#: Prefix of the names of peers whose links have their own compressors, in a checkpoint; and the
 #: name of the compressor that all links share.
 PEER_PREFIX, SHARED = "peer ", "peers"
 
 
 class GradientExchange(Exchange):
-    """Sends to all peers, waits for as many messages as the sync policy says, applies them all.
+    """Sends to all peers, waits for the messages that the sync policy requires, applies all.
 
-    Members that wait for others take in no message of a later step than their own, so that every
-    replica makes the same sum. Other members take in all that has arrived.
+    Members that wait for others accept no message of a step later than their own, so that every
+    replica computes the same sum. Other members apply all messages that have arrived.
     """
 
     def __init__(self, parts: ExchangeParts) -> None:
@@ -51,8 +51,9 @@ class GradientExchange(Exchange):
     # -- sending -----------------------------------------------------------------------------------
 
     def _send(self, step: int, batch: int, budget_s: Optional[float], waits: bool) -> None:
-        # All messages are made before the first is sent: a link that is used while the others rest
-        # seems faster than it is beside them, and their budgets would exceed what the card carries.
+        # All messages are made before the first is sent. A link that is used while the others are
+        # idle seems faster than it is beside them, and the budgets would exceed the network card's
+        # rate.
         peers = self.peers(self.parts.topology.sends_to(self.rank, len(self.names), step))
         shared = self._shared_message(waits) if peers and not self._shared.by_link else None
         gradients = self.parts.replica.gradients
@@ -64,7 +65,7 @@ class GradientExchange(Exchange):
             self.parts.mailbox.send(peer, step, message, kind=GRADIENT, batch=batch)
 
     def _shared_message(self, waits: bool) -> Message:
-        """The message to all peers; a copy where the next gradient is computed as it is sent."""
+        """The message to all peers; a copy if the next gradient is computed while it is sent."""
         message = self._shared.compress(self.parts.replica.gradients)
         if message.kind == DENSE and not waits:
             return message._replace(arrays=(message.arrays[0].copy(),))
@@ -86,7 +87,7 @@ class GradientExchange(Exchange):
     # -- receiving and merging ---------------------------------------------------------------------
 
     def _receive(self, step: int, awaited: int) -> List[Envelope]:
-        """All gradients that are there, and as many of this step as are awaited."""
+        """All gradients that have arrived, including as many of this step as are awaited."""
         mailbox = self.parts.mailbox
         received = mailbox.take(lambda envelope: _is_gradient(envelope) and (not awaited or envelope.step <= step), 0)
         missing = awaited - sum(envelope.step == step for envelope in received)
@@ -95,7 +96,7 @@ class GradientExchange(Exchange):
         return received
 
     def _merge(self, received: List[Envelope], batch: int) -> None:
-        """Sum all gradients in one order, by step and name, so that equal sums are equal bits."""
+        """Sum all gradients in order of step and name, so that equal sums have equal bits."""
         total, own = self._merged, self.parts.mailbox.name
         compared = self._compared_batch(received, batch)
         total.fill(0.0)
@@ -108,9 +109,9 @@ class GradientExchange(Exchange):
                 add(envelope.message, total, self._share(int(envelope.meta["batch"]), compared))
 
     def _compared_batch(self, received: List[Envelope], batch: int) -> float:
-        """The batch that others are weighed by: one's own, or the mean of all members' last.
+        """The batch that others are compared with: one's own, or the mean of all members' last.
 
-        A member that has sent nothing yet counts as one's own.
+        A member that has sent nothing yet counts with one's own batch.
         """
         if self.parts.strategy.aggregation not in WITH_MEAN:
             return batch
@@ -128,7 +129,7 @@ class GradientExchange(Exchange):
         return dict(by_peer, **{SHARED: self._shared})
 
     def state(self) -> Dict[str, Arrays]:
-        """The state of each compressor that has one."""
+        """The state of each stateful compressor."""
         return {label: each.state() for label, each in self._compressors().items() if each.state()}
 
     def restore(self, state: Dict[str, Arrays]) -> None:
@@ -139,7 +140,7 @@ class GradientExchange(Exchange):
                 self._shared.restore(arrays)
 
     def metrics(self) -> Dict[str, Any]:
-        """Figures of the compressor, or of each link's by the name of its peer."""
+        """Metrics of the compressor, or by the peer's name of each link's compressor."""
         if self._shared.by_link:
             return {name: each.metrics() for name, each in self._by_peer.items()}
         return self._shared.metrics()

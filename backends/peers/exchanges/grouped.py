@@ -1,6 +1,6 @@
-"""Hierarchical exchange: gradients go to the leaders of groups, who exchange and send weights back.
+"""Hierarchical exchange sends gradients to leaders of groups, who exchange and return weights.
 
-Crossover-SGD, Yeo et al., section 3.3.
+Source: Crossover-SGD, Yeo et al., section 3.3.
 """
 
 from typing import Callable, Optional, Sequence
@@ -14,14 +14,15 @@ from backends.strategies.topologies.registry import GroupedTopology
 
 
 class HierarchicalExchange(Exchange):
-    """Followers send gradients to their leader; ``make_exchange`` gives what leaders do together.
+    """Followers send gradients to their leader; leaders use an exchange of their own.
 
-    A leader's gradient is the sum of its group's, times groups / members. The mean of all leaders'
-    gradients is then the mean over all members, whatever the sizes of groups.
+    make_exchange: builds the exchange among leaders.
+    A leader's gradient is the sum of its group's, times groups / members. The mean over leaders is
+    then the mean over all members, whatever the sizes of groups.
 
-    Rounded weights would never change where a step moves them by less than their last bit. So with
-    rounding the change of the weights is sent back, which the leader applies as its group does. The
-    first message of an epoch holds the weights themselves, which all of a group then have alike.
+    If weights are rounded, a step smaller than their last bit would be lost. So with rounding the
+    change of the weights is sent back, and the leader applies the rounded change as its group does.
+    The first message of an epoch holds the weights themselves, which are then equal in the group.
     """
 
     def __init__(self, parts: ExchangeParts, make_exchange: Callable[[ExchangeParts], Exchange]) -> None:
@@ -74,7 +75,10 @@ class HierarchicalExchange(Exchange):
         return self._group_has_weights and bool(self._followers) and self._encode is not dense
 
     def _answer(self, before: np.ndarray) -> Message:
-        """The message to followers after the leader's update; before: weights before it."""
+        """The message to followers after the leader's update.
+
+        before: weights before the update.
+        """
         weights = self.parts.replica.weights
         if not self._sends_changes:
             return dense(weights)

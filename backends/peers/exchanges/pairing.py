@@ -1,6 +1,6 @@
-"""Pairwise averaging: two peers average their weights when one asks.
+"""Pairwise averaging sets the weights of two peers to their mean when one asks.
 
-AD-PSGD, Lian et al., 2018, Alg. 1.
+Source: AD-PSGD, Lian et al., 2018, Alg. 1.
 """
 
 import threading
@@ -14,7 +14,7 @@ from backends.strategies.message import dense
 
 
 class PairwiseAveraging(Exchange):
-    """Keeps x apart from the replica's weights, which gradients are computed at.
+    """Keeps weights x apart from the replica's, at which gradients are computed.
 
     So x may change while a gradient is computed.
     """
@@ -31,7 +31,7 @@ class PairwiseAveraging(Exchange):
     def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         parts = self.parts
         for peer in self.peers(parts.topology.sends_to(self.rank, len(self.names), step)):
-            # Nobody asks a peer that asks, so that x does not change meanwhile.
+            # A peer that asks is never asked, so that x does not change meanwhile.
             parts.mailbox.send(peer, step, dense(self._x), asks=True)
             answer = parts.mailbox.next(peer, step, "mean")
             self._x[:] = answer.message.arrays[0]
@@ -40,7 +40,7 @@ class PairwiseAveraging(Exchange):
             parts.replica.weights[:] = self._x
 
     def handle(self, envelope: Envelope) -> None:
-        """Take the mean of one's own weights and the asking peer's, and send it."""
+        """Set x to the mean of x and the asking peer's weights, and send the mean."""
         theirs = envelope.message.arrays[0]
         with self._lock:
             aggregation.average_pair(self._x, theirs)

@@ -1,6 +1,6 @@
-"""Stochastic gradient push: a peer pushes half of its mass to one other in each step.
+"""Stochastic gradient push sends half of a peer's mass to one other peer in each step.
 
-SGP, Assran et al., 2019, Alg. 1.
+Source: SGP, Assran et al., 2019, Alg. 1.
 """
 
 from typing import Optional, Sequence
@@ -12,7 +12,7 @@ from backends.strategies.pushsum import PushSum
 
 
 class PushSumExchange(Exchange):
-    """Applies gradients of z, the replica's weights, to x. An epoch begins with x = z, weight 1."""
+    """Applies gradients of z, the replica's weights, to x. Epochs begin with x = z, weight 1."""
 
     def __init__(self, parts: ExchangeParts) -> None:
         super().__init__(parts)
@@ -40,7 +40,7 @@ class PushSumExchange(Exchange):
         self._mass.debias(parts.replica.weights)
 
     def _push(self, step: int, waits: bool) -> None:
-        """Send shares of x; a peer that does not wait until they are sent sends copies."""
+        """Send shares of x; a peer that does not wait for the transfer sends copies."""
         peers = self.peers(self.parts.topology.sends_to(self.rank, len(self.names), step))
         if not peers:
             return

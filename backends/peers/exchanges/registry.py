@@ -1,4 +1,4 @@
-"""The registry says which exchange belongs to which topology and aggregation."""
+"""The registry selects the exchange for a topology and an aggregation."""
 
 from typing import Callable, Dict
 
@@ -13,7 +13,7 @@ from backends.strategies.aggregation import FACTORS
 from backends.strategies.topologies.graphs import Ring as RingTopology
 from backends.strategies.topologies.registry import GroupedTopology
 
-#: By aggregation. In a ring, gradients are summed by all-reduce, whatever it is.
+#: Exchanges by aggregation. In a ring, all-reduce sums gradients, whatever the aggregation.
 AGGREGATIONS: Dict[str, Callable[[ExchangeParts], Exchange]] = dict(
     dict.fromkeys(FACTORS, GradientExchange),
     **{"average": WeightAveraging, "push-sum": PushSumExchange, "pairwise": PairwiseAveraging},
@@ -21,7 +21,7 @@ AGGREGATIONS: Dict[str, Callable[[ExchangeParts], Exchange]] = dict(
 
 
 def exchange(parts: ExchangeParts) -> Exchange:
-    """The exchange of these parts."""
+    """The exchange for these parts."""
     if isinstance(parts.topology, GroupedTopology):
         return HierarchicalExchange(parts, exchange)
     if isinstance(parts.topology, RingTopology):

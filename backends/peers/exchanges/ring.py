@@ -1,4 +1,4 @@
-"""Ring all-reduce: chunks of gradients are summed on their way round, then distributed."""
+"""Ring all-reduce sums chunks of gradients around the ring, then distributes the sums."""
 
 import itertools
 from typing import Optional
@@ -11,7 +11,7 @@ from backends.strategies.message import WHOLE
 
 
 class RingAllReduce(Exchange):
-    """Passes chunks on while others are on their way; applies the sum when it is whole."""
+    """Forwards chunks while others are in transit; applies the sum when it is complete."""
 
     def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         parts, n = self.parts, len(self.names)
@@ -25,7 +25,7 @@ class RingAllReduce(Exchange):
         gradients, mailbox = self.parts.replica.gradients, self.parts.mailbox
         encode = WHOLE[self.parts.strategy.compressor.name]
         after, before = self.names[(self.rank + 1) % n], self.names[self.rank - 1]
-        count = itertools.count()  # chunks are told apart by the order in which they are sent
+        count = itertools.count()  # chunks are numbered in the order in which they are sent
 
         def send(start: int, end: int) -> None:
             message = allreduce.departing(gradients[start:end], encode)

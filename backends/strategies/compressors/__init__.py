@@ -1,1 +1,1 @@
-"""A compressor decides what of a gradient or of weights one message holds."""
+"""A compressor selects the part of a gradient or of weights that one message holds."""

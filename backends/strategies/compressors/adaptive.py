@@ -1,4 +1,4 @@
-"""Adaptive compression sends all where compression would lose too much (ScaDLES)."""
+"""Adaptive compression sends the whole gradient where compression would lose too much (ScaDLES)."""
 
 from typing import Any, Dict, Optional, Sequence, Tuple
 
@@ -12,13 +12,13 @@ from backends.strategies.message import DENSE, Message, add, bytes_of
 
 
 class Adaptive(Compressor):
-    """Sends what another compressor, ``of``, would if | |g|^2 - |sent|^2 | / |g|^2 <= delta, else
-    all of g.
+    """Compresses with ``of`` while | |g|^2 - |sent|^2 | / |g|^2 <= delta, else sends all of g.
 
-    g is what the other had to send, its rest included, so that what it leaves behind is at right
-    angles to what it sends, and |g|^2 the sum of their squares. One that keeps no rest leaves
-    nothing behind. Without an ``of`` it is top-k. Raises ValueError unless 0 <= delta <= 1, and
-    where it would wrap one of its own kind.
+    g is everything that the wrapped compressor had to send, its residual included. What it leaves
+    behind is orthogonal to what it sends, so that |g|^2 is the sum of their squares.
+    A compressor without a residual leaves nothing behind.
+    Without an ``of`` it wraps top-k.
+    Raises ValueError unless 0 <= delta <= 1, and where it would wrap another Adaptive.
     """
 
     def __init__(self, variables: Sequence[Variable], of: Optional[Compressor] = None, delta: float = 0.3) -> None:
@@ -35,11 +35,11 @@ class Adaptive(Compressor):
         self.steps = 0
 
     def bind_weights(self, weights: np.ndarray) -> None:
-        """Hand them on."""
+        """Pass the weights to the wrapped compressor."""
         self.of.bind_weights(weights)
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """Beyond budget_bytes where the rule asks for everything."""
+        """See Compressor. Exceeds budget_bytes where the rule asks for all values."""
         message = self.of.compress(values, budget_bytes)
         self.steps += 1
         if isinstance(self.of, ErrorFeedback) and _loss(self.of.accumulator, message.arrays[-1]) > self.delta:
@@ -49,19 +49,17 @@ class Adaptive(Compressor):
         return message
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """By the CNC ratio so far; before the first step, when nobody can know it, as if it never
-        compressed.
-        """
+        """See Compressor. Uses the CNC ratio so far, or 0 before the first step."""
         ratio = self._ratio()
         everything = bytes_of(DENSE, self.size, self.size)
         return ratio * self.of.traffic_bytes(budget_bytes) + (1.0 - ratio) * everything
 
     def residual(self) -> Optional[np.ndarray]:
-        """That of the other."""
+        """The residual of the wrapped compressor."""
         return self.of.residual()
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """That of the other, and (2,) float64: compressed and all steps."""
+        """The wrapped compressor's state, and (2,) float64: compressed steps and all steps."""
         return self.of.state() + (np.array([self.compressed, self.steps], np.float64),)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
@@ -72,7 +70,7 @@ class Adaptive(Compressor):
         self.compressed, self.steps = (int(number) for number in state[-1])
 
     def metrics(self) -> Dict[str, Any]:
-        """cnc_ratio: compressed steps / all steps, 0 before the first; and what the other tells."""
+        """cnc_ratio: compressed steps / all steps, 0 before the first; and the wrapped metrics."""
         return dict(self.of.metrics(), cnc_ratio=self._ratio())
 
     def _ratio(self) -> float:
@@ -80,6 +78,6 @@ class Adaptive(Compressor):
 
 
 def _loss(rest: np.ndarray, sent: np.ndarray) -> float:
-    """The share of the squares that would wait."""
+    """The share of the squared norm that is not sent."""
     waiting = float(np.dot(rest, rest))
     return waiting / (waiting + float(np.dot(sent, sent))) if waiting else 0.0

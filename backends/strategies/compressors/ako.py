@@ -10,12 +10,12 @@ from backends.strategies.message import DENSE, SPANS, Message, bytes_of
 
 
 class Ako(ErrorFeedback):
-    """Cuts the vector into blocks of one size, sends one at a time, all in turn, and adds up the
-    others meanwhile.
+    """Cuts the vector into blocks of one size and sends one a step, in turn.
 
+    The other blocks accumulate meanwhile.
     With a byte budget there are as few blocks as make each of them fit (DLion, section 5.1.4: by
-    network capacity and computation power); without one there are ``blocks``. Raises ValueError
-    unless blocks >= 1.
+    network capacity and computation power); without one there are ``blocks``.
+    Raises ValueError unless blocks >= 1.
     """
 
     counters = ("at",)
@@ -29,8 +29,9 @@ class Ako(ErrorFeedback):
         self.at = 0
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """From where the last one ended to the end of a block; over budget_bytes only where one
-        element is.
+        """The elements from the end of the last block to the end of the next.
+
+        Exceeds budget_bytes only where a single element does.
         """
         self.accumulate(values)
         start, blocks = self.at, self._blocks(budget_bytes)
@@ -40,7 +41,7 @@ class Ako(ErrorFeedback):
         return self.take_spans([(start, end)])
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """The mean over all blocks; exact but for the digits of their lengths in the head."""
+        """The mean over all blocks; exact except for the digits of their lengths in the head."""
         blocks = self._blocks(budget_bytes)
         if blocks == 1:
             return bytes_of(DENSE, self.size, self.size)
@@ -56,5 +57,5 @@ class Ako(ErrorFeedback):
 
 
 def _divided(amount: int, by: int) -> int:
-    """Rounded up."""
+    """The quotient, rounded up."""
     return -(-amount // by)

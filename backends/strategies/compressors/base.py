@@ -1,4 +1,4 @@
-"""A compressor chooses what of a gradient is sent: this is its interface."""
+"""The compressor interface selects the part of a gradient to send."""
 
 import abc
 from typing import Any, Dict, Optional, Sequence, Tuple
@@ -10,14 +10,14 @@ from backends.strategies.message import DENSE, Message, bytes_of
 
 
 class Compressor(abc.ABC):
-    """Chooses what of a vector goes to one peer (or to all alike), and keeps the rest for later.
+    """Selects the part of a vector to send to one peer (or to all), and keeps the rest for later.
 
     Unless it is ``lossy``, the sum of all values equals the sum of all messages plus the residual.
     """
 
-    #: Whether something is thrown away for good, such as the last bits of a number.
+    #: Whether values are lost, such as the last bits of a number.
     lossy = False
-    #: Whether it adapts to a link's byte budget, so that each link needs one of its own.
+    #: Whether it adapts to a link's byte budget, so that each link needs its own compressor.
     by_link = False
 
     def __init__(self, variables: Sequence[Variable]) -> None:
@@ -26,24 +26,24 @@ class Compressor(abc.ABC):
         self.weights: Optional[np.ndarray] = None
 
     def bind_weights(self, weights: np.ndarray) -> None:
-        """Give it the (size,) float32 weights that messages will change; some kinds judge by them.
+        """Set the (size,) float32 weights that messages will change; some compressors need them.
 
-        They are read at each ``compress`` and never written.
-        Once is enough where the weights stay in that memory.
+        They are read at each ``compress`` and never written. One call is enough while the weights
+        stay in that memory.
         """
         self.weights = weights
 
     @abc.abstractmethod
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """The message to send now, of (size,) float32 values and the residual; values stay as
-        they are.
+        """The message to send now, from (size,) float32 values and the residual.
 
-        budget_bytes: what the link can take until the next message; some kinds ignore it.
+        The values are not changed.
+        budget_bytes: capacity of the link until the next message; some compressors ignore it.
         """
 
     @abc.abstractmethod
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """Bytes of a message on average, as far as they are known without running."""
+        """Mean bytes of a message, as far as they are known without running."""
 
     def answer_bytes(self, workers: int) -> float:
         """Bytes of weights that a parameter server sends back after messages of so many workers.
@@ -53,7 +53,7 @@ class Compressor(abc.ABC):
         return bytes_of(DENSE, self.size, self.size)
 
     def residual(self) -> Optional[np.ndarray]:
-        """(size,) float32 that was given and not sent; None where nothing is ever kept."""
+        """The (size,) float32 values not sent yet; None where none are ever kept."""
         return None
 
     def state(self) -> Tuple[np.ndarray, ...]:

@@ -9,10 +9,10 @@ from backends.strategies.message import DENSE, Message, bytes_of, dense
 
 
 class Uncompressed(Compressor):
-    """Sends what it is given and keeps nothing."""
+    """Sends all values and keeps nothing."""
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """All of it. The message shares the memory of ``values``: send it before they change."""
+        """All values. The message shares the memory of ``values``: send it before they change."""
         return dense(values)
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:

@@ -11,10 +11,10 @@ from backends.strategies.message import Message, dense, spans, sparse
 
 
 class ErrorFeedback(Compressor):
-    """A compressor with a residual: what was given and not sent yet (Lee et al., Eq. 1).
+    """A compressor with a residual: the values not sent yet (Lee et al., Eq. 1).
 
     accumulator: (size,) float32; the residual, and within ``compress`` the new values too.
-    counters: names of attributes, int or float, that a checkpoint must hold beside it.
+    counters: names of attributes, int or float, that a checkpoint must hold as well.
     """
 
     counters: Tuple[str, ...] = ()
@@ -24,12 +24,12 @@ class ErrorFeedback(Compressor):
         self.accumulator = np.zeros(self.size, np.float32)
 
     def accumulate(self, values: np.ndarray) -> np.ndarray:
-        """accumulator += values; returns the accumulator itself."""
+        """Add values to the accumulator, and return it."""
         self.accumulator += values
         return self.accumulator
 
     def accumulate_blocks(self, values: np.ndarray) -> Iterator[Tuple[int, np.ndarray]]:
-        """The same block by block: where each begins, and its part while it is in the cache."""
+        """Accumulate block by block; yield each block's start, and the block while cached."""
         for start in range(0, self.size, BLOCK):
             part = self.accumulator[start : start + BLOCK]
             part += values[start : start + BLOCK]
@@ -56,17 +56,17 @@ class ErrorFeedback(Compressor):
         return message._replace(arrays=(edges, values))
 
     def take_all(self) -> Message:
-        """A message of all elements, uncopied."""
+        """A message of all elements, without a copy."""
         message = dense(self.accumulator)
         self.accumulator = np.zeros(self.size, np.float32)
         return message
 
     def residual(self) -> np.ndarray:
-        """The accumulator itself, to be looked at until the next ``compress``."""
+        """The accumulator itself; valid until the next ``compress``."""
         return self.accumulator
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """Copies: (size,) float32 of what is kept, and (counters,) float64."""
+        """Copies: (size,) float32 of the residual, and (counters,) float64."""
         return self.accumulator.copy(), np.array([getattr(self, name) for name in self.counters], np.float64)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:

@@ -9,14 +9,12 @@ from backends.strategies.message import HALF, Message, bytes_of, half
 
 
 class Float16(Compressor):
-    """Sends what it is given as float16 (11 significant bits), and forgets the bits that were
-    rounded away.
-    """
+    """Sends all values as float16 (11 significant bits); the rounding error is lost."""
 
     lossy = True
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """All of it, rounded."""
+        """All values, rounded."""
         return half(values)
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:

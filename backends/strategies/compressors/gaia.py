@@ -1,4 +1,4 @@
-"""Gaia sends what changes a weight by more than a given part of it (Hsieh et al., NSDI 2017)."""
+"""Gaia sends updates that exceed a given share of their weight (Hsieh et al., NSDI 2017)."""
 
 import math
 from typing import Optional, Sequence
@@ -10,20 +10,21 @@ from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import blocks
 from backends.strategies.message import SPARSE, Message, bytes_of
 
-#: Share of the entries that is taken to be significant before anything has run. It depends on the
-#: learning rate, the model and how far training has come: 6 to 9 % of those of a small network in
-#: 40 s of training with momentum, at rates of 0.01 and 0.03 (docs/results.md, the race).
+#: Share of the entries that counts as significant before a run. It depends on the learning rate,
+#: the model and the progress of training: 6 to 9 % for a small network in 40 s of training with
+#: momentum, at rates of 0.01 and 0.03 (docs/results.md, the race).
 SHARE = 0.07
 
 
 class Gaia(ErrorFeedback):
-    """Sends the entries with |u| > s |w|, u being what has gathered; any change of a weight that
-    is zero is enough.
+    """Sends the entries with |u| > s |w|, where u is the accumulated update.
 
-    u must be scaled as it will be subtracted from the weights w, which ``bind_weights`` gives. s
-    is a hundredth as in DLion, section 5.1.4. Where it is ``falling`` it is divided by the square
-    root of the number of the step, as in Gaia; DLion lets it stay. Raises ValueError unless 0 < s
-    < 1.
+    Any change of a weight that is zero is significant.
+    u must be scaled as it will be subtracted from the weights w, which ``bind_weights`` sets.
+    s is a hundredth as in DLion, section 5.1.4.
+    falling: whether s is divided by the square root of the step number, as in Gaia; in DLion it
+    stays constant.
+    Raises ValueError unless 0 < s < 1.
     """
 
     counters = ("steps",)
@@ -37,7 +38,7 @@ class Gaia(ErrorFeedback):
         self.steps = 0
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """Asserts that the weights were bound."""
+        """See Compressor. Asserts that the weights were bound."""
         assert self.weights is not None, "gaia needs the weights (bind_weights) before it compresses"
         self.steps += 1
         s = np.float32(self.s / math.sqrt(self.steps) if self.falling else self.s)
@@ -48,6 +49,6 @@ class Gaia(ErrorFeedback):
         return self.take(np.concatenate(found))
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """For ``SHARE`` of all entries."""
+        """The bytes of ``SHARE`` of all entries."""
         entries = int(SHARE * self.size)
         return bytes_of(SPARSE, self.size, entries, entries)

@@ -1,8 +1,8 @@
-"""Layer dropping sends whole layers, or keeps them until enough has gathered (Lee et al., 2020).
+"""Layer dropping sends whole layers, once their accumulated gradient is large (Lee et al., 2020).
 
-A layer is one weight variable. Its representative value is the mean of its absolute values
-(section 4; Eq. 2 forgets the absolute value). One that is below the threshold is not sent. A
-server sends back only what has changed.
+A layer is one weight variable. Its representative value is the mean of its absolute values (section
+4; Eq. 2 omits the absolute value). A layer below the threshold is not sent. A server sends back
+only the layers that have changed.
 """
 
 import math
@@ -18,22 +18,21 @@ from backends.strategies.message import SPANS, Message, bytes_of
 NORMS = ("mean", "l1")
 
 
-#: Of what Alg. 1 drops, the share that goes all the same in a step, for it has gathered enough.
-#: Measured: 0.19 to 0.27 for ResNet, MobileNet and SqueezeNet, whose layers are many; 0.09 for
-#: CIFAR10's and 0.58 for Cipher, most of which is one layer (benchmarks/layer_drop.py).
+#: Share of the dropped elements that are sent in a step after all, because enough has accumulated.
+#: Measured: 0.19 to 0.27 for ResNet, MobileNet and SqueezeNet, which have many layers; 0.09 for
+#: CIFAR10's network and 0.58 for Cipher, most of which is one layer (benchmarks/layer_drop.py).
 RETURNING = 0.25
 
 
 class LayerDrop(ErrorFeedback):
-    """The worker's side, section 4: sends the layers whose gathered representative value is the
-    threshold or more.
+    """Sends the layers whose accumulated representative value reaches the threshold (section 4).
 
-    The threshold is computed anew every ``every`` steps, by Alg. 1, from the gradients of that
-    step alone, to drop at most the share ``ratio`` of all elements. Once more after a tenth of
-    the first ``every``, which the paper does not: with momentum values grow up to tenfold at
-    first, and nearly all would be above the first step's. norm: what represents a layer, in both
-    places: "mean", or "l1" as in the text of Alg. 1. Raises ValueError unless 0 <= ratio < 1 and
-    every >= 1, and for another norm.
+    The threshold is computed every ``every`` steps by Alg. 1, from the gradients of that step
+    alone, to drop at most the share ``ratio`` of all elements. It is also computed after a tenth of
+    the first ``every``, which the paper does not do: with momentum values grow up to tenfold at
+    first, and nearly all would exceed the threshold of the first step.
+    norm: the representative value of a layer: "mean", or "l1" as in the text of Alg. 1.
+    Raises ValueError unless 0 <= ratio < 1 and every >= 1, and for another norm.
     """
 
     counters = ("steps", "threshold")
@@ -55,7 +54,7 @@ class LayerDrop(ErrorFeedback):
         self.threshold = -1.0
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """One span for each layer that goes; what is not in it is the marker of the paper."""
+        """A message with a span for each layer sent; the paper's marker is a missing span."""
         if self.steps % self.every == 0 or self.steps == self.every // 10:
             self.threshold = threshold(self._represented(values), [v.size for v in self.variables], self.ratio)
         self.steps += 1
@@ -64,20 +63,19 @@ class LayerDrop(ErrorFeedback):
         return self.take_spans(_parts(chosen))
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """For layers whose sizes say nothing of their rank, and which are far apart in scale.
+        """An estimate for layers whose scales differ widely and do not depend on their sizes.
 
-        Alg. 1 drops ratio less what it could still drop of the layer it ends in: half of it on
-        average, a layer being met in proportion to its size. What was dropped returns: the share
-        RETURNING of it, where that is more.
+        The layer at which Alg. 1 stops is not dropped, so that on average half of its size is
+        missing from ``ratio``. Layers are met there in proportion to their sizes.
+        The share RETURNING of what was dropped is sent later, where that is more.
         """
         return self._bytes(self._share())
 
     def answer_bytes(self, workers: int) -> float:
-        """As if which layers a worker sends said nothing of the others': those that none of them
-        sends stay.
+        """An estimate for workers that choose their layers independently.
 
-        That is 5 to 18 points of a whole answer more than four workers got: what they send
-        overlaps.
+        Layers that no worker sends stay unchanged. Measured with four workers it was 5 to 18 points
+        of a whole answer too high, for the workers' layers overlap.
         """
         return self._bytes(1.0 - (1.0 - self._share()) ** workers)
 
@@ -98,11 +96,11 @@ class LayerDrop(ErrorFeedback):
 
 
 def threshold(represented: Sequence[float], sizes: Sequence[int], ratio: float) -> float:
-    """Alg. 1: the value of the layer in which the sizes, smallest value first, exceed ``ratio``
-    of all elements.
+    """Alg. 1: the value of the layer at which the summed sizes exceed ``ratio`` of all elements.
 
-    The paper sorts in reverse; to drop the small ones takes ascending order. -1, which drops
-    nothing, where they never do.
+    Layers are summed in ascending order of value. The paper sorts in reverse, but dropping the
+    small ones needs ascending order.
+    Returns -1, which drops nothing, where the sizes never exceed it.
     """
     dropped = 0
     for layer in np.argsort(represented, kind="mergesort"):

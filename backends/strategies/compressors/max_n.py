@@ -1,4 +1,4 @@
-"""Max N sends the entries of each variable that are near its largest (DLion, section 3.3)."""
+"""Max N sends the entries of each variable that are close to its largest (DLion, section 3.3)."""
 
 import math
 from typing import Any, Dict, Optional, Sequence, Tuple
@@ -10,23 +10,22 @@ from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.magnitude import SAMPLE, above, few_exceed, greatest, likely
 from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 
-#: The least N that a narrow link can enforce, and the greatest, which sends everything (section
-#: 5.1.4).
+#: The smallest N, for a narrow link, and the greatest, which sends all (section 5.1.4).
 LEAST, MOST = 0.85, 100.0
 _ENTRY_BYTES = 8  # an index and a value
-#: From so many entries of a sample on it tells how many all have; and how much of the room is to
-#: be filled at least.
+#: Entries of a sample from which it represents all entries; and the share of the budget that must
+#: be used.
 MANY, NEARLY = 600, 0.85
 
 
 class MaxN(ErrorFeedback):
-    """Sends the entries with |g| >= (1 - N / 100) max |g|, g being what has gathered of their
-    variable.
+    """Sends the entries with |g| >= (1 - N / 100) max |g|, g being a variable's accumulator.
 
-    With a byte budget N is the greatest from 0.85 to 100 whose message fits: the transmission
-    speed assurance module, for which a compressor serves a single link. Of large messages it is
-    nearly that, as a sample tells it, for to sort all entries takes a slow device longer than to
-    send what is missing. Without one it is ``n``. Raises ValueError unless 0.85 <= n <= 100.
+    Without a byte budget N is ``n``.
+    With one N is the greatest from 0.85 to 100 whose message fits (the transmission speed assurance
+    module), so that a compressor serves a single link. For large messages N is estimated from a
+    sample: on a slow device sorting all entries takes longer than sending the difference.
+    Raises ValueError unless 0.85 <= n <= 100.
     """
 
     by_link = True
@@ -39,7 +38,7 @@ class MaxN(ErrorFeedback):
         self._last_n = n
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """Over budget_bytes only where N is 0.85 already."""
+        """See Compressor. Exceeds budget_bytes only where N is 0.85 already."""
         gathered = self.accumulate(values)
         most = [greatest(gathered[_part(variable)]) for variable in self.variables]
         if budget_bytes is None:
@@ -52,9 +51,7 @@ class MaxN(ErrorFeedback):
         return self.take(chosen)
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """The budget, where that is less than everything; else as for Gaussian gradients (see
-        ``_share``).
-        """
+        """The budget, or the bytes for Gaussian gradients without one (see ``_share``)."""
         everything = bytes_of(DENSE, self.size, self.size)
         if budget_bytes is not None:
             return min(max(budget_bytes, self._bytes(1)), everything)
@@ -66,18 +63,20 @@ class MaxN(ErrorFeedback):
         return {"n": self._last_n}
 
     def _near(self, gathered: np.ndarray, most: Sequence[float], floor: float) -> np.ndarray:
-        """Ascending indices of the entries with |g| >= floor max |g|; ``most``: max |g| of each
-        variable.
+        """Ascending indices of the entries with |g| >= floor max |g|.
+
+        most: max |g| of each variable.
         """
         if floor == 0.0:
             return np.arange(self.size)
-        # Of a variable of zeros none is near its largest.
+        # In a variable of zeros, no entry is near its largest.
         floors = [np.float32(floor) * np.float32(peak) if peak > 0 else np.inf for peak in most]
         return np.concatenate([above(gathered[_part(v)], limit) + v.start for v, limit in zip(self.variables, floors)])
 
     def _fitting(self, gathered: np.ndarray, most: Sequence[float], budget_bytes: float) -> Tuple[float, np.ndarray]:
-        """The lowest floor of nearness, |g| / max |g|, from which on a message fits, as far as N
-        may fall; and the indices from there on.
+        """The lowest floor of |g| / max |g| at which a message fits, and the indices above it.
+
+        The floor never exceeds that of the smallest N.
         """
         entries = max(0, int((budget_bytes - self._bytes(self.size)) // _ENTRY_BYTES) + self.size)
         step = self.size // SAMPLE
@@ -87,13 +86,14 @@ class MaxN(ErrorFeedback):
             if found.size <= entries and (not floor or found.size >= NEARLY * entries):
                 return floor, found
         found, near = self._candidates(gathered, most, entries + 1)
-        beyond = np.partition(near, near.size - entries - 1)[near.size - entries - 1]  # the first that has no room
+        beyond = np.partition(near, near.size - entries - 1)[near.size - entries - 1]  # the first that does not fit
         floor = min(float(np.nextafter(beyond, np.float32(2))), _floor(LEAST))
         return floor, found[near >= floor]
 
     def _candidates(self, gathered: np.ndarray, most: Sequence[float], count: int) -> Tuple[np.ndarray, np.ndarray]:
-        """Indices and nearness of ``count`` entries or more, all others being less near or beyond
-        what N may be.
+        """Indices and nearness of ``count`` entries or more.
+
+        All other entries are less near.
         """
         step = self.size // SAMPLE
         if step > 1:
@@ -129,13 +129,14 @@ def _floor(n: float) -> float:
 
 
 def _share(width: float, size: int) -> float:
-    """The share of a variable's ``size`` entries that goes in a step of Gaussian gradients;
+    """The share of a variable's ``size`` entries that is sent in a step of Gaussian gradients.
+
     width: N / 100.
 
-    An entry is a random walk of unit steps that goes out when it gets to a level L. By Wald's
-    identity that takes L^2 + 1.165 L + 1 steps on average (Siegmund, 1979: it overshoots by
-    0.583). The one that overshoots most, by c, sets the level: L = (1 - width) (L + c). It is the
-    greatest of size * share overshoots, whose tail is nearly exp(-c^2). At least that one goes.
+    An entry is a random walk of unit steps that is sent when it reaches a level L. By Wald's
+    identity that takes L^2 + 1.165 L + 1 steps on average (Siegmund, 1979: it overshoots by 0.583).
+    The largest overshoot c determines the level: L = (1 - width) (L + c). It is the maximum of size
+    * share overshoots, whose tail is nearly exp(-c^2). At least that entry is sent.
     The equations are solved by iteration.
     """
     share = width

@@ -9,11 +9,11 @@ from backends.strategies.message import Message
 
 
 class MomentumCorrection(Compressor):
-    """v <- momentum v + u, and another compressor's part of v goes out.
+    """v <- momentum v + u; a wrapped compressor selects the part of v to send.
 
-    A server whose velocity gets sparse gradients would change every weight in every step, and
-    have to send all of them back. It is left with sums; with everything sent the result is the
-    same, for velocities add up.
+    A server with momentum would turn sparse gradients into updates of every weight in every step,
+    and would have to send all of them back. Here the server only sums. With nothing left out the
+    result is the same, for velocities add up.
     """
 
     def __init__(self, of: Compressor, momentum: float) -> None:
@@ -24,25 +24,25 @@ class MomentumCorrection(Compressor):
         self._velocity = np.zeros(self.size, np.float32)
 
     def bind_weights(self, weights: np.ndarray) -> None:
-        """Hand them on."""
+        """Pass the weights to the wrapped compressor."""
         self.of.bind_weights(weights)
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """What the other sends of the velocity."""
+        """The part of the velocity that the wrapped compressor sends."""
         self._velocity *= self._momentum
         self._velocity += values
         return self.of.compress(self._velocity, budget_bytes)
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """That of the other."""
+        """The traffic of the wrapped compressor."""
         return self.of.traffic_bytes(budget_bytes)
 
     def residual(self) -> Optional[np.ndarray]:
-        """That of the other."""
+        """The residual of the wrapped compressor."""
         return self.of.residual()
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """That of the other, and a copy of the (size,) float32 velocity."""
+        """The wrapped compressor's state, and a copy of the (size,) float32 velocity."""
         return self.of.state() + (self._velocity.copy(),)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
@@ -53,5 +53,5 @@ class MomentumCorrection(Compressor):
         self._velocity[:] = state[-1]
 
     def metrics(self) -> Dict[str, Any]:
-        """What the other tells."""
+        """The metrics of the wrapped compressor."""
         return self.of.metrics()

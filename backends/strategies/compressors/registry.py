@@ -1,4 +1,4 @@
-"""Every compressor has a name here, and a text chooses one with its options."""
+"""The registry names every compressor, and builds one from its name and options."""
 
 import inspect
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
@@ -27,7 +27,7 @@ COMPRESSORS: Dict[str, Type[Compressor]] = {
     "adaptive": Adaptive,
 }
 
-#: What ``adaptive`` wraps unless it is told.
+#: The compressor that ``adaptive`` wraps by default.
 WRAPPED = "top-k"
 
 _READERS: Dict[type, Callable[[str], Any]] = {bool: yes_or_no, int: whole_number, float: number, str: str}
@@ -35,9 +35,7 @@ _ANY_VARIABLES = (Variable("any", (1,), 0, 1),)
 
 
 class CompressorSpec(NamedTuple):
-    """The choice of a compressor: its name, its options with their values, and the one that it
-    wraps.
-    """
+    """The choice of a compressor: its name, its options, and the compressor that it wraps."""
 
     name: str
     options: Tuple[Tuple[str, Any], ...] = ()
@@ -45,18 +43,19 @@ class CompressorSpec(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> "CompressorSpec":
-        """Of ``NAME:key=value,...``; keys are options of the class of that name.
+        """Parse ``NAME:key=value,...``; keys are options of the class of that name.
 
-        ``adaptive`` has the name of what it wraps as ``of``, and options of that beside its own.
-        Raises ValueError for an unknown name, key or value, and says which there are.
+        ``adaptive`` names the wrapped compressor as ``of``, and accepts its options beside its own.
+        Raises ValueError for an unknown name, key or value, listing the known ones.
         """
         found = _spec(name_of("compressor", text, COMPRESSORS), options_of(text), ())
         found.build(_ANY_VARIABLES)  # raises ValueError for values out of range
         return found
 
     def build(self, variables: Sequence[Variable], momentum: float = 0.0) -> Compressor:
-        """A compressor of gradients of these variables; momentum: applied before it
-        (MomentumCorrection).
+        """A compressor of gradients of these variables.
+
+        momentum: applied before compression (MomentumCorrection).
         """
         options = dict(self.options)
         if self.wrapped is not None:
@@ -66,12 +65,12 @@ class CompressorSpec(NamedTuple):
 
     @property
     def keeps_residual(self) -> bool:
-        """Whether it leaves something for later messages."""
+        """Whether it keeps values for later messages."""
         return self.build(_ANY_VARIABLES).residual() is not None
 
     @property
     def by_link(self) -> bool:
-        """Whether each link needs a compressor of its own, fitted to what the link can take."""
+        """Whether each link needs a compressor of its own, adapted to the link's rate."""
         return self.build(_ANY_VARIABLES).by_link
 
 
@@ -89,6 +88,6 @@ def _spec(name: str, given: Mapping[str, str], outer: Sequence[str]) -> Compress
 
 
 def _readers(kind: Type[Compressor]) -> Dict[str, Callable[[str], Any]]:
-    """What reads each option: parameters after ``variables``, by the types of their defaults."""
+    """A parser for each option: parameters after ``variables``, by the types of their defaults."""
     parameters = list(inspect.signature(kind).parameters.values())[1:]
     return {parameter.name: _READERS.get(type(parameter.default), str) for parameter in parameters}

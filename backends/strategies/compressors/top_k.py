@@ -14,8 +14,7 @@ from backends.strategies.message import DENSE, SPARSE, Message, bytes_of
 
 
 class TopK(ErrorFeedback):
-    """Sends the ``share`` of all elements that is largest in absolute value; everything from a
-    half on.
+    """Sends the ``share`` of all elements largest in magnitude; everything from a half on.
 
     Raises ValueError unless 0 < share <= 1.
     """
@@ -27,7 +26,7 @@ class TopK(ErrorFeedback):
         self.count = max(1, int(round(share * self.size)))
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """The k largest of all that has gathered; of equal ones any."""
+        """The k largest of the accumulator; ties are resolved arbitrarily."""
         gathered = self.accumulate(values)
         if 2 * self.count >= self.size:
             return self.take_all()

@@ -1,1 +1,1 @@
-"""A topology decides to whom a worker sends at each step."""
+"""A topology determines to whom a worker sends in each step."""

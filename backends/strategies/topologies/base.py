@@ -1,38 +1,35 @@
-"""A topology says to whom a worker sends and from whom it receives: this is its interface.
+"""The topology interface names the ranks that a worker sends to and receives from.
 
-Workers are ranks 0..n-1 among the members of a run at that moment. One that leaves or joins
-changes n and ranks; every method is told both anew, so that there is no graph to mend.
+Workers are ranks 0..n-1 among the present members of a run. A join or leave changes n and the
+ranks. Every method takes both, so that no graph needs repair.
 """
 
 import abc
 from typing import Any, Callable, Mapping, NamedTuple, Tuple
 
-#: Stands for the parameter server, which is no worker, among ranks.
+#: The rank of the parameter server, which is no worker.
 SERVER = -1
 
 
 class MessageLoad(NamedTuple):
-    """Messages that one sends in a step, and receives as many, each of about this share of the
-    vector.
-    """
+    """Messages sent, and as many received, in a step; each of about this share of the vector."""
 
     messages: int
     share: float
 
 
 class Topology(abc.ABC):
-    """A directed graph over n ranks, which may change from step to step and differ between
-    segments of the vector.
+    """A directed graph over n ranks.
 
-    Where workers form groups these are the edges between the groups' leaders; see ``leader``.
+    It may change from step to step and differ between segments of the vector.
+    Where workers form groups, its edges connect the groups' leaders; see ``leader``.
     """
 
-    #: Keys of ``NAME:key=value``, which are keyword arguments of the class, and what reads their
-    #: values.
+    #: Option keys, which are keyword arguments of the class, and their parsers.
     options: Mapping[str, Callable[[str], Any]] = {}
-    #: Parts of the vector that go different ways in a step.
+    #: Segments of the vector that may have different receivers in a step.
     segments = 1
-    #: Whether whoever is sent to sends as much back in the same step.
+    #: Whether a receiver sends as much back in the same step.
     answers = False
 
     def __init__(self, seed: int = 0) -> None:
@@ -44,18 +41,16 @@ class Topology(abc.ABC):
 
     @abc.abstractmethod
     def receives_from(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
-        """Ranks from which it receives: those who send to it."""
+        """Ranks that send to ``rank`` in this step."""
 
     @abc.abstractmethod
     def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
-        """All that ``rank`` of n, or SERVER, sends in a step."""
+        """The messages that ``rank`` of n, or SERVER, sends in a step."""
 
     def leader(self, rank: int, n: int) -> int:
-        """Whom it hands its gradients before the leaders' exchange and has weights from after it;
-        else itself.
-        """
+        """The rank that sums gradients of ``rank`` and returns weights; without groups, itself."""
         return rank
 
     def followers(self, rank: int, n: int) -> Tuple[int, ...]:
-        """Ranks whose leader it is, itself left out."""
+        """Ranks that have ``rank`` as leader, itself excluded."""
         return ()

@@ -1,9 +1,8 @@
-"""A derangement is a random topology without fixed points (Crossover-SGD, Alg. 2, mended).
+"""A derangement is a random topology without fixed points (corrected Crossover-SGD, Alg. 2).
 
-Alg. 2 draws rank by rank from those that are left. The last rank may find only itself left, and
-where it does not, some permutations come up more often than others. Here whole permutations are
-drawn until one leaves no rank in its place: e of them on average, and all without fixed points
-are equally likely.
+Alg. 2 draws rank by rank from the remaining ones. The last rank may have only itself left;
+otherwise some permutations are more frequent than others. Here whole permutations are drawn until
+one has no fixed point: e draws on average, and all derangements are equally likely.
 """
 
 from typing import List, Sequence, Tuple
@@ -14,10 +13,11 @@ from backends.frameworks.base import Variable
 
 
 def derangement(n: int, seed: int, step: int, segment: int = 0) -> Tuple[int, ...]:
-    """To whom each of n ranks sends a segment in a step: a random permutation without fixed points.
+    """The receiver of each of n ranks in a step: a random permutation without fixed points.
 
-    It is the same wherever it is drawn: the numbers of RandomState are frozen (NEP 19). Raises
-    ValueError for fewer than 2 ranks, and where seed, step or segment is not in 0..2**32 - 1.
+    It is the same on every machine: the numbers of RandomState are frozen (NEP 19).
+    Raises ValueError for fewer than 2 ranks, and where seed, step or segment is not in 0..2**32 -
+    1.
     """
     if n < 2:
         raise ValueError("%d ranks have no permutation without fixed points" % n)
@@ -30,11 +30,10 @@ def derangement(n: int, seed: int, step: int, segment: int = 0) -> Tuple[int, ..
 
 
 def segments(variables: Sequence[Variable], count: int) -> List[Tuple[int, int]]:
-    """Start and end, in the flat buffer, of ``count`` segments of whole layers, of about equal
-    size.
+    """Start and end, in the flat buffer, of ``count`` segments of about equal size.
 
-    A border is where a layer ends, as near as can be to where equal parts would have it. Where
-    there are fewer layers each is a segment.
+    Segments consist of whole layers: each ends with the layer nearest to an equal division. Where
+    there are fewer layers, each layer is a segment.
     """
     ends = [variable.start + variable.size for variable in variables]
     count = min(count, len(ends))

@@ -1,4 +1,4 @@
-"""In these topologies all workers are alike: a star, all to all, and one to one."""
+"""Symmetric topologies treat all workers alike: a star, all to all, and one to one."""
 
 import abc
 from typing import Sequence, Tuple
@@ -23,7 +23,7 @@ class Star(Topology):
 
 
 class AllToAll(Topology):
-    """Everyone to everyone (DLion, section 3)."""
+    """Every worker sends to every other one (DLion, section 3)."""
 
     def sends_to(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         return tuple(other for other in range(n) if other != rank)
@@ -35,13 +35,14 @@ class AllToAll(Topology):
 
 
 class OneToOne(Topology):
-    """Everyone sends to one and receives from one: a permutation without fixed points. Alone, one
-    has nobody.
+    """Every worker sends to one and receives from one: a permutation without fixed points.
+
+    A single worker has no peer.
     """
 
     @abc.abstractmethod
     def permutation(self, n: int, step: int, segment: int) -> Sequence[int]:
-        """To whom each of n >= 2 ranks sends."""
+        """The receiver of each of n >= 2 ranks."""
 
     def sends_to(self, rank: int, n: int, step: int, segment: int = 0) -> Tuple[int, ...]:
         return (self.permutation(n, step, segment)[rank],) if n > 1 else ()
@@ -54,7 +55,7 @@ class OneToOne(Topology):
 
 
 class Ring(OneToOne):
-    """Everyone to the next, chunk after chunk as ``allreduce`` tells."""
+    """Every worker sends to the next, chunk after chunk as in ``allreduce``."""
 
     def permutation(self, n: int, step: int, segment: int) -> Sequence[int]:
         return [(rank + 1) % n for rank in range(n)]
@@ -64,14 +65,14 @@ class Ring(OneToOne):
 
 
 class ExponentialGraph(OneToOne):
-    """Everyone to one that is 1, 2, 4, ... ranks further, in turn (SGP, Assran et al.)."""
+    """Every worker sends to the one 1, 2, 4, ... ranks further, in turn (SGP, Assran et al.)."""
 
     def permutation(self, n: int, step: int, segment: int) -> Sequence[int]:
         return [(rank + hop(n, step)) % n for rank in range(n)]
 
 
 class RandomGossip(OneToOne):
-    """Each segment to one that is drawn anew for every step (Crossover-SGD, Alg. 2)."""
+    """Every worker sends each segment to a random other one (Crossover-SGD, Alg. 2)."""
 
     options = {"segments": whole_number}
 
@@ -86,11 +87,11 @@ class RandomGossip(OneToOne):
 
 
 class RandomPairs(Topology):
-    """Even ranks each ask one odd rank, drawn anew, and get an answer (AD-PSGD, Lian et al., 2018).
+    """Each even rank asks a random odd rank, and gets an answer (AD-PSGD, Lian et al., 2018).
 
-    The graph is bipartite, so that nobody who waits for an answer is asked, and nobody waits for
-    ever. Who is asked by several answers each of them; here what goes both ways is counted from
-    the one who asks.
+    The graph is bipartite: a worker that waits for an answer is never asked, so that there is no
+    deadlock. An odd rank answers every request it gets. Traffic in both directions counts for the
+    asking rank.
     """
 
     answers = True
@@ -102,7 +103,7 @@ class RandomPairs(Topology):
         return tuple(other for other in range(0, n, 2) if rank in self.sends_to(other, n, step))
 
     def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
-        """On average: an odd rank answers as many as there are even ones to each odd one."""
+        """See Topology. An odd rank answers, on average, the even ranks for each odd one."""
         asking, asked = (n + 1) // 2, n // 2
         return (
             (MessageLoad(1, 1.0 if rank % 2 == 0 or not asked else asking / asked),)
@@ -116,10 +117,9 @@ class RandomPairs(Topology):
 
 
 def hop(n: int, step: int) -> int:
-    """How many ranks further all n >= 2 send in a step: 1, 2, 4, ... to the greatest power of 2
-    below n, and again.
+    """The number of ranks further that all n >= 2 send in a step: 1, 2, 4, ..., repeatedly.
 
-    After one such cycle everyone has something of everyone: the mean itself where n is a power of
-    2.
+    The last is the greatest power of 2 below n. After one such cycle every worker has received from
+    all, directly or not; it has the mean itself where n is a power of 2.
     """
     return 1 << (step % (n - 1).bit_length())

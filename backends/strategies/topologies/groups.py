@@ -1,8 +1,8 @@
-"""Groups of consecutive ranks are led by their first (hierarchical Crossover-SGD, 3.3).
+"""Groups of consecutive ranks are led by their first rank (hierarchical Crossover-SGD, 3.3).
 
-Gradients are summed at the leader, leaders exchange what they have, and weights go back to the
-group. Ranks that share a fast link should follow one another. There are as many groups as asked
-for, or n where there are fewer workers; one that leaves or joins moves the borders.
+Gradients are summed at the leader, leaders exchange the sums, and weights return to the group.
+Ranks that share a fast link should be consecutive. There are as many groups as requested, or n
+where there are fewer workers. A join or leave moves the borders.
 """
 
 from typing import List, Tuple
@@ -15,7 +15,7 @@ def split(n: int, count: int) -> List[range]:
 
 
 def leaders(n: int, count: int) -> Tuple[int, ...]:
-    """The first of each group."""
+    """The first rank of each group."""
     return tuple(group[0] for group in split(n, count))
 
 

@@ -1,4 +1,4 @@
-"""Every topology has a name here, and a text chooses one with its options."""
+"""The registry names every topology, and builds one from its name and options."""
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
@@ -9,13 +9,14 @@ from backends.strategies.topologies.graphs import AllToAll, ExponentialGraph, Ra
 
 
 def _spec(text: str) -> "TopologySpec":
-    """A reader, of what is defined below."""
+    """Parse a topology, for options whose value is one."""
     return TopologySpec.from_text(text)
 
 
 class GroupedTopology(Topology):
-    """Gradients to the leader of a group, a topology between the leaders, weights back
-    (Crossover-SGD, 3.3).
+    """Followers send gradients to their leader, leaders use a topology of their own.
+
+    Weights return to the followers (Crossover-SGD, 3.3).
     """
 
     options = {"count": whole_number, "between": _spec}
@@ -85,10 +86,9 @@ class TopologySpec(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> "TopologySpec":
-        """Of ``NAME:key=value,...``, such as random:segments=4 or
-        groups:count=2,between=random:segments=4.
+        """Parse ``NAME:key=value,...``, such as groups:count=2,between=random:segments=4.
 
-        Raises ValueError for an unknown name, key or value, and says which there are.
+        Raises ValueError for an unknown name, key or value, listing the known ones.
         """
         name = name_of("topology", text, TOPOLOGIES)
         readers = TOPOLOGIES[name].options
@@ -97,13 +97,13 @@ class TopologySpec(NamedTuple):
         return found
 
     def build(self, seed: int = 0) -> Topology:
-        """The topology; seed: what chance comes from, the same for all members of a run."""
+        """The topology; seed: of its random draws, the same for all members of a run."""
         options = {key: each.build(seed) if isinstance(each, TopologySpec) else each for key, each in self.options}
         made: Topology = TOPOLOGIES[self.name](seed=seed, **options)
         return made
 
     @property
     def between(self) -> "TopologySpec":
-        """Of groups: the topology of their leaders, who gossip unless told otherwise."""
+        """The topology of the leaders of groups; gossip by default."""
         found: TopologySpec = dict(self.options).get("between", TopologySpec("random"))
         return found
