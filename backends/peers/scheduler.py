@@ -120,7 +120,7 @@ class MembershipScheduler(WorkQueue):
 
     @property
     def required_epoch(self) -> int:
-        """The next epoch that must begin; messages of earlier ones are no longer sent."""
+        """The present epoch, or the next after an interruption; waits in earlier ones must end."""
         return self.epoch + int(self._broken or self._stopped)
 
     # -- taking work -------------------------------------------------------------------------------

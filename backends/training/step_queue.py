@@ -109,7 +109,7 @@ class WorkQueue(abc.ABC):
             self.lock.notify_all()
 
     def wake(self) -> None:
-        """Let everyone who waits check again whether it may go on or its connection is gone."""
+        """Wake all waiting threads to check whether they may go on or their connection ended."""
         with self.lock:
             self.lock.notify_all()
 

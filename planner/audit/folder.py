@@ -29,7 +29,7 @@ class AuditFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether there is an audit here."""
+        """Whether the folder holds an audit."""
         return self._settings.exists()
 
     def profile(self) -> Profile:
@@ -37,7 +37,7 @@ class AuditFolder:
         return load_profile(self._profile)
 
     def begin(self, requested: Settings, profile: Profile) -> None:
-        """Begin or extend an audit here. Raises AuditError where another audit was begun."""
+        """Begin or extend an audit. Raises AuditError where the folder holds a different one."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -63,7 +63,7 @@ class AuditFolder:
         return RunFolder(self.path / "extrapolation")
 
     def load(self) -> MeasuredAudit:
-        """Everything that was measured so far. Raises RecordError where a file does not fit."""
+        """All measurements made so far. Raises RecordError where a file does not fit."""
         settings, profile = self.settings(), self.profile()
         done = sorted(self.path.glob("runs/*/*/*/result.json"))
         runs = tuple(steady_state(RunFolder(path.parent), profile, _repetition(path.parent)) for path in done)
@@ -83,7 +83,7 @@ class AuditFolder:
         return self.run(run.model, run.config, run.repetition)
 
     def _extrapolations(self, runs: Iterable[MeasuredRun]) -> Iterator[Extrapolation]:
-        """The long run beside the first short one of its configuration, if both were made."""
+        """The long run compared with the first short one of its configuration, if both exist."""
         if self.long_run.result.exists():
             plan = load(Plan, self.long_run.plan, REMEDY)
             for run in runs:
@@ -93,7 +93,7 @@ class AuditFolder:
 
 
 def _label(model: str) -> str:
-    """The name of a model's folder, unique for several models of one file."""
+    """The folder name of a model, unique among several models of one file."""
     if not models.is_user_model(model):
         return model
     return f"{RunFolder.label(model)}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""A schedule lists the runs of an audit: each configuration, and one long run."""
+"""Planned runs list all runs of an audit: each configuration, and one long run."""
 
 import itertools
 import math
@@ -18,18 +18,18 @@ from planner.plan.request import RecommendRequest
 from planner.predict.clusters import ClusterConfig
 from planner.profile.file import Profile
 
-#: Steps of every worker that counts, after its warm-up.
+#: Steps that every counted worker makes after its warm-up.
 FEWEST_STEPS = 5
-#: Seconds at both ends of a run that lie outside its steady state.
+#: Seconds at both ends of a run that are outside its steady state.
 ENDS_S = 2.5
-#: The run that measures the error of extrapolation is longer than the others by this factor.
+#: Factor by which the run that measures the error of extrapolation is longer than the others.
 LONG_RUN_FACTOR = 3.0
-#: Only the time of steps counts, so the evaluation at the end is as small as possible.
+#: Images in the evaluation at the end, as few as possible, because only the time of steps counts.
 IMAGES, TEST_IMAGES = 512, 8
 
 
 class PlannedRun(NamedTuple):
-    """A run to make; it ends after ``seconds``, long before the last step of its plan."""
+    """A run to make; it is stopped after ``seconds``, long before the last step of its plan."""
 
     model: str
     config: ClusterConfig
@@ -39,7 +39,7 @@ class PlannedRun(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As messages show it."""
+        """The name of the run in messages."""
         workers = " ".join(self.config.workers)
         return f"{self.model}, {workers}, server {self.config.server}, repetition {self.repetition + 1}"
 
@@ -47,8 +47,9 @@ class PlannedRun(NamedTuple):
 def planned_runs(settings: Settings, profile: Profile) -> Iterator[PlannedRun]:
     """All runs, one repetition after the other.
 
-    All configurations of a model run one after the other, for they are compared with each other and
-    the machine drifts. Both come in a seeded order, so that drift favours none.
+    All configurations of a model run one after the other, because they are compared with each other
+    and the machine's speed drifts. Models and configurations are in random (seeded) order, so that
+    drift favours none.
     """
     configured: list[list[tuple[Recommendation, int]]] = []
     for model in settings.models:
@@ -68,14 +69,14 @@ def planned_runs(settings: Settings, profile: Profile) -> Iterator[PlannedRun]:
 
 
 def long_run(runs: list[PlannedRun], seconds: float) -> PlannedRun:
-    """The largest cluster of the first model, for longer than in its short run."""
+    """The largest cluster of the first model, in a longer run."""
     first = [run for run in runs if run.model == runs[0].model]
     largest = max(first, key=lambda run: len(run.config.workers))
     return largest._replace(seconds=run_duration_s(largest.plan, LONG_RUN_FACTOR * seconds))
 
 
 def ranking(settings: Settings, profile: Profile, model: str) -> Recommendation:
-    """All configurations of a model. Raises PlanError where the profile does not hold it."""
+    """The ranked configurations of a model. Raises PlanError where the profile lacks it."""
     request = RecommendRequest(one_metric("time"), model, settings.framework, settings.steps, settings.batch)
     return recommend(profile, request)
 
@@ -83,7 +84,8 @@ def ranking(settings: Settings, profile: Profile, model: str) -> Recommendation:
 def audited_ranks(ranked: Recommendation, servers: str) -> list[int]:
     """Ranks of the audited configurations, from 1.
 
-    All of them, or of each set of workers the one whose server is on the fastest member.
+    They are all configurations, or for each set of workers the one with the server on the fastest
+    member.
     """
     every = range(1, len(ranked) + 1)
     if servers == EVERY:
@@ -100,7 +102,7 @@ def fastest_member(ranked: Recommendation, config: ClusterConfig) -> str:
 def run_duration_s(plan: Plan, seconds: float) -> float:
     """Predicted duration of a run with ``seconds`` of steady state.
 
-    It is longer where a worker that counts would make too few steps.
+    It is longer if a counted worker would make too few steps.
     """
     total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
     slowest_s = max(each.cycle_s for each in plan.workers if 1.0 / each.cycle_s >= SHARE_THAT_COUNTS * total)
@@ -109,7 +111,7 @@ def run_duration_s(plan: Plan, seconds: float) -> float:
 
 
 def noise_images(settings: Settings, model: str) -> dataset.Dataset:
-    """Images of noise in the shape that the model was profiled with.
+    """Random images in the shape that the model was profiled with.
 
     Raises AuditError where that shape is unknown.
     """

@@ -14,16 +14,16 @@ from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
 
-#: Small enough that nothing overflows on noise; the time of a step does not depend on it.
+#: Learning rate, small enough to avoid overflow on noise; step times do not depend on it.
 LEARNING_RATE = 1e-4
 HEARTBEAT_S = 30.0
 
-#: Called before each run with its name, the number of runs done and the number of all runs.
+#: Progress callback before each run: its name, number of runs done, number of all runs.
 OnRun = Callable[[str, int, int], None]
 
 
 class Runner:
-    """Makes the runs of an audit that are not in its folder yet, on one pool of agents."""
+    """Makes the missing runs of an audit, with one pool of agents."""
 
     def __init__(self, fleet: Fleet, folder: AuditFolder, on_run: OnRun) -> None:
         self._fleet = fleet
@@ -34,7 +34,7 @@ class Runner:
         self._agents = AgentPool()
 
     def run(self) -> dict[str, str]:
-        """Make every run and return the reasons of those that failed, by name.
+        """Make every missing run; return the reasons of failed ones, by name.
 
         Raises InterruptedRunError on Ctrl-C.
         """
@@ -61,7 +61,7 @@ class Runner:
         return failures
 
     def _make(self, run: PlannedRun, folder: RunFolder) -> None:
-        """Make one run in an empty folder, for an unfinished run before it is of no use."""
+        """Make one run in an emptied folder; an unfinished run in it is discarded."""
         shutil.rmtree(folder.path, ignore_errors=True)
         folder.path.mkdir(parents=True)
         options = Options(

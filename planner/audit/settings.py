@@ -8,7 +8,7 @@ from planner.predict.step_time import pick, pick_framework, timed_steps
 from planner.profile.file import Profile
 from profilers.records import SCHEMA
 
-#: The server is on the fastest member, as in Gu et al., or on each in turn.
+#: Placement of the server: on the fastest member, as in Gu et al., or on each in turn.
 FASTEST, EVERY = "fastest", "every"
 SERVERS = (FASTEST, EVERY)
 
@@ -16,14 +16,14 @@ SERVERS = (FASTEST, EVERY)
 class Settings(NamedTuple):
     """The settings of one audit.
 
-    label: name in tables
-    framework: on all devices, None for the fastest on each
-    batch: images of one step of one worker
-    steps: to which runs are extrapolated
-    seconds: of steady state in each run
-    servers: one of SERVERS
-    sample: number of configurations of each model, drawn by the seed, None for all
-    input_shape, classes: of the images, None for those of the models
+    label: name in tables.
+    framework: on all devices; None for the fastest on each.
+    batch: images of one step of one worker.
+    steps: number to which runs are extrapolated.
+    seconds: of steady state in each run.
+    servers: one of SERVERS.
+    sample: number of configurations of each model, drawn with the seed; None for all.
+    input_shape, classes: of the images; None for those of the models.
     """
 
     schema: int
@@ -42,7 +42,7 @@ class Settings(NamedTuple):
     classes: int | None
 
     def added_to(self, before: "Settings") -> "Settings":
-        """Extend an audit that was begun with ``before`` by models, repetitions or seconds.
+        """Extend the settings ``before`` of an audit by models, repetitions or seconds.
 
         Raises AuditError naming any other setting that differs.
         """

@@ -1,9 +1,9 @@
-"""The steady state of a short run tells what each worker's steps take while all workers are busy.
+"""The steady state of a short run gives the step time of each worker while all are busy.
 
-A worker reports every few seconds how many steps it has made and what they cost. Whole steps lie
-between two reports, so seconds over steps is T_i^C without rounding. The steady state begins when
-every worker that counts has made WARM_STEPS steps. It ends when the first worker finds no step left
-to make, or when the run is told to end.
+A worker reports every few seconds how many steps it has made and what they cost. Reports come after
+whole steps, so seconds over steps is T_i^C without rounding. The steady state begins when every
+counted worker has made WARM_STEPS steps. It ends when the first worker finds no step left to make,
+or when the run is stopped.
 """
 
 import math
@@ -24,9 +24,9 @@ from planner.train.events import MemberGivenUp, MemberLost, RunEnded, TimeOver
 from profilers.records import StepProfile, Window
 
 WARM_STEPS = 2
-#: The steady state does not wait for a worker with a smaller share of all steps.
+#: Minimum share of all steps of a counted worker; the steady state does not wait for others.
 SHARE_THAT_COUNTS = 0.02
-#: Events after which the reports of a worker begin anew, or end.
+#: Events that restart or end the reports of a worker.
 LOSSES = (MemberLost, Dropped, Replaced, MemberGivenUp)
 REMEDY = "remove the folder and repeat the audit"
 
@@ -34,9 +34,9 @@ REMEDY = "remove the folder and repeat the audit"
 class WorkerReport(NamedTuple):
     """One report of a worker.
 
-    t_s: seconds since the log began
-    spent: where its time went since the run began
-    window: readings of its sensors since the report before
+    t_s: seconds since the log began.
+    spent: where its time was spent since the run began.
+    window: readings of its sensors since the last report.
     """
 
     t_s: float
@@ -47,9 +47,9 @@ class WorkerReport(NamedTuple):
 class RunLog(NamedTuple):
     """The events of a run that an audit needs.
 
-    reports, built_s: by worker
-    end_s: until when there was work for all workers
-    account: totals of the server
+    reports, built_s: by worker.
+    end_s: time until which there was work for all workers.
+    account: totals of the server.
     """
 
     reports: dict[str, list[WorkerReport]]
@@ -67,7 +67,7 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
     for planned in plan.workers:
         name, part = planned.name, parts[planned.name]
         hosted = server_share / planned.cores if name == plan.server else 0.0
-        readings = average([each.window for each in part[1:]])  # the first one covers the time before
+        readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
         found = result.watts(planned, readings, _busy_share(part, planned) + hosted)
         rate = _rate(part)
         drift = _drift(part, _profiled(profile, plan, name))
@@ -89,7 +89,7 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
 
 
 def extrapolation(folder: RunFolder, short: MeasuredRun) -> Extrapolation:
-    """The time of a long run: extrapolated from a short one of its configuration, and measured.
+    """The duration of a long run, as measured and as extrapolated from a short one.
 
     Raises RecordError where the folder does not hold the long run.
     """
@@ -100,7 +100,7 @@ def extrapolation(folder: RunFolder, short: MeasuredRun) -> Extrapolation:
 
 
 def read_log(folder: RunFolder) -> RunLog:
-    """The events of a finished run. Raises RecordError for a log that is cut off or missing."""
+    """The events of a finished run. Raises RecordError for a truncated or missing log."""
     reports: dict[str, list[WorkerReport]] = {}
     built_s: dict[str, float] = {}
     end_s, enough = 0.0, False
@@ -128,7 +128,7 @@ def read_log(folder: RunFolder) -> RunLog:
 
 
 def _window(folder: RunFolder, plan: Plan, log: RunLog) -> tuple[float, dict[str, list[WorkerReport]]]:
-    """When the steady state begins, and each worker's reports within it."""
+    """The begin of the steady state, and each worker's reports within it."""
     before = {name: [each for each in log.reports.get(name, ()) if each.t_s <= log.end_s] for name in plan.names}
     made = {name: part[-1].spent.steps if part else 0 for name, part in before.items()}
     least = max(WARM_STEPS, SHARE_THAT_COUNTS * sum(made.values()))
@@ -142,7 +142,7 @@ def _window(folder: RunFolder, plan: Plan, log: RunLog) -> tuple[float, dict[str
 
 
 def _rate(part: Sequence[WorkerReport]) -> float:
-    """Steps/s between the first and the last report; 0 where no step ended between them."""
+    """Steps/s between the first and the last report; 0 without a step between them."""
     cycle_s = _cycle_s(part[0].spent, part[-1].spent) if part else None
     return 1 / cycle_s if cycle_s else 0.0
 
@@ -156,7 +156,7 @@ def _cycle_s(before: TimeSpent, after: TimeSpent) -> float | None:
 def _rate_error(part: Sequence[WorkerReport]) -> float:
     """Relative standard error of ``_rate``, from the means between reports.
 
-    With one mean only, it is one step over all steps.
+    With a single mean, it is one step over all steps.
     """
     pairs = zip(part, part[1:], strict=False)
     cycles_s = [cycle_s for a, b in pairs if (cycle_s := _cycle_s(a.spent, b.spent)) is not None]
@@ -166,7 +166,7 @@ def _rate_error(part: Sequence[WorkerReport]) -> float:
 
 
 def _busy_share(part: Sequence[WorkerReport], planned: PlannedWorker) -> float:
-    """Share of a worker's time that it computes or its processors handle exchanges."""
+    """Share of a worker's time in which it computes or its processors handle exchanges."""
     if not _rate(part):
         return 0.0
     before, after = part[0].spent, part[-1].spent

@@ -78,7 +78,7 @@ class LabNames(NamedTuple):
 
     @property
     def switch(self) -> str:
-        """The namespace of the switch, prefix of all others, and outermost control group."""
+        """The switch's namespace and the outermost control group; prefix of all other names."""
         return f"planner-lab-{self.lab}"
 
     @property

@@ -13,13 +13,14 @@ from planner.audit.scoring.fitted_factors import FittedFactors, estimate
 from planner.predict.predict import predict
 from planner.profile.file import DeviceProfile
 
-#: Time and power of all configurations, or the index of the one to take whatever the metric.
+#: A rule's choice: time and power of all configurations, or the index of a configuration for every
+#: metric.
 Choice = Estimates | int
 Rule = Callable[[Case, FittedFactors], Choice]
 
 
 def recommended(case: Case, _: FittedFactors) -> Estimates:
-    """What ``planner recommend`` predicts."""
+    """The predictions of ``planner recommend``."""
     predictions = predict(case.costs, case.candidates, case.steps)
     return Estimates(predictions.time_s, predictions.power_w)
 
@@ -37,8 +38,8 @@ def fastest_device(_: Case, __: FittedFactors) -> int:
 def by_flops(case: Case, _: FittedFactors) -> Estimates:
     """Speed in proportion to usable cores times their clock under load.
 
-    Without the clock of every device, cores count alone. A GPU counts as its host, for no counter
-    tells what it could do at most.
+    Without the clocks of all devices, cores count alone. A GPU counts as its host, because no
+    counter gives its peak rate.
     """
     devices = _devices(case)
     clocks_hz = [_clock_hz(device, case.model) for device in devices]
@@ -59,7 +60,7 @@ def without_communication(case: Case, _: FittedFactors) -> Estimates:
 #: Name of the planner's own choice among the rules.
 PLANNER = "planner"
 
-#: By name, the planner's own first.
+#: Rules by name, the planner's own first.
 RULES: dict[str, Rule] = {
     PLANNER: recommended,
     "all devices": all_devices,

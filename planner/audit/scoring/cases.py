@@ -13,12 +13,12 @@ from planner.predict.clusters import Candidates, ClusterConfig
 from planner.predict.costs import Costs, costs_of
 from planner.profile.file import Profile
 
-#: One configuration of one model in one audit, whatever the repetition.
+#: Key of one configuration of one model in one audit, for all repetitions.
 Key = tuple[str, str, ClusterConfig]
 
 
 class Estimates(NamedTuple):
-    """Time and power (NaN unknown) of C configurations, predicted or measured, (C,)."""
+    """Time and power of C configurations, predicted or measured, (C,); NaN where unknown."""
 
     time_s: Floats
     power_w: Floats
@@ -30,13 +30,12 @@ class Estimates(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Configurations among which a rule chooses one, in a fixed order.
+    """The configurations from which a rule chooses one, in a fixed order.
 
-    Smaller clusters come first, and of one size those with the faster server.
-
-    steps: to which the runs are extrapolated
-    batch: images of one step of one worker
-    candidates, runs, measured: (C,), of the same configurations
+    Smaller clusters come first; within a size, those with the faster server.
+    steps: number to which runs are extrapolated.
+    batch: images of one step of one worker.
+    candidates, runs, measured: (C,), of the same configurations.
     """
 
     audit: str
@@ -60,12 +59,12 @@ class Case(NamedTuple):
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The configurations as they recur in other repetitions."""
+        """The keys of the configurations, equal in all repetitions."""
         return tuple((self.audit, self.model, config) for config in self.configs)
 
     @property
     def members(self) -> Bools:
-        """(C, N), whether a device is a member."""
+        """(C, N), whether each device is a member."""
         return self.candidates.members(len(self.costs.names))
 
 

@@ -1,4 +1,4 @@
-"""A comparison puts the measurements of a configuration beside its predictions."""
+"""A comparison relates the measurements of a configuration to its predictions."""
 
 import math
 from collections import defaultdict
@@ -15,15 +15,15 @@ from planner.predict.predict import Prediction, Predictions, predict
 from planner.predict.step_cycle import BOTTLENECKS
 from planner.provenance import Provenance
 
-#: Compared of each configuration; ``step`` is the time between two steps of all workers together.
+#: Compared quantities; ``step`` is the time between two steps of all workers together.
 QUANTITIES = ("step", "time", "power", "energy", "edp")
 
 
 class Compared(NamedTuple):
     """One quantity as measured and as predicted, None where unknown.
 
-    error: predicted / measured - 1
-    steady_error: the same without drift, predicted from the gradient times of this very run
+    error: predicted / measured - 1.
+    steady_error: the same without drift, predicted from the gradient times of the run itself.
     """
 
     measured: float | None
@@ -35,8 +35,8 @@ class Compared(NamedTuple):
 class WorkerComparison(NamedTuple):
     """One worker: its cycle T_i^C, build time and watts.
 
-    drift: processor seconds of a gradient over those in the profile
-    provenance: source of the watts
+    drift: processor seconds of a gradient over those in the profile.
+    provenance: source of the watts.
     """
 
     cycle_s: Compared
@@ -47,12 +47,12 @@ class WorkerComparison(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """One configuration, medians over its repetitions.
+    """One configuration, with medians over its repetitions.
 
-    figures: by QUANTITIES
-    bottleneck: where most of the workers' time goes, by the prediction
-    worst_error: of the predicted time in a single run
-    off: the worker whose steps/s differ most from the prediction
+    figures: by QUANTITIES.
+    bottleneck: the largest part of the workers' time, as predicted.
+    worst_error: of the predicted time in a single run.
+    off: the worker whose steps/s differ most from the prediction.
     """
 
     audit: str
@@ -89,7 +89,7 @@ def compare(cases: Sequence[Case]) -> tuple[Comparison, ...]:
 
 
 def without_drift(case: Case) -> Estimates:
-    """Predictions for devices as fast as they were in each of these very runs."""
+    """Predictions for devices as fast as they were in each of the runs."""
     each_run = [_without_drift(case, index) for index in range(len(case.runs))]
     return Estimates(
         np.concatenate([found.time_s for found in each_run]), np.concatenate([found.power_w for found in each_run])
@@ -125,9 +125,9 @@ def _runs(case: Case) -> Iterator[_Run]:
 def _without_drift(case: Case, index: int) -> Predictions:
     """One configuration, predicted for devices as fast as they were while it ran.
 
-    A worker beside the server also spends processor time on the server's messages, which the model
-    is to predict. Its drift is therefore taken from its run alone in the same repetition (none is
-    assumed without such a run), and is at most what this run shows.
+    A worker on the server's device also spends processor time on the server's messages, which the
+    model must predict. Its drift is therefore taken from its run alone in the same repetition, and
+    is at most that of this run. Without a run alone no drift is assumed.
     """
     costs, config = case.costs, case.configs[index]
     alone = {config.workers: run for config, run in zip(case.configs, case.runs, strict=True)}

@@ -1,8 +1,8 @@
 """The paper's formula predicts with the factors alpha and beta (Gu et al., Eq. 2 to 5).
 
 The paper chooses alpha and beta for each device and bandwidth by hand. Here they are fitted to the
-very measurements they are judged by: two numbers for time and two for power of a whole audit. No
-operator knows as much beforehand, which favours this baseline.
+same measurements that they are judged by: two numbers for time and two for power in a whole audit.
+This favours the baseline, because no operator knows as much beforehand.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from planner.predict.predict import run_time
 
 
 class FittedFactors(NamedTuple):
-    """alpha applies to every member of a cluster, beta to those away from the server's host."""
+    """alpha applies to every member of a cluster, beta to those not on the server's host."""
 
     alpha_time: float = 1.0
     beta_time: float = 1.0
@@ -73,7 +73,7 @@ def _residuals(cases: Sequence[Case], predicted: Sequence[Floats], measured: Seq
 
 
 def _least_squares(residuals: Callable[[float, float], Floats]) -> tuple[float, float]:
-    """alpha and beta; both 1 without any residual."""
+    """alpha and beta; both 1 without residuals."""
     from scipy.optimize import least_squares
 
     if not residuals(1.0, 1.0).size:

@@ -13,9 +13,9 @@ from planner.provenance import Provenance
 class SteadyWorker(NamedTuple):
     """One worker in its steady state.
 
-    watts: None where unknown
-    provenance: source of the watts
-    drift: processor seconds of a gradient in this run over those in the profile, 1.0 where unknown
+    watts: None where unknown.
+    provenance: source of the watts.
+    drift: processor seconds of a gradient over those in the profile; 1.0 where unknown.
     """
 
     steps_per_s: float
@@ -33,9 +33,9 @@ class SteadyWorker(NamedTuple):
 class MeasuredRun(NamedTuple):
     """One short run of one configuration.
 
-    window_s: measured length of the steady state
-    rate_error: relative standard error of the workers' total steps/s within the run
-    power_error: relative standard error of their total watts within the run
+    window_s: measured length of the steady state.
+    rate_error: relative standard error of the workers' total steps/s within the run.
+    power_error: relative standard error of their total watts within the run.
     """
 
     model: str
@@ -48,7 +48,7 @@ class MeasuredRun(NamedTuple):
 
     @property
     def steps_per_s(self) -> float:
-        """Of all workers together."""
+        """Steps/s of all workers together."""
         return math.fsum(worker.steps_per_s for worker in self.workers.values())
 
     @property
@@ -74,7 +74,7 @@ class MeasuredRun(NamedTuple):
 
 
 class Extrapolation(NamedTuple):
-    """Seconds of a long run: extrapolated from a short run of its configuration, and measured."""
+    """Seconds of a long run, as measured and as extrapolated from a short run."""
 
     model: str
     server: str
@@ -91,10 +91,10 @@ class Extrapolation(NamedTuple):
 class MeasuredAudit(NamedTuple):
     """All runs of one fleet at one set of link rates.
 
-    label: name of the audit in tables
-    steps: to which runs are extrapolated
-    batch: images of one step of one worker
-    missing: (model, repetition) of every run that was not made yet
+    label: name of the audit in tables.
+    steps: number to which runs are extrapolated.
+    batch: images of one step of one worker.
+    missing: (model, repetition) of every run that was not made yet.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""The overhead of profiling is its time beside that of the training it plans."""
+"""The overhead of profiling is its time relative to that of the training it plans."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -27,8 +27,8 @@ def overheads(
 ) -> tuple[Overhead, ...]:
     """The overhead of each model, or of those in ``models``.
 
-    A model bears its own steps in every framework, and its part of the links and the idle power,
-    which are measured once for all models.
+    Each model counts its own steps in every framework, and its share of the measurements of links
+    and idle power, which are made once for all models.
     """
     every = sorted({step.model for device in profile.devices.values() for step in device.steps})
     common_s = profile.longest_s(lambda device: device.took_s.get("idle", 0.0)) + sum(profile.took_s.values())

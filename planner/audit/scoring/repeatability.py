@@ -1,4 +1,4 @@
-"""Repetitions of a run predict it, which bounds what any prediction can reach."""
+"""Repeatability compares repetitions of a run, which bounds the accuracy of any prediction."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ class Repeatability(NamedTuple):
 def from_other_repetitions(cases: Sequence[Case]) -> list[Estimates]:
     """Geometric means of each configuration's other repetitions, NaN without any.
 
-    Their error is the difference between runs of one configuration. They have noise of their own,
-    so a perfect prediction would err somewhat less.
+    Their error is the difference between runs of one configuration. They are noisy themselves, so
+    that a perfect prediction would have a somewhat smaller error.
     """
     by_key: dict[Key, dict[int, tuple[float, float]]] = defaultdict(dict)
     for case in cases:
@@ -33,10 +33,10 @@ def from_other_repetitions(cases: Sequence[Case]) -> list[Estimates]:
 def repeatability(
     cases: Sequence[Case], predicted: Sequence[Estimates], repeated: Sequence[Estimates]
 ) -> Repeatability:
-    """Errors of each run of a cluster that was measured in two repetitions or more.
+    """Errors of each run of a cluster that was measured in two or more repetitions.
 
-    Each run counts by itself. In medians over repetitions the second error would cancel: what the
-    first repetition errs as a prediction of the second, the second errs as one of the first.
+    Each run counts by itself. In medians over repetitions the second error would cancel: the error
+    of the first repetition as a prediction of the second is the opposite of the reverse.
     """
     parts = []
     for case, *estimates in zip(cases, predicted, repeated, strict=True):

@@ -1,4 +1,4 @@
-"""The scoreboard scores the planner and the baselines on everything that audits measured."""
+"""The scoreboard scores the planner and the baselines on all measurements of audits."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from planner.audit.scoring.summaries import Spread, Summary, summarise, summaris
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 
-#: What the paper reports of its own choices, and where.
+#: Figures that the paper reports of its own choices, and where.
 SOURCE = "Gu et al.: 3 devices, 5 models, 1000/100/10 Mbit/s, 4 metrics, 4 repetitions, 7 configurations"
 
 
@@ -42,12 +42,12 @@ BEST = {"alexnet": 0.75, "cifar10": 0.875, "nin": 0.75, "resnet": 0.7083, "squee
 STEP_ERROR = {"alexnet": 0.0098, "cifar10": 0.0334, "nin": 0.1601, "resnet": 0.0113, "squeezenet": 0.0388}
 
 
-#: Selections are broken down by these, errors by those.
+#: Groups by which selections and errors are broken down.
 GROUPS = ("model", "audit", "metric")
 ERROR_GROUPS = ("model", "audit")
 
-#: References rather than rules, for they know of the runs: the planner's choice without the drift
-#: of the machine since the profile, and the choice by the other repetitions of the same runs.
+#: References, not rules, because they use the runs themselves: the planner's choice without the
+#: drift of the machine since the profile, and the choice by the other repetitions of the same runs.
 WITHOUT_DRIFT = f"{PLANNER}, no drift"
 MEASURED_BEFORE = "measured before"
 
@@ -55,7 +55,7 @@ MEASURED_BEFORE = "measured before"
 class RuleScore(NamedTuple):
     """The selections of one rule.
 
-    errors: of its predictions of clusters, by metric; None where it predicts none
+    errors: of its predictions of clusters, by metric; None if it predicts none.
     """
 
     selections: tuple[Selection, ...]
@@ -75,15 +75,14 @@ class Errors(NamedTuple):
 
 
 class Scoreboard(NamedTuple):
-    """Everything that audits show, as scored.
+    """The scores of all audits.
 
-    A repetition with a missing run counts for no selection, for the missing run may be the best.
-
-    steps: by audit, to which runs are extrapolated
-    rules: by name, the planner first, the references that know of the runs last
-    single: errors of single runs, by the prediction and by the other repetitions
-    fitted, extrapolations, overheads: by audit
-    missing: by audit, the number of runs that were not made
+    A repetition with a missing run has no selections, because the missing run may be the best.
+    steps: by audit, number to which runs are extrapolated.
+    rules: by name, the planner first, the references last.
+    single: errors of single runs, by the prediction and by the other repetitions.
+    fitted, extrapolations, overheads: by audit.
+    missing: by audit, the number of runs that were not made.
     """
 
     steps: dict[str, int]
@@ -106,9 +105,9 @@ class Scoreboard(NamedTuple):
         return any(each.emulated for each in self.configurations)
 
     def errors(self, alone: bool, **where: str) -> dict[str, Errors]:
-        """By QUANTITIES, of devices alone or of clusters.
+        """Errors by QUANTITIES, of devices alone or of clusters.
 
-        where: restricts to one model or one audit
+        where: restricts to one model or one audit.
         """
         chosen = [
             each.figures
@@ -141,7 +140,7 @@ class Scoreboard(NamedTuple):
 
 
 def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
-    """Score everything that was measured.
+    """Score all measurements.
 
     Raises AuditError or PlanError where runs do not fit their profile.
     """
@@ -178,7 +177,7 @@ def _rule_scores(
     errors = measurement_errors(cases)
     complete = [(case.audit, case.model, case.repetition) not in incomplete for case in cases]
     scores = {name: _rule_score(cases, each, errors, complete) for name, each in choices.items()}
-    # Medians over repetitions of this reference cancel: see ``repeatability``.
+    # Medians of this reference over repetitions would cancel: see ``repeatability``.
     scores[MEASURED_BEFORE] = scores[MEASURED_BEFORE]._replace(errors=dict.fromkeys(METRICS))
     return scores
 

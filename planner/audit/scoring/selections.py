@@ -1,4 +1,4 @@
-"""A selection is one choice among the measured configurations, with how good it was."""
+"""A selection is one choice among the measured configurations, with its quality."""
 
 import math
 from collections import defaultdict
@@ -14,20 +14,20 @@ from planner.plan.rank import METRICS
 from planner.predict.clusters import ClusterConfig
 from profilers.stats import Z95
 
-#: Logarithms closer than this count as equal, for they differ by rounding only.
+#: Logarithms closer than this count as equal, because they differ only by rounding.
 LOG_TOLERANCE = 1e-12
 
 
 class Selection(NamedTuple):
     """A configuration chosen by one metric among ``among`` measured ones.
 
-    best: the one measured best
-    hit: whether the chosen one is the best one
-    hit_tied: the same, or the measurements cannot tell the two apart
-    first_two: whether the best one is among the first two predicted, None where only one is named
-    first_two_tied: the same with ties
-    regret: how much more of the metric the chosen one measured than the best one, as a share
-    tau: Kendall's rank correlation of predicted and measured order, None without an order
+    best: the configuration measured best.
+    hit: whether the chosen one is the best one.
+    hit_tied: also true if measurements cannot distinguish the two.
+    first_two: whether the best one is among the first two predicted; None if only one is named.
+    first_two_tied: the same with ties.
+    regret: by which share the chosen one's metric exceeds the best one's, as measured.
+    tau: Kendall's rank correlation of predicted and measured order; None without an order.
     """
 
     audit: str
@@ -49,8 +49,7 @@ class Selection(NamedTuple):
 def select(case: Case, choice: Choice, metric: str, errors: Floats) -> Selection | None:
     """Score one choice among the configurations whose metric is known.
 
-    errors: (C,), from ``measurement_errors``
-
+    errors: (C,), from ``measurement_errors``.
     Returns None where fewer than two configurations remain, or the chosen one is not among them.
     """
     value = case.measured.log(metric)
@@ -85,7 +84,7 @@ def measurement_errors(cases: Sequence[Case]) -> list[dict[str, Floats]]:
     """By case and metric, (C,): the standard error of the logarithm of the measured value.
 
     With repetitions it is the standard deviation between them, pooled over the configurations of a
-    fleet and model; without, the standard error within the run.
+    fleet and model. Without, it is the standard error within the run.
     """
     measured = [case.measured for case in cases]
     by_case: list[dict[str, Floats]] = [{} for _ in cases]
@@ -107,8 +106,9 @@ def _within(case: Case, metric: str) -> Floats:
 def _between_repetitions(cases: Sequence[Case], logs: Sequence[Floats]) -> dict[tuple[str, str], float]:
     """Standard deviation by audit and model.
 
-    What shifts a whole repetition is removed, for it decides no comparison within one. The
-    remaining variance of R repetitions of C configurations has (R - 1) (C - 1) degrees of freedom.
+    An offset of a whole repetition is removed, because it does not affect comparisons within it.
+    The remaining variance of R repetitions of C configurations has (R - 1) (C - 1) degrees of
+    freedom.
     """
     tables: dict[tuple[str, str], list[dict[Key, float]]] = defaultdict(list)
     for case, of_case in zip(cases, logs, strict=True):
@@ -117,7 +117,7 @@ def _between_repetitions(cases: Sequence[Case], logs: Sequence[Floats]) -> dict[
 
 
 def _deviation(rows: Sequence[Mapping[Key, float]]) -> float | None:
-    """Over configurations that every repetition has; None without two of both."""
+    """Standard deviation over configurations in every repetition; None without two of both."""
     keys = [key for key in rows[0] if all(math.isfinite(row.get(key, math.nan)) for row in rows)]
     if len(rows) < 2 or len(keys) < 2:
         return None
@@ -127,7 +127,7 @@ def _deviation(rows: Sequence[Mapping[Key, float]]) -> float | None:
 
 
 def _order(known: Ints, predicted: Floats) -> list[int]:
-    """Best first; of equal ones the smaller cluster, then the one with the faster server."""
+    """Best first; ties go to the smaller cluster, then to the one with the faster server."""
     order: list[int] = known[np.argsort(np.round(predicted[known], 12), kind="stable")].tolist()
     return order
 

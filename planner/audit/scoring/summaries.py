@@ -1,4 +1,4 @@
-"""Summaries reduce many selections, or many errors, to a few figures."""
+"""Summaries reduce many selections or errors to a few figures."""
 
 import statistics
 from collections import defaultdict
@@ -9,14 +9,14 @@ from planner.audit.scoring.selections import Selection
 
 
 class Hits(NamedTuple):
-    """How many selections hit, of how many."""
+    """The number of selections that hit, and the number of all."""
 
     hits: int
     of: int
 
     @property
     def share(self) -> float:
-        """Hits over all."""
+        """Hits over all selections."""
         return self.hits / self.of
 
     def __str__(self) -> str:
@@ -24,7 +24,7 @@ class Hits(NamedTuple):
 
     @classmethod
     def among(cls, values: Iterable[bool | None]) -> Self | None:
-        """The true ones among the known ones; None where none is known."""
+        """The true values among the known ones; None where none is known."""
         known = [value for value in values if value is not None]
         return cls(sum(known), len(known)) if known else None
 
@@ -57,7 +57,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, errors: Iterable[float | None]) -> Self | None:
-        """The distribution of the known ones; None where there are none."""
+        """The distribution of the known errors; None where there are none."""
         known = sorted(error for error in errors if error is not None)
         if not known:
             return None
