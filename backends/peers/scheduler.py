@@ -1,9 +1,9 @@
 """The scheduler of peers hands out their steps, and gathers all peers when members change.
 
-The sync policy limits how far members may be apart. When one joins or leaves, or a checkpoint is
-due, every member is held at the end of a step until all are there. Then a new epoch begins, with
-new ranks, or the checkpoint is taken.
-A member may first make the steps for which others, which have begun a later step, wait.
+The sync policy limits by how many steps members may be apart.
+When a member joins or leaves, or a checkpoint is due, every member is held at the end of a step
+until all are there. Then a new epoch begins, with new ranks, or the checkpoint is taken.
+If other members wait for messages of a held member, it first makes the steps that they need.
 """
 
 import math
@@ -14,7 +14,7 @@ from backends.strategies.synchronisation import SyncPolicy
 from backends.training.membership import Membership
 from backends.training.step_queue import EVALUATE, FINISH, STEP, RunProgress, WorkQueue
 
-#: Further kinds of work items: give weights to members that join; take them; save everything to a
+#: Further kinds of work items: GIVE weights to members that join, TAKE them, SAVE all arrays to a
 #: checkpoint.
 GIVE, TAKE, SAVE = "give", "take", "save"
 
@@ -253,7 +253,7 @@ class MembershipScheduler(WorkQueue):
             self.lock.notify_all()
 
     def weights_given(self) -> None:
-        """Record that weights for members that join have arrived."""
+        """Record that the weights for joining members have arrived."""
         with self.lock:
             self._donor = None
             self.lock.notify_all()

@@ -26,12 +26,12 @@ class TorchReplica(Replica):
         self._device = torch.device(self.accelerator)
         self.module = module.to(self._device).train()
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
-        kept: List[Tuple[str, torch.Tensor]] = [
+        named_state: List[Tuple[str, torch.Tensor]] = [
             (name, value) for name, value in module.named_parameters() if not value.requires_grad
         ]
-        kept += [(name, value) for name, value in module.named_buffers() if _changes(value)]
+        named_state += [(name, value) for name, value in module.named_buffers() if _changes(value)]
         self._weights, self.variables = _flatten(trained, self._device)
-        self._state, self.state_variables = _flatten(kept, self._device)
+        self._state, self.state_variables = _flatten(named_state, self._device)
         self._gradients = torch.zeros_like(self._weights)
         for (_, parameter), place in zip(trained, self.variables):
             parameter.grad = self._gradients[place.start : place.start + place.size].view(place.shape)

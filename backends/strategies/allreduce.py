@@ -114,22 +114,22 @@ def in_memory(vectors: Sequence[np.ndarray], most: int = PIECE, encode: Encode =
     Returns the bytes of all messages.
     """
     n, size = len(vectors), vectors[0].size
-    coming: List[Deque[Message]] = [deque() for _ in vectors]
-    awaited = [deque(arrivals(rank, n, size, most)) for rank in range(n)]
+    in_transit: List[Deque[Message]] = [deque() for _ in vectors]
+    expected = [deque(arrivals(rank, n, size, most)) for rank in range(n)]
     total = 0
 
     def send(rank: int, start: int, end: int) -> int:
         message = departing(vectors[rank][start:end], encode)
-        coming[(rank + 1) % n].append(message)
+        in_transit[(rank + 1) % n].append(message)
         return message.traffic_bytes
 
     for rank in range(n):
         total += sum(send(rank, start, end) for start, end in departures(rank, n, size, most))
-    while any(awaited):
+    while any(expected):
         for rank, vector in enumerate(vectors):
-            if coming[rank]:
-                piece = awaited[rank].popleft()
-                absorb(vector, piece, coming[rank].popleft())
+            if in_transit[rank]:
+                piece = expected[rank].popleft()
+                absorb(vector, piece, in_transit[rank].popleft())
                 if piece.sent_on:
                     total += send(rank, piece.start, piece.end)
     return total

@@ -59,20 +59,20 @@ def worst(means: Dict[str, float]) -> str:
     return max(means, key=lambda worker: _rank(worker, means[worker]))
 
 
-def takers(means: Dict[str, float], whom: str = BEST_TO_ALL) -> Tuple[str, ...]:
-    """The workers that pull the best worker's weights: all others, or the worst."""
+def takers(means: Dict[str, float], receivers: str = BEST_TO_ALL) -> Tuple[str, ...]:
+    """The workers that pull the best worker's weights: all others, or only the worst."""
     giver = best(means)
-    asked = [worst(means)] if whom == BEST_TO_WORST else sorted(means)
-    return tuple(worker for worker in asked if worker != giver)
+    chosen = [worst(means)] if receivers == BEST_TO_WORST else sorted(means)
+    return tuple(worker for worker in chosen if worker != giver)
 
 
-def merge(weights: np.ndarray, theirs: np.ndarray, strength: float = STRENGTH) -> None:
+def merge(weights: np.ndarray, received: np.ndarray, strength: float = STRENGTH) -> None:
     """w <- w - strength (w - w_best), in place; both (parameters,) float32."""
     for start in range(0, weights.size, BLOCK):
         block = slice(start, start + BLOCK)
         part = weights[block]
         part *= 1.0 - strength
-        part += strength * theirs[block]
+        part += strength * received[block]
 
 
 def _rank(worker: str, mean: float) -> Tuple[float, str]:

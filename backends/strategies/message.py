@@ -20,13 +20,12 @@ class Message(NamedTuple):
 
     kind: DENSE, HALF, SPANS or SPARSE.
     size: elements of the vector.
-    arrays: contiguous, as they are sent. By kind:
-    dense: (size,) float32.
-    half: (size,) uint16, the bits of float16, because Python before 3.12 cannot view float16 as
-    bytes.
-    spans: (n, 2) uint32 of start and end, ascending and disjoint, and their float32 values
-    concatenated.
-    sparse: (n,) uint32 indices, ascending, and (n,) float32 values.
+    arrays: contiguous, as they are sent; by kind:
+
+    DENSE: (size,) float32.
+    HALF: (size,) uint16, the bits of float16, which Python before 3.12 cannot view as bytes.
+    SPANS: (n, 2) uint32 of start and end, ascending and disjoint; all their float32 values.
+    SPARSE: (n,) uint32 indices, ascending; (n,) float32 values.
     """
 
     kind: str

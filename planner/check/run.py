@@ -153,7 +153,7 @@ class DeviceCheck:
         try:
             with closing(AgentClient.launch(self.device, remote)) as agent:
                 answer: Mapping[str, str] = agent.call(StartFramework(name), FRAMEWORK_S)
-        except (AgentError, DeviceLostError) as error:  # a library that is missing, or built for another board
+        except (AgentError, DeviceLostError) as error:  # a missing library, or one built for another board
             return {"error": findings.what_was_said(self.device.name, error)}
         return answer
 

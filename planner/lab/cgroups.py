@@ -74,12 +74,12 @@ class Cgroups(ABC):
 
     def signal(self, group: str, number: signal.Signals) -> None:
         """Send a signal to every process, including those started meanwhile."""
-        told: set[int] = set()
-        while new := set(self.processes(group)) - told:
+        signalled: set[int] = set()
+        while new := set(self.processes(group)) - signalled:
             for process in new:
                 with suppress(ProcessLookupError):
                     os.kill(process, number)
-            told |= new
+            signalled |= new
 
     def end(self, group: str, gently: bool = False) -> None:
         """End every process and wait for it.

@@ -12,7 +12,7 @@ from planner.fleet.device import Device, device_at, expand_home
 
 _KEY_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
-_SSH_TIMEOUT_S = 20.0  # a `Match exec` may ask the network
+_SSH_TIMEOUT_S = 20.0  # a `Match exec` may use the network
 
 
 class SshTarget(NamedTuple):

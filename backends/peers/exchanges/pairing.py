@@ -41,7 +41,7 @@ class PairwiseAveraging(Exchange):
 
     def handle(self, envelope: Envelope) -> None:
         """Set x to the mean of x and the asking peer's weights, and send the mean."""
-        theirs = envelope.message.arrays[0]
+        received = envelope.message.arrays[0]
         with self._lock:
-            aggregation.average_pair(self._x, theirs)
-        self.parts.mailbox.send(envelope.sender, envelope.step, dense(theirs), kind="mean")
+            aggregation.average_pair(self._x, received)
+        self.parts.mailbox.send(envelope.sender, envelope.step, dense(received), kind="mean")

@@ -1,4 +1,4 @@
-"""The compressor interface selects the part of a gradient to send."""
+"""The compressor interface selects what of a vector is sent, and what is kept for later."""
 
 import abc
 from typing import Any, Dict, Optional, Sequence, Tuple
@@ -48,7 +48,7 @@ class Compressor(abc.ABC):
     def answer_bytes(self, workers: int) -> float:
         """Bytes of weights that a parameter server sends back after messages of so many workers.
 
-        All weights, unless messages leave whole layers as they were.
+        These are all weights, unless messages leave whole layers unchanged.
         """
         return bytes_of(DENSE, self.size, self.size)
 
@@ -61,7 +61,7 @@ class Compressor(abc.ABC):
         return ()
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``'s arrays. Raises ValueError where they are of another shape."""
+        """Resume from ``state``'s arrays. Raises ValueError where they are of another shape."""
         if len(state):
             raise ValueError("%s keeps nothing, and has no use for %d arrays" % (type(self).__name__, len(state)))
 

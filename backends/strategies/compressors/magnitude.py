@@ -7,7 +7,7 @@ import numpy as np
 
 #: Elements of a block: with its absolute values it takes 256 KiB.
 BLOCK = 1 << 15
-#: Sizes of a sample of a large vector: its elements, and those of them that are to be found.
+#: Minimum number of elements in a sample of a large vector, and spare ones that ``likely`` adds.
 SAMPLE = 1 << 14
 SPARE = 16
 
@@ -54,27 +54,27 @@ def _candidates(values: np.ndarray, count: int) -> np.ndarray:
     """Ascending indices of the largest elements, ``count`` or more."""
     step = values.size // SAMPLE
     if step > 1:
-        guess = likely(np.abs(values[::step]), count / step)
-        found = above(values, guess) if guess else np.empty(0, np.int64)
+        estimate = likely(np.abs(values[::step]), count / step)
+        found = above(values, estimate) if estimate else np.empty(0, np.int64)
         if found.size >= count:
             return found
     return np.arange(values.size)
 
 
 def likely(sample: np.ndarray, count: float) -> float:
-    """A magnitude that, nearly always, at least as many elements as wanted exceed; 0 if unknown.
+    """A magnitude that at least as many elements as wanted nearly always exceed; 0 if unknown.
 
     sample: (m,) magnitudes of the vector; only these are partitioned.
     count: the expected number of wanted elements in the sample.
-    The estimate takes four standard deviations more of the sample than ``count``.
+    The estimate includes four standard deviations more of the sample than ``count``.
     """
     return _from_above(sample, int(count + 4.0 * math.sqrt(count)) + SPARE)
 
 
 def few_exceed(sample: np.ndarray, count: float) -> float:
-    """A magnitude that, nearly always, no more elements than wanted exceed.
+    """A magnitude that no more elements than wanted nearly always exceed.
 
-    Arguments as of ``likely``; the estimate takes two standard deviations fewer of the sample.
+    Arguments as of ``likely``; the estimate includes two standard deviations fewer of the sample.
     """
     return _from_above(sample, int(count - 2.0 * math.sqrt(count)))
 

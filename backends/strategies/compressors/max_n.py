@@ -97,8 +97,8 @@ class MaxN(ErrorFeedback):
         """
         step = self.size // SAMPLE
         if step > 1:
-            guess = min(likely(self._sample(gathered, most, step), count / step), _floor(LEAST))
-            found = self._near(gathered, most, guess) if guess else np.empty(0, np.int64)
+            estimate = min(likely(self._sample(gathered, most, step), count / step), _floor(LEAST))
+            found = self._near(gathered, most, estimate) if estimate else np.empty(0, np.int64)
             if found.size >= count:
                 return found, self._nearness(gathered, most, found)
         everything = np.arange(self.size)

@@ -39,8 +39,8 @@ def segments(variables: Sequence[Variable], count: int) -> List[Tuple[int, int]]
     count = min(count, len(ends))
     borders, first = [0], 0
     for i in range(1, count):
-        wanted = ends[-1] * i / count
-        gaps = [abs(end - wanted) for end in ends[first : len(ends) - count + i]]
+        ideal_end = ends[-1] * i / count
+        gaps = [abs(end - ideal_end) for end in ends[first : len(ends) - count + i]]
         first += gaps.index(min(gaps)) + 1
         borders.append(ends[first - 1])
     return list(zip(borders, borders[1:] + ends[-1:]))
