@@ -1,13 +1,12 @@
 """Buffers copy arrays between TensorFlow variables and a flat host buffer.
 
-On a CPU, TensorFlow computes in host memory, so that most copies can be avoided:
-numpy can read an eager tensor without copying it.
-A variable that the raw assign operation gives numpy memory goes on to use that memory if it is
-aligned; ``Variable.assign`` would copy.
-So only those weights are copied whose place in the flat buffer is not aligned, and each gradient is
-copied once, to its place.
-Joining gradients in the graph would also copy each once, but into memory that the system has to
+On a CPU, TensorFlow computes in host memory, so that most copies can be avoided.
+Gradients: numpy reads an eager tensor without copying it, so that each is copied once, to its
+place. Joining them in the graph would also copy each once, but into memory that the system has to
 clear in every step.
+Weights: a variable that is assigned numpy memory by the raw operation goes on to use it if it is
+aligned. Only weights at other places of the flat buffer are copied. ``Variable.assign`` would copy
+all.
 """
 
 from typing import Iterator, List, Sequence, Tuple

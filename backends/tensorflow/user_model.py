@@ -31,7 +31,7 @@ class Own:
         self._training, self._judging = _ways(module)
 
     def __call__(self, images: tf.Tensor, training: bool, step: tf.Tensor) -> tf.Tensor:
-        """See layers.Described; ``step`` is not used, as Keras seeds its own noise."""
+        """See layers.Described; ``step`` is not used, as layers with noise keep their own state."""
         return tf.cast(self._call(images, **(self._training if training else self._judging)), tf.float32)
 
     def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:

@@ -86,7 +86,7 @@ class DeviceCheck:
         self._on_progress(self.device.name, "done", 1.0)
 
     def note(self, finding: Finding) -> None:
-        """Keep a finding, in place of an earlier one of the same check."""
+        """Store a finding, in place of an earlier one of the same check."""
         self._found[finding.check] = finding
 
     def findings(self) -> Iterator[Finding]:
@@ -97,7 +97,7 @@ class DeviceCheck:
             yield self._found.get(name, Finding(self.device.name, name, SKIPPED, reason))
 
     def _reach(self) -> Remote:
-        """Connect. Raises RemoteError."""
+        """Connect to the device. Raises RemoteError."""
         self._begin("reachable")
         remote = connect(self.device)
         self._stack.callback(remote.close)

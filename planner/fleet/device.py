@@ -93,7 +93,7 @@ def example() -> str:
 
 
 def device_at(address: str, ssh_config: Path | None = None) -> Device:
-    """A device that is in no fleet file, by its address. Raises ValueError."""
+    """A device that is in no fleet file, from its address. Raises ValueError."""
     user, host, port = parse_address(address)
     return Device(name=address, user=user, host=host, port=port, ssh_config=ssh_config)
 

@@ -240,7 +240,7 @@ def _say(details: ErrorDetails) -> str:
 
 def load_fleet(path: Path) -> Fleet:
     """Read a fleet file. Raises FleetError with every mistake, one a line."""
-    # pydantic takes longer to import than the rest of a command
+    # importing pydantic takes longer than the rest of a command
 
     try:
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Weight averaging: each segment is averaged with one peer (Crossover-SGD, Yeo et al., Alg. 1)."""
+"""Weight averaging averages each segment with one peer (Crossover-SGD, Yeo et al., Alg. 1)."""
 
 from typing import Optional
 

@@ -92,5 +92,5 @@ class Exchange(abc.ABC):
         return {}
 
     def peers(self, ranks: Sequence[int]) -> Sequence[str]:
-        """The names of ranks."""
+        """The names of these ranks."""
         return [self.names[rank] for rank in ranks]

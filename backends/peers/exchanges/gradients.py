@@ -1,4 +1,4 @@
-"""Gradient exchange: each peer sends its gradient, or part of it, and applies those it receives.
+"""Gradient exchange sends a peer's gradient, or part of it, and applies those of others.
 
 Source: DLion and the systems it is compared with.
 """
@@ -51,9 +51,8 @@ class GradientExchange(Exchange):
     # -- sending -----------------------------------------------------------------------------------
 
     def _send(self, step: int, batch: int, budget_s: Optional[float], waits: bool) -> None:
-        # All messages are made before the first is sent. A link that is used while the others are
-        # idle seems faster than it is beside them, and the budgets would exceed the network card's
-        # rate.
+        # All messages are made before the first is sent. A link seems faster while the others are
+        # idle than beside them, so that budgets would exceed the network card's rate.
         peers = self.peers(self.parts.topology.sends_to(self.rank, len(self.names), step))
         shared = self._shared_message(waits) if peers and not self._shared.by_link else None
         gradients = self.parts.replica.gradients
@@ -87,7 +86,7 @@ class GradientExchange(Exchange):
     # -- receiving and merging ---------------------------------------------------------------------
 
     def _receive(self, step: int, awaited: int) -> List[Envelope]:
-        """All gradients that have arrived, including as many of this step as are awaited."""
+        """All gradients that have arrived; waits for ``awaited`` gradients of this step."""
         mailbox = self.parts.mailbox
         received = mailbox.take(lambda envelope: _is_gradient(envelope) and (not awaited or envelope.step <= step), 0)
         missing = awaited - sum(envelope.step == step for envelope in received)
@@ -109,7 +108,7 @@ class GradientExchange(Exchange):
                 add(envelope.message, total, self._share(int(envelope.meta["batch"]), compared))
 
     def _compared_batch(self, received: List[Envelope], batch: int) -> float:
-        """The batch that others are compared with: one's own, or the mean of all members' last.
+        """The batch to compare with: one's own, or the mean of all members' last batches.
 
         A member that has sent nothing yet counts with one's own batch.
         """

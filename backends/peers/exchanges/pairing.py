@@ -14,7 +14,7 @@ from backends.strategies.message import dense
 
 
 class PairwiseAveraging(Exchange):
-    """Keeps weights x apart from the replica's, at which gradients are computed.
+    """Keeps its own weights x, apart from the replica's, at which gradients are computed.
 
     So x may change while a gradient is computed.
     """
