@@ -89,8 +89,8 @@ def _clusters(star: Star, measured: list[LinkProfile | IncastProfile], parameter
     service_s = step_profile.service(parameters)
     devices = {name: device(gradient_s, parameters, service_s) for name, gradient_s in GRADIENTS_S.items()}
     links = [link for link in measured if isinstance(link, LinkProfile)]
-    fans = [fan for fan in measured if isinstance(fan, IncastProfile)]
-    known = costs_of(profile(devices, links, fans))
+    incasts = [each for each in measured if isinstance(each, IncastProfile)]
+    known = costs_of(profile(devices, links, incasts))
     candidates = enumerate_clusters(known.names, known.pairs.reachable)
     cycles_s = predict(known, candidates, STEPS).cycle_s
     clusters = []

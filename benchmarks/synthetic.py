@@ -38,10 +38,10 @@ def link(source: str, target: str, bytes_per_s: float) -> LinkProfile:
 
 
 def profile(
-    devices: Mapping[str, DeviceProfile], links: Iterable[LinkProfile], fans: Iterable[IncastProfile] = ()
+    devices: Mapping[str, DeviceProfile], links: Iterable[LinkProfile], incasts: Iterable[IncastProfile] = ()
 ) -> Profile:
     """A profile of these."""
-    return Profile(SCHEMA, "0", 0.0, dict(devices), tuple(links), tuple(fans), {})
+    return Profile(SCHEMA, "0", 0.0, dict(devices), tuple(links), tuple(incasts), {})
 
 
 def _seconds(mean_s: float) -> Samples:

@@ -1,4 +1,8 @@
-"""Records from JSON and back to files: what does not fit is named by its key path."""
+"""Named tuples are read from JSON and written to files; errors name the key path.
+
+Records of profilers/ run on devices without pydantic, so they cannot carry its validators; with a
+TypeAdapter, former keys, texts of older files and messages would still have to be written here.
+"""
 
 import contextlib
 import json
@@ -19,20 +23,22 @@ _UNIONS = (Union, types.UnionType)
 
 
 def decode(cls: type[Record], value: object, where: str = "") -> Record:
-    """The record of type ``cls`` in a JSON value.
+    """Return the record of type ``cls`` in a JSON value.
 
-    cls: a NamedTuple of str, bool, int, float, Any, dict[str, X], tuple[X, ...], X | None and other
-    such NamedTuples, of which one that has a class method ``from_text`` may be a text, as older files have it.
-        A class method ``former_keys`` gives names of fields by those that older files have.
-    where: path of ``value`` in its document, for messages. Raises RecordError.
+    cls: a NamedTuple of str, bool, int, float, Any, dict[str, X], tuple[X, ...], X | None and
+        other such NamedTuples. A class method ``from_text`` reads a text in its place, and
+        ``former_keys`` gives the present names of fields by those in older files.
+    where: path of ``value`` in its document, for messages.
+    Raises RecordError.
     """
     return cast(Record, _decode(cls, value, where))
 
 
 def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:
-    """Read a record from a JSON file. Raises RecordError naming the file, the line or key, the remedy.
+    """Read a record from a JSON file.
 
-    A record with a field ``schema`` must carry the one this program writes.
+    A record with a field ``schema`` must carry the one that this program writes.
+    Raises RecordError naming the file, the line or key, and the remedy.
     """
     value = _read(path, remedy)
     try:
@@ -144,7 +150,7 @@ def _decode_scalar(cls: Any, value: Any, where: str) -> Any:
 
 
 def _present(union: Any) -> Any:
-    """X of X | None."""
+    """Return X of X | None."""
     (present,) = (each for each in get_args(union) if each is not type(None))
     return present
 

@@ -1,4 +1,4 @@
-"""Every path that planner writes or looks for."""
+"""Paths that planner reads and writes are named here."""
 
 import time
 from pathlib import Path
@@ -9,12 +9,12 @@ FLEET = "fleet.toml"
 PROFILE = "profile.json"
 PLAN = "plan.json"
 SAMPLE_EFFICIENCY = "sample_efficiency.json"
-#: As files of before are named.
+#: The name of the same file in older versions.
 FORMER_SAMPLE_EFFICIENCY = "worth.json"
 
 
 def newest_profile(folder: Path) -> Path:
-    """The newest profile*.json of a folder. Raises RecordError where there is none."""
+    """Return the newest profile*.json of a folder. Raises RecordError where there is none."""
     found = sorted(folder.glob("profile*.json"), key=lambda path: path.stat().st_mtime)
     if not found:
         raise RecordError(f"no profile*.json in {folder.resolve()}; run `planner profile` first or name one")
@@ -29,7 +29,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, parent: Path, model: str) -> "RunFolder":
-        """A new folder named after the time and the model. Raises RecordError where it cannot be made."""
+        """Make a new folder, named after the time and the model.
+
+        Raises RecordError where it cannot be made.
+        """
         stem = f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{cls.label(model)}"
         for suffix in ("", *(f"-{number}" for number in range(2, 100))):
             path = parent / (stem + suffix)
@@ -44,7 +47,7 @@ class RunFolder:
 
     @staticmethod
     def label(model: str) -> str:
-        """A model's name, or the stem of its file, for a path."""
+        """Return a model's name, or the stem of its file, for a path."""
         return Path(model.partition(":")[0]).stem
 
     @property

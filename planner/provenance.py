@@ -1,4 +1,4 @@
-"""Where watts and joules come from, which parts of a device they cover, and whether the device is emulated. Pure."""
+"""Provenance states where watts and joules come from and what of a device they cover. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -7,23 +7,29 @@ from typing import NamedTuple
 from profilers.records import EMULATED_MODEL, MODEL, UNAVAILABLE
 
 COUNTER, SENSOR, NAMEPLATE = "counter", "sensor", "nameplate"
-#: Joules that a sensor counted, watts that it said, watts estimated from counters, watts that somebody wrote down.
-#: The most trusted first.
+#: The most trusted first: joules of a sensor, watts of a sensor, watts estimated from counters,
+#: watts that the fleet file declares.
 KINDS = (COUNTER, SENSOR, MODEL, NAMEPLATE, UNAVAILABLE)
-#: What a device's total is read from, best first.
+#: Places whose sensors cover the whole device, best first.
 WHOLE = ("wall", "board", "module")
-#: What is less than a device. Several GPUs or processors add up.
+#: Places that are a part of a device. Several GPUs or processors add up.
 PARTS = ("gpu", "cpu")
 AT_BUSY_SHARE = "at the measured busy share"
 
 _NOUNS = {COUNTER: "energy counter", SENSOR: "integrated sensor", MODEL: "power model", NAMEPLATE: "nameplate"}
 _PLACES = {"wall": "wall plug", "board": "board", "module": "module", "gpu": "GPU", "cpu": "CPU"}
-#: As older files have it: "emulated (slowdown 4), sensor: gpu + cpu only, at the measured busy share".
+#: Text of older files: "emulated (slowdown 4), sensor: gpu + cpu only, at the measured busy share".
 _WRITTEN = re.compile(rf"(emulated(?: \((?P<slowdown>[^)]*)\))?, )?(?P<source>.*?)(?P<share>, {AT_BUSY_SHARE})?", re.S)
 
 
 class Provenance(NamedTuple):
-    """kind: of KINDS; covers: of WHOLE and PARTS, what is counted; detail: what else to know, or why unavailable."""
+    """The source of watts or joules.
+
+    kind: one of KINDS.
+    covers: places that are counted, of WHOLE and PARTS.
+    emulated: whether the device is.
+    detail: what else to know, or why there are none.
+    """
 
     kind: str
     covers: tuple[str, ...] = ()
@@ -32,12 +38,12 @@ class Provenance(NamedTuple):
 
     @property
     def partial(self) -> bool:
-        """Whether the rest of a device is left out."""
+        """Whether only parts of a device are covered."""
         return any(part in PARTS for part in self.covers)
 
     @property
     def text(self) -> str:
-        """For people: ``integrated sensor of the module, emulated (slowdown 4)``."""
+        """Words for it: ``integrated sensor of the module, emulated (slowdown 4)``."""
         if self.kind == UNAVAILABLE:
             return self.kind
         text = _NOUNS.get(self.kind, self.kind)
@@ -46,12 +52,15 @@ class Provenance(NamedTuple):
         return text + ", emulated" * self.emulated + f" ({self.detail})" * bool(self.detail)
 
     def noting(self, detail: str) -> "Provenance":
-        """The same with one more thing to know."""
+        """Return it with another detail."""
         return self._replace(detail=", ".join(filter(None, (self.detail, detail))))
 
     @classmethod
     def joined(cls, parts: Iterable["Provenance"]) -> "Provenance":
-        """Of a sum, which is as good as its weakest part. Raises ValueError for no parts."""
+        """Return the provenance of a sum, whose kind is that of its weakest part.
+
+        Raises ValueError for no parts.
+        """
         known = list(parts)
         kinds = sorted({part.kind for part in known}, key=KINDS.index)
         if not kinds:
@@ -63,7 +72,10 @@ class Provenance(NamedTuple):
 
     @classmethod
     def of_sensors(cls, sources: Iterable[str], covers: Iterable[str]) -> "Provenance":
-        """sources: as in ``profilers.records.PowerReading``; an emulated sensor counts as what it imitates."""
+        """Return the provenance of several sensors.
+
+        sources: as in ``PowerReading``; an emulated sensor counts as what it imitates.
+        """
         known = set(sources)
         estimated = not known.isdisjoint({MODEL, EMULATED_MODEL})
         kind = MODEL if estimated else COUNTER if known == {COUNTER} else SENSOR
@@ -71,7 +83,7 @@ class Provenance(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> "Provenance":
-        """As files have it that were written before this type. Raises ValueError for anything else."""
+        """Read the text that older files have. Raises ValueError for any other text."""
         match = _WRITTEN.fullmatch(text)
         assert match, "it matches every line"
         found = _source(match["source"])

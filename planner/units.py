@@ -1,11 +1,11 @@
-"""Quantities as people read them: three digits and a unit, "-" for what is not known."""
+"""Quantities are shown with three digits and a unit, unknown ones as "-"."""
 
 _SCALES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TIMES = ((1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"))
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Three significant digits with a decimal prefix: ``1.50 kJ``."""
+    """Format with three significant digits and a decimal prefix: ``1.50 kJ``."""
     if value is None:
         return "-"
     rounded = _rounded(value)
@@ -14,7 +14,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def seconds(value: float | None) -> str:
-    """From microseconds to days."""
+    """Format a time, from microseconds to days."""
     if value is None:
         return "-"
     rounded = _rounded(value)
@@ -25,22 +25,22 @@ def seconds(value: float | None) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A share of 1 as per cent."""
+    """Format a share of 1 as per cent."""
     return "-" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def watts(value: float | None) -> str:
-    """Power."""
+    """Format power."""
     return number(value, "W")
 
 
 def joules(value: float | None) -> str:
-    """Energy."""
+    """Format energy."""
     return number(value, "J")
 
 
 def bytes_text(value: float | None) -> str:
-    """An amount of data, in powers of 1000."""
+    """Format an amount of data, in powers of 1000."""
     return number(value, "B")
 
 
@@ -49,5 +49,5 @@ def _digits(value: float) -> str:
 
 
 def _rounded(value: float) -> float:
-    """To three significant digits before a unit is chosen, so that 999.9 W is 1.00 kW."""
+    """Round to three significant digits before the unit is chosen: 999.9 W is 1.00 kW."""
     return float(f"{value:.3g}")

@@ -175,7 +175,7 @@ def capacity_bytes_per_s(profile: Profile, host: str, direction: str, cap_bytes_
             alone[peer] = rate_bytes_per_s(link)
     if not alone:
         return cap_bytes_per_s
-    for incast in profile.fans:
+    for incast in profile.incasts:
         peers = [peer for peer in incast.bytes_per_s if peer in alone]
         if (incast.host, incast.direction) == (host, direction) and len(peers) > 1:
             together = sum(incast.bytes_per_s[peer] for peer in peers)

@@ -3,7 +3,7 @@
 import math
 
 from planner.profile.file import DeviceProfile
-from planner.profile.power_readings import Wattage, _from_parts, _from_whole, unavailable
+from planner.profile.power_readings import Wattage, unavailable, watts_of_parts, watts_of_whole
 from planner.provenance import NAMEPLATE, Provenance
 from profilers.records import StepProfile
 
@@ -12,9 +12,9 @@ def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
     """Watts by a sensor of the whole device, else the fleet file, else sensors of its parts."""
     unknown = Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
     found = (
-        _from_whole(device.idle, step.window)
+        watts_of_whole(device.idle, step.window)
         or _from_nameplate(device)
-        or _from_parts(device.idle, step.window)
+        or watts_of_parts(device.idle, step.window)
         or unknown
     )
     if step.slowdown > 1:
@@ -26,10 +26,10 @@ def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
 def idle_watts(device: DeviceProfile) -> float:
     """Idle watts of a device that takes no part, NaN where unknown."""
     declared = device.device.get("idle_watts")
-    whole = _from_whole(device.idle, device.idle)
+    whole = watts_of_whole(device.idle, device.idle)
     if whole is None and declared is not None:
         return float(declared)
-    found = whole or _from_parts(device.idle, device.idle)
+    found = whole or watts_of_parts(device.idle, device.idle)
     return math.nan if found is None else found.idle_w
 
 

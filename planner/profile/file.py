@@ -1,4 +1,4 @@
-"""profile.json: everything that was measured of a fleet, raw samples kept."""
+"""profile.json holds everything that was measured of a fleet, with its raw samples."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -8,17 +8,18 @@ from backends.frameworks.base import FRAMEWORKS
 from planner.json_records import load
 from profilers import records
 
-#: Steps of training that are planned where nobody says how many (Gu et al., section IV).
+#: Training steps that are planned by default (Gu et al., section IV).
 DEFAULT_STEPS = 100_000
 
 
 class DeviceProfile(NamedTuple):
-    """What is known of one device.
+    """Everything measured of one device.
 
-    device: what the fleet file declares of it, {kind, idle_watts, max_watts, rate_bytes_per_s,
-    slowdown}, None where undeclared; facts and idle: None where the device did not get that far;
-    error: why it cannot take part, or None; took_s: seconds each part of its profiling took, a model's timing under
-    ``timing_of`` or, in older files, its name; failures: by model, why that one could not be timed.
+    device: what the fleet file declares of it, by key; None where undeclared.
+    facts, idle: None where the device failed before.
+    error: why it cannot take part, or None.
+    took_s: seconds of each part; a model's is ``timing_of`` or, in older files, its name.
+    failures: by model, why it could not be timed.
     """
 
     device: dict[str, Any]
@@ -30,21 +31,24 @@ class DeviceProfile(NamedTuple):
     failures: dict[str, str] = {}
 
     def failed(self, models: Iterable[str]) -> bool:
-        """Whether it can be used for none of these."""
+        """Whether the device can be used for none of these models."""
         return self.error is not None or all(model in self.failures for model in models)
 
     def timing_s(self, model: str) -> float:
-        """Seconds it took to time a model, in all frameworks."""
+        """Seconds that timing a model took, in all frameworks."""
         return sum(self.took_s.get(part, 0.0) for part in (model, *(timing_of(model, each) for each in FRAMEWORKS)))
 
 
 class Profile(NamedTuple):
     """A profiled fleet.
 
-    planner: the version that wrote it; created_s: seconds since the epoch; links: directed, source
-    == target is the loopback between a worker and a server on the same host; took_s: seconds each
-    part common to all devices took (links); steps_planned: training steps the profile was made for;
-    link_errors: by link or fan, why it could not be measured.
+    planner: the version that wrote it.
+    created_s: seconds since the epoch.
+    links: directed; source == target is the loopback of a worker and a server on one host.
+    incasts: ``fans`` in files of before.
+    took_s: seconds of each part common to all devices (links).
+    steps_planned: training steps the profile was made for.
+    link_errors: by link or incast, why it could not be measured.
     """
 
     schema: int
@@ -52,23 +56,31 @@ class Profile(NamedTuple):
     created_s: float
     devices: dict[str, DeviceProfile]
     links: tuple[records.LinkProfile, ...]
-    fans: tuple[records.IncastProfile, ...]
+    incasts: tuple[records.IncastProfile, ...]
     took_s: dict[str, float]
     steps_planned: int = DEFAULT_STEPS
     link_errors: dict[str, str] = {}
 
+    @classmethod
+    def former_keys(cls) -> dict[str, str]:
+        """Keys of older files, each with its present name."""
+        return {"fans": "incasts"}
+
     def profiling_s(self, model: str | None = None) -> float:
-        """Seconds profiling took, or would have taken for one model alone: devices run in parallel, then the links."""
+        """Seconds that profiling took, or would have taken for one model alone.
+
+        Machines are profiled in parallel, then the links.
+        """
         return self.longest_s(lambda device: _took_s(device, model)) + sum(self.took_s.values())
 
     def longest_s(self, took_s: Callable[[DeviceProfile], float]) -> float:
-        """Of the machines, on which devices take turns, the one that took longest."""
+        """Seconds of the slowest machine; its devices take turns."""
         machines = machines_of(self.devices).values()
         return max((sum(took_s(self.devices[name]) for name in names) for names in machines), default=0.0)
 
 
 def machines_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ...]]:
-    """Names of the devices on each machine, by the first: those that the fleet file gives the same address."""
+    """Return the devices on each machine, which share an address, by the first one."""
     machines: dict[Any, tuple[str, ...]] = {}
     for name, device in devices.items():
         address = (device.device["host"], device.device.get("port")) if "host" in device.device else name
@@ -77,7 +89,7 @@ def machines_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ..
 
 
 def timing_of(model: str, framework: str) -> str:
-    """The part of a device's profiling that timing a model is, by name."""
+    """Return the key of a model's timing in ``DeviceProfile.took_s``."""
     return f"{model} with {framework}"
 
 
@@ -87,5 +99,8 @@ def _took_s(device: DeviceProfile, model: str | None) -> float:
 
 
 def load_profile(path: Path) -> Profile:
-    """Read profile.json. Raises RecordError, with the remedy, when it is missing or does not fit."""
+    """Read profile.json.
+
+    Raises RecordError, with the remedy, when it is missing or does not fit.
+    """
     return load(Profile, path, remedy="run `planner profile --fresh`")

@@ -108,7 +108,7 @@ def with_estimates(device: DeviceProfile, model: PowerModel) -> DeviceProfile:
 
 
 def _rows(device: DeviceProfile, sensor: PowerReading) -> Rows | None:
-    """Return the seconds in which the sensor and every counter common to all windows have a value."""
+    """Return the seconds in which the sensor and all common counters have a value."""
     windows = [(IDLE, device.idle), *((step.model, step.window) for step in device.steps)]
     sampled = [
         (name, _counters(window), watts)

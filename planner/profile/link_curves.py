@@ -1,7 +1,7 @@
-"""A link's profile out of what its probes answered: message-size curves, one for each visit. Pure.
+"""A link's profile is the mean of its probes' message-size curves. Pure.
 
-Visits minutes apart tell of one link what messages in a row cannot: within minutes a message costs a processor a fifth
-more or less, and what it takes from a computation differs by more.
+Probes are repeated minutes apart. The processor time of a message varies by a fifth between
+them, and its interference with a computation by more; messages in a row do not show that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,15 @@ from typing import Any
 
 from profilers.records import CurvePoint, LinkProfile, Samples
 
-#: What a probe of a link answered: ``backends.probe.curve_send``.
+#: The answer of a probe, ``backends.profiling.message_probe.curve_send``.
 Curve = Mapping[str, Any]
 
 
 def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Curve) -> LinkProfile:
-    """A link that was visited once. rates: bytes/s of each interval; a fifth of them passes until they are steady."""
+    """Return the profile of a link after its first probe.
+
+    rates: bytes/s of each interval; the first fifth is the ramp-up of TCP.
+    """
     ramp = len(rates) // 5
     link = LinkProfile(
         source,
@@ -33,28 +36,32 @@ def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Cu
 
 
 def unchecked(link: LinkProfile) -> bool:
-    """Whether it was visited once only; one that was measured before visits were counted does not tell."""
+    """Whether the link was probed once only.
+
+    Profiles from before repeats were counted have 0 of them.
+    """
     return link.visits == 1
 
 
 def pooled(link: LinkProfile, curve: Curve) -> LinkProfile:
-    """After another visit: all times of messages, and processor seconds that are the mean of its visits.
+    """Return the link after another probe.
 
-    The sizes are those of the first one; one that the other left out, for it took too long just then, stays as it was.
+    Times of messages are appended; processor seconds become the mean of all probes.
+    Sizes are those of the first probe; a size that this one left out stays as it was.
     """
-    seen = {point["message_bytes"]: _point(point) for point in curve["points"]}
+    again = {point["message_bytes"]: _point(point) for point in curve["points"]}
     points = tuple(
-        _joined(point, seen[point.message_bytes], link.visits) if point.message_bytes in seen else point
+        _joined(point, again[point.message_bytes], link.visits) if point.message_bytes in again else point
         for point in link.curve
     )
-    again = link._replace(
+    both = link._replace(
         latency_s=_both(link.latency_s, Samples("s", tuple(curve["latency_s"]))),
         curve=points,
         send_taken_s=_mean(link.send_taken_s, curve.get("send_taken_s"), link.visits),
         receive_taken_s=_mean(link.receive_taken_s, curve.get("receive_taken_s"), link.visits),
         visits=link.visits + 1,
     )
-    return _by_byte(again)
+    return _by_byte(both)
 
 
 def _point(point: Mapping[str, Any]) -> CurvePoint:
@@ -63,17 +70,17 @@ def _point(point: Mapping[str, Any]) -> CurvePoint:
 
 
 def _by_byte(link: LinkProfile) -> LinkProfile:
-    """With the processor seconds of a byte that its largest message had."""
+    """Return the link with the processor seconds per byte of its largest message."""
     size, _, send_s, receive_s = link.curve[-1]
-    assert send_s is not None and receive_s is not None, "every probe that counts visits tells them"
+    assert send_s is not None and receive_s is not None, "every probe that is counted states them"
     return link._replace(send_cpu_s=send_s / size, receive_cpu_s=receive_s / size)
 
 
-def _joined(point: CurvePoint, again: CurvePoint, visits: int) -> CurvePoint:
+def _joined(point: CurvePoint, again: CurvePoint, repeats: int) -> CurvePoint:
     return point._replace(
         seconds=_both(point.seconds, again.seconds),
-        send_cpu_s=_mean(point.send_cpu_s, again.send_cpu_s, visits),
-        receive_cpu_s=_mean(point.receive_cpu_s, again.receive_cpu_s, visits),
+        send_cpu_s=_mean(point.send_cpu_s, again.send_cpu_s, repeats),
+        receive_cpu_s=_mean(point.receive_cpu_s, again.receive_cpu_s, repeats),
     )
 
 
@@ -81,8 +88,8 @@ def _both(samples: Samples, again: Samples) -> Samples:
     return samples._replace(values=samples.values + again.values, warmup=samples.warmup + again.warmup)
 
 
-def _mean(known: float | None, again: float | None, visits: int) -> float | None:
-    """Of so many visits and another one, or of those that could tell."""
+def _mean(known: float | None, again: float | None, repeats: int) -> float | None:
+    """Return the mean of ``repeats`` probes and another one; None stands for no value."""
     if known is None or again is None:
         return again if known is None else known
-    return (visits * known + again) / (visits + 1)
+    return (repeats * known + again) / (repeats + 1)

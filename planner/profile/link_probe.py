@@ -1,4 +1,7 @@
-"""Measuring the links of a fleet: pair after pair, then all peers at once into and out of each host."""
+"""Link probes measure each pair of devices, then all peers of each host at once (incast).
+
+One probe runs at a time, for devices may share a medium.
+"""
 
 import functools
 import statistics
@@ -15,12 +18,13 @@ from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.profile import link_curves
 from profilers.records import IncastProfile, LinkProfile
 
-#: Seconds of one throughput probe; the network is not what limits the one from a device to itself.
+#: Seconds of a throughput probe. No network limits the loopback, which settles sooner.
 SECONDS = 1.0
 LOOPBACK_SECONDS = 0.3
-#: Messages of each size from a device to itself: they are short, and a quota or a cold cache shows in many only.
+#: Messages of each size over the loopback; quotas and cold caches show in many of them only.
 LOCAL_REPEATS = 15
-LIMIT_S = 60.0
+#: Seconds without an answer after which an end of a probe counts as hung.
+ANSWER_S = 60.0
 READY_S = 20.0
 
 Flow = tuple[str, str]
@@ -29,36 +33,40 @@ _Step = tuple[str, Callable[[], Result | None]]
 
 
 class Outstanding(NamedTuple):
-    """What is to be measured: pairs (source, target), and fans (host, ``in`` or ``out``)."""
+    """Probes to make.
+
+    pairs: (source, target).
+    incasts: (host, ``in`` or ``out``).
+    """
 
     pairs: tuple[Flow, ...]
-    fans: tuple[tuple[str, str], ...]
+    incasts: tuple[tuple[str, str], ...]
 
     @classmethod
     def among(
         cls,
         names: Iterable[str],
         have_pairs: Collection[Flow] = (),
-        have_fans: Collection[tuple[str, str]] = (),
+        have_incasts: Collection[tuple[str, str]] = (),
     ) -> "Outstanding":
-        """All that is missing. Two devices have no fans: there one peer is all peers."""
+        """Return all probes but those made before; two devices have no incast."""
         names = list(names)
         pairs = ((source, target) for source in names for target in names)
-        fans = ((host, direction) for host in names for direction in ("in", "out") if len(names) > 2)
+        incasts = ((host, direction) for host in names for direction in ("in", "out") if len(names) > 2)
         return cls(
             tuple(pair for pair in pairs if pair not in have_pairs),
-            tuple(fan for fan in fans if fan not in have_fans),
+            tuple(incast for incast in incasts if incast not in have_incasts),
         )
 
     @property
     def probes(self) -> int:
-        """How many probes that takes, one after the other."""
-        return len(self.pairs) + len(self.fans)
+        """The number of probes."""
+        return len(self.pairs) + len(self.incasts)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the probes are called, pairs first."""
-        return (*map(_arrow, self.pairs), *(_all(*fan) for fan in self.fans))
+        """The names of the probes, pairs first: ``a -> b`` and ``b, all in``."""
+        return (*map(_arrow, self.pairs), *(_all(*incast) for incast in self.incasts))
 
 
 def measure_links(
@@ -69,33 +77,36 @@ def measure_links(
     on_result: Callable[[Result], None],
     only: Outstanding | None = None,
 ) -> dict[str, str]:
-    """Measure the links between devices; results are handed over as they come. Returns what failed, and why.
+    """Measure the links between devices and return the reasons of failed probes, by name.
 
-    addresses: of each device in the data plane; sizes: bytes of messages worth measuring beside
-    ``backends.probe.SIZES``. One probe at a time, for a medium may be shared; a device's link to itself over two
-    connections, before the others and after them, for one may have its two ends on processors that hinder each other
-    all the while. A pair that fails is lost alone; a fan goes without it. What failed is called as in
-    ``Outstanding.names``.
+    addresses: of each device in the data plane.
+    sizes: bytes of messages to measure beside ``message_probe.SIZES``.
+    on_result: called with each result at once.
+    only: the probes to make; None makes all.
+
+    A loopback is probed over two connections, before all other links and after them: the two ends
+    of one connection may run on processors that slow each other down.
+    A pair that fails is left out of the incasts, and nothing else.
     """
-    wanted = Outstanding.among(agents) if only is None else only
+    probes = Outstanding.among(agents) if only is None else only
     probe = _Probe(agents, addresses, sizes)
     errors: dict[str, str] = {}
 
-    def fan(host: str, direction: str) -> Result:
-        flows = [flow for flow in _fan(host, direction, agents) if _arrow(flow) not in errors]
-        return probe.fan(host, direction, flows)
+    def incast(host: str, direction: str) -> Result:
+        flows = [flow for flow in _incast(host, direction, agents) if _arrow(flow) not in errors]
+        return probe.incast(host, direction, flows)
 
     between: list[_Step] = [
-        *((_arrow(pair), functools.partial(probe.pair, *pair)) for pair in wanted.pairs if not _within(pair)),
-        *((_all(*each), functools.partial(fan, *each)) for each in wanted.fans),
+        *((_arrow(pair), functools.partial(probe.pair, *pair)) for pair in probes.pairs if not _is_loopback(pair)),
+        *((_all(*each), functools.partial(incast, *each)) for each in probes.incasts),
     ]
-    own = [pair for pair in wanted.pairs if _within(pair)]
-    before: list[_Step] = [(_arrow(pair), functools.partial(probe.own_curve, pair[0])) for pair in own]
-    after: list[_Step] = [(_arrow(pair), functools.partial(probe.own, pair[0])) for pair in own]
+    loopbacks = [pair for pair in probes.pairs if _is_loopback(pair)]
+    before: list[_Step] = [(_arrow(pair), functools.partial(probe.loopback_curve, pair[0])) for pair in loopbacks]
+    after: list[_Step] = [(_arrow(pair), functools.partial(probe.loopback, pair[0])) for pair in loopbacks]
     steps = before + between + after
     for done, (what, measure) in enumerate(steps):
         on_progress(what, done / len(steps))
-        if what in errors:  # what an own link failed in before, it would fail in again
+        if what in errors:  # the first half of a loopback failed, so would the second
             continue
         try:
             result = measure()
@@ -107,7 +118,7 @@ def measure_links(
     return errors
 
 
-def visit_again(
+def repeat_links(
     agents: Mapping[str, AgentClient],
     addresses: Mapping[str, str],
     sizes: Sequence[int],
@@ -115,9 +126,9 @@ def visit_again(
     on_progress: Callable[[str, float | None], None],
     on_result: Callable[[LinkProfile], None],
 ) -> dict[str, str]:
-    """Visit ``links`` once more, some time after ``measure_links``: each is handed over with both visits in it.
+    """Probe ``links`` again, minutes after ``measure_links``; return the reasons of failed probes.
 
-    Returns what failed, and why: such a link is known from one visit.
+    on_result: called with each link, both probes in it. A link that fails stays as it was.
     """
     probe = _Probe(agents, addresses, sizes)
     errors: dict[str, str] = {}
@@ -131,7 +142,7 @@ def visit_again(
     return errors
 
 
-def _within(pair: Flow) -> bool:
+def _is_loopback(pair: Flow) -> bool:
     return pair[0] == pair[1]
 
 
@@ -143,53 +154,61 @@ def _arrow(flow: Flow) -> str:
     return " -> ".join(flow)
 
 
-def _fan(host: str, direction: str, names: Iterable[str]) -> list[Flow]:
+def _incast(host: str, direction: str, names: Iterable[str]) -> list[Flow]:
     return [(peer, host) if direction == "in" else (host, peer) for peer in names if peer != host]
 
 
 class _Probe:
-    """The probes of one fleet, between agents that are there."""
+    """Makes single probes between the agents of a fleet."""
 
     def __init__(self, agents: Mapping[str, AgentClient], addresses: Mapping[str, str], sizes: Sequence[int]) -> None:
         self._agents = agents
         self._addresses = addresses
         self._sizes = list(sizes)
         self._iperf3: dict[str, bool] = {}
-        self._own: dict[str, link_curves.Curve] = {}
+        self._loopbacks: dict[str, link_curves.Curve] = {}
         self._authority = Authority()
 
     def pair(self, source: str, target: str) -> LinkProfile:
-        """One directed link: throughput, then the curve of message sizes and what they take. Raises RemoteError."""
+        """Measure throughput and message-size curve of a directed link. Raises RemoteError."""
         flow = (source, target)
         tool = self._tool([flow])
         (rates,) = self._throughput([flow], tool, SECONDS)
         return link_curves.first(*flow, tool, rates, self.curve(source, target))
 
     def curve(self, source: str, target: str) -> link_curves.Curve:
-        """A visit: messages of all sizes, and what they take from a computation at either end. Raises RemoteError."""
+        """Measure the one-way times of messages of all sizes.
+
+        Between two devices also the processor time that a computation at either end loses.
+        Raises RemoteError.
+        """
         address = self._addresses[target]
         serve = ServeMessages(address, self._authority.identity(framing.SERVER))
         with _serving(self._agents[target], serve) as ready:
-            send = SendMessages(address, ready.port, self._authority.identity(source), tuple(self._sizes))
-            own = source == target
-            send = send._replace(repeats=LOCAL_REPEATS, cold=True) if own else send._replace(beside=True)
-            curve: dict[str, Any] = self._agents[source].call(send, LIMIT_S)
+            order = SendMessages(address, ready.port, self._authority.identity(source), tuple(self._sizes))
+            loopback = source == target
+            order = order._replace(repeats=LOCAL_REPEATS, cold=True) if loopback else order._replace(beside=True)
+            curve: dict[str, Any] = self._agents[source].call(order, ANSWER_S)
         return curve
 
-    def own_curve(self, name: str) -> None:
-        """The curve from a device to itself, over a first connection. Raises RemoteError."""
-        self._own[name] = self.curve(name, name)
+    def loopback_curve(self, name: str) -> None:
+        """Measure the curve of a loopback over a first connection. Raises RemoteError."""
+        self._loopbacks[name] = self.curve(name, name)
 
-    def own(self, name: str) -> LinkProfile:
-        """The link from a device to itself: throughput, and its curve over two connections. Raises RemoteError."""
+    def loopback(self, name: str) -> LinkProfile:
+        """Measure the throughput of a loopback, and its curve again. Raises RemoteError."""
         (rates,) = self._throughput([(name, name)], PYTHON, LOOPBACK_SECONDS)
-        link = link_curves.first(name, name, PYTHON, rates, self._own[name])
-        return link_curves.pooled(link, self.curve(name, name))._replace(visits=1)  # both are of one visit
+        link = link_curves.first(name, name, PYTHON, rates, self._loopbacks[name])
+        # Both connections count as one repeat.
+        return link_curves.pooled(link, self.curve(name, name))._replace(visits=1)
 
-    def fan(self, host: str, direction: str, flows: Sequence[Flow]) -> IncastProfile:
-        """All flows of a host at once, counted while all of them run. Raises RemoteError."""
+    def incast(self, host: str, direction: str, flows: Sequence[Flow]) -> IncastProfile:
+        """Measure all flows of a host at once, over the time in which all of them run.
+
+        Raises RemoteError.
+        """
         if len(flows) < 2:
-            raise AgentError(f"{host}: fewer than two of the others can be reached, which is no fan")
+            raise AgentError(f"{host}: fewer than two of the others can be reached, which is no incast")
         tool = self._tool(flows)
         rates = {}
         for (source, target), values in zip(flows, self._throughput(flows, tool, SECONDS), strict=True):
@@ -203,22 +222,22 @@ class _Probe:
 
     def _has_iperf3(self, name: str) -> bool:
         if name not in self._iperf3:
-            facts = self._agents[name].call(CollectFacts(frameworks=()), LIMIT_S)
+            facts = self._agents[name].call(CollectFacts(frameworks=()), ANSWER_S)
             self._iperf3[name] = facts["iperf3"] is not None
         return self._iperf3[name]
 
     def _throughput(self, flows: Sequence[Flow], tool: str, seconds: float) -> list[list[float]]:
-        """Bytes/s received in each interval, of flows that run at once."""
+        """Return bytes/s received in each interval, for each of the flows; they run at once."""
         with ExitStack() as stack:
-            doors: dict[str, Iterator[tuple[int, str]]] = {}
+            listening: dict[str, Iterator[tuple[int, str]]] = {}
             for target in {target: None for _, target in flows}:
                 count = sum(flow[1] == target for flow in flows)
                 order = ServeThroughput(self._addresses[target], tool, count, seconds)
                 ready = stack.enter_context(_serving(self._agents[target], order))
-                doors[target] = iter([(port, ready.token) for port in ready.ports])
+                listening[target] = iter([(port, ready.token) for port in ready.ports])
             calls = []
             for source, target in flows:
-                port, token = next(doors[target])
+                port, token = next(listening[target])
                 calls.append(self._send(source, target, port, token, tool, seconds))
             return _results(calls)
 
@@ -228,7 +247,7 @@ class _Probe:
 
 @contextmanager
 def _serving(agent: AgentClient, order: Any) -> Iterator[Event]:
-    """The serving end of a probe, from the moment it listens; asked to stop afterwards."""
+    """Run the serving end of a probe, from when it listens until the block ends."""
     call = agent.start(order)
     try:
         ready = call.event(READY_S)
@@ -242,11 +261,11 @@ def _serving(agent: AgentClient, order: Any) -> Iterator[Event]:
 
 
 def _results(calls: Sequence[Call]) -> list[list[float]]:
-    """Results of senders that run at once; all of them have ended when the first failure is raised."""
+    """Return the results of concurrent senders; raise the first failure once all have ended."""
     rates, failures = [], []
     for call in calls:
         try:
-            rates.append(list(call.result(LIMIT_S)["bytes_per_s"]))
+            rates.append(list(call.result(ANSWER_S)["bytes_per_s"]))
         except RemoteError as error:
             failures.append(error)
     if failures:

@@ -1,4 +1,4 @@
-"""Power sensors of a window are read: which one counts, how far it may be off, and where two contradict."""
+"""A window's watts are read from its power sensors, with their error and contradictions."""
 
 import math
 from collections import defaultdict
@@ -10,12 +10,16 @@ from planner.provenance import PARTS, WHOLE, Provenance
 from profilers.records import EMULATED_MODEL, MODEL, UNAVAILABLE, PowerReading, Window
 from profilers.stats import Z95, effective_count, stdev
 
-#: By how much two sensors may differ that should agree, or a part may exceed what contains it, as a share.
+#: Two sensors of the same may differ by this share, and a part may exceed the whole by it.
 DISAGREEMENT = 0.05
 
 
 class Wattage(NamedTuple):
-    """Mean watts idle and while training, NaN where unknown; their relative standard errors, 0 where unknown."""
+    """Mean watts idle and while training.
+
+    idle_w, busy_w: NaN where unknown.
+    idle_error, busy_error: relative standard errors, 0 where unknown.
+    """
 
     idle_w: float
     busy_w: float
@@ -25,7 +29,11 @@ class Wattage(NamedTuple):
 
 
 class WindowWatts(NamedTuple):
-    """Mean watts, None where unknown; their relative standard error, None where unknown; where they come from."""
+    """Mean watts of a window.
+
+    watts: None where unknown.
+    error: relative standard error, None where unknown.
+    """
 
     watts: float | None
     error: float | None
@@ -33,31 +41,32 @@ class WindowWatts(NamedTuple):
 
 
 def window_watts(window: Window) -> WindowWatts | None:
-    """What the sensors that cover most say of a window; None where none gave any."""
+    """Return the watts of the sensors that cover most; None where no sensor works."""
     return whole_watts(window) or parts_watts(window)
 
 
 def whole_watts(window: Window) -> WindowWatts | None:
-    """What a sensor of the whole device says of a window."""
-    return _reading(_from_whole(window, window))
+    """Return the watts of a sensor of the whole device; None without one."""
+    return _busy(watts_of_whole(window, window))
 
 
 def whole_reading(window: Window | None) -> PowerReading | None:
-    """The sensor that ``whole_watts`` goes by, and no power model."""
+    """Return the reading that ``whole_watts`` uses, unless a power model estimated it."""
     works = [reading for reading in window.power if _works(reading)] if window else []
     sensors = [reading for reading in works if reading.source not in (MODEL, EMULATED_MODEL)]
     return next((reading for covers in WHOLE for reading in sensors if reading.covers == covers), None)
 
 
 def parts_watts(window: Window) -> WindowWatts | None:
-    """What sensors of its parts say of a window."""
-    return _reading(_from_parts(window, window))
+    """Return the watts of the sensors of parts, summed; None without one."""
+    return _busy(watts_of_parts(window, window))
 
 
 def average(windows: Sequence[Window]) -> Window:
-    """One window of all of them: of each sensor the mean over those in which it works, by their length.
+    """Return one window with the mean of each sensor, weighted by the length of the windows.
 
-    The error of that mean: the spread between windows, over as many of them as are independent, and each one's own.
+    Windows in which a sensor does not work are left out of its mean.
+    The error joins the spread between independent windows with each window's own error.
     """
     found: dict[tuple[str, str], list[tuple[float, PowerReading]]] = defaultdict(list)
     for window in windows:
@@ -69,31 +78,32 @@ def average(windows: Sequence[Window]) -> Window:
 
 
 def disagreements(window: Window) -> tuple[str, ...]:
-    """Where sensors contradict each other by more than DISAGREEMENT, in words.
+    """Return where sensors contradict each other by more than DISAGREEMENT, in words.
 
-    Two of the same coverage that differ; or something that draws more than what contains it: the GPUs and processors
-    together, the module, the board, and what comes from the wall. Several GPUs or processors are no contradiction.
+    Two sensors of the same coverage differ, unless they are of several GPUs or processors.
+    A part draws more than the whole: GPUs and processors < module < board < wall.
     """
     works = [reading for reading in window.power if _works(reading)]
-    return (*_twice(works), *_inside_out(works))
+    return (*_differing(works), *_exceeding(works))
 
 
 def flagged(window: Window | None) -> tuple[str, ...]:
-    """Sensors that are there and were not used, or have gaps or failed at times, in words."""
+    """Return the sensors that were not used, failed at times or have gaps, in words."""
     readings = window.power if window else ()
     return tuple(f"{reading.sensor}: {reading.reason}" for reading in readings if reading.covers and reading.reason)
 
 
 def uncertainty(error: float | None) -> float | None:
-    """Half the 95 % interval, as a share, from a relative standard error; None where it is unknown."""
+    """Return half the 95 % interval of a relative standard error, as a share; None if unknown."""
     return Z95 * error if error else None
 
 
-def _reading(found: Wattage | None) -> WindowWatts | None:
+def _busy(found: Wattage | None) -> WindowWatts | None:
     return None if found is None else WindowWatts(found.busy_w, found.busy_error or None, found.provenance)
 
 
-def _from_whole(idle: Window | None, busy: Window | None) -> Wattage | None:
+def watts_of_whole(idle: Window | None, busy: Window | None) -> Wattage | None:
+    """Return idle and busy watts of the best sensor of the whole device; None without one."""
     pairs = _pairs(idle, busy)
     for covers in WHOLE:
         whole = [pair for pair in pairs if pair[1].covers == covers][:1]
@@ -102,30 +112,31 @@ def _from_whole(idle: Window | None, busy: Window | None) -> Wattage | None:
     return None
 
 
-def _from_parts(idle: Window | None, busy: Window | None) -> Wattage | None:
+def watts_of_parts(idle: Window | None, busy: Window | None) -> Wattage | None:
+    """Return idle and busy watts of the sensors of parts, summed; None without one."""
     parts = [pair for pair in _pairs(idle, busy) if pair[1].covers in PARTS]
     covered = [part for part in PARTS if any(reading.covers == part for _, reading in parts)]
     return _total(parts, covered) if parts else None
 
 
 def _pairs(idle: Window | None, busy: Window | None) -> list[tuple[PowerReading, PowerReading]]:
-    """Readings of the same sensor in both windows, where it gave watts in both. No device runs on 0 W: a sensor
-    that says so does not work."""
+    """Return the readings of each sensor that works in both windows, and whose watts change."""
     if idle is None or busy is None:
         return []
     before = {reading.sensor: reading for reading in idle.power if _works(reading)}
     pairs = [
         (before[reading.sensor], reading) for reading in busy.power if _works(reading) and reading.sensor in before
     ]
-    return pairs if idle is busy else [pair for pair in pairs if not _stands_still(*pair)]
+    return pairs if idle is busy else [pair for pair in pairs if not _is_stuck(*pair)]
 
 
 def _works(reading: PowerReading) -> bool:
+    """Whether a sensor gave watts; one that says 0 W does not work, for no device runs on that."""
     return reading.watts is not None and reading.watts > 0
 
 
-def _stands_still(idle: PowerReading, busy: PowerReading) -> bool:
-    """Whether a sensor said one and the same all the time, idle and under load."""
+def _is_stuck(idle: PowerReading, busy: PowerReading) -> bool:
+    """Whether a sensor gave the same value all the time, idle and under load."""
     return idle.watts == busy.watts and idle.stdev == busy.stdev == 0.0
 
 
@@ -136,55 +147,59 @@ def _total(pairs: Sequence[tuple[PowerReading, PowerReading]], covers: Sequence[
 
 
 def _sum(readings: Sequence[PowerReading]) -> tuple[float, float]:
-    """Watts of sensors that add up, above 0, and their relative standard error."""
+    """Return the summed watts of sensors, above 0, and their relative standard error."""
     total_w = math.fsum(reading.watts or 0.0 for reading in readings)
     return total_w, math.hypot(*((reading.watts or 0.0) * _error(reading) for reading in readings)) / total_w
 
 
 def _error(reading: PowerReading) -> float:
-    """Relative standard error of a mean, 0 where unknown; of profiles that do not tell it, from the spread alone."""
+    """Return the relative standard error of a mean, 0 where unknown.
+
+    Older profiles do not state it; there it comes from the spread alone.
+    """
     if reading.relative_error is not None or not reading.watts:
         return reading.relative_error or 0.0
     return (reading.stdev or 0.0) / math.sqrt(max(1, reading.count)) / reading.watts
 
 
-def _mean(of: Sequence[tuple[float, PowerReading]]) -> PowerReading:
-    """Of one sensor, over windows of so many seconds each."""
-    seconds = math.fsum(duration_s for duration_s, _ in of)
-    used_j = [duration_s * (reading.watts or 0.0) for duration_s, reading in of]
+def _mean(windows: Sequence[tuple[float, PowerReading]]) -> PowerReading:
+    """Return the mean of one sensor over windows, each with its seconds."""
+    seconds = math.fsum(duration_s for duration_s, _ in windows)
+    used_j = [duration_s * (reading.watts or 0.0) for duration_s, reading in windows]
     mean_w = math.fsum(used_j) / seconds
-    within = math.hypot(*(j * _error(reading) for j, (_, reading) in zip(used_j, of, strict=True))) / (mean_w * seconds)
-    means_w = [reading.watts or 0.0 for _, reading in of]
-    spread_w = stdev(means_w) if len(of) > 1 else 0.0
+    errors_j = (joules * _error(reading) for joules, (_, reading) in zip(used_j, windows, strict=True))
+    within = math.hypot(*errors_j) / (mean_w * seconds)
+    means_w = [reading.watts or 0.0 for _, reading in windows]
+    spread_w = stdev(means_w) if len(windows) > 1 else 0.0
     between = spread_w / math.sqrt(effective_count(means_w)) / mean_w if spread_w else 0.0
-    return of[0][1]._replace(
-        watts=mean_w, stdev=None, count=sum(reading.count for _, reading in of), reason=None,
-        gap_s=math.fsum(reading.gap_s for _, reading in of), relative_error=math.hypot(within, between) or None,
+    return windows[0][1]._replace(
+        watts=mean_w, stdev=None, count=sum(reading.count for _, reading in windows), reason=None,
+        gap_s=math.fsum(reading.gap_s for _, reading in windows), relative_error=math.hypot(within, between) or None,
     )  # fmt: skip
 
 
-def _twice(works: Sequence[PowerReading]) -> Iterator[str]:
+def _differing(works: Sequence[PowerReading]) -> Iterator[str]:
     for covers in WHOLE:
         same = sorted((reading for reading in works if reading.covers == covers), key=lambda each: each.watts or 0.0)
         if len(same) > 1 and (same[-1].watts or 0.0) > (1 + DISAGREEMENT) * (same[0].watts or 0.0):
-            yield f"sensors of the {covers} disagree: {_said(same[0])}, {_said(same[-1])}"
+            yield f"sensors of the {covers} disagree: {_text(same[0])}, {_text(same[-1])}"
 
 
-def _inside_out(works: Sequence[PowerReading]) -> Iterator[str]:
-    """Innermost first: the parts together, then WHOLE from behind."""
+def _exceeding(works: Sequence[PowerReading]) -> Iterator[str]:
+    """Return each part that exceeds the whole; the innermost come first."""
     levels = [[each for each in works if each.covers in PARTS]]
     levels += [[each for each in works if each.covers == covers][:1] for covers in reversed(WHOLE)]
     for inner, outer in combinations(filter(None, levels), 2):
         if _sum(inner)[0] > (1 + DISAGREEMENT) * _sum(outer)[0]:
-            yield f"{' + '.join(map(_said, inner))} exceeds {_said(outer[0])}, which contains it"
+            yield f"{' + '.join(map(_text, inner))} exceeds {_text(outer[0])}, which contains it"
 
 
-def _said(reading: PowerReading) -> str:
+def _text(reading: PowerReading) -> str:
     return f"{reading.covers} ({reading.sensor}) {reading.watts:.3g} W"
 
 
 def unavailable(window: Window) -> Provenance:
-    """Of watts that nothing tells, with the reasons."""
-    told = "; ".join(f"{reading.sensor}: {reading.reason}" for reading in window.power if reading.reason)
-    why = f"no idle_watts and max_watts in the fleet file, and no sensor that works ({told or 'none was found'})"
+    """Return the provenance of unknown watts, with the reasons."""
+    reasons = "; ".join(f"{reading.sensor}: {reading.reason}" for reading in window.power if reading.reason)
+    why = f"no idle_watts and max_watts in the fleet file, and no sensor that works ({reasons or 'none was found'})"
     return Provenance(UNAVAILABLE, detail=why)

@@ -1,4 +1,4 @@
-"""Profiling a fleet (Gu et al., steps 1 and 2): devices in parallel, then the links, kept as they come."""
+"""A profiler measures devices in parallel, then their links (Gu et al., steps 1 and 2)."""
 
 import threading
 import time
@@ -20,33 +20,39 @@ from planner.profile import repeats, reuse
 from planner.profile.file import Profile, load_profile, machines_of, timing_of
 from planner.profile.fleet_power import FleetPowerModels
 from planner.profile.link_curves import unchecked
-from planner.profile.link_probe import Outstanding, measure_links, visit_again
+from planner.profile.link_probe import Outstanding, measure_links, repeat_links
 from planner.profile.request import ProfileRequest
-from planner.profile.step_timing import StepTimer, TimeBudget
+from planner.profile.step_timing import StepTimer
+from planner.profile.time_budget import TimeBudget
 from profilers import records
 
 __all__ = ["Profiler", "ProfileRequest"]
 
+#: Seconds of idling in which idle watts are measured.
 IDLE_S = 2.0
+#: Seconds without an answer after which a device counts as hung.
 ANSWER_S = 60.0
-#: About what probing one link takes in both visits: 4 to 6 s in labs of three to six devices.
+#: About what both probes of a link take: 4 to 6 s in labs of three to six devices.
 PROBE_S = 5.0
 
 Timings = tuple[records.StepProfile, ...]
 
 
 class Profiler:
-    """Measures what is still missing, on the devices named in ``only`` or on all, and writes after every part.
+    """Measures what a profile lacks, and writes the profile after every measurement.
 
-    What the profile holds of other devices of the fleet stays. ``fresh``: measure again what is there.
-    Raises FleetError where ``only`` names no device of the fleet, RecordError where the profile cannot be read,
-    PowerError where a power model cannot.
+    path: of profile.json; what it holds of other devices of the fleet stays.
+    fresh: measure again what the profile holds.
+    only: names of the devices to measure; none are all.
+
+    Raises FleetError for a name that is not in the fleet.
+    Raises RecordError for a profile that cannot be read, PowerError for such a power model.
     """
 
     def __init__(
         self,
         fleet: Fleet,
-        wanted: ProfileRequest,
+        request: ProfileRequest,
         path: Path,
         on_progress: OnProgress,
         fresh: bool = False,
@@ -54,72 +60,74 @@ class Profiler:
     ) -> None:
         self._fleet = fleet
         self._chosen = tuple(fleet.device(name) for name in only) or fleet.devices
-        self._wanted = wanted
+        self._request = request
         self._path = path
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._stopped = False
-        self._watts = FleetPowerModels(fleet, path.parent)
+        self._power_models = FleetPowerModels(fleet, path.parent)
         self.profile = self._previous(fresh)
         common_s = IDLE_S + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
         machines = machines_of(self.profile.devices).values()
         self._timer = StepTimer(
-            wanted,
-            {model: wanted.fingerprint(model) for model in wanted.models},
-            TimeBudget(wanted.steps_planned, len(fleet.devices), common_s / len(wanted.models)),
+            request,
+            {model: request.fingerprint(model) for model in request.models},
+            TimeBudget(request.steps_planned, len(fleet.devices), common_s / len(request.models)),
             {name: len(names) for names in machines for name in names},
             on_progress,
         )
 
     def run(self, log: Path | None = None) -> Profile:
-        """Profile the fleet. What fails is lost alone, a model, a device or a link: the profile says why."""
-        save(self.profile, self._path)  # what cannot be written is better known before than after
-        with AgentPool(log) as crew:
+        """Profile the fleet; the profile says why a model, device or link failed."""
+        save(self.profile, self._path)  # a path that cannot be written ends it here, not after minutes
+        with AgentPool(log) as pool:
             try:
-                self._measure(crew)
+                self._measure(pool)
             except KeyboardInterrupt:
                 with self._lock:
-                    self._stopped = True  # that their agents end now is no fault of the devices
+                    self._stopped = True  # agents that end now are no failures
                 raise
         return self.profile
 
-    def _measure(self, crew: AgentPool) -> None:
-        crew.open(self._chosen)
-        for name, error in crew.errors.items():
+    def _measure(self, pool: AgentPool) -> None:
+        pool.open(self._chosen)
+        for name, error in pool.errors.items():
             self._note(name, error=str(error))
-        self._on_machines(crew, self._device)
-        self._links(crew)
-        self._on_machines(crew, self._again)
-        self._links_again(crew)
+        self._on_machines(pool, self._device)
+        self._links(pool)
+        self._on_machines(pool, self._repeat_models)
+        self._repeat_links(pool)
         self._on_progress("watts", "fitting power models", None)
-        for name, known in self._watts.estimated(self.profile.devices).items():
+        for name, known in self._power_models.estimated(self.profile.devices).items():
             self._note(name, idle=known.idle, steps=known.steps)
 
-    def _on_machines(self, crew: AgentPool, work: Callable[[Device, AgentClient], None]) -> None:
-        """On all devices that have not failed, at once, but in turn on those that are the same machine: emulated ones
-        would disturb each other."""
+    def _on_machines(self, pool: AgentPool, work: Callable[[Device, AgentClient], None]) -> None:
+        """Run ``work`` on the machines in parallel, on the devices of one machine in turn.
+
+        Emulated devices would disturb each other. Devices that failed are left out.
+        """
 
         def in_turn(machine: str) -> None:
             for name in machines[machine]:
                 if self.profile.devices[name].error is None:
-                    work(crew.devices[name], crew.agents[name])
+                    work(pool.devices[name], pool.agents[name])
 
-        able = [device.name for device in self._chosen if device.name in crew.agents]
+        able = [device.name for device in self._chosen if device.name in pool.agents]
         machines = machines_of({name: self.profile.devices[name] for name in able})
         in_parallel(machines, in_turn)
 
     def _previous(self, fresh: bool) -> Profile:
-        """A profile of the fleet that holds what was measured before and holds still."""
+        """Return a profile with the earlier measurements that still hold."""
         chosen = {device.name for device in self._chosen}
         again = chosen if fresh else set()
         names = {device.name for device in self._fleet.devices}
         before = load_profile(self._path) if self._path.exists() and again != names else None
         now = time.time()
-        start = Profile(records.SCHEMA, planner.__version__, now, {}, (), (), {}, self._wanted.steps_planned)
+        start = Profile(records.SCHEMA, planner.__version__, now, {}, (), (), {}, self._request.steps_planned)
         return reuse.carry_over(before, start, self._fleet, chosen, again)
 
     def _note(self, name: str, **changes: Any) -> None:
-        """Change one device's part and write the file."""
+        """Change one device's part of the profile and write the file."""
         with self._lock:
             if not self._stopped:
                 self.profile.devices[name] = self.profile.devices[name]._replace(**changes)
@@ -130,12 +138,12 @@ class Profiler:
             self._note(name, **changes or {"error": reason})
             self._on_progress(name, f"failed: {reason}", None)
 
-    # -- one device ----------------------------------------------------------------------------------
+    # -- one device ------------------------------------------------------------------------------
 
     def _device(self, device: Device, agent: AgentClient) -> None:
         try:
             self._facts(device, agent)
-            for model in self._wanted.models:
+            for model in self._request.models:
                 self._model(device, agent, model)
         except PlannerError as error:
             self._fail(device.name, str(error))
@@ -162,13 +170,13 @@ class Profiler:
             self._note(device.name, idle=idle, took_s=took)
 
     def _forget_links(self, name: str) -> None:
-        """Another machine under an old name: what was measured to and from it is not its own."""
+        """Drop the links of a name that another machine has now."""
         with self._lock:
             links = tuple(link for link in self.profile.links if name not in (link.source, link.target))
-            self.profile = self.profile._replace(links=links, fans=())
+            self.profile = self.profile._replace(links=links, incasts=())
 
     def _model(self, device: Device, agent: AgentClient, model: str) -> None:
-        """One model. That it fails, for want of memory say, tells nothing of the others, nor of other frameworks."""
+        """Time one model. Its failure, for want of memory say, leaves other models as they are."""
         name = device.name
         before = self.profile.devices[name]
         failures = {other: reason for other, reason in before.failures.items() if other != model}
@@ -182,20 +190,20 @@ class Profiler:
             self._steps(device, agent, model, framework)
         except AgentError as error:
             reason = what_was_said(name, error)
-            kept = self._apart(name, model, framework)[1]
-            took = {part: took_s for part, took_s in before.took_s.items() if part != timing_of(model, framework)}
-            self._fail(name, f"{model}: {reason}", steps=kept, took_s=took, failures={**failures, model: reason})
+            others = self._split(name, model, framework)[1]
+            rest_s = {part: took_s for part, took_s in before.took_s.items() if part != timing_of(model, framework)}
+            self._fail(name, f"{model}: {reason}", steps=others, took_s=rest_s, failures={**failures, model: reason})
 
     def _framework(self, name: str) -> str:
         facts = self.profile.devices[name].facts
-        assert facts is not None, "they are the first that is asked for"
-        return self._wanted.framework_on(facts)
+        assert facts is not None, "facts are collected before models are timed"
+        return self._request.framework_on(facts)
 
     def _steps(self, device: Device, agent: AgentClient, model: str, framework: str) -> None:
         before = self.profile.devices[device.name]
-        earlier, others = self._apart(device.name, model, framework)
-        fingerprint, wanted = self._timer.fingerprints[model], self._wanted
-        if any(reuse.timing_holds(steps, fingerprint, wanted, device, before.facts) for steps in earlier):
+        earlier, others = self._split(device.name, model, framework)
+        fingerprint, request = self._timer.fingerprints[model], self._request
+        if any(reuse.timing_holds(steps, fingerprint, request, device, before.facts) for steps in earlier):
             self._on_progress(device.name, f"{model}: measured before", 1.0)
             return
         began = time.monotonic()
@@ -203,11 +211,11 @@ class Profiler:
         took = {**before.took_s, timing_of(model, framework): time.monotonic() - began}
         self._note(device.name, steps=(*others, measured), took_s=took)
 
-    def _again(self, device: Device, agent: AgentClient) -> None:
-        """A second visit, now that time has passed: what ran beside the first one shows."""
+    def _repeat_models(self, device: Device, agent: AgentClient) -> None:
+        """Time models again, minutes later, which shows what ran beside them the first time."""
         for timed in self.profile.devices[device.name].steps:
             same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
-            if same and timed.batch == self._wanted.batch and repeats.unchecked(timed):
+            if same and timed.batch == self._request.batch and repeats.unchecked(timed):
                 try:
                     self._check(device, agent, timed)
                 except PlannerError as error:
@@ -223,27 +231,27 @@ class Profiler:
         took = {**known.took_s, part: time.monotonic() - began}
         self._note(device.name, steps=tuple(checked if each is timed else each for each in known.steps), took_s=took)
 
-    def _apart(self, name: str, model: str, framework: str) -> tuple[Timings, Timings]:
-        """Of a device's timings, those of this model, framework and batch size, and the others."""
-        key = (model, framework, self._wanted.batch)
+    def _split(self, name: str, model: str, framework: str) -> tuple[Timings, Timings]:
+        """Split a device's timings into those of this model and batch size, and others."""
+        key = (model, framework, self._request.batch)
         steps = self.profile.devices[name].steps
         same = tuple(s for s in steps if (s.model, s.framework, s.batch) == key)
         return same, tuple(s for s in steps if s not in same)
 
-    # -- links ---------------------------------------------------------------------------------------
+    # -- links -----------------------------------------------------------------------------------
 
-    def _links(self, crew: AgentPool) -> None:
-        """What is missing between those that have an address."""
+    def _links(self, pool: AgentPool) -> None:
+        """Measure the missing links between the devices that have an address."""
         errors: dict[str, str] = {}
-        able = self._able(crew)
+        able = self._working(pool)
         if self._outstanding(able).probes:
             began = time.monotonic()
-            addresses, failed = try_addresses({name: crew.devices[name] for name in able}, able)
+            addresses, failed = try_addresses({name: pool.devices[name] for name in able}, able)
             for name, error in failed.items():
                 self._fail(name, str(error))
             reached = {name: able[name] for name in addresses}
             only = self._outstanding(reached)
-            errors = measure_links(reached, addresses, self._sizes(), self._on_link, self._keep, only)
+            errors = measure_links(reached, addresses, self._sizes(), self._on_link, self._add_link, only)
             self._took_for_links(began)
         for what, reason in errors.items():
             self._on_progress("links", f"{what}: {reason}", None)
@@ -252,25 +260,25 @@ class Profiler:
         self.profile = self.profile._replace(link_errors={what: known[what] for what in missing if what in known})
         save(self.profile, self._path)
 
-    def _links_again(self, crew: AgentPool) -> None:
-        """A second visit, now that the second visits of models are made."""
-        able = self._able(crew)
+    def _repeat_links(self, pool: AgentPool) -> None:
+        """Probe links again, after the models were timed again."""
+        able = self._working(pool)
         once = [link for link in self.profile.links if unchecked(link) and {link.source, link.target} <= set(able)]
         if once:
             began = time.monotonic()
-            addresses, failed = try_addresses({name: crew.devices[name] for name in able}, able)
+            addresses, failed = try_addresses({name: pool.devices[name] for name in able}, able)
             links = [link for link in once if {link.source, link.target} <= set(addresses)]
-            errors = visit_again(able, addresses, self._sizes(), links, self._on_link, self._keep)
+            errors = repeat_links(able, addresses, self._sizes(), links, self._on_link, self._add_link)
             for what, reason in {**failed, **errors}.items():
-                self._on_progress("links", f"{what}: visited once only: {reason}", None)
+                self._on_progress("links", f"{what}: probed once only: {reason}", None)
             self._took_for_links(began)
             save(self.profile, self._path)
 
-    def _able(self, crew: AgentPool) -> dict[str, AgentClient]:
-        return {name: agent for name, agent in crew.agents.items() if self.profile.devices[name].error is None}
+    def _working(self, pool: AgentPool) -> dict[str, AgentClient]:
+        return {name: agent for name, agent in pool.agents.items() if self.profile.devices[name].error is None}
 
     def _sizes(self) -> list[int]:
-        """Bytes of messages worth measuring: what the weights of each model are."""
+        """Return the message sizes to measure: the bytes of each model's weights."""
         return sorted({steps.parameter_bytes for known in self.profile.devices.values() for steps in known.steps})
 
     def _on_link(self, what: str, share: float | None) -> None:
@@ -281,17 +289,18 @@ class Profiler:
 
     def _outstanding(self, names: Iterable[str]) -> Outstanding:
         have = {(link.source, link.target) for link in self.profile.links}
-        fans = {(fan.host, fan.direction) for fan in self.profile.fans}
-        return Outstanding.among(names, have, fans)
+        incasts = {(incast.host, incast.direction) for incast in self.profile.incasts}
+        return Outstanding.among(names, have, incasts)
 
-    def _keep(self, result: records.LinkProfile | records.IncastProfile) -> None:
+    def _add_link(self, result: records.LinkProfile | records.IncastProfile) -> None:
         now = time.time()
         with self._lock:
             if isinstance(result, records.LinkProfile):
                 ends = (result.source, result.target)
                 others = (link for link in self.profile.links if (link.source, link.target) != ends)
-                dated = result._replace(measured_s=result.measured_s or now)  # a second visit makes its rate no younger
+                dated = result._replace(measured_s=result.measured_s or now)  # the rate is of the first probe
                 self.profile = self.profile._replace(links=(*others, dated))
             else:
-                self.profile = self.profile._replace(fans=(*self.profile.fans, result._replace(measured_s=now)))
+                dated_incast = result._replace(measured_s=now)
+                self.profile = self.profile._replace(incasts=(*self.profile.incasts, dated_incast))
             save(self.profile, self._path)

@@ -1,79 +1,85 @@
-"""Whether what a device took for a model holds at another time, and what counts where it does not. Pure.
+"""A model's timing is repeated minutes later, and repeats that agree are pooled. Pure.
 
-Steps in a row tell how much they differ from one another, not that something else ran beside all of them.
+Steps in a row show how much they differ, not that something else ran beside all of them.
 """
 
 from planner.units import seconds
 from profilers.records import Repeat, Samples, StepProfile
 from profilers.stats import median
 
-#: Two visits whose middle steps differ by more, as a share of the shorter, do not agree.
-APART = 0.1
+#: Two repeats agree if their median steps differ by no more, as a share of the shorter.
+TOLERANCE = 0.1
 
 
 def typical_s(timed: StepProfile | Repeat) -> float:
-    """The middle one of a visit's steps, as a device alone makes them, seconds."""
+    """Return the median step of a repeat, seconds, of a device that trains alone."""
     return median([sum(phases) for phases in zip(timed.gradient_s.values, timed.update_s.values, strict=True)])
 
 
 def begun(timed: StepProfile) -> StepProfile:
-    """A first visit."""
+    """Return a timing that counts as the first repeat."""
     return timed._replace(visits=(typical_s(timed),))
 
 
 def unchecked(timed: StepProfile) -> bool:
-    """Whether it was visited once only. The paper's protocol has one visit, and older profiles do not tell."""
+    """Whether the timing was made once only and should be repeated.
+
+    The paper's protocol has no repeats, and older profiles do not count them.
+    """
     return len(timed.visits) == 1 and timed.protocol == "adaptive"
 
 
 def agree(timed: StepProfile) -> bool:
-    """Whether any two of its visits do; one says nothing against itself."""
+    """Whether any two of its repeats agree; a single one always does."""
     if len(timed.visits) < 2:
         return True
     low, high = nearest(timed.visits)
-    return high <= low * (1 + APART)
+    return high <= low * (1 + TOLERANCE)
 
 
 def notes(timed: StepProfile) -> list[str]:
-    """What the operator must know of it."""
+    """Return a warning for the operator where no two repeats agree."""
     if agree(timed):
         return []
     times = ", ".join(map(seconds, timed.visits))
     return [f"a step of {timed.model} took {times} at different times, as if something ran beside it: profile again"]
 
 
-def nearest(visits: tuple[float, ...]) -> tuple[float, float]:
-    """Of several visits the two that differ least, as a share, the shorter one first."""
-    ordered = sorted(visits)
+def nearest(repeats_s: tuple[float, ...]) -> tuple[float, float]:
+    """Return the two repeats that differ least, as a share, the shorter one first."""
+    ordered = sorted(repeats_s)
     return min(zip(ordered, ordered[1:], strict=False), key=lambda pair: pair[1] / pair[0])
 
 
-def checked(timed: StepProfile, visit: Repeat) -> StepProfile:
-    """After a second visit: with its steps, where both agree."""
-    both = timed._replace(visits=(*timed.visits, typical_s(visit)))
-    return _pooled(both, visit) if agree(both) else both
+def checked(timed: StepProfile, second: Repeat) -> StepProfile:
+    """Return the timing after a second repeat, whose steps join where both agree."""
+    both = timed._replace(visits=(*timed.visits, typical_s(second)))
+    return _pooled(both, second) if agree(both) else both
 
 
 def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfile:
-    """After a third visit, a whole one, because two are apart: it counts, with the one that agrees with it."""
+    """Return the timing after a third, whole repeat, because the first two do not agree.
+
+    The steps of the third count, with those of the repeat that agrees with it.
+    """
     made = third._replace(visits=(*timed.visits, typical_s(third)))
     if not agree(made):
         return made
-    return _pooled(made, _visit(timed) if timed.visits[0] in nearest(made.visits) else second)
+    return _pooled(made, _as_repeat(timed) if timed.visits[0] in nearest(made.visits) else second)
 
 
-def _visit(timed: StepProfile) -> Repeat:
+def _as_repeat(timed: StepProfile) -> Repeat:
     return Repeat(timed.gradient_s, timed.copy_s, timed.update_s, timed.cpu_s_per_step)
 
 
-def _pooled(timed: StepProfile, visit: Repeat) -> StepProfile:
-    """With the steps of another visit, and processor time in proportion to steps."""
-    own, more = len(timed.gradient_s.values), len(visit.gradient_s.values)
+def _pooled(timed: StepProfile, other: Repeat) -> StepProfile:
+    """Append the steps of another repeat; processor time is the mean over all steps."""
+    own, more = len(timed.gradient_s.values), len(other.gradient_s.values)
     return timed._replace(
-        gradient_s=_joined(timed.gradient_s, visit.gradient_s),
-        copy_s=_joined(timed.copy_s, visit.copy_s),
-        update_s=_joined(timed.update_s, visit.update_s),
-        cpu_s_per_step=(own * timed.cpu_s_per_step + more * visit.cpu_s_per_step) / (own + more),
+        gradient_s=_joined(timed.gradient_s, other.gradient_s),
+        copy_s=_joined(timed.copy_s, other.copy_s),
+        update_s=_joined(timed.update_s, other.update_s),
+        cpu_s_per_step=(own * timed.cpu_s_per_step + more * other.cpu_s_per_step) / (own + more),
     )
 
 

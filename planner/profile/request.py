@@ -1,4 +1,4 @@
-"""What is to be measured of a fleet."""
+"""A profile request states what to measure of a fleet."""
 
 from typing import NamedTuple
 
@@ -10,8 +10,11 @@ from profilers.records import Facts
 
 
 class ProfileRequest(NamedTuple):
-    """What to measure. ``framework``: what to compute with; on each device the first that it has where None.
-    ``input_shape`` and ``classes`` are a data set's; the models' own where None."""
+    """What to measure on each device.
+
+    framework: what to compute with; None is the first one that each device has.
+    input_shape, classes: of a data set; None is each model's own.
+    """
 
     models: tuple[str, ...]
     batch: int = 32
@@ -22,17 +25,20 @@ class ProfileRequest(NamedTuple):
     steps_planned: int = DEFAULT_STEPS
 
     def framework_on(self, facts: Facts) -> str:
-        """What a device is to compute with. Raises PlanError where it has not got that."""
+        """Return the framework of a device. Raises PlanError where it is not installed."""
         asked = [self.framework] if self.framework else list(FRAMEWORKS)
-        looked_up = {name: facts.frameworks.get(name, {}) for name in asked}
-        for name, found in looked_up.items():
-            if "error" not in found:
+        installed = {name: facts.frameworks.get(name, {}) for name in asked}
+        for name, state in installed.items():
+            if "error" not in state:
                 return name
-        reasons = "; ".join(str(found["error"]) for found in looked_up.values())
+        reasons = "; ".join(str(state["error"]) for state in installed.values())
         raise PlanError(f"{reasons}; `planner check` tells what to install")
 
     def fingerprint(self, model: str) -> str:
-        """The content hash of one of the models. Raises PlanError for one that does not exist or fit."""
+        """Return the content hash of a model.
+
+        Raises PlanError for a model that does not exist or does not fit the data set.
+        """
         try:
             if models.is_user_model(model):
                 return models.fingerprint(model)

@@ -1,12 +1,8 @@
-"""Timing a model on a device, and telling how far that is."""
+"""A step timer times the training steps of a model on a device, within a budget."""
 
-import threading
 import time
-from pathlib import Path
 from typing import NamedTuple
 
-from backends import models
-from backends.models.user_source import source_files
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from planner.agents.client import AgentClient
@@ -14,117 +10,83 @@ from planner.console import OnProgress
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.profile import repeats
+from planner.profile.model_shipping import ship_model
 from planner.profile.request import ProfileRequest
+from planner.profile.time_budget import TimeBudget
 from profilers import records, steptime
 
-#: Seconds a device may spend on a model, as a share of the planned training; the rest of a hundredth is for a third
-#: visit, which takes the fewest steps.
-SHARE = 0.007
-
-
-class TimeBudget:
-    """The time for each model on each of ``devices`` devices, which are timed at once. Thread-safe.
-
-    No cluster makes more steps a second than its devices do together without a network; so a device may be timed
-    for as long as SHARE of ``steps`` would take all of them, less ``common_s``, what each model has to bear of that
-    which is measured for all. A device that is slow beside the others thus gets few steps: it also contributes few.
-    """
-
-    def __init__(self, steps: int, devices: int, common_s: float) -> None:
-        self._steps = SHARE * steps
-        self._devices = devices
-        self._common_s = common_s
-        self._rates: dict[str, dict[str, float]] = {}
-        self._lock = threading.Lock()
-
-    def note(self, device: str, model: str, step_s: float) -> None:
-        """What a step of a model takes a device, as far as it is known by now."""
-        with self._lock:
-            self._rates.setdefault(model, {})[device] = 1 / max(step_s, 1e-9)
-
-    def spent(self, model: str, needed_s: float) -> bool:
-        """Whether a device should come to an end that will have needed so long for a model at the least."""
-        with self._lock:
-            known = list(self._rates.get(model, {}).values())
-        # One that has not been heard of may be as fast as the fastest.
-        rate = sum(known) + (self._devices - len(known)) * max(known, default=0.0)
-        return (needed_s + self._common_s) * rate > self._steps
-
-
-def place_model(agent: AgentClient, model: str) -> str:
-    """A user's model file goes to the device with those that it imports; a known model's name stays as it is."""
-    if not models.is_user_model(model):
-        return model
-    path, _, function = model.rpartition(":")
-    folder = f"model-{models.fingerprint(model)}"
-    there = [
-        agent.store(f"{folder}/{source.name}", source.content, str(Path(path).parent / source.name))
-        for source in source_files(model)
-    ]
-    return f"{there[0]}:{function}"
+#: Seconds without an event after which a device counts as hung.
+SILENCE_S = 600.0
 
 
 class StepTimer(NamedTuple):
-    """What a step of a model takes a device, for as long as the planned training allows.
+    """Times models on the devices of a fleet.
 
-    fingerprints: of the models; sharing: how many devices take turns on the machine of each, by name.
+    fingerprints: of each model.
+    sharing: by device, how many devices take turns on its machine.
     """
 
-    wanted: ProfileRequest
+    request: ProfileRequest
     fingerprints: dict[str, str]
-    allowance: TimeBudget
+    budget: TimeBudget
     sharing: dict[str, int]
     on_progress: OnProgress
 
     def whole(
         self, device: Device, agent: AgentClient, model: str, framework: str, spent_s: float = 0.0
     ) -> records.StepProfile:
-        """All that a prediction needs; ``spent_s`` went into it before. Raises RemoteError."""
+        """Measure everything that a prediction needs of a model.
+
+        spent_s: seconds that went into its timing before.
+        Raises RemoteError.
+        """
         began = time.monotonic() - spent_s
-        call = agent.start(
-            TimeSteps(self._replica(device, agent, model, framework), self.wanted.batch, self.wanted.protocol)
-        )
+        replica = self._replica(device, agent, model, framework)
+        call = agent.start(TimeSteps(replica, self.request.batch, self.request.protocol))
 
         def progress(event: StepTimed) -> None:
-            self._tell(device.name, model, event)
-            self.allowance.note(device.name, model, event.step_s)
+            self._show(device.name, model, event)
+            self.budget.note(device.name, model, event.step_s)
             needed_s = time.monotonic() - began + event.rest_s
-            if self.allowance.spent(model, needed_s * self.sharing[device.name]):
+            if self.budget.spent(model, needed_s * self.sharing[device.name]):
                 call.go()
 
-        measured = decode(records.StepProfile, call.result(600.0, progress), f"{device.name}.steps")
-        planned = measured._replace(steps_planned=self.wanted.steps_planned)
+        measured = decode(records.StepProfile, call.result(SILENCE_S, progress), f"{device.name}.steps")
+        planned = measured._replace(steps_planned=self.request.steps_planned)
         return repeats.begun(planned._replace(model=model, fingerprint=self.fingerprints[model]))
 
     def checked(
         self, device: Device, agent: AgentClient, timed: records.StepProfile, spent_s: float
     ) -> records.StepProfile:
-        """What was timed once, for ``spent_s``, after a second visit, and where that does not agree after a third.
+        """Return a timing after a second repeat, and after a third where these two do not agree.
 
+        spent_s: seconds that the first one took.
         Raises RemoteError.
         """
         began = time.monotonic() - spent_s
-        call = agent.start(RepeatSteps(self._replica(device, agent, timed.model, timed.framework), self.wanted.batch))
-        answer = call.result(600.0, lambda event: self._tell(device.name, timed.model, event))
-        visit = decode(records.Repeat, answer, f"{device.name}.steps_again")
-        made = repeats.checked(timed, visit)
-        if repeats.agree(made):
-            return made
+        replica = self._replica(device, agent, timed.model, timed.framework)
+        call = agent.start(RepeatSteps(replica, self.request.batch))
+        answer = call.result(SILENCE_S, lambda event: self._show(device.name, timed.model, event))
+        second = decode(records.Repeat, answer, f"{device.name}.steps_again")
+        both = repeats.checked(timed, second)
+        if repeats.agree(both):
+            return both
         spent_s = time.monotonic() - began
-        return repeats.settled(made, visit, self.whole(device, agent, timed.model, timed.framework, spent_s))
+        third = self.whole(device, agent, timed.model, timed.framework, spent_s)
+        return repeats.settled(both, second, third)
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:
         return ReplicaSpec(
             framework=framework,
-            model=place_model(agent, model),
-            input_shape=self.wanted.input_shape,
-            classes=self.wanted.classes,
+            model=ship_model(agent, model),
+            input_shape=self.request.input_shape,
+            classes=self.request.classes,
             slowdown=device.slowdown,
         )
 
-    def _tell(self, name: str, model: str, event: StepTimed) -> None:
+    def _show(self, name: str, model: str, event: StepTimed) -> None:
         share = None
         if event.stage == "timed":
-            known = steptime.PRECISION / max(event.precision, steptime.PRECISION)
-            share = max(event.steps / steptime.TIMED_LIMIT, known)
+            precise = steptime.PRECISION / max(event.precision, steptime.PRECISION)
+            share = max(event.steps / steptime.TIMED_LIMIT, precise)
         self.on_progress(name, f"{model}: {event.stage} step {event.steps}", share)

@@ -19,7 +19,7 @@ from planner.errors import PlanError, RunError, suggest
 from planner.fleet.device import Device
 from planner.plan.file import Plan
 from planner.predict.strategy import parse_option
-from planner.profile.step_timing import place_model
+from planner.profile.model_shipping import ship_model
 
 #: What explicit momentum and asynchrony come to together, where the operator does not say.
 WHOLE_MOMENTUM = 0.9
@@ -128,7 +128,7 @@ def member(
     """The model and data of one member. ``files``: training and test data on its device."""
     replica = ReplicaSpec(
         framework=plan.frameworks[device.name],
-        model=place_model(agent, plan.model),
+        model=ship_model(agent, plan.model),
         input_shape=tuple(dataset.input_shape),
         classes=dataset.classes,
         seed=options.seed,

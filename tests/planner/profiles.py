@@ -101,11 +101,11 @@ def links(names: Iterable[str], rates: Mapping[str, float] | None = None, **chan
 def profile(
     devices: Mapping[str, DeviceProfile],
     rates: Mapping[str, float] | None = None,
-    fans: tuple[IncastProfile, ...] = (),
+    incasts: tuple[IncastProfile, ...] = (),
     **changes: Any,
 ) -> Profile:
     """A whole profile; ``rates`` are the devices' own links, bytes/s."""
-    made = Profile(SCHEMA, "0.0", 0.0, dict(devices), links(devices, rates), fans, {"links": 5.0})
+    made = Profile(SCHEMA, "0.0", 0.0, dict(devices), links(devices, rates), incasts, {"links": 5.0})
     return made._replace(**changes)
 
 

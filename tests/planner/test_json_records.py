@@ -12,8 +12,8 @@ from tests.planner import profiles
 
 
 def whole() -> Profile:
-    fans = (IncastProfile("a", "in", "iperf3", {"b": 1.0}),)
-    return profiles.profile({"a": profiles.device(), "b": profiles.device()}, fans=fans)
+    incasts = (IncastProfile("a", "in", "iperf3", {"b": 1.0}),)
+    return profiles.profile({"a": profiles.device(), "b": profiles.device()}, incasts=incasts)
 
 
 def test_what_is_encoded_decodes_to_the_same_record() -> None:

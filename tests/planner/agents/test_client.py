@@ -16,7 +16,7 @@ from backends.protocol.orders import MeasureIdle, ReadClock, ReplicaSpec, TimeSt
 from planner.agents.client import CHUNK_BYTES, UNREACHED, AgentClient
 from planner.errors import AgentError, DeviceLostError
 from planner.fleet.device import Device
-from planner.profile.step_timing import place_model
+from planner.profile.model_shipping import ship_model
 from planner.remote.base import Remote
 from planner.remote.local import LocalProcess, LocalRemote
 from planner.remote.ssh import SshRemote
@@ -99,7 +99,7 @@ def test_a_mistake_in_a_file_beside_a_users_model_is_named_by_the_users_own_path
     remote = LocalRemote("tx2")
     try:
         agent = AgentClient.launch(device, remote)
-        model = place_model(agent, f"{tmp_path}/net.py:net")
+        model = ship_model(agent, f"{tmp_path}/net.py:net")
         with pytest.raises(AgentError) as raised:
             agent.call(TimeSteps(ReplicaSpec("torch", model), 2, "adaptive"))
     finally:

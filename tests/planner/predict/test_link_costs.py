@@ -70,24 +70,24 @@ def test_of_a_what_if_far_slower_than_anything_measured_it_is_said_what_is_not_k
     [(50 * MBIT, 100 * MBIT), (99 * MBIT, math.inf)],
 )
 def test_an_incast_shows_what_a_host_s_link_takes(together: float, expected: float) -> None:
-    fans = (IncastProfile("a", "in", "iperf3", {"b": together, "c": together}),)
-    found = costs_of(profiles.profile(THREE, fans=fans))
+    incasts = (IncastProfile("a", "in", "iperf3", {"b": together, "c": together}),)
+    found = costs_of(profiles.profile(THREE, incasts=incasts))
     assert found.devices.in_bytes_per_s[0] == pytest.approx(expected)
     assert found.devices.out_bytes_per_s[0] == pytest.approx(100 * MBIT)
 
 
 def test_a_host_s_link_holds_what_all_peers_of_an_incast_got_also_those_that_are_left_out() -> None:
     devices = {**THREE, "d": profiles.device()._replace(steps=(), error="cannot be reached")}
-    fans = (IncastProfile("a", "in", "iperf3", dict.fromkeys("bcd", 33 * MBIT)),)
-    found = costs_of(profiles.profile(devices, fans=fans))
+    incasts = (IncastProfile("a", "in", "iperf3", dict.fromkeys("bcd", 33 * MBIT)),)
+    found = costs_of(profiles.profile(devices, incasts=incasts))
     assert found.names == ("a", "b", "c")
     assert found.devices.in_bytes_per_s[0] == pytest.approx(99 * MBIT)
 
 
-@pytest.mark.parametrize("fans", [(), (IncastProfile("a", "in", "iperf3", dict.fromkeys("bc", 50 * MBIT)),)])
-def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(fans: tuple[IncastProfile, ...]) -> None:
-    found = costs_of(profiles.profile(THREE, fans=fans), rates={"b": 10 * MBIT, "c": 10 * MBIT})
+@pytest.mark.parametrize("incasts", [(), (IncastProfile("a", "in", "iperf3", dict.fromkeys("bc", 50 * MBIT)),)])
+def test_a_what_if_on_peers_leaves_the_host_s_own_link_as_it_is(incasts: tuple[IncastProfile, ...]) -> None:
+    found = costs_of(profiles.profile(THREE, incasts=incasts), rates={"b": 10 * MBIT, "c": 10 * MBIT})
     assert found.devices.in_bytes_per_s[0] == pytest.approx(100 * MBIT)
     assert found.pairs.up_s[1, 0] == pytest.approx(1_000_000 / (10 * MBIT * PAYLOAD))
-    slower = costs_of(profiles.profile(THREE, fans=fans), rates={"a": 10 * MBIT})
+    slower = costs_of(profiles.profile(THREE, incasts=incasts), rates={"a": 10 * MBIT})
     assert slower.devices.in_bytes_per_s[0] == pytest.approx(10 * MBIT * PAYLOAD)

@@ -1,4 +1,4 @@
-"""A link's profile out of what several visits saw. Exact cases."""
+"""The profile of a link after one and several probes. Exact cases."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from planner.profile import link_curves
 from profilers.records import LinkProfile
 
 
-def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **taken: float | None) -> dict[str, Any]:
-    """Messages that take a microsecond a byte and cost a tenth and a fifth of it, all times ``scale``."""
+def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **stolen_cpu_s: float | None) -> dict[str, Any]:
+    """A curve of 1 µs a byte with 0.1 and 0.2 µs of processor time, times ``scale``."""
     points = [
         {
             "message_bytes": size,
@@ -20,14 +20,14 @@ def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **taken: fl
         }
         for size in sizes
     ]
-    return {"latency_s": [1e-4 * scale], "points": points, **taken}
+    return {"latency_s": [1e-4 * scale], "points": points, **stolen_cpu_s}
 
 
 def link(**options: Any) -> LinkProfile:
     return link_curves.first("a", "b", "python", [9.0, 1.0, 2.0, 3.0, 4.0], curve(**options))
 
 
-def test_a_first_visit() -> None:
+def test_the_first_probe_of_a_link() -> None:
     made = link(send_taken_s=1e-9, receive_taken_s=None)
     assert (made.source, made.target, made.tool, made.visits) == ("a", "b", "python", 1)
     assert (made.bytes_per_s.values, made.bytes_per_s.warmup) == ((1.0, 2.0, 3.0, 4.0), (9.0,))
@@ -38,7 +38,7 @@ def test_a_first_visit() -> None:
     assert link_curves.unchecked(made)
 
 
-def test_what_messages_cost_is_the_mean_of_the_visits_and_their_times_are_those_of_all() -> None:
+def test_processor_seconds_are_the_mean_of_all_probes_and_times_are_appended() -> None:
     twice = link_curves.pooled(link(), curve(scale=1.5))
     assert twice.curve[1].seconds.values == pytest.approx((0.004, 0.004, 0.006, 0.006))
     assert twice.curve[1].seconds.warmup == pytest.approx((0.012, 0.018))
@@ -50,14 +50,14 @@ def test_what_messages_cost_is_the_mean_of_the_visits_and_their_times_are_those_
     assert thrice.send_cpu_s == pytest.approx(2e-7)  # the mean of 1, 1.5 and 3.5
 
 
-def test_a_size_that_one_visit_left_out_stays_as_the_other_saw_it() -> None:
+def test_a_size_that_a_later_probe_left_out_stays_as_it_was() -> None:
     again = link_curves.pooled(link(), curve(scale=2.0, sizes=(1000,)))
     assert again.curve[1] == link().curve[1]
     assert again.curve[0].send_cpu_s == pytest.approx(1.5e-4)
     assert again.send_cpu_s == link().send_cpu_s
 
 
-def test_what_a_computation_lacks_is_the_mean_of_the_visits_that_could_tell() -> None:
+def test_stolen_cpu_is_the_mean_of_the_probes_that_measured_it() -> None:
     again = curve(send_taken_s=3e-9, receive_taken_s=4e-9)
     both = link_curves.pooled(link(send_taken_s=1e-9, receive_taken_s=None), again)
     assert both.send_taken_s == pytest.approx(2e-9)
@@ -66,5 +66,5 @@ def test_what_a_computation_lacks_is_the_mean_of_the_visits_that_could_tell() ->
     assert link_curves.pooled(link(), curve()).send_taken_s is None
 
 
-def test_a_link_from_before_visits_were_counted_does_not_tell() -> None:
+def test_a_link_from_before_repeats_were_counted_is_not_probed_again() -> None:
     assert not link_curves.unchecked(link()._replace(visits=0))

@@ -1,4 +1,4 @@
-"""Profiling through what goes wrong in it: what was measured once is not measured again."""
+"""A profiler and its failures: nothing that holds is measured twice. Real agents."""
 
 import json
 import signal
@@ -19,14 +19,15 @@ from tests.running import FASHION, Command, agents, fleet_file, gone, run, signa
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
-    """A folder with a fleet of two devices, the second of which takes its time whatever else runs, and a model."""
+    """A folder with a model and a fleet of two devices, the second 30 times slower."""
     fleet_file(tmp_path, {"desktop": {}, "tx2": {"slowdown": 30}})
     tiny_model(tmp_path, 0.005)
     return tmp_path
 
 
 def profiling(folder: Path, *arguments: str) -> tuple[str, ...]:
-    return ("profile", "--model", f"{folder}/tiny.py:tiny", "--data", str(FASHION), "--batch-size", "2", *arguments)
+    options = ("--data", str(FASHION), "--batch-size", "2", "--framework", "torch")
+    return ("profile", "--model", f"{folder}/tiny.py:tiny", *options, *arguments)
 
 
 def device(folder: Path, name: str) -> dict[str, Any]:
@@ -71,24 +72,24 @@ def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(p
     assert {link["visits"] for link in links} == {2} and len(links) == 4
 
 
-def test_who_has_no_address_any_more_keeps_the_links_it_had(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interface that went down between the two visits: links stay as they were, with the date of their rates."""
-    asked, first = [], {}
+def test_a_device_that_lost_its_address_keeps_its_links(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its interface went down between both probes: links and their dates stay as they were."""
+    calls, first = [], {}
 
-    def forgotten(devices: Any, agents: Any) -> Any:
+    def without_an_address(devices: Any, agents: Any) -> Any:
         found, failed = addresses.try_addresses(devices, agents)
-        asked.append(found)
-        if len(asked) == 2:
+        calls.append(found)
+        if len(calls) == 2:
             first.update({(link.source, link.target): link for link in profiler.profile.links})
             failed["tx2"] = FleetError("tx2: none0 has no IPv4 address")
             del found["tx2"]
         return found, failed
 
-    monkeypatch.setattr(profile, "try_addresses", forgotten)
-    told: list[str] = []
-    wanted = ProfileRequest((f"{pair}/tiny.py:tiny",), batch=2, steps_planned=10)
+    monkeypatch.setattr(profile, "try_addresses", without_an_address)
+    messages: list[str] = []
+    request = ProfileRequest((f"{pair}/tiny.py:tiny",), batch=2, framework="torch", steps_planned=10)
     profiler = profile.Profiler(
-        load_fleet(pair / "fleet.toml"), wanted, pair / "profile.json", lambda who, what, share: told.append(what)
+        load_fleet(pair / "fleet.toml"), request, pair / "profile.json", lambda who, what, share: messages.append(what)
     )
     made = profiler.run()
     links = {(link.source, link.target): link for link in made.links}
@@ -96,7 +97,7 @@ def test_who_has_no_address_any_more_keeps_the_links_it_had(pair: Path, monkeypa
         ("desktop", "desktop"): 2, ("desktop", "tx2"): 1, ("tx2", "desktop"): 1, ("tx2", "tx2"): 1,
     }  # fmt: skip
     assert all(links[ends].measured_s == link.measured_s for ends, link in first.items())
-    assert "tx2: visited once only: tx2: none0 has no IPv4 address" in told
+    assert "tx2: probed once only: tx2: none0 has no IPv4 address" in messages
     assert made.devices["tx2"].error is None
 
 
@@ -127,7 +128,7 @@ def disturbed():
 
 
 def test_a_timing_that_does_not_hold_later_is_made_again_and_the_two_that_agree_count(pair: Path) -> None:
-    tiny_model(pair, 0.2)  # so long that what else runs here does not make a tenth of it, and two visits agree
+    tiny_model(pair, 0.2)  # long beside the noise of this machine, so that two repeats agree
     fleet_file(pair, {"desktop": {"environment": {"PYTHONPATH": str(pair)}}})
     (pair / "disturbed.py").write_text(DISTURBED)
     command = run(pair, "profile", "--model", f"{pair}/disturbed.py:disturbed", *profiling(pair, "--steps", "10")[3:])

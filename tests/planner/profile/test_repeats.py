@@ -1,4 +1,4 @@
-"""What a device took for a model, seen at two or three different times."""
+"""A model timed two or three times. Exact cases and a property."""
 
 import pytest
 from hypothesis import given
@@ -10,12 +10,12 @@ from tests.planner import profiles
 
 
 def steps(step_s: float, count: int = 30, cpu_s: float = 1.0) -> StepProfile:
-    """A first visit of equal steps."""
+    """A first timing of equal steps."""
     timed = profiles.step()._replace(cpu_s_per_step=cpu_s, **phases(step_s, count))
     return repeats.begun(timed)
 
 
-def visit(step_s: float, count: int = 10, cpu_s: float = 1.0) -> Repeat:
+def repeat(step_s: float, count: int = 10, cpu_s: float = 1.0) -> Repeat:
     return Repeat(cpu_s_per_step=cpu_s, **phases(step_s, count))
 
 
@@ -25,7 +25,7 @@ def phases(step_s: float, count: int) -> dict[str, Samples]:
 
 
 def settled(first_s: float, second_s: float, third_s: float) -> StepProfile:
-    second = visit(second_s)
+    second = repeat(second_s)
     return repeats.settled(repeats.checked(steps(first_s), second), second, steps(third_s))
 
 
@@ -33,21 +33,21 @@ def typical(timed: StepProfile) -> list[float]:
     return [pytest.approx(each) for each in timed.visits]
 
 
-def test_a_visit_is_known_by_the_middle_one_of_its_steps_alone() -> None:
-    assert repeats.typical_s(visit(2.0)) == pytest.approx(2.0)
+def test_a_repeat_is_judged_by_its_median_step() -> None:
+    assert repeats.typical_s(repeat(2.0)) == pytest.approx(2.0)
     slow = Samples("s", (1.0, 1.0, 40.0))
     assert repeats.typical_s(Repeat(slow, slow, slow, 0.0)) == 2.0
 
 
-def test_only_a_first_visit_of_the_adaptive_protocol_is_to_be_checked() -> None:
+def test_only_a_first_timing_by_the_adaptive_protocol_is_repeated() -> None:
     assert repeats.unchecked(steps(1.0))
-    assert not repeats.unchecked(repeats.checked(steps(1.0), visit(1.0)))
+    assert not repeats.unchecked(repeats.checked(steps(1.0), repeat(1.0)))
     assert not repeats.unchecked(steps(1.0)._replace(protocol="paper"))
     assert not repeats.unchecked(steps(1.0)._replace(visits=()))  # of an older profile
 
 
-def test_two_that_agree_count_as_one() -> None:
-    made = repeats.checked(steps(1.0, 30, cpu_s=1.0), visit(1.08, 10, cpu_s=2.0))
+def test_two_repeats_that_agree_are_pooled() -> None:
+    made = repeats.checked(steps(1.0, 30, cpu_s=1.0), repeat(1.08, 10, cpu_s=2.0))
     assert typical(made) == [1.0, 1.08] and repeats.agree(made) and repeats.notes(made) == []
     assert len(made.gradient_s.values) == len(made.copy_s.values) == len(made.update_s.values) == 40
     assert sum(made.gradient_s.values) == pytest.approx(0.7 * (30 + 10 * 1.08))
@@ -55,32 +55,32 @@ def test_two_that_agree_count_as_one() -> None:
 
 
 @pytest.mark.parametrize("second_s", [1.2, 0.8])
-def test_of_two_that_do_not_agree_the_first_stays_and_says_so(second_s: float) -> None:
-    made = repeats.checked(steps(1.0), visit(second_s))
+def test_of_two_repeats_that_do_not_agree_the_first_counts_with_a_warning(second_s: float) -> None:
+    made = repeats.checked(steps(1.0), repeat(second_s))
     assert not repeats.agree(made) and len(made.gradient_s.values) == 30
     assert "1.00 s, " in repeats.notes(made)[0] and "profile again" in repeats.notes(made)[0]
 
 
-@pytest.mark.parametrize("first_s, second_s, third_s, kept_s, steps_kept", [
+@pytest.mark.parametrize("first_s, second_s, third_s, mean_s, step_count", [
     (1.7, 1.0, 1.02, (10 * 1.0 + 30 * 1.02) / 40, 40),  # the first was disturbed
     (1.0, 1.7, 1.02, (30 * 1.0 + 30 * 1.02) / 60, 60),  # the second was
     (1.0, 1.7, 3.0, 3.0, 30),  # all differ: the last is at least the newest
 ])  # fmt: skip
-def test_a_third_visit_counts_with_the_one_that_agrees_with_it(
-    first_s: float, second_s: float, third_s: float, kept_s: float, steps_kept: int
+def test_a_third_repeat_is_pooled_with_the_one_that_agrees_with_it(
+    first_s: float, second_s: float, third_s: float, mean_s: float, step_count: int
 ) -> None:
     made = settled(first_s, second_s, third_s)
     assert typical(made) == [first_s, second_s, third_s]
-    assert len(made.gradient_s.values) == steps_kept
-    assert sum(made.gradient_s.values) / steps_kept == pytest.approx(0.7 * kept_s)
-    assert repeats.agree(made) == (steps_kept > 30)
+    assert len(made.gradient_s.values) == step_count
+    assert sum(made.gradient_s.values) / step_count == pytest.approx(0.7 * mean_s)
+    assert repeats.agree(made) == (step_count > 30)
 
 
 SECONDS = some.floats(1e-3, 10)
 
 
 @given(SECONDS, SECONDS, SECONDS)
-def test_whatever_was_seen_no_step_is_made_up(first_s: float, second_s: float, third_s: float) -> None:
+def test_every_pooled_step_was_measured(first_s: float, second_s: float, third_s: float) -> None:
     made = settled(first_s, second_s, third_s)
     seen = {0.7 * first_s, 0.7 * second_s, 0.7 * third_s}
     assert set(made.gradient_s.values) <= seen

@@ -1,4 +1,4 @@
-"""What is to be measured on which device."""
+"""A profile request and what it asks of each device."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What was measured once is kept for as long as it holds."""
+"""Measurements of an earlier profile are reused for as long as they hold."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from planner.fleet.device import Device, Fleet
 from planner.profile.file import Profile
 from planner.profile.request import ProfileRequest
-from planner.profile.reuse import LINK_AGE_S, carry_over, declared, timing_holds
+from planner.profile.reuse import MAX_LINK_AGE_S, carry_over, declared, timing_holds
 from profilers.records import SCHEMA, IncastProfile, StepProfile
 from tests.planner import profiles
 
@@ -18,8 +18,8 @@ START = Profile(SCHEMA, "test", NOW, {}, (), (), {}, 100_000)
 
 def fleet(**changes: dict[str, Any]) -> Fleet:
     """Devices a, b and c, some of them changed or left out (None)."""
-    kept = {name: changes.get(name, {}) for name in "abc"}
-    devices = tuple(Device(name=name, **known) for name, known in kept.items() if known is not None)
+    entries = {name: changes.get(name, {}) for name in "abc"}
+    devices = tuple(Device(name=name, **known) for name, known in entries.items() if known is not None)
     return Fleet(devices=devices, path=Path("fleet.toml"))
 
 
@@ -27,9 +27,9 @@ def measured(age_s: float = 60.0) -> Profile:
     failed = profiles.device()._replace(error="it failed")
     devices = {device.name: failed._replace(device=declared(device)) for device in fleet().devices}
     links = tuple(profiles.link(a, b)._replace(measured_s=NOW - age_s) for a in "abc" for b in "abc")
-    fans = tuple(IncastProfile(name, "in", "iperf3", {peer: 1e6 for peer in "abc" if peer != name}) for name in "abc")
-    fans = tuple(fan._replace(measured_s=NOW - age_s) for fan in fans)
-    return START._replace(devices=devices, links=links, fans=fans, took_s={"links": 9.0})
+    rates = {name: {peer: 1e6 for peer in "abc" if peer != name} for name in "abc"}
+    incasts = tuple(IncastProfile(name, "in", "iperf3", rates[name], NOW - age_s) for name in "abc")
+    return START._replace(devices=devices, links=links, incasts=incasts, took_s={"links": 9.0})
 
 
 def ends(profile: Profile) -> set[str]:
@@ -43,20 +43,20 @@ def test_at_first_there_are_the_devices_and_nothing_else() -> None:
     made = carry_over(None, START, fleet(), set("abc"), set())
     assert list(made.devices) == ["a", "b", "c"]
     assert all(device.steps == () and device.facts is None for device in made.devices.values())
-    assert (made.links, made.fans, made.took_s) == ((), (), {})
+    assert (made.links, made.incasts, made.took_s) == ((), (), {})
 
 
 def test_everything_young_is_kept() -> None:
     before = measured()
     made = carry_over(before, START, fleet(), set("abc"), set())
     assert all(made.devices[name].steps == before.devices[name].steps for name in "abc")
-    assert (ends(made), made.fans, made.took_s) == (EVERY, before.fans, {"links": 9.0})
+    assert (ends(made), made.incasts, made.took_s) == (EVERY, before.incasts, {"links": 9.0})
 
 
 def test_links_of_yesterday_are_measured_again_and_steps_are_not() -> None:
-    made = carry_over(measured(LINK_AGE_S + 1), START, fleet(), set("abc"), set())
+    made = carry_over(measured(MAX_LINK_AGE_S + 1), START, fleet(), set("abc"), set())
     assert made.devices["a"].steps
-    assert (made.links, made.fans, made.took_s) == ((), (), {})
+    assert (made.links, made.incasts, made.took_s) == ((), (), {})
 
 
 def test_failures_of_an_earlier_profile_stay_only_where_nothing_is_measured_now() -> None:
@@ -77,18 +77,24 @@ def test_why_a_link_failed_is_kept_until_it_is_tried_again() -> None:
     assert carry_over(before, START, fleet(), {"a"}, set()).link_errors == {"a -> b": "no route"}
 
 
+def test_failed_links_leave_the_profile_with_their_device() -> None:
+    failed = ("a -> b", "a -> c", "c, all in", "a, all in")  # the last one: two devices have no incast
+    before = measured()._replace(link_errors=dict.fromkeys(failed, "lost"))
+    assert carry_over(before, START, fleet(c=None), {"a"}, set()).link_errors == {"a -> b": "lost"}
+
+
 def test_a_fresh_device_loses_its_own_part_and_its_loopback_but_not_its_links_to_others() -> None:
     made = carry_over(measured(), START, fleet(), {"a"}, {"a"})
     assert made.devices["a"].steps == () and made.devices["b"].steps
     assert ends(made) == EVERY - {"aa"}
-    assert made.fans == ()
+    assert made.incasts == ()
 
 
 def test_a_device_that_left_the_fleet_takes_its_links_with_it() -> None:
     made = carry_over(measured(), START, fleet(c=None), {"a", "b"}, set())
     assert list(made.devices) == ["a", "b"]
     assert ends(made) == {"aa", "ab", "ba", "bb"}
-    assert made.fans == ()
+    assert made.incasts == ()
 
 
 @pytest.mark.parametrize("way", [{"host": "10.0.0.7"}, {"data_address": "10.1.0.7"}, {"data_interface": "eth1"}])
@@ -96,7 +102,7 @@ def test_a_device_that_is_reached_by_another_way_keeps_its_steps_alone(way: dict
     made = carry_over(measured(), START, fleet(b=way), set("abc"), set())
     assert made.devices["b"].steps
     assert ends(made) == {"aa", "ac", "ca", "cc"}
-    assert made.fans == ()
+    assert made.incasts == ()
 
 
 def test_what_the_fleet_file_declares_now_is_what_counts() -> None:
@@ -107,26 +113,28 @@ def test_what_the_fleet_file_declares_now_is_what_counts() -> None:
 
 # -- timings ---------------------------------------------------------------------------------------
 
-WANTED = ProfileRequest(("net",), steps_planned=1000)
+REQUEST = ProfileRequest(("net",), steps_planned=1000)
 
 
-def holds(steps: StepProfile, fingerprint: str = "abc", wanted: ProfileRequest = WANTED, slowdown: float = 1.0) -> bool:
-    return timing_holds(steps, fingerprint, wanted, Device(name="a", slowdown=slowdown), profiles.facts())
+def holds(
+    steps: StepProfile, fingerprint: str = "abc", request: ProfileRequest = REQUEST, slowdown: float = 1.0
+) -> bool:
+    return timing_holds(steps, fingerprint, request, Device(name="a", slowdown=slowdown), profiles.facts())
 
 
 def test_a_timing_holds_for_the_same_model_protocol_version_and_slowdown() -> None:
     assert holds(profiles.step())
     assert not holds(profiles.step(), fingerprint="other")
-    assert not holds(profiles.step(), wanted=WANTED._replace(protocol="paper"))
+    assert not holds(profiles.step(), request=REQUEST._replace(protocol="paper"))
     assert not holds(profiles.step(framework_version="2.1"))
     assert not holds(profiles.step(), slowdown=2.0)
-    assert not timing_holds(profiles.step(), "abc", WANTED, Device(name="a"), None)
+    assert not timing_holds(profiles.step(), "abc", REQUEST, Device(name="a"), None)
 
 
 @pytest.mark.parametrize(("installed", "same"), [("2.0", True), ("2.0+nv22.1", True), ("2.0.1", False), (None, False)])
 def test_the_build_that_a_distribution_names_is_no_other_version(installed: str | None, same: bool) -> None:
     facts = profiles.facts()._replace(frameworks={"torch": {"version": installed}})
-    assert timing_holds(profiles.step(), "abc", WANTED, Device(name="a"), facts) == same
+    assert timing_holds(profiles.step(), "abc", REQUEST, Device(name="a"), facts) == same
 
 
 @pytest.mark.parametrize(("planned", "enough"), [(None, False), (200, False), (1000, True), (10**6, True)])
@@ -138,7 +146,7 @@ def test_a_timing_that_cannot_be_made_finer_holds_for_any_number_of_steps() -> N
     assert holds(profiles.step(precise=True, steps_planned=200))
     assert holds(profiles.step(precise=False, steps_planned=200)._replace(gradient_s=profiles.seconds(0.1, count=500)))
     paper = profiles.step(precise=False, steps_planned=200, protocol="paper")
-    assert holds(paper, wanted=WANTED._replace(protocol="paper"))
+    assert holds(paper, request=REQUEST._replace(protocol="paper"))
 
 
 # -- failures --------------------------------------------------------------------------------------
