@@ -1,7 +1,8 @@
 """Named tuples are read from JSON and written to files; errors name the key path.
 
-Records of profilers/ run on devices without pydantic, so they cannot carry its validators; with a
-TypeAdapter, former keys, texts of older files and messages would still have to be written here.
+It is not pydantic's TypeAdapter, which also reads a record from a list, by position. Former keys
+and texts of older files would need hooks in every record, and records of profilers/ run on
+devices without pydantic.
 """
 
 import contextlib

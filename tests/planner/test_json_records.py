@@ -1,3 +1,5 @@
+"""Records read from JSON and written to files, and the errors that name a key path."""
+
 import json
 import math
 from pathlib import Path
@@ -16,7 +18,7 @@ def whole() -> Profile:
     return profiles.profile({"a": profiles.device(), "b": profiles.device()}, incasts=incasts)
 
 
-def test_what_is_encoded_decodes_to_the_same_record() -> None:
+def test_an_encoded_record_decodes_to_itself() -> None:
     assert json_records.decode(Profile, json.loads(json.dumps(encode(whole())))) == whole()
 
 
@@ -48,7 +50,7 @@ def test_an_optional_value_may_be_null_and_a_default_may_be_absent() -> None:
          "step.bytes_per_s.b: expected a number, found None"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_named_by_its_path(cls: type, value: object, message: str) -> None:
+def test_a_value_that_does_not_fit_is_named_by_its_path(cls: type, value: object, message: str) -> None:
     with pytest.raises(RecordError) as caught:
         json_records.decode(cls, value, "step")
     assert message in str(caught.value)
@@ -119,6 +121,6 @@ def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
         json_records.save(whole(), tmp_path / "absent" / "profile.json")
 
 
-def test_a_number_that_is_none_is_never_written(tmp_path: Path) -> None:
+def test_nan_is_never_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         json_records.save(Samples("s", (math.nan,)), tmp_path / "x.json")

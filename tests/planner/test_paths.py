@@ -1,3 +1,5 @@
+"""Names of files and folders, and the newest profile of a folder."""
+
 import os
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Where watts come from: words, sums, JSON and the texts of older files."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,11 +32,11 @@ PROVENANCES = st.builds(
         (Provenance("unavailable", detail="no sensor"), "unavailable"),
     ],
 )
-def test_people_read_where_watts_come_from(provenance: Provenance, text: str) -> None:
+def test_its_text_names_the_source_and_the_coverage(provenance: Provenance, text: str) -> None:
     assert provenance.text == text
 
 
-def test_what_leaves_the_rest_of_a_device_out_is_partial() -> None:
+def test_sensors_of_parts_only_are_partial() -> None:
     assert Provenance("sensor", ("gpu", "cpu")).partial
     assert not Provenance("sensor", ("board",)).partial
 
@@ -45,7 +47,7 @@ def test_sensors_of_an_emulated_device_count_as_what_they_imitate() -> None:
     assert Provenance.of_sensors(["counter", "sensor"], ["gpu", "cpu"]).kind == "sensor"
 
 
-def test_estimates_of_a_model_are_no_sensor_s() -> None:
+def test_estimates_of_a_power_model_are_not_of_a_sensor() -> None:
     assert Provenance.of_sensors(["model"], ["board"]).text == "power model of the board"
     assert Provenance.of_sensors(["emulated model"], ["module"]).text == "power model of the module, emulated"
 

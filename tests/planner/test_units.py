@@ -1,3 +1,5 @@
+"""Quantities as text: three digits, a prefix and a unit."""
+
 import math
 
 import pytest
@@ -39,11 +41,11 @@ def test_numbers_have_three_digits_and_a_prefix(value: float, shown: str) -> Non
         (259_200.0, "3.0 days"),
     ],
 )
-def test_times_have_the_unit_that_people_would_use(value: float, shown: str) -> None:
+def test_times_have_the_unit_of_their_size(value: float, shown: str) -> None:
     assert seconds(value) == shown
 
 
-def test_what_is_not_known_is_a_dash_and_never_zero() -> None:
+def test_an_unknown_value_is_a_dash() -> None:
     assert {show(None) for show in (number, seconds, percent, watts, joules, bytes_text)} == {"-"}
 
 

@@ -1,9 +1,10 @@
+"""Idle and busy watts of a device: sensors of the whole, the fleet file, sensors of parts."""
+
 import math
 
 import pytest
 
 from planner.predict.power import idle_watts, wattage
-from planner.profile.power_readings import average, disagreements, flagged, uncertainty, window_watts
 from planner.provenance import Provenance
 from profilers.records import PowerReading, Window
 from tests.planner import profiles
@@ -66,12 +67,6 @@ def test_the_fleet_file_s_watts_come_behind_a_sensor_of_the_whole_and_before_one
     assert idle_watts(device) == expected[0]
 
 
-def test_a_window_is_read_from_what_covers_most() -> None:
-    read = window_watts(windows(gpu=(5, 50), board=(7, 60))[1])
-    assert read == (60, None, sensed("board"))
-    assert window_watts(windows(gpu=(5, 0))[1]) is None
-
-
 def test_without_sensors_the_fleet_file_counts_and_then_nothing() -> None:
     step = profiles.step()
     assert wattage(profiles.device(step, 7.0, 15.0), step)[:2] == (7.0, 15.0)
@@ -122,83 +117,7 @@ def test_a_sensor_that_says_the_same_idle_and_under_load_does_not_work() -> None
     assert idle_watts(profiles.device(idle_w=None)._replace(idle=idle)) == 20
 
 
-def test_the_error_that_a_device_tells_counts_and_errors_of_parts_add_up() -> None:
-    parts = (reading("gpu", 30.0)._replace(relative_error=0.1), reading("cpu", 40.0)._replace(relative_error=0.1))
-    read = window_watts(Window(1.0, {}, parts))
-    assert read is not None
-    assert read.error == pytest.approx(5 / 70)
-    assert uncertainty(read.error) == pytest.approx(1.96 * 5 / 70, rel=1e-3)
-    assert uncertainty(None) is uncertainty(0.0) is None
-
-
 def test_why_no_sensor_works_stands_where_the_watts_would() -> None:
     broken = PowerReading("plug", "unavailable", "wall", None, None, 9, "it repeats one value; flagged and not used")
     step = profiles.step(window=Window(1.0, {}, (broken,)))
     assert "plug: it repeats one value" in wattage(profiles.device(step, None, None), step).provenance.detail
-    assert flagged(step.window) == ("plug: it repeats one value; flagged and not used",)
-    assert flagged(None) == ()
-
-
-# -- several windows -------------------------------------------------------------------------------
-
-
-def of(duration_s: float, watts: float | None, **changes: object) -> Window:
-    return Window(duration_s, {}, (reading("wall", watts)._replace(**changes),))
-
-
-def test_an_average_counts_windows_by_their_length_and_those_without_watts_not_at_all() -> None:
-    read = average([of(10.0, 20.0, gap_s=1.0), of(30.0, 40.0, gap_s=2.0), of(100.0, None)]).power[0]
-    assert (read.watts, read.count, read.gap_s) == (35.0, 200, 3.0)
-
-
-def test_the_error_of_an_average_is_the_spread_between_windows_and_each_one_s_own() -> None:
-    alike = average([of(1.0, 50.0, relative_error=0.1)] * 4).power[0]
-    assert alike.relative_error == pytest.approx(0.05)
-    apart = average([of(1.0, watts) for watts in (45.0, 55.0, 45.0, 55.0)]).power[0]
-    assert apart.relative_error == pytest.approx(5.7735 / 2 / 50)
-    assert average([of(1.0, 50.0)]).power[0].relative_error is None
-
-
-def test_an_average_of_nothing_has_no_watts() -> None:
-    assert window_watts(average([])) is None
-
-
-# -- disagreements ---------------------------------------------------------------------------------
-
-
-def said(**covers: float) -> tuple[str, ...]:
-    return disagreements(Window(1.0, {}, tuple(reading(cover, watts) for cover, watts in covers.items())))
-
-
-def test_sensors_that_agree_are_no_news() -> None:
-    assert said(wall=100.0, board=90.0, module=80.0, gpu=50.0, cpu=20.0) == ()
-    assert said(wall=100.0, board=104.0) == ()
-
-
-@pytest.mark.parametrize(
-    ("covers", "note"),
-    [
-        ({"wall": 100.0, "board": 106.0}, "board (board) 106 W exceeds wall (wall) 100 W, which contains it"),
-        ({"board": 10.0, "module": 12.0}, "module (module) 12 W exceeds board (board) 10 W, which contains it"),
-        ({"wall": 100.0, "gpu": 120.0}, "gpu (gpu) 120 W exceeds wall (wall) 100 W, which contains it"),
-        (
-            {"board": 100.0, "gpu": 60.0, "cpu": 50.0},
-            "gpu (gpu) 60 W + cpu (cpu) 50 W exceeds board (board) 100 W, which contains it",
-        ),
-    ],
-)
-def test_what_exceeds_what_contains_it_is_told(covers: dict[str, float], note: str) -> None:
-    assert said(**covers) == (note,)
-
-
-def test_two_sensors_of_the_same_that_differ_are_told_and_two_gpus_are_not() -> None:
-    twice = tuple(reading("wall", watts)._replace(sensor=f"plug{watts:g}") for watts in (100.0, 106.0))
-    assert disagreements(Window(1.0, {}, twice)) == (
-        "sensors of the wall disagree: wall (plug100) 100 W, wall (plug106) 106 W",
-    )
-    gpus = tuple(reading("gpu", watts)._replace(sensor=f"nvml:{watts:g}") for watts in (10.0, 200.0))
-    assert disagreements(Window(1.0, {}, gpus)) == ()
-
-
-def test_a_sensor_that_gives_no_watts_contradicts_nobody() -> None:
-    assert disagreements(Window(1.0, {}, (reading("wall", None), reading("gpu", 50.0)))) == ()

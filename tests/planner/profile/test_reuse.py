@@ -147,13 +147,3 @@ def test_a_timing_that_cannot_be_made_finer_holds_for_any_number_of_steps() -> N
     assert holds(profiles.step(precise=False, steps_planned=200)._replace(gradient_s=profiles.seconds(0.1, count=500)))
     paper = profiles.step(precise=False, steps_planned=200, protocol="paper")
     assert holds(paper, request=REQUEST._replace(protocol="paper"))
-
-
-# -- failures --------------------------------------------------------------------------------------
-
-
-def test_a_device_failed_where_none_of_the_models_asked_for_is_left() -> None:
-    half = profiles.device()._replace(failures={"vgg19": "out of memory"})
-    assert half.failed(["vgg19"])
-    assert not half.failed(["vgg19", "net"])
-    assert profiles.device()._replace(error="lost").failed(["net"])

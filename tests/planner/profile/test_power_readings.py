@@ -1,0 +1,124 @@
+"""Power sensors of a window: which one counts, errors, averages and contradictions."""
+
+import pytest
+
+from planner.profile.power_readings import (
+    average,
+    disagreements,
+    flagged,
+    parts_watts,
+    unavailable,
+    uncertainty,
+    whole_reading,
+    whole_watts,
+    window_watts,
+)
+from planner.provenance import Provenance
+from profilers.records import PowerReading, Window
+
+BROKEN = PowerReading("plug", "unavailable", "wall", None, None, 9, "it repeats one value")
+
+
+def reading(covers: str, watts: float | None, source: str = "sensor") -> PowerReading:
+    return PowerReading(covers, source, covers, watts, 0.0, 100)
+
+
+def window(**covers: float | None) -> Window:
+    return Window(1.0, {}, tuple(reading(cover, watts) for cover, watts in covers.items()))
+
+
+def test_the_sensor_that_covers_most_counts_if_it_works() -> None:
+    read = window_watts(window(gpu=50, board=60))
+    assert read == (60, None, Provenance("sensor", ("board",)))
+    assert window_watts(window(gpu=0)) is None
+
+
+def test_sensors_of_the_whole_and_of_parts_are_read_apart() -> None:
+    both = window(gpu=30.0, cpu=10.0, module=50.0)
+    whole, parts = whole_watts(both), parts_watts(both)
+    assert whole is not None and whole.watts == 50.0
+    assert parts is not None and parts.watts == 40.0
+    assert whole_watts(window(gpu=30.0)) is parts_watts(window(module=50.0)) is None
+
+
+def test_a_power_model_is_no_sensor_of_the_whole() -> None:
+    assert whole_reading(window(module=50.0)) == reading("module", 50.0)
+    estimated = Window(1.0, {}, (reading("board", 50.0, "model"),))
+    assert whole_watts(estimated) is not None
+    assert whole_reading(estimated) is whole_reading(None) is None
+
+
+def test_sensors_that_do_not_work_are_listed_with_the_reason() -> None:
+    broken = Window(1.0, {}, (BROKEN,))
+    assert flagged(broken) == ("plug: it repeats one value",)
+    assert flagged(None) == ()
+    assert "(plug: it repeats one value)" in unavailable(broken).detail
+    assert "(none was found)" in unavailable(window()).detail
+
+
+def test_errors_of_parts_add_up() -> None:
+    parts = (reading("gpu", 30.0)._replace(relative_error=0.1), reading("cpu", 40.0)._replace(relative_error=0.1))
+    read = window_watts(Window(1.0, {}, parts))
+    assert read is not None
+    assert read.error == pytest.approx(5 / 70)
+    assert uncertainty(read.error) == pytest.approx(1.96 * 5 / 70, rel=1e-3)
+    assert uncertainty(None) is uncertainty(0.0) is None
+
+
+def lasting(duration_s: float, watts: float | None, **changes: object) -> Window:
+    return Window(duration_s, {}, (reading("wall", watts)._replace(**changes),))
+
+
+def test_an_average_counts_windows_by_their_length_and_those_without_watts_not_at_all() -> None:
+    read = average([lasting(10.0, 20.0, gap_s=1.0), lasting(30.0, 40.0, gap_s=2.0), lasting(100.0, None)]).power[0]
+    assert (read.watts, read.count, read.gap_s) == (35.0, 200, 3.0)
+
+
+def test_the_error_of_an_average_is_the_spread_between_windows_and_each_one_s_own() -> None:
+    alike = average([lasting(1.0, 50.0, relative_error=0.1)] * 4).power[0]
+    assert alike.relative_error == pytest.approx(0.05)
+    apart = average([lasting(1.0, watts) for watts in (45.0, 55.0, 45.0, 55.0)]).power[0]
+    assert apart.relative_error == pytest.approx(5.7735 / 2 / 50)
+    assert average([lasting(1.0, 50.0)]).power[0].relative_error is None
+
+
+def test_an_average_of_nothing_has_no_watts() -> None:
+    assert window_watts(average([])) is None
+
+
+def found(**covers: float) -> tuple[str, ...]:
+    return disagreements(window(**covers))
+
+
+def test_sensors_that_agree_are_not_mentioned() -> None:
+    assert found(wall=100.0, board=90.0, module=80.0, gpu=50.0, cpu=20.0) == ()
+    assert found(wall=100.0, board=104.0) == ()
+
+
+@pytest.mark.parametrize(
+    ("covers", "note"),
+    [
+        ({"wall": 100.0, "board": 106.0}, "board (board) 106 W exceeds wall (wall) 100 W, which contains it"),
+        ({"board": 10.0, "module": 12.0}, "module (module) 12 W exceeds board (board) 10 W, which contains it"),
+        ({"wall": 100.0, "gpu": 120.0}, "gpu (gpu) 120 W exceeds wall (wall) 100 W, which contains it"),
+        (
+            {"board": 100.0, "gpu": 60.0, "cpu": 50.0},
+            "gpu (gpu) 60 W + cpu (cpu) 50 W exceeds board (board) 100 W, which contains it",
+        ),
+    ],
+)
+def test_a_part_that_exceeds_the_whole_is_mentioned(covers: dict[str, float], note: str) -> None:
+    assert found(**covers) == (note,)
+
+
+def test_two_sensors_of_the_same_that_differ_are_mentioned_and_two_gpus_are_not() -> None:
+    twice = tuple(reading("wall", watts)._replace(sensor=f"plug{watts:g}") for watts in (100.0, 106.0))
+    assert disagreements(Window(1.0, {}, twice)) == (
+        "sensors of the wall disagree: wall (plug100) 100 W, wall (plug106) 106 W",
+    )
+    gpus = tuple(reading("gpu", watts)._replace(sensor=f"nvml:{watts:g}") for watts in (10.0, 200.0))
+    assert disagreements(Window(1.0, {}, gpus)) == ()
+
+
+def test_a_sensor_without_watts_contradicts_no_other() -> None:
+    assert disagreements(Window(1.0, {}, (reading("wall", None), reading("gpu", 50.0)))) == ()

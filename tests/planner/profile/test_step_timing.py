@@ -1,0 +1,101 @@
+"""A step timer: it ends where the budget is spent, and repeats what does not agree. No agent."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from backends.protocol.events import StepTimed
+from backends.protocol.orders import RepeatSteps, TimeSteps
+from planner.agents.client import AgentClient
+from planner.fleet.device import Device
+from planner.profile import repeats
+from planner.profile.request import ProfileRequest
+from planner.profile.step_timing import StepTimer
+from planner.profile.time_budget import TimeBudget
+from profilers.records import Repeat, Samples, StepProfile, encode
+from tests.planner import profiles
+
+EVENT = StepTimed("timed", 50, 0.1, rest_s=100.0, precision=0.5)
+
+
+class Order:
+    """An order under way: it gives an event, then its answer."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+        self.ended_early = False
+
+    def result(self, timeout_s: float, on_event: Callable[[StepTimed], None]) -> Any:
+        on_event(EVENT)
+        return self._answer
+
+    def go(self) -> None:
+        self.ended_early = True
+
+
+class Agent:
+    """Stands for an agent that times models; each order takes the next of ``step_s``."""
+
+    def __init__(self, *step_s: float) -> None:
+        self._step_s = list(step_s)
+        self.orders: list[TimeSteps | RepeatSteps] = []
+        self.calls: list[Order] = []
+
+    def start(self, order: TimeSteps | RepeatSteps) -> Order:
+        step_s = Samples("s", (self._step_s.pop(0),) * 10)
+        none = Samples("s", (0.0,) * 10)
+        whole = profiles.step()._replace(gradient_s=step_s, copy_s=none, update_s=none)
+        answer = whole if isinstance(order, TimeSteps) else Repeat(step_s, none, none, 1.0)
+        self.orders.append(order)
+        self.calls.append(Order(encode(answer)))
+        return self.calls[-1]
+
+
+def timer(steps_planned: int = 100_000, sharing: int = 1, shown: list[Any] | None = None) -> StepTimer:
+    request = ProfileRequest(("net",), batch=32, steps_planned=steps_planned)
+    progress = [] if shown is None else shown
+    budget = TimeBudget(steps_planned, devices=1, common_s=0.0)
+    return StepTimer(request, {"net": "abc"}, budget, {"pc": sharing}, lambda *each: progress.append(each))
+
+
+def whole(timing: StepTimer, agent: Agent) -> StepProfile:
+    return timing.whole(Device(name="pc"), cast(AgentClient, agent), "net", "torch")
+
+
+def checked(agent: Agent) -> StepProfile:
+    timing = timer()
+    return timing.checked(Device(name="pc"), cast(AgentClient, agent), whole(timing, agent), 1.0)
+
+
+def test_timing_ends_early_where_the_budget_is_spent() -> None:
+    for steps_planned, sharing, early in ((100_000, 1, True), (1_000_000, 1, False), (1_000_000, 10, True)):
+        agent = Agent(0.1)
+        whole(timer(steps_planned, sharing), agent)
+        assert [call.ended_early for call in agent.calls] == [early]
+
+
+def test_a_timing_states_the_model_as_requested_and_counts_as_the_first_repeat() -> None:
+    timed = whole(timer(steps_planned=500), Agent(0.1))
+    assert (timed.model, timed.fingerprint, timed.steps_planned, timed.visits) == ("net", "abc", 500, (0.1,))
+
+
+def test_progress_names_the_stage_and_the_share_of_it() -> None:
+    shown: list[Any] = []
+    whole(timer(shown=shown), Agent(0.1))
+    ((name, text, share),) = shown
+    assert (name, text) == ("pc", "net: timed step 50")
+    assert 0 < share < 1
+
+
+def test_two_timings_that_agree_need_no_third() -> None:
+    agent = Agent(0.1, 0.101)
+    timed = checked(agent)
+    assert [type(order) for order in agent.orders] == [TimeSteps, RepeatSteps]
+    assert timed.visits == (0.1, 0.101) and len(timed.gradient_s.values) == 20
+
+
+def test_two_timings_that_do_not_agree_are_followed_by_a_whole_third() -> None:
+    agent = Agent(0.3, 0.1, 0.101)
+    timed = checked(agent)
+    assert [type(order) for order in agent.orders] == [TimeSteps, RepeatSteps, TimeSteps]
+    assert timed.visits == (0.3, 0.1, 0.101) and set(timed.gradient_s.values) == {0.1, 0.101}
+    assert repeats.agree(timed)
