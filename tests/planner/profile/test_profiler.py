@@ -3,7 +3,6 @@
 import json
 import signal
 import socket
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -99,48 +98,6 @@ def test_a_device_that_lost_its_address_keeps_its_links(pair: Path, monkeypatch:
     assert all(links[ends].measured_s == link.measured_s for ends, link in first.items())
     assert "tx2: probed once only: tx2: none0 has no IPv4 address" in messages
     assert made.devices["tx2"].error is None
-
-
-#: A model whose first build on a device steps slowly, as if something ran beside it.
-DISTURBED = """
-import os
-import pathlib
-import time
-import tiny
-from torch import nn
-
-class Late(nn.Module):
-    def __init__(self, wait_s):
-        super().__init__()
-        self.wait_s = wait_s
-
-    def forward(self, x):
-        time.sleep(self.wait_s)
-        return x
-
-def disturbed():
-    builds = pathlib.Path(os.environ["PLANNER_TEST_DEVICE"] + "-builds")
-    count = int(builds.read_text()) if builds.exists() else 0
-    builds.write_text(str(count + 1))
-    net, shape = tiny.tiny()
-    return nn.Sequential(Late(0.4 if count == 0 else 0.0), net), shape
-"""
-
-
-def test_a_timing_that_does_not_hold_later_is_made_again_and_the_two_that_agree_count(pair: Path) -> None:
-    tiny_model(pair, 0.2)  # long beside the noise of this machine, so that two repeats agree
-    fleet_file(pair, {"desktop": {"environment": {"PYTHONPATH": str(pair)}}})
-    (pair / "disturbed.py").write_text(DISTURBED)
-    command = run(pair, "profile", "--model", f"{pair}/disturbed.py:disturbed", *profiling(pair, "--steps", "10")[3:])
-    assert command.popen.returncode == 0, command.errors
-    (disturbed,) = device(pair, "desktop")["steps"]
-    first_s, second_s, third_s = disturbed["visits"]
-    assert first_s > 1.5 * max(second_s, third_s)
-    phases = zip(disturbed["gradient_s"]["values"], disturbed["update_s"]["values"], strict=True)
-    steps_s = [sum(each) for each in phases]
-    halves = [(steps_s[:at], steps_s[at:]) for at in range(1, len(steps_s))]
-    medians = [tuple(map(statistics.median, both)) for both in halves]
-    assert any(each == pytest.approx((third_s, second_s), rel=1e-9) for each in medians)  # those of the first are gone
 
 
 #: A model for which one of the devices has no memory.
