@@ -1,4 +1,4 @@
-"""Any command on this device, and what it draws: counters and sensors before it and while it runs."""
+"""The agent runs a command and samples counters and sensors before it and while it runs."""
 
 import codecs
 import os
@@ -21,7 +21,8 @@ _TICK_S = 0.1
 def measure(task: Any, order: MeasureCommand) -> CommandMeasurement:
     """Run a command to its end, or until told to stop; emits what it prints.
 
-    Raises ValueError where there is no such program, InterruptedError where it was told to stop before.
+    Raises ValueError where there is no such program, InterruptedError where it was told to stop
+    before.
     """
     sampler = Sampler()
     sampler.start()

@@ -1,4 +1,4 @@
-"""Files that the controller keeps on a device: one cache folder, plain names, written whole or not at all."""
+"""The agent keeps the controller's files in one cache folder, each written atomically."""
 
 import os
 import shutil
@@ -18,7 +18,10 @@ def cache() -> str:
 
 
 def path(name: str) -> str:
-    """Where a file of that name is kept. Raises ValueError for anything but plain names joined by slashes."""
+    """Where a file of that name is kept.
+
+    Raises ValueError for anything but plain names joined by slashes.
+    """
     parts = name.split("/")
     if any(part != os.path.basename(part) or part in ("", ".", "..") for part in parts):
         raise ValueError("%r is not a plain file name" % name)
@@ -42,7 +45,10 @@ def _used(name: str) -> None:
 
 
 def store(name: str, data: bytes) -> str:
-    """Keep ``data`` under ``name``; returns its path. Raises OSError that names the path, e.g. on a full disk."""
+    """Keep ``data`` under ``name``; returns its path.
+
+    Raises OSError that names the path, e.g. on a full disk.
+    """
     target = path(name)
     prune()
     temporary = "%s.%d" % (target, os.getpid())

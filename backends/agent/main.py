@@ -1,12 +1,16 @@
-"""The program that runs on a device: takes orders as JSON lines on standard input, answers on standard output.
+"""The agent takes orders as JSON lines on standard input and answers on standard output.
 
 → {"id": 1, "order": {"type": "collect_facts", …}}
 ← {"id": 1, "event": {"type": …}} …, then {"id": 1, "result": …} or {"id": 1, "error": …}
-→ {"order": {"type": "go" or "stop", "id": 1}}  → {"order": {"type": "ping"}} ← {"pong": true}
+→ {"order": {"type": "go" or "stop", "id": 1}}
+→ {"order": {"type": "ping"}}
+← {"pong": true}
 → {"id": 3, "order": {"type": "store_file", "name": …, "size": n}} and n raw bytes
-→ {"id": 4, "order": {"type": "fetch_file", "path": …}}  ← {"id": 4, "result": …, "blob": n} and n raw bytes
+→ {"id": 4, "order": {"type": "fetch_file", "path": …}}
+← {"id": 4, "result": …, "blob": n} and n raw bytes
 
-It leads a process group and ends it, children included, when its input closes or when the pings stop.
+It leads a process group and ends it, children included, when its input closes or when the pings
+stop.
 """
 
 import json
@@ -30,7 +34,9 @@ GRACE_S = 1.0
 
 
 class AgentTask:
-    """One order being carried out: where its events go, and whether it was told to go on or to stop."""
+    """One order being carried out: where its events go, and whether it was told to go on or to
+    stop.
+    """
 
     def __init__(self, emit: Callable[[Any], None]) -> None:
         self.emit = emit
@@ -99,7 +105,9 @@ class Output:
 
 
 class Agent:
-    """Carries out orders, each in a thread of its own. ``functions``: what carries out the orders of each class."""
+    """Carries out orders, each in a thread of its own. ``functions``: what carries out the orders
+    of each class.
+    """
 
     def __init__(self, orders: Input, answers: Output, functions: Dict[Type[Any], Callable[..., Any]]) -> None:
         self._orders = orders
@@ -171,7 +179,8 @@ def main() -> None:
     os.set_inheritable(answers, False)
     if os.getpgrp() != os.getpid():
         os.setpgid(0, 0)
-    # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but would inherit SIG_IGN.
+    # Ctrl-C is the controller's to handle. Programs that this one starts inherit no handler, but
+    # would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda number, frame: None)
     from backends.agent import malloc
     from backends.agent.verbs import ORDERS  # after the redirection: importing may print

@@ -1,4 +1,4 @@
-"""A device plays a part in a run: host of a server or of peers, worker, peer, or a cluster of its own."""
+"""A device takes a role in a run: host, worker, peer or cluster of one device."""
 
 import threading
 import time
@@ -36,7 +36,7 @@ from backends.training.lr_schedule import schedule
 from backends.training.run_spec import RunSpec
 from backends.training.step import TestSet
 
-#: How often a task that waits for the word to begin looks whether it was stopped.
+#: How often a task that waits for the go order looks whether it was stopped.
 GO_TICK_S = 0.1
 
 
@@ -115,7 +115,7 @@ def run_spec(order: RunOrder) -> RunSpec:
 
 
 def run_worker(task: Any, order: RunWorker) -> MemberAccount:
-    """Be a worker: prepare, wait for the word, build the model, then work until the server has no more."""
+    """Prepare, wait for the go order, build the model, then work until the server is done."""
 
     def start(parts: MemberParts) -> StartedRole:
         compressor = Strategy.from_text(order.strategy).compressor.build(parts.replica.variables, order.correction)
@@ -165,7 +165,7 @@ def _exchange_parts(order: RunPeer, replica: Replica, mailbox: Mailbox) -> Excha
 def _run_member(
     task: Any, member: MemberSpec, host: HostAddress, start: Callable[[MemberParts], StartedRole]
 ) -> MemberAccount:
-    """Prepare, wait for the word, build the model, connect with heartbeats, and work until the host has no more."""
+    """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
     data = _prepare(task, member)
     telemetry = TelemetrySender(task.emit)
     built = build(member.replica)
@@ -189,7 +189,10 @@ def _work(
     heartbeats: framing.Connection,
     limit_s: float,
 ) -> TimeSpent:
-    """To the end of the role. Raises WireError with what ended it: the silence of the host comes first."""
+    """To the end of the role.
+
+    Raises WireError with what ended it: the silence of the host comes first.
+    """
     lost = []
 
     def on_lost(reason: str) -> None:
@@ -239,7 +242,7 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
 
 
 def _prepare(task: Any, member: MemberSpec) -> MemberData:
-    """Import the framework and read the data, say so, and wait for the word to begin."""
+    """Import the framework and read the data, say so, and wait for the go order."""
     framework(member.replica.framework).accelerator()
     images, labels = dataset.unpack(files.fetch(member.train))
     test = dataset.unpack(files.fetch(member.test))
@@ -249,7 +252,7 @@ def _prepare(task: Any, member: MemberSpec) -> MemberData:
 
 
 def await_go(task: Any) -> None:
-    """Wait for the word to begin. Raises InterruptedError where the task is stopped before."""
+    """Wait for the go order. Raises InterruptedError where the task is stopped before."""
     while not task.go.wait(GO_TICK_S):
         if task.stopping.is_set():
             raise InterruptedError("stopped before the run began")

@@ -1,4 +1,4 @@
-"""A member of a run tells the operator every second what its sensors say and where its time goes."""
+"""A member of a run sends its sensor readings and time spent to the operator every second."""
 
 import threading
 from typing import Any, Callable
@@ -11,7 +11,9 @@ TELEMETRY_S = 1.0
 
 
 class TelemetrySender:
-    """Emits what counters and sensors said since the last event, and the time spent so far; once more at the end."""
+    """Emits what counters and sensors said since the last event, and the time spent so far; once
+    more at the end.
+    """
 
     def __init__(self, emit: Emit, interval_s: float = TELEMETRY_S, sampler: Callable[[], Any] = Sampler) -> None:
         self._emit = emit

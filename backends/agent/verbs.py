@@ -1,5 +1,6 @@
-"""An agent carries out orders with these functions: each takes its task and the order, and gives something JSON can
-carry, a record, or bytes.
+"""The agent carries out each kind of order with one function.
+
+A function takes its task and the order, and returns a JSON value, a record or bytes.
 """
 
 import time

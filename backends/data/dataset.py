@@ -1,4 +1,4 @@
-"""Image data: reading, cutting into shards, drawing batches, packing for the way to a device."""
+"""A data set is read, cut into shards, drawn in batches and packed for a device."""
 
 import io
 import os
@@ -36,8 +36,9 @@ class Dataset(NamedTuple):
 
 
 def load(directory: str) -> Dataset:
-    """The image set whose ordinary files lie in a directory: IDX (MNIST, Fashion-MNIST), gzipped or not,
-    CIFAR-10 in its binary or Python version, or one .npz with x_train, y_train, x_test, y_test.
+    """The image set whose ordinary files lie in a directory: IDX (MNIST, Fashion-MNIST), gzipped or
+    not, CIFAR-10 in its binary or Python version, or one .npz with x_train, y_train, x_test,
+    y_test.
 
     Raises ValueError for a missing directory or file, a truncated one, or one of another kind.
     """
@@ -115,7 +116,9 @@ def _check_pairs(directory: str, part: str, images: np.ndarray, labels: np.ndarr
 
 
 def synthetic(input_shape: Shape, classes: int, count: int, seed: int) -> Dataset:
-    """Noise of an image set's shapes, for measuring steps: ``count`` training and as many test images."""
+    """Noise of an image set's shapes, for measuring steps: ``count`` training and as many test
+    images.
+    """
     random = np.random.RandomState(seed)
     images = [random.randint(0, 256, (count,) + tuple(input_shape), np.uint8) for _ in range(2)]
     labels = [random.randint(0, classes, count).astype(np.int64) for _ in range(2)]
@@ -123,8 +126,8 @@ def synthetic(input_shape: Shape, classes: int, count: int, seed: int) -> Datase
 
 
 def shards(count: int, weights: Sequence[float], seed: int) -> List[np.ndarray]:
-    """Indices 0 to count - 1 dealt at random in proportion to weights: disjoint, complete, each within
-    one of its share and, where count allows, none empty.
+    """Indices 0 to count - 1 dealt at random in proportion to weights: disjoint, complete, each
+    within one of its share and, where count allows, none empty.
 
     Raises ValueError unless all weights are positive and finite.
     """
@@ -145,8 +148,8 @@ def shards(count: int, weights: Sequence[float], seed: int) -> List[np.ndarray]:
 class BatchLoader:
     """Endless batches in a new seeded order each epoch, across whose ends they run on.
 
-    ``position`` counts the images drawn so far and ``batch`` is the size of the next draw; both may be
-    set, so that a run is resumed or its batch size changed.
+    ``position`` counts the images drawn so far and ``batch`` is the size of the next draw; both may
+    be set, so that a run is resumed or its batch size changed.
     """
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, batch: int, seed: int) -> None:

@@ -1,7 +1,7 @@
-"""Image sets as they are ordinarily published: IDX (MNIST, Fashion-MNIST), CIFAR-10, npz.
+"""Readers load image sets as they are published: IDX (MNIST, Fashion-MNIST), CIFAR-10, npz.
 
-Readers take paths and return arrays; all raise ValueError that names the file and what is wrong with it.
-Images are uint8 (count, height, width, channels), labels int64 (count,).
+Readers take paths and return arrays; all raise ValueError that names the file and what is wrong
+with it. Images are uint8 (count, height, width, channels), labels int64 (count,).
 """
 
 import pickle
@@ -21,7 +21,9 @@ IDX_IMAGES, IDX_LABELS = 0x803, 0x801
 
 
 def read_idx(path: str, magic: int) -> np.ndarray:
-    """An IDX file of unsigned bytes, gzipped if its name ends in .gz; magic: IDX_IMAGES or IDX_LABELS."""
+    """An IDX file of unsigned bytes, gzipped if its name ends in .gz; magic: IDX_IMAGES or
+    IDX_LABELS.
+    """
     with open(path, "rb") as source:
         content = source.read()
     if path.endswith(".gz"):
@@ -112,7 +114,7 @@ def _cifar_labels(path: str, labels: np.ndarray) -> np.ndarray:
 
 
 def read_npz(source: BinaryIO, shown: str, names: Tuple[str, ...]) -> Tuple[np.ndarray, ...]:
-    """The named arrays of an npz archive, which errors call ``shown``; pickled objects are refused."""
+    """The named arrays of an npz archive, without pickled objects; errors call it ``shown``."""
     if not zipfile.is_zipfile(source):
         raise ValueError("%s is no npz archive, or truncated" % shown)
     source.seek(0)

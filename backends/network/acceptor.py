@@ -1,4 +1,4 @@
-"""Where workers come in: accepts connections, refuses strangers, answers heartbeats."""
+"""An acceptor takes connections of members, refuses all others and answers heartbeats."""
 
 import socket
 import ssl
@@ -16,8 +16,8 @@ Serve = Callable[[framing.Connection, Dict[str, Any]], None]
 class Acceptor:
     """Accepts on a listener until it is closed, a thread a connection.
 
-    ``serve(connection, hello)`` is called with every worker's data connection, ``beat(name)`` at every heartbeat, which
-    is answered with what it returns.
+    ``serve(connection, hello)`` is called with every worker's data connection, ``beat(name)`` at
+    every heartbeat, which is answered with what it returns.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Acceptor:
         self._accepting.start()
 
     def close(self) -> None:
-        """Let nobody else in."""
+        """Stop accepting connections."""
         self._closed.set()
         self._accepting.join()
         self._listener.close()

@@ -1,7 +1,8 @@
-"""Frames over mutually authenticated TLS: what a server and its workers say to each other.
+"""Members of a run exchange frames over mutually authenticated TLS.
 
-A frame is a fixed header, a small JSON object and a payload of raw bytes, which goes from and into the
-caller's own buffers. Lengths are bounded before anything is allocated, and nothing is ever unpickled.
+A frame is a fixed header, a small JSON object and a payload of raw bytes, which goes from and into
+the caller's own buffers. Lengths are bounded before anything is allocated, and nothing is ever
+unpickled.
 """
 
 import contextlib
@@ -21,9 +22,9 @@ _HEADER = struct.Struct("!4sIQ")
 _MAGIC = b"plnr"
 _META_LIMIT = 1 << 20
 _WRITE_BYTES = 1 << 20
-#: A reader of a long payload is woken for so much of it and not for every packet, which saves both ends most of their
-#: processor time and whatever else computes there most of its disturbance. Old kernels would wait for ever for more
-#: than fits their first window.
+#: A reader of a long payload is woken for so much of it and not for every packet, which saves both
+#: ends most of their processor time and whatever else computes there most of its disturbance. Old
+#: kernels would wait for ever for more than fits their first window.
 _WAKE_BYTES = 1 << 15
 _RECORD_BYTES = 1 << 15  # more than a TLS record, which the library may have taken from the socket in part
 #: The server's name in its certificate; no device can be called so.
@@ -42,7 +43,10 @@ class Frame(NamedTuple):
 
 
 def context(identity: Identity, server_side: bool) -> ssl.SSLContext:
-    """A TLS context that admits only members of this run. Host names play no part: names are in certificates."""
+    """A TLS context that admits only members of this run.
+
+    Host names play no part: names are in certificates.
+    """
     result = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server_side else ssl.PROTOCOL_TLS_CLIENT)
     if hasattr(ssl, "TLSVersion"):
         result.minimum_version = ssl.TLSVersion.TLSv1_2  # novermin
@@ -74,13 +78,17 @@ class Connection:
         self._wakes_at = 1
 
     def send(self, meta: Dict[str, Any], payload: Sequence[memoryview] = ()) -> None:
-        """Send one frame; the byte views of ``payload`` go one after the other, uncopied. Raises WireError."""
+        """Send one frame; the byte views of ``payload`` go one after the other, uncopied.
+
+        Raises WireError.
+        """
         text = json.dumps(meta).encode()
         size = sum(view.nbytes for view in payload)
         try:
             self._sock.sendall(_HEADER.pack(_MAGIC, len(text), size) + text)
             for view in payload:
-                # A timeout covers one write: bounded writes make it a limit on silence, not on size.
+                # A timeout covers one write: bounded writes make it a limit on silence, not on
+                # size.
                 for start in range(0, len(view), _WRITE_BYTES):
                     self._sock.sendall(view[start : start + _WRITE_BYTES])
         except (OSError, ValueError) as error:
@@ -88,7 +96,10 @@ class Connection:
         self.sent_bytes += _HEADER.size + len(text) + size
 
     def receive(self, payload: Optional[Callable[[Dict[str, Any]], Sequence[memoryview]]] = None) -> Frame:
-        """Receive one frame; its payload fills the buffers that ``payload(meta)`` gives, in order. Raises WireError."""
+        """Receive one frame; its payload fills the buffers that ``payload(meta)`` gives, in order.
+
+        Raises WireError.
+        """
         head = bytearray(_HEADER.size)
         self._fill(memoryview(head))
         magic, meta_bytes, payload_bytes = _HEADER.unpack(head)
@@ -98,9 +109,9 @@ class Connection:
         self._fill(memoryview(text))
         meta = _meta(text, self.peer)
         views = payload(meta) if payload is not None else ()
-        room = sum(view.nbytes for view in views)
-        if payload_bytes != room:
-            raise WireError("%s sent %d bytes where %d were expected" % (self.peer, payload_bytes, room))
+        expected_bytes = sum(view.nbytes for view in views)
+        if payload_bytes != expected_bytes:
+            raise WireError("%s sent %d bytes where %d were expected" % (self.peer, payload_bytes, expected_bytes))
         for view in views:
             self._fill(view)
         self.received_bytes += _HEADER.size + meta_bytes + payload_bytes
@@ -127,7 +138,7 @@ class Connection:
             self._wakes_at = count
 
     def under_way(self) -> int:
-        """Bytes that were sent and that the peer's system has not acknowledged; 0 where this one does not tell."""
+        """Bytes sent and not yet acknowledged by the peer; 0 where the system cannot tell."""
         try:
             return int(struct.unpack("i", fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, bytes(4)))[0])
         except (OSError, ValueError):  # it is closed, or no such system
@@ -138,7 +149,7 @@ class Connection:
         self._sock.settimeout(timeout_s)
 
     def wait_for_ever(self) -> None:
-        """Let the peer leave what is sent unread for as long as it likes; others must tell whether it is alive."""
+        """Remove the limit on unread data; heartbeats must then tell whether the peer is alive."""
         self._sock.settimeout(None)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
@@ -171,8 +182,10 @@ def accept(sock: socket.socket, tls: ssl.SSLContext, timeout_s: float) -> Connec
 
 
 def connect(address: str, port: int, tls: ssl.SSLContext, timeout_s: float, peer: str = SERVER) -> Connection:
-    """Connect to a run's server, or to another of its members; raises WireError where that is not reached or is
-    somebody else."""
+    """Connect to a run's server or to another of its members.
+
+    Raises WireError where nothing answers, or another name does.
+    """
     try:
         sock = socket.create_connection((address, port), timeout_s)
     except OSError as error:

@@ -9,7 +9,8 @@ from backends.network import framing
 class Heartbeat:
     """Heartbeats on a connection of their own.
 
-    ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every answer says.
+    ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every
+    answer says.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Messages between the members of a run: a connection and a sending thread for each peer that one sends to."""
+"""A mailbox exchanges messages with the other members of a run, one connection a peer."""
 
 import collections
 import contextlib
@@ -13,16 +13,16 @@ from backends.network.send_queue import SendQueue
 from backends.protocol.orders import Identity
 from backends.strategies.message import Message, buffers
 
-#: How many bytes of one peer's messages may wait here, in sizes of the model, before its connection is left unread.
-ROOM = 4
+#: A peer's connection is left unread while its waiting messages exceed this many models in bytes.
+UNREAD_LIMIT_MODELS = 4
 
 
 class Interrupted(Exception):
-    """What is waited for cannot come any more: somebody has left, and a new epoch begins."""
+    """A wait ends without a result: the membership has changed and a new epoch begins."""
 
 
 class Envelope(NamedTuple):
-    """A message with who sent it, in which of its steps, and what it says beside."""
+    """A message, its sender, the sender's step and the metadata that came with it."""
 
     sender: str
     step: int
@@ -31,10 +31,13 @@ class Envelope(NamedTuple):
 
 
 class Mailbox:
-    """All connections of one member. ``size``: elements of the model, that no message exceeds.
+    """Holds all connections of one member.
 
-    Its own messages leave in order and one at a time for each peer. ``handle(parcel)`` is called, in the thread of the
-    connection, for those with a meta of "asks"; all others wait until they are taken. Close it at the end.
+    size: elements of the model; no message may hold more.
+
+    Its own messages leave in order and one at a time for each peer. ``handle(envelope)`` is called,
+    in the thread of the connection, for those with a meta of "asks"; all others wait until they are
+    taken. Close it at the end.
     """
 
     def __init__(
@@ -54,14 +57,14 @@ class Mailbox:
         self._tls = framing.context(identity, server_side=False)
         self._changed = threading.Condition()
         self._addresses: Dict[str, Tuple[str, int]] = {}
-        self._outboxes: Dict[str, SendQueue] = {}
-        self._parcels: List[Envelope] = []
+        self._send_queues: Dict[str, SendQueue] = {}
+        self._envelopes: List[Envelope] = []
         self._waiting_bytes: Dict[str, int] = collections.Counter()
         self._incoming: List[framing.Connection] = []
         self._epoch, self._called = 0, 0
         self._closed = False
         self.sent_bytes = 0
-        self._door = Acceptor(
+        self._acceptor = Acceptor(
             listener, framing.context(identity, server_side=True), limit_s, self._read, lambda _: {}, emit
         )
 
@@ -71,13 +74,13 @@ class Mailbox:
         """A new epoch with these members: what is left of earlier ones is forgotten."""
         with self._changed:
             self._epoch, self._called = epoch, max(epoch, self._called)
-            for name in [name for name in self._outboxes if self._addresses.get(name) != addresses.get(name)]:
-                self._outboxes.pop(name).close()
-            for outbox in self._outboxes.values():
-                outbox.clear()
+            for name in [name for name in self._send_queues if self._addresses.get(name) != addresses.get(name)]:
+                self._send_queues.pop(name).close()
+            for send_queue in self._send_queues.values():
+                send_queue.clear()
             self._addresses = dict(addresses)
-            asked = [p for p in self._parcels if p.meta["epoch"] == epoch and p.meta.get("asks")]
-            self._keep(lambda p: p.meta["epoch"] >= epoch and all(p is not each for each in asked))
+            asked = [p for p in self._envelopes if p.meta["epoch"] == epoch and p.meta.get("asks")]
+            self._retain(lambda p: p.meta["epoch"] >= epoch and all(p is not each for each in asked))
         if self.handle is not None:
             for envelope in asked:
                 with contextlib.suppress(Interrupted):  # the member that asked is interrupted too
@@ -92,26 +95,27 @@ class Mailbox:
     # -- sending -----------------------------------------------------------------------------------
 
     def send(self, peer: str, step: int, message: Message, **meta: Any) -> None:
-        """Send in the background; waits while an earlier step's message to this peer has not begun to go out. What the
-        message holds must not change until ``flush``. Raises Interrupted."""
+        """Send in the background; waits while an earlier step's message to this peer has not begun
+        to go out. What the message holds must not change until ``flush``. Raises Interrupted.
+        """
         full = dict(meta, step=step, epoch=self._epoch, message=message.head)
-        outbox = self._outbox(peer)
-        self._until(lambda: not outbox.waiting or outbox.step == step)
-        outbox.put(step, full, message)
+        send_queue = self._send_queue(peer)
+        self._wait_until(lambda: not send_queue.waiting or send_queue.step == step)
+        send_queue.put(step, full, message)
 
     def flush(self) -> None:
         """Wait until all has gone out. Raises Interrupted."""
-        self._until(lambda: all(outbox.idle for outbox in self._outboxes.values()))
+        self._wait_until(lambda: all(send_queue.idle for send_queue in self._send_queues.values()))
 
     def bytes_per_s(self, peer: str) -> Optional[float]:
         """What the link to a peer carried lately; None before anything was sent."""
-        return self._outbox(peer).rate
+        return self._send_queue(peer).rate
 
-    def _outbox(self, peer: str) -> SendQueue:
+    def _send_queue(self, peer: str) -> SendQueue:
         with self._changed:
-            if peer not in self._outboxes:
-                self._outboxes[peer] = SendQueue(functools.partial(self.connect, peer), self.gone_out)
-            return self._outboxes[peer]
+            if peer not in self._send_queues:
+                self._send_queues[peer] = SendQueue(functools.partial(self.connect, peer), self.gone_out)
+            return self._send_queues[peer]
 
     def connect(self, peer: str) -> framing.Connection:
         """A connection to a member. Raises WireError."""
@@ -131,31 +135,36 @@ class Mailbox:
 
     # -- receiving ---------------------------------------------------------------------------------
 
-    def take(self, wanted: Callable[[Envelope], bool], count: int) -> List[Envelope]:
-        """Wait for so many wanted parcels and take all there are, by step and sender. Raises Interrupted."""
+    def take(self, accepts: Callable[[Envelope], bool], count: int) -> List[Envelope]:
+        """Wait for ``count`` envelopes that ``accepts`` admits and take all there are, by step and
+        sender. Raises Interrupted.
+        """
         taken: List[Envelope] = []
 
-        def there() -> bool:
-            taken[:] = [p for p in self._parcels if p.meta["epoch"] == self._epoch and wanted(p)]
+        def enough_arrived() -> bool:
+            taken[:] = [p for p in self._envelopes if p.meta["epoch"] == self._epoch and accepts(p)]
             return len(taken) >= count
 
         with self._changed:
-            self._until(there)
-            self._keep(lambda parcel: all(parcel is not other for other in taken))
-        return sorted(taken, key=lambda parcel: (parcel.step, parcel.sender))
+            self._wait_until(enough_arrived)
+            self._retain(lambda envelope: all(envelope is not other for other in taken))
+        return sorted(taken, key=lambda envelope: (envelope.step, envelope.sender))
 
     def next(self, peer: str, step: int, kind: str) -> Envelope:
-        """A parcel of that kind from a peer in that step, of which there is one; waits for it. Raises Interrupted."""
+        """An envelope of that kind from a peer in that step, of which there is one; waits for it.
+
+        Raises Interrupted.
+        """
         return self.take(lambda p: (p.sender, p.step, p.meta.get("kind")) == (peer, step, kind), 1)[0]
 
-    def _keep(self, wanted: Callable[[Envelope], bool]) -> None:
-        self._parcels = [parcel for parcel in self._parcels if wanted(parcel)]
+    def _retain(self, accepts: Callable[[Envelope], bool]) -> None:
+        self._envelopes = [envelope for envelope in self._envelopes if accepts(envelope)]
         self._waiting_bytes.clear()
-        for parcel in self._parcels:
-            self._waiting_bytes[parcel.sender] += parcel.message.traffic_bytes
+        for envelope in self._envelopes:
+            self._waiting_bytes[envelope.sender] += envelope.message.traffic_bytes
         self._changed.notify_all()
 
-    def _until(self, condition: Callable[[], bool]) -> None:
+    def _wait_until(self, condition: Callable[[], bool]) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._interrupted() or condition())
             if self._interrupted():
@@ -172,7 +181,7 @@ class Mailbox:
             while not self._closed:
                 self._deliver(*self._receive(connection))
         except (framing.WireError, ValueError, KeyError, TypeError, Interrupted):
-            pass  # the peer is gone, or this is; the conductor tells what comes of it
+            pass  # the peer is gone, or this is; the coordinator decides what follows
         finally:
             self._incoming.remove(connection)
 
@@ -190,25 +199,27 @@ class Mailbox:
         return connection.peer, meta, found[0]
 
     def _deliver(self, sender: str, meta: Dict[str, Any], message: Message) -> None:
-        parcel = Envelope(sender, int(meta["step"]), meta, message)
+        envelope = Envelope(sender, int(meta["step"]), meta, message)
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._waiting_bytes[sender] < ROOM * 4 * self._size + 4096)
+            self._changed.wait_for(
+                lambda: self._closed or self._waiting_bytes[sender] < UNREAD_LIMIT_MODELS * 4 * self._size + 4096
+            )
             asks = self.handle if meta.get("asks") and meta["epoch"] == self._epoch else None
             if asks is None and meta["epoch"] >= self._epoch:
-                self._parcels.append(parcel)
+                self._envelopes.append(envelope)
                 self._waiting_bytes[sender] += message.traffic_bytes
                 self._changed.notify_all()
         if asks is not None:
-            asks(parcel)
+            asks(envelope)
 
     def close(self) -> None:
         """End all connections."""
         with self._changed:
             self._closed = True
-            outboxes = list(self._outboxes.values())
+            send_queues = list(self._send_queues.values())
             self._changed.notify_all()
-        for outbox in outboxes:
-            outbox.close()
+        for send_queue in send_queues:
+            send_queue.close()
         for connection in list(self._incoming):
             connection.abort()
-        self._door.close()
+        self._acceptor.close()

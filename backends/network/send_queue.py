@@ -1,4 +1,4 @@
-"""The sending side of a link between two members of a run."""
+"""A send queue sends a member's messages to one peer in the background."""
 
 import collections
 import threading
@@ -9,15 +9,16 @@ from backends.network import framing
 from backends.network.throughput_meter import ThroughputMeter
 from backends.strategies.message import Message
 
-#: Between two looks at what is under way: from so long on longer and longer, by a tenth each time, but never for long.
+#: Waits between two polls of the unacknowledged bytes, seconds; each is LONGER times the last.
 SHORTEST_S, LONGER, LONGEST_S = 0.001, 1.1, 0.05
 
 
 class SendQueue:
     """What goes to one peer, in a thread of its own that connects when there is something.
 
-    connect: may raise WireError, or KeyError for a peer that is no member any more; gone_out: called with the bytes of
-    every message that has gone out, 0 where that has failed. ``step``: of the last message.
+    connect: may raise WireError, or KeyError for a peer that is no member any more
+    gone_out: called with the bytes of every message sent, 0 where sending has failed
+    step: that of the last message
     """
 
     def __init__(self, connect: Callable[[], framing.Connection], gone_out: Callable[[int], None]) -> None:
@@ -29,7 +30,7 @@ class SendQueue:
         self._closed = False
         self._connection: Optional[framing.Connection] = None
         self.step = -1
-        self._pace = ThroughputMeter()
+        self._meter = ThroughputMeter()
         threading.Thread(target=self._run, daemon=True).start()
 
     @property
@@ -45,7 +46,7 @@ class SendQueue:
     @property
     def rate(self) -> Optional[float]:
         """Bytes/s at which the peer has taken messages of late; None where nothing tells."""
-        return self._pace.rate
+        return self._meter.rate
 
     def put(self, step: int, meta: Dict[str, Any], message: Message) -> None:
         """Send a message of a step after all others."""
@@ -84,13 +85,14 @@ class SendQueue:
         try:
             if self._connection is None:
                 self._connection = self._connect()
-                self._pace.idle(0)
-            self._pace.begin(time.perf_counter())
+                self._meter.idle(0)
+            self._meter.begin(time.perf_counter())
             self._connection.send(meta, framing.as_bytes(message.arrays))
             count, self._connection.sent_bytes = self._connection.sent_bytes, 0
-            self._pace.sent(count)
+            self._meter.sent(count)
         except (framing.WireError, KeyError):
-            # It is gone, which the conductor notices, or comes back: then it is connected to anew.
+            # It is gone, which the coordinator notices, or comes back: then it is connected to
+            # anew.
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
@@ -105,7 +107,7 @@ class SendQueue:
         connection, wait_s = self._connection, SHORTEST_S
         assert connection is not None
         with self._ready:
-            while not (self._pace.idle(connection.under_way()) or self._queue or self._closed or connection.aborted):
+            while not (self._meter.idle(connection.under_way()) or self._queue or self._closed or connection.aborted):
                 self._ready.wait(wait_s)
                 wait_s = min(LONGER * wait_s, LONGEST_S)
-        self._pace.note(time.perf_counter())
+        self._meter.update_rate(time.perf_counter())

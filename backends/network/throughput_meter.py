@@ -1,4 +1,4 @@
-"""How fast a link carries what is sent over it: a socket takes megabytes at once, whatever its link does."""
+"""A throughput meter measures the rate of a link, not that of the socket's buffer."""
 
 from typing import Optional
 
@@ -9,7 +9,8 @@ LEAST_BYTES = 2 * TAIL_BYTES
 
 
 class ThroughputMeter:
-    """``rate``: bytes/s of a link while it is busy, of late; None before enough has been carried to tell.
+    """``rate``: bytes/s of a link while it is busy, of late; None before enough has been carried to
+    tell.
 
     Times are in seconds by any one clock that only goes on.
     """
@@ -33,7 +34,7 @@ class ThroughputMeter:
         self._left = left
         return left <= TAIL_BYTES
 
-    def note(self, now_s: float) -> None:
+    def update_rate(self, now_s: float) -> None:
         """Take the rate since the link was last idle."""
         carried = self._sent - self._left
         if carried > LEAST_BYTES:

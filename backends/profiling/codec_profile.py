@@ -1,7 +1,7 @@
-"""What choosing what is sent, and taking in what has come, cost this device's processor, by kind of sender.
+"""The processor time of every compressor is measured on this device.
 
-By the processor's clock, and what the device has of a core: on the wall's, a thousandth of a second that a quota
-interrupts takes a tenth.
+Times are by the processor's clock, divided by the share of a core that the device has:
+a quota would stretch a millisecond to a tenth of a second on the wall clock.
 """
 
 import time
@@ -16,21 +16,22 @@ from backends.strategies.message import DENSE, add, bytes_of
 from profilers.cores import usable_cores
 from profilers.records import CodecCost, Samples
 
-#: Messages before what is kept for later has settled enough, and those that are timed: no more than in so long.
+#: Messages before the residual has settled; messages that are timed, and seconds for them.
 WARM_UP = 3
 FEWEST, MOST = 2, 10
 LIMIT_S = 0.1
-#: Elements of the largest vector that this is tried on. Larger ones cost in proportion: no cache holds them anyway.
-LARGEST = 1 << 22
-#: By which weights are larger than Gaussian gradients: then Gaia, at its defaults, sends about what it assumes.
+#: Elements of the largest vector that this is tried on. Larger ones cost in proportion: no cache
+#: holds them anyway.
+LARGEST_SIZE = 1 << 22
+#: Weights are this many times larger than gradients: Gaia then sends about the share it assumes.
 SCALE = 300.0
-#: Of a gradient. What fills narrower links costs less to choose, and what fills wider ones up to a half more.
-ROOM = 0.25
+#: Share of a gradient that a link-driven compressor may send. A smaller one costs less, a larger
+#: one up to a half more.
+LINK_BUDGET_SHARE = 0.25
 
 
 def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
-    """Of every kind at its defaults, on Gaussian gradients of a model with these variables; what is fitted to a link
-    has room for ``ROOM`` of them."""
+    """Costs of every compressor at its defaults, on Gaussian gradients of these variables."""
     small, times = _shrunk(variables)
     times /= min(1.0, usable_cores())
     size = sum(variable.size for variable in small)
@@ -46,9 +47,11 @@ def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
 
 
 def _shrunk(variables: Sequence[Variable]) -> Tuple[List[Variable], float]:
-    """Variables of ``LARGEST`` elements in all, in the same proportions, and how many times as many there are."""
+    """Variables of ``LARGEST_SIZE`` elements in all, in the same proportions, and how many times as
+    many there are.
+    """
     whole = sum(variable.size for variable in variables)
-    times = max(1.0, whole / float(LARGEST))
+    times = max(1.0, whole / float(LARGEST_SIZE))
     small: List[Variable] = []
     start = 0
     for variable in variables:
@@ -59,7 +62,7 @@ def _shrunk(variables: Sequence[Variable]) -> Tuple[List[Variable], float]:
 
 
 def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> CodecCost:
-    budget = ROOM * bytes_of(DENSE, made.size, made.size) if made.by_link else None
+    budget = LINK_BUDGET_SHARE * bytes_of(DENSE, made.size, made.size) if made.by_link else None
     for step in range(WARM_UP):
         made.compress(gradients[step % len(gradients)], budget)
     total = np.zeros(made.size, np.float32)

@@ -1,9 +1,10 @@
-"""A computation beside a transfer, and what of this device's processors the transfer takes from it.
+"""An interference probe measures the processor time a transfer takes from a computation.
 
-A transfer costs a computing host more than the processor time of the thread that carries it out: the kernel handles
-packets at the expense of whoever runs just then, and every wake-up leaves caches cold. So a process for each
-processor computes all the time, and a transfer comes in turns with rests between them: what is computed in a turn
-is held against what is computed just before and after, so that a machine whose speed drifts does not pass for a loss.
+A transfer costs a computing host more than the processor time of the thread that carries it out:
+the kernel handles packets at the expense of whoever runs just then, and every wake-up leaves caches
+cold. So a process for each processor computes all the time, and a transfer comes in turns with
+rests between them: what is computed in a turn is held against what is computed just before and
+after, so that a machine whose speed drifts does not pass for a loss.
 """
 
 import array
@@ -16,13 +17,14 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from profilers.cores import affinity, usable_cores
 
-#: Seconds before each turn of a transfer and after it, from which it is known how fast the computation is undisturbed.
+#: Seconds before each turn of a transfer and after it, from which it is known how fast the
+#: computation is undisturbed.
 REST_S = 0.15
 #: It ends by itself after so many seconds, should nobody end it.
 _LIMIT_S = 60
 
-#: Notes when each round ends, on the clock that all processes share and on its own processor clock, and tells it all
-#: when it is terminated.
+#: Notes when each round ends, on the clock that all processes share and on its own processor clock,
+#: and tells it all when it is terminated.
 _PROGRAM = (
     """
 import array, os, signal, sys, time, zlib
@@ -42,15 +44,22 @@ sys.stdout.buffer.write(marks.tobytes())
 
 
 class ComputedBlocks(NamedTuple):
-    """When the rounds of one process ended, ascending seconds: on the clock all processes share, and on its own."""
+    """End times of the rounds of one process, ascending seconds.
+
+    ended_s: on the clock that all processes share
+    cpu_s: on the processor clock of the process
+    """
 
     ended_s: Sequence[float]
     cpu_s: Sequence[float]
 
 
 class TransferTurn(NamedTuple):
-    """One of several stretches of a transfer, between rests: on the clock all processes share, and what its thread
-    used, seconds."""
+    """One stretch of a transfer between rests.
+
+    begin_s, end_s: seconds on the clock that all processes share
+    cpu_s: processor seconds of the thread that transfers
+    """
 
     begin_s: float
     end_s: float
@@ -58,7 +67,9 @@ class TransferTurn(NamedTuple):
 
 
 class InterferenceProbe:
-    """Computes from here on, on as many processors as this device may use, until ``stop`` or ``close``."""
+    """Computes from here on, on as many processors as this device may use, until ``stop`` or
+    ``close``.
+    """
 
     def __init__(self) -> None:
         cores = usable_cores()
@@ -88,12 +99,13 @@ class InterferenceProbe:
 
 
 def stolen_cpu_s(probe: InterferenceProbe, turns: Sequence[TransferTurn]) -> Optional[float]:
-    """Processor seconds that the turns of a transfer have taken from the probe's computation, which ends.
+    """End the probe; the processor seconds that the turns of a transfer took from it.
 
-    A device with a quota gets its time in bursts, so that the clock on the wall tells little of a fraction of a
-    second: there it is what the transfer's thread used, and how much dearer rounds became. Elsewhere it is what is
-    missing, which also holds what the kernel charges to nobody. Turns are alike, and what disturbs one of them is
-    not of the transfer: the median turn stands for all of them. None where other work left no turn to compare.
+    A device with a quota gets its time in bursts, so that the clock on the wall tells little of a
+    fraction of a second: there it is what the transfer's thread used, and how much dearer rounds
+    became. Elsewhere it is what is missing, which also holds what the kernel charges to nobody.
+    Turns are alike, and what disturbs one of them is not of the transfer: the median turn stands
+    for all of them. None where other work left no turn to compare.
     """
     rounds = probe.stop()
     throttled = probe.throttled
@@ -108,10 +120,10 @@ def stolen_cpu_s(probe: InterferenceProbe, turns: Sequence[TransferTurn]) -> Opt
 
 
 def excess_s(rounds: ComputedBlocks, clock: Sequence[float], turn: TransferTurn) -> float:
-    """Seconds by which the rounds of a turn took longer than as many just before and after; less is negative.
+    """Seconds by which a turn's rounds took longer than as many just before and after.
 
-    clock: one of the two of ``rounds``, which the seconds are of. NaN where there are no two rounds before, within or
-    after to compare.
+    clock: one of the two of ``rounds``, which the seconds are of. NaN where there are no two rounds
+    before, within or after to compare.
     """
     before_s, _ = _cost(rounds, clock, turn.begin_s - REST_S, turn.begin_s)
     within_s, count = _cost(rounds, clock, turn.begin_s, turn.end_s)

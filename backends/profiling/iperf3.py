@@ -1,4 +1,4 @@
-"""Running iperf3 as child processes of a job."""
+"""iperf3 runs as a child process of the agent."""
 
 import contextlib
 import errno
@@ -60,7 +60,10 @@ def send(address: str, port: int, seconds: float) -> List[float]:
 
 
 def _start(address: str) -> Tuple["subprocess.Popen[bytes]", int]:
-    """A server that listens, and its port. Another program may take a free port first: then another port."""
+    """A server that listens, and its port.
+
+    Another program may take a free port first: then another port.
+    """
     nowhere = subprocess.DEVNULL  # standard input and output are the agent's
     for _ in range(_ATTEMPTS):
         with framing.listen(address) as listener:

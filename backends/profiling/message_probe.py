@@ -1,7 +1,9 @@
-"""What messages of several sizes take through the encrypted data plane, and what they take from a computation.
+"""The message probe times messages of several sizes through the encrypted data plane.
 
-A pair of orders at the two ends of a link: one serves and tells its port as an event, the other sends and has the
-result.
+It also measures the processor time that they take from a computation.
+
+A pair of orders at the two ends of a link: one serves and tells its port as an event, the other
+sends and has the result.
 """
 
 import contextlib
@@ -45,37 +47,39 @@ def serve(task: Any, order: ServeMessages) -> None:
     with framing.listen(order.address) as listener:
         task.emit(Listening(listener.getsockname()[1]))
         connection = _admit(task, listener, tls)
-    room = _Room()
+    buffer = _ReceiveBuffer()
     with contextlib.closing(connection):
         while not task.stopping.is_set():
             before_s = _cpu_s()
-            meta = connection.receive(room).meta
+            meta = connection.receive(buffer).meta
             spent_s = _cpu_s() - before_s
             if meta["last"]:
                 return
             if meta.get("beside"):
-                _serve_beside(task, connection, room)
+                _serve_beside(task, connection, buffer)
             else:
                 connection.send({"cpu_s": spent_s})
 
 
-def _serve_beside(task: Any, connection: framing.Connection, room: "_Room") -> None:
-    """Acknowledge messages while this device computes, in turns between two empty ones, until one asks what they
-    have taken from the computation."""
+def _serve_beside(task: Any, connection: framing.Connection, buffer: "_ReceiveBuffer") -> None:
+    """Acknowledge messages while this device computes, in turns between two empty ones, until one
+    asks what they have taken from the computation.
+    """
     with _beside() as beside:
         connection.send({})
         while not task.stopping.is_set() and not connection.receive().meta.get("done"):
             connection.send({})
             with beside.turn():
-                while connection.receive(room).meta["bytes"]:
+                while connection.receive(buffer).meta["bytes"]:
                     connection.send({})
             connection.send({})
     connection.send({"taken_s": beside.taken_s})
 
 
 class _Beside:
-    """The turns of a transfer beside a computation, and when it is over what they took of the processors, seconds, if
-    that can be told."""
+    """The turns of a transfer beside a computation, and when it is over what they took of the
+    processors, seconds, if that can be told.
+    """
 
     def __init__(self) -> None:
         self.turns: List[TransferTurn] = []
@@ -100,7 +104,9 @@ def _beside() -> Iterator[_Beside]:
 
 
 def ladder(sizes: Sequence[int]) -> List[int]:
-    """The sizes to measure, ascending: those wanted, none close below another, and those of SIZES between."""
+    """The sizes to measure, ascending: those wanted, none close below another, and those of SIZES
+    between.
+    """
     steps: List[int] = []
     for size in sorted(set(sizes), reverse=True):
         if not steps or size * _APART < steps[-1]:
@@ -112,14 +118,18 @@ def ladder(sizes: Sequence[int]) -> List[int]:
 def send(task: Any, order: SendMessages) -> Dict[str, Any]:
     """One-way times of messages through the encrypted data plane, smallest first.
 
-    A message takes until its acknowledgement is back, less half a round trip of an empty one. A size is left out, and
-    all above it, when not even three messages of it are expected to pass in ``limit_s``. With ``cold`` messages find
-    the caches as a training step leaves them: within a device one of 7 MB then costs the processor 12 to 15 % more
-    than right after another one, and one of 0.26 MB nearly twice as much.
+    A message takes until its acknowledgement is back, less half a round trip of an empty one. A
+    size is left out, and all above it, when not even three messages of it are expected to pass in
+    ``limit_s``. With ``cold`` messages find the caches as a training step leaves them: within a
+    device one of 7 MB then costs the processor 12 to 15 % more than right after another one, and
+    one of 0.26 MB nearly twice as much.
 
-    Returns {"latency_s": half round trips, "points": [{"message_bytes", "seconds", "warmup", "send_cpu_s",
-    "receive_cpu_s": processor seconds of a message}], and with ``beside`` "send_taken_s" and "receive_taken_s",
-    processor seconds per byte that a computation on all processors lacks meanwhile, None where other work hid it}.
+    Returns a dict:
+    latency_s: half round trips
+    points: for each size message_bytes, seconds, warmup, and send_cpu_s and receive_cpu_s,
+        the processor seconds of a message at either end
+    send_taken_s, receive_taken_s: with ``beside`` only, processor seconds per byte that a
+        computation on all processors lacks meanwhile; None where other work hid it
     """
     tls = framing.context(order.identity, server_side=False)
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
@@ -141,7 +151,8 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
 
 
 def _send_beside(connection: framing.Connection, message: memoryview) -> Dict[str, Optional[float]]:
-    """Send for a while to a device that computes, then from one that does: what it takes there, seconds per byte.
+    """Send for a while to a device that computes, then from one that does: what it takes there,
+    seconds per byte.
 
     Not both at once: in training whoever exchanges with a computing host is not computing itself.
     """
@@ -224,12 +235,12 @@ def _exchange(connection: framing.Connection, message: memoryview) -> _Exchange:
 
 
 def _cpu_s() -> float:
-    """Processor seconds of this thread; finer than getrusage, whose kernel may count clock ticks."""
+    """Processor seconds of this thread; finer than getrusage, which may count clock ticks."""
     return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
 
 
-class _Room:
-    """Where messages are received: one buffer that is as large as the largest so far."""
+class _ReceiveBuffer:
+    """Receives messages into one buffer, as large as the largest so far."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

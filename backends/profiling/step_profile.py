@@ -1,4 +1,7 @@
-"""Pre-training (Gu et al., steps 1 and 2): what one step of a model takes on this device, and with which counters."""
+"""Pre-training times one step of a model on this device and samples its counters.
+
+Source: Gu et al., steps 1 and 2.
+"""
 
 import time
 from typing import Any, Callable, List, NamedTuple, Optional
@@ -29,7 +32,9 @@ SYNTHETIC_BATCHES = 8
 
 
 class BuiltReplica(NamedTuple):
-    """A replica, how long it took to build (T^B, framework import apart), and the threads it computes on."""
+    """A replica, how long it took to build (T^B, framework import apart), and the threads it
+    computes on.
+    """
 
     replica: Any
     build_s: float
@@ -37,7 +42,10 @@ class BuiltReplica(NamedTuple):
 
 
 def build(spec: ReplicaSpec) -> BuiltReplica:
-    """Build a replica and time it. An emulated device computes on one thread, and builds as slowly as it steps."""
+    """Build a replica and time it.
+
+    An emulated device computes on one thread, and builds as slowly as it steps.
+    """
     backend = framework(spec.framework)
     backend.accelerator()  # initialises the GPU, which is not part of building a model
     threads = usable_threads(cores.usable_cores(), 1 if spec.slowdown > 1.0 else None)
@@ -124,8 +132,9 @@ def _unless_stopped(task: Any, times: steptime.StepTimes) -> None:
 class _Loop:
     """Steps that do all that either kind of cluster needs, each phase timed by itself.
 
-    What passes between two of them is part of the second one's gradient: a device whose processor time is rationed
-    pauses there more often than while it computes, and training, too, has something to do there.
+    What passes between two of them is part of the second one's gradient: a device whose processor
+    time is rationed pauses there more often than while it computes, and training, too, has
+    something to do there.
     """
 
     def __init__(self, replica: Replica, batches: dataset.BatchLoader, slowdown: float) -> None:
@@ -189,14 +198,18 @@ def _progress(task: Any) -> Callable[[steptime.StepProgress], None]:
 
 
 def _steps_left(at: steptime.StepProgress) -> float:
-    """Steps to come at the least, those of a later visit too; those of half the batch size count half."""
+    """Steps to come at the least, those of a later visit too; those of half the batch size count
+    half.
+    """
     timed = at.steps if at.stage == "timed" else 0
     later = steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM
     return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0 + later
 
 
 def _half_batch(replica: Replica, images: dataset.Dataset, order: TimeSteps) -> records.Samples:
-    """Gradient times at half the batch size: the second point of the line through other batch sizes."""
+    """Gradient times at half the batch size: the second point of the line through other batch
+    sizes.
+    """
     if order.batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
         return records.Samples("s", ())
     batches = _batches(images, order.batch // 2, order.replica.seed)
@@ -208,7 +221,9 @@ def _half_batch(replica: Replica, images: dataset.Dataset, order: TimeSteps) -> 
 
 
 def service(parameters: int) -> records.Samples:
-    """Seconds of one update by the parameter server, on this device's CPU, for a model of that many parameters."""
+    """Seconds of one update by the parameter server, on this device's CPU, for a model of that many
+    parameters.
+    """
     weights, velocity, values = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
     gradient = message.dense(values)
     server = global_model.GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))

@@ -17,7 +17,9 @@ PYTHON = "python"
 
 
 def serve(task: Any, order: ServeThroughput) -> None:
-    """Receive from several senders at once; emits one port a sender, and the token of the tool python."""
+    """Receive from several senders at once; emits one port a sender, and the token of the tool
+    python.
+    """
     if order.tool == IPERF3:
         iperf3.serve(task, order.address, order.count, order.seconds)
     else:

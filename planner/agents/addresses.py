@@ -1,4 +1,4 @@
-"""Where devices reach each other: the data plane's address of each."""
+"""Every device gets the address at which others reach it on the data plane."""
 
 import socket
 from collections.abc import Mapping
@@ -22,9 +22,10 @@ class Caller(Protocol):
 def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) -> dict[str, str]:
     """The address other devices connect to, by name.
 
-    In this order: what the fleet file says; the address of the interface it names; the SSH host. This
-    machine's own is the one it would use towards the first of the others, or loopback where all are local.
-    Raises FleetError where a device's interface has no address, AgentError where a name is not resolved.
+    In this order: what the fleet file says; the address of the interface it names; the SSH host.
+    This machine's own is the one it would use towards the first of the others, or loopback where
+    all are local. Raises FleetError where a device's interface has no address, AgentError where a
+    name is not resolved.
     """
     found, failed = try_addresses(devices, agents)
     for error in failed.values():
@@ -35,7 +36,9 @@ def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) 
 def try_addresses(
     devices: Mapping[str, Device], agents: Mapping[str, Caller]
 ) -> tuple[dict[str, str], dict[str, PlannerError]]:
-    """As ``data_addresses``; a device without an address leaves the others theirs, and has its error beside them."""
+    """As ``data_addresses``; a device without an address leaves the others theirs, and has its
+    error beside them.
+    """
     found: dict[str, str] = {}
     failed: dict[str, PlannerError] = {}
     for name in sorted(devices, key=lambda name: _depends_on_others(devices[name])):
@@ -66,7 +69,8 @@ def _address(device: Device, agent: Caller, other: str) -> str:
 
 
 def _numeric(host: str) -> str:
-    """The address behind a host name, as seen from here: a device's own name often means its loopback to itself.
+    """The address behind a host name, as seen from here: a device's own name often means its
+    loopback to itself.
 
     A name that only a jump host knows stays as it is.
     """

@@ -1,4 +1,4 @@
-"""The agent as one file, named after its content, and how it gets onto a device that lacks it."""
+"""The agent is packed into one file, named by its hash, and copied to devices that lack it."""
 
 import hashlib
 import io
@@ -79,7 +79,9 @@ def agent_archive() -> Archive:
 
 
 def command(device: Device) -> list[str]:
-    """What to run on a device: its Python, behind a container's prefix and variables where there are any."""
+    """What to run on a device: its Python, behind a container's prefix and variables where there
+    are any.
+    """
     archive = agent_archive()
     environment = {
         **({external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}),

@@ -1,4 +1,4 @@
-"""The certificates of one run: an authority that lives as long as it, and an identity a member."""
+"""A run has a certificate authority of its own, which gives every member an identity."""
 
 import datetime
 
@@ -10,14 +10,18 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from backends.network import framing
 from backends.protocol.orders import Identity
 
-#: A Jetson without a clock battery boots in 1970, or on the day its system was built, and would take a
-#: certificate of today for one of the future. What ends a certificate is the end of its run, not a date.
+#: A Jetson without a clock battery boots in 1970, or on the day its system was built, and would
+#: take a certificate of today for one of the future. What ends a certificate is the end of its run,
+#: not a date.
 VALID_FROM = datetime.datetime(1970, 1, 1)
 VALID_UNTIL = datetime.datetime(2100, 1, 1)
 
 
 class Authority:
-    """Vouches for the members of one run. Its key is never stored: nobody can join when the run is over."""
+    """Vouches for the members of one run.
+
+    Its key is never stored: nobody can join when the run is over.
+    """
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -29,7 +33,7 @@ class Authority:
         )
 
     def identity(self, name: str, listens: bool = False) -> Identity:
-        """A new key and certificate for a member. Only ``wire.SERVER`` can answer as the server.
+        """A new key and certificate for a member. Only ``framing.SERVER`` can answer as the server.
 
         listens: the member can answer to others, under its own name.
         """

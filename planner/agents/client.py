@@ -1,4 +1,4 @@
-"""The controller's end of an agent: orders out, events and results back."""
+"""An agent client sends orders to one agent and receives its events and results."""
 
 import builtins
 import itertools
@@ -21,13 +21,15 @@ from planner.fleet.device import Device
 from planner.remote.base import Process, Remote
 
 PING_S = 5.0
-#: Longest wait at a stretch: Ctrl-C that another thread took is seen by the main thread only when it wakes.
+#: Longest wait at a stretch: Ctrl-C that another thread took is seen by the main thread only when
+#: it wakes.
 TICK_S = 0.2
 #: An agent from which nothing has come for this long, though it was pinged, is lost.
 SILENCE_S = 30.0
 #: A Python that has not started the agent by then hangs.
 START_S = 60.0
-#: Errors over there that say that a connection was lost, not that something is wrong with the order.
+#: Errors over there that say that a connection was lost, not that something is wrong with the
+#: order.
 LOST = ("DeviceLostError", "WireError")
 UNREACHED = "let the firewall there pass TCP from the other devices, or set data_address in the fleet file"
 #: How the agent's first line begins.
@@ -49,7 +51,9 @@ class Call:
         self._last: tuple[dict[str, Any], bytes] | None = None
 
     def event(self, timeout_s: float | None = None) -> Event | None:
-        """The next event, or None when the order has been carried out (or time is up: see ``ended``)."""
+        """The next event, or None when the order has been carried out (or time is up: see
+        ``ended``).
+        """
         if self._last is not None:
             return None
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
@@ -71,7 +75,10 @@ class Call:
         return self._last is not None
 
     def result(self, timeout_s: float | None = None, on_event: Callable[[Event], None] | None = None) -> Any:
-        """Wait for the result. Raises AgentError for a failure over there, DeviceLostError when it is gone."""
+        """Wait for the result.
+
+        Raises AgentError for a failure over there, DeviceLostError when it is gone.
+        """
         while not self.ended:
             event = self.event(timeout_s)
             if event is not None:
@@ -128,7 +135,9 @@ class AgentClient:
             watchdog.cancel()
 
     def start(self, order: Any, blob: bytes = b"") -> Call:
-        """Give one of ``backends.protocol.orders`` and return at once. ``blob``: raw bytes that follow it."""
+        """Give one of ``backends.protocol.orders`` and return at once. ``blob``: raw bytes that
+        follow it.
+        """
         number = next(self._numbers)
         call = self._calls[number] = Call(self, number, name_of(type(order)).replace("_", " "))
         if self._lost is not None:
@@ -178,7 +187,9 @@ class AgentClient:
         return AgentError(f"{self.name}: {order}: {_reason(error)}{where}", error["traceback"])
 
     def _keep(self, traceback: str) -> str:
-        """Put a traceback into the log; where it is, for a message, or "" where this machine's disk has no room."""
+        """Put a traceback into the log; where it is, for a message, or "" where this machine's disk
+        has no room.
+        """
         if self._log is None:
             return ""
         try:
@@ -276,7 +287,9 @@ class AgentClient:
 
 
 def _reason(error: dict[str, str]) -> str:
-    """What went wrong; where it was not foreseen (a user's own model, say), also of what kind and in which line."""
+    """What went wrong; where it was not foreseen (a user's own model, say), also of what kind and
+    in which line.
+    """
     kind = getattr(builtins, error["kind"], None)
     if isinstance(kind, type) and issubclass(kind, (ValueError, OSError)) and error["message"]:
         return error["message"]

@@ -1,4 +1,4 @@
-"""Agents on several devices at once: opened in parallel, closed together."""
+"""A pool opens agents on several devices in parallel and closes them together."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -38,9 +38,9 @@ class AgentPool:
 
     def open(self, devices: Iterable[Device]) -> None:
         """Reach the devices, all at once; failures go into ``errors``."""
-        wanted = {device.name: device for device in devices}
-        self.devices.update(wanted)
-        in_parallel(wanted, self._open)
+        by_name = {device.name: device for device in devices}
+        self.devices.update(by_name)
+        in_parallel(by_name, self._open)
 
     def _open(self, name: str) -> None:
         try:
@@ -89,10 +89,11 @@ class AgentPool:
 
 
 def in_parallel(names: Iterable[str], work: Callable[[str], None]) -> None:
-    """Call ``work`` for each name in a few threads; the first exception is raised when all have ended.
+    """Call ``work`` for each name in a few threads; the first exception is raised when all have
+    ended.
 
-    Ctrl-C is raised at once. The threads are daemons, so that none that still waits for a device holds up the
-    end of the program; closing the crew ends the others.
+    Ctrl-C is raised at once. The threads are daemons, so that none that still waits for a device
+    holds up the end of the program; closing the pool ends the others.
     """
     futures: dict[str, Future[None]] = {name: Future() for name in names}
     waiting = iter(list(futures.items()))

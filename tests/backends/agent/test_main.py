@@ -1,4 +1,6 @@
-"""The agent as its controller sees it: lines in, lines out, and nothing left when the controller is gone."""
+"""The agent as its controller sees it: lines in, lines out, and nothing left when the controller is
+gone.
+"""
 
 import json
 import os

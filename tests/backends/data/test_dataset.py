@@ -46,7 +46,9 @@ def cifar_rows(images):
 
 
 def as_python_2(batch):
-    """The pickle as Python 2 wrote it: byte strings for text and data, numpy's core at its old place."""
+    """The pickle as Python 2 wrote it: byte strings for text and data, numpy's core at its old
+    place.
+    """
     content = bytearray(pickle.dumps(batch, protocol=3))
     strings = {"SHORT_BINBYTES": b"U", "BINBYTES": b"T", "BINUNICODE": b"T"}
     for opcode, _, position in pickletools.genops(bytes(content)):

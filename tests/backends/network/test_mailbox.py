@@ -36,20 +36,20 @@ def values(number, size=SIZE):
 def test_messages_arrive_with_what_is_said_beside_them(pair):
     a, b, _ = pair
     a.send("b", 3, values(7), kind="weights", batch=16)
-    parcel = b.next("a", 3, "weights")
-    assert (parcel.sender, parcel.step, parcel.meta["batch"]) == ("a", 3, 16)
-    np.testing.assert_array_equal(parcel.message.arrays[0], 7)
+    envelope = b.next("a", 3, "weights")
+    assert (envelope.sender, envelope.step, envelope.meta["batch"]) == ("a", 3, 16)
+    np.testing.assert_array_equal(envelope.message.arrays[0], 7)
     a.flush()
     assert a.sent_bytes > 4 * SIZE
 
 
-def test_parcels_come_by_step_and_sender_and_others_stay(pair):
+def test_envelopes_come_by_step_and_sender_and_others_stay(pair):
     a, b, _ = pair
     for step in (1, 2, 3):
         a.send("b", step, values(step))
-    taken = b.take(lambda parcel: parcel.step < 3, 2)
-    assert [parcel.step for parcel in taken] == [1, 2]
-    assert [parcel.step for parcel in b.take(lambda _: True, 1)] == [3]
+    taken = b.take(lambda envelope: envelope.step < 3, 2)
+    assert [envelope.step for envelope in taken] == [1, 2]
+    assert [envelope.step for envelope in b.take(lambda _: True, 1)] == [3]
 
 
 def test_who_waits_in_an_epoch_that_is_over_is_interrupted(pair):
@@ -64,13 +64,13 @@ def test_who_waits_in_an_epoch_that_is_over_is_interrupted(pair):
 def test_what_is_left_of_an_earlier_epoch_is_forgotten_and_a_later_one_is_kept(pair):
     a, b, addresses = pair
     a.send("b", 0, values(1))
-    until(lambda: b._parcels, lambda: "nothing came")
+    until(lambda: b._envelopes, lambda: "nothing came")
     a.begin(2, addresses)
     a.send("b", 0, values(2))
-    until(lambda: len(b._parcels) == 2, lambda: "nothing came")
+    until(lambda: len(b._envelopes) == 2, lambda: "nothing came")
     b.begin(2, addresses)
-    (parcel,) = b.take(lambda _: True, 1)
-    assert parcel.message.arrays[0][0] == 2
+    (envelope,) = b.take(lambda _: True, 1)
+    assert envelope.message.arrays[0][0] == 2
 
 
 @pytest.mark.parametrize("error", [None, Interrupted])
@@ -78,15 +78,15 @@ def test_who_asks_before_one_has_begun_the_epoch_is_answered_when_it_begins(pair
     a, b, addresses = pair
     asked = []
 
-    def handle(parcel):
-        asked.append(parcel.sender)
+    def handle(envelope):
+        asked.append(envelope.sender)
         if error is not None:
             raise error
 
     b.handle = handle
     a.begin(2, addresses)
     a.send("b", 0, values(1), asks=True)
-    until(lambda: b._parcels, lambda: "nothing came")
+    until(lambda: b._envelopes, lambda: "nothing came")
     assert asked == []
     b.begin(2, addresses)
     assert asked == ["a"]
@@ -107,14 +107,14 @@ def test_a_peer_that_does_not_take_what_comes_holds_its_sender_back(pair):
     a, b, addresses = pair
     sent = 0
     a.send("b", 0, values(0))
-    outbox = a._outbox("b")
-    until(lambda: outbox.idle, lambda: "nothing went out")
+    send_queue = a._send_queue("b")
+    until(lambda: send_queue.idle, lambda: "nothing went out")
     deadline = time.monotonic() + 1.0
     while time.monotonic() < deadline:
-        if not outbox.waiting:
+        if not send_queue.waiting:
             sent += 1
             a.send("b", sent, values(sent))
-    assert len(b._parcels) <= 6  # of four models
+    assert len(b._envelopes) <= 6  # of four models
     assert b._waiting_bytes["a"] <= 4 * 4 * SIZE + 4096 + 8 * SIZE
 
 
@@ -126,7 +126,7 @@ def test_a_message_larger_than_the_model_is_not_taken(pair):
             a.send("b", step, values(step))
             a.flush()
             time.sleep(0.01)
-    assert not [parcel for parcel in b._parcels if parcel.step == 0]
+    assert not [envelope for envelope in b._envelopes if envelope.step == 0]
 
 
 def test_a_stranger_is_not_let_in(pair):

@@ -41,31 +41,31 @@ def gone() -> list[float]:
 
 
 @pytest.fixture
-def outbox(gone):
+def send_queue(gone):
     made = SendQueue(Link, lambda count: gone.append(time.perf_counter()))
     yield made
     made.close()
 
 
-def test_the_rate_is_that_of_the_link_and_not_of_the_socket(outbox, gone) -> None:
-    outbox.put(0, {}, MESSAGE)
+def test_the_rate_is_that_of_the_link_and_not_of_the_socket(send_queue, gone) -> None:
+    send_queue.put(0, {}, MESSAGE)
     until(lambda: gone, lambda: "it did not go out")
-    assert outbox.rate is None and outbox.idle  # its memory may change, though it is under way
-    until(lambda: outbox.rate is not None, lambda: "nothing was measured")
-    assert outbox.rate == pytest.approx(RATE, rel=0.3)
+    assert send_queue.rate is None and send_queue.idle  # its memory may change, though it is under way
+    until(lambda: send_queue.rate is not None, lambda: "nothing was measured")
+    assert send_queue.rate == pytest.approx(RATE, rel=0.3)
 
 
-def test_a_message_does_not_wait_for_the_one_before_to_be_through_and_the_rate_is_known(outbox, gone) -> None:
+def test_a_message_does_not_wait_for_the_one_before_to_be_through_and_the_rate_is_known(send_queue, gone) -> None:
     for step in range(3):
-        outbox.put(step, {}, MESSAGE)
+        send_queue.put(step, {}, MESSAGE)
         time.sleep(THROUGH_S / 4)
     until(lambda: len(gone) == 3, lambda: "they did not go out")
     assert gone[2] - gone[0] < 1.5 * THROUGH_S
-    assert outbox.rate == pytest.approx(RATE, rel=0.4)
+    assert send_queue.rate == pytest.approx(RATE, rel=0.4)
 
 
-def test_a_small_message_tells_nothing(outbox, gone) -> None:
-    outbox.put(0, {}, dense(np.zeros(LEAST_BYTES // 8, np.float32)))
+def test_a_small_message_tells_nothing(send_queue, gone) -> None:
+    send_queue.put(0, {}, dense(np.zeros(LEAST_BYTES // 8, np.float32)))
     until(lambda: gone, lambda: "it did not go out")
     time.sleep(0.05)
-    assert outbox.rate is None
+    assert send_queue.rate is None

@@ -6,49 +6,49 @@ from backends.network.throughput_meter import LEAST_BYTES, TAIL_BYTES, Throughpu
 
 
 def test_what_has_arrived_over_the_time_since_the_link_was_idle() -> None:
-    pace = ThroughputMeter()
-    pace.begin(10.0)
-    pace.sent(1_000_000)
-    assert not pace.idle(400_000)
-    pace.note(12.0)
-    assert pace.rate == pytest.approx(300_000)
+    meter = ThroughputMeter()
+    meter.begin(10.0)
+    meter.sent(1_000_000)
+    assert not meter.idle(400_000)
+    meter.update_rate(12.0)
+    assert meter.rate == pytest.approx(300_000)
 
 
 def test_messages_that_follow_before_the_link_is_idle_count_together() -> None:
-    pace = ThroughputMeter()
+    meter = ThroughputMeter()
     for at_s, left in ((0.0, 600_000), (1.0, 1_000_000)):
-        pace.begin(at_s)
-        pace.sent(1_000_000)
-        pace.idle(left)
-    pace.note(2.0)
-    assert pace.rate == pytest.approx(500_000)
+        meter.begin(at_s)
+        meter.sent(1_000_000)
+        meter.idle(left)
+    meter.update_rate(2.0)
+    assert meter.rate == pytest.approx(500_000)
 
 
 def test_the_time_in_which_a_link_is_idle_does_not_count() -> None:
-    pace = ThroughputMeter()
+    meter = ThroughputMeter()
     for at_s in (0.0, 100.0):
-        pace.begin(at_s)
-        pace.sent(1_000_000)
-        assert pace.idle(0)
-        pace.note(at_s + 2.0)
-    assert pace.rate == pytest.approx(500_000)
+        meter.begin(at_s)
+        meter.sent(1_000_000)
+        assert meter.idle(0)
+        meter.update_rate(at_s + 2.0)
+    assert meter.rate == pytest.approx(500_000)
 
 
 def test_a_rate_that_changes_is_followed_slowly() -> None:
-    pace = ThroughputMeter()
+    meter = ThroughputMeter()
     for at_s, took_s in ((0.0, 1.0), (10.0, 2.0)):
-        pace.begin(at_s)
-        pace.sent(1_000_000)
-        pace.idle(0)
-        pace.note(at_s + took_s)
-    assert pace.rate == pytest.approx(0.8 * 1_000_000 + 0.2 * 500_000)
+        meter.begin(at_s)
+        meter.sent(1_000_000)
+        meter.idle(0)
+        meter.update_rate(at_s + took_s)
+    assert meter.rate == pytest.approx(0.8 * 1_000_000 + 0.2 * 500_000)
 
 
 @pytest.mark.parametrize(("count", "left"), [(LEAST_BYTES, 0), (LEAST_BYTES + TAIL_BYTES, TAIL_BYTES)])
 def test_too_little_tells_nothing(count: int, left: int) -> None:
-    pace = ThroughputMeter()
-    pace.begin(0.0)
-    pace.sent(count)
-    pace.idle(left)
-    pace.note(1.0)
-    assert pace.rate is None
+    meter = ThroughputMeter()
+    meter.begin(0.0)
+    meter.sent(count)
+    meter.idle(left)
+    meter.update_rate(1.0)
+    assert meter.rate is None

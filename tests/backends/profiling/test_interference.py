@@ -15,7 +15,9 @@ from profilers.cores import usable_cores
 
 
 def rounds(*parts):
-    """Rounds of several (begin_s, end_s, every_s), each of which costs as much processor time as it takes."""
+    """Rounds of several (begin_s, end_s, every_s), each of which costs as much processor time as it
+    takes.
+    """
     ended_s = [
         begin_s + every_s * number
         for begin_s, end_s, every_s in parts
@@ -58,7 +60,9 @@ def test_any_loss_is_found(share, lasted_s):
 
 
 class Finished:
-    """A neighbour whose rounds are known: pauses on the wall, and rounds that cost a quarter more within the turns."""
+    """A neighbour whose rounds are known: pauses on the wall, and rounds that cost a quarter more
+    within the turns.
+    """
 
     def __init__(self, throttled, slow=(1.0, 2.0, 3.0, 4.0, 5.0)):
         self.throttled = throttled

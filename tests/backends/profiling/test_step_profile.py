@@ -1,4 +1,6 @@
-"""Pre-training: a measured step does what a worker's step does, and measuring ends when it is told to."""
+"""Pre-training: a measured step does what a worker's step does, and measuring ends when it is told
+to.
+"""
 
 import threading
 import time

@@ -13,25 +13,25 @@ A, B = (Device(name=name, python=sys.executable) for name in "ab")
 
 
 @pytest.fixture
-def crew() -> Iterator[AgentPool]:
+def pool() -> Iterator[AgentPool]:
     with AgentPool() as made:
         yield made
 
 
-def test_who_is_there_already_stays_when_others_are_reached(crew: AgentPool) -> None:
-    crew.open([A])
-    first = crew.agents["a"]
-    crew.open([B])
-    crew.open([])
-    assert crew.agents["a"] is first and first.call(ReadClock()) and crew.agents["b"].call(ReadClock())
-    assert crew.errors == {}
+def test_who_is_there_already_stays_when_others_are_reached(pool: AgentPool) -> None:
+    pool.open([A])
+    first = pool.agents["a"]
+    pool.open([B])
+    pool.open([])
+    assert pool.agents["a"] is first and first.call(ReadClock()) and pool.agents["b"].call(ReadClock())
+    assert pool.errors == {}
 
 
-def test_a_crew_that_was_lent_comes_back_with_the_agents_it_had(crew: AgentPool) -> None:
-    crew.open([A])
-    before = crew.another("a")
-    with crew.lent():
-        extra = crew.another("a")
-    assert crew.agents["a"].call(ReadClock()) and before.call(ReadClock())
+def test_a_pool_that_was_lent_comes_back_with_the_agents_it_had(pool: AgentPool) -> None:
+    pool.open([A])
+    before = pool.another("a")
+    with pool.lent():
+        extra = pool.another("a")
+    assert pool.agents["a"].call(ReadClock()) and before.call(ReadClock())
     with pytest.raises(Exception, match="a: "):
         extra.call(ReadClock(), timeout_s=10.0)
