@@ -34,8 +34,10 @@ GRACE_S = 1.0
 
 
 class AgentTask:
-    """One order being carried out: where its events go, and whether it was told to go on or to
-    stop.
+    """One order being carried out.
+
+    emit: sends an event of the order
+    go, stopping: set when the operator sends Go or Stop
     """
 
     def __init__(self, emit: Callable[[Any], None]) -> None:
@@ -105,8 +107,9 @@ class Output:
 
 
 class Agent:
-    """Carries out orders, each in a thread of its own. ``functions``: what carries out the orders
-    of each class.
+    """Carries out orders, each in a thread of its own.
+
+    functions: for each class of orders the function that carries it out
     """
 
     def __init__(self, orders: Input, answers: Output, functions: Dict[Type[Any], Callable[..., Any]]) -> None:

@@ -11,9 +11,7 @@ TELEMETRY_S = 1.0
 
 
 class TelemetrySender:
-    """Emits what counters and sensors said since the last event, and the time spent so far; once
-    more at the end.
-    """
+    """Emits sensor readings since the last event and the time spent so far, also at the end."""
 
     def __init__(self, emit: Emit, interval_s: float = TELEMETRY_S, sampler: Callable[[], Any] = Sampler) -> None:
         self._emit = emit

@@ -36,9 +36,10 @@ class Dataset(NamedTuple):
 
 
 def load(directory: str) -> Dataset:
-    """The image set whose ordinary files lie in a directory: IDX (MNIST, Fashion-MNIST), gzipped or
-    not, CIFAR-10 in its binary or Python version, or one .npz with x_train, y_train, x_test,
-    y_test.
+    """Read the image set in a directory.
+
+    It holds IDX files (MNIST, Fashion-MNIST), gzipped or not, CIFAR-10 in its binary or Python
+    version, or one .npz with x_train, y_train, x_test, y_test.
 
     Raises ValueError for a missing directory or file, a truncated one, or one of another kind.
     """
@@ -116,9 +117,7 @@ def _check_pairs(directory: str, part: str, images: np.ndarray, labels: np.ndarr
 
 
 def synthetic(input_shape: Shape, classes: int, count: int, seed: int) -> Dataset:
-    """Noise of an image set's shapes, for measuring steps: ``count`` training and as many test
-    images.
-    """
+    """Random images for timing steps: ``count`` training images and as many test images."""
     random = np.random.RandomState(seed)
     images = [random.randint(0, 256, (count,) + tuple(input_shape), np.uint8) for _ in range(2)]
     labels = [random.randint(0, classes, count).astype(np.int64) for _ in range(2)]
@@ -126,8 +125,9 @@ def synthetic(input_shape: Shape, classes: int, count: int, seed: int) -> Datase
 
 
 def shards(count: int, weights: Sequence[float], seed: int) -> List[np.ndarray]:
-    """Indices 0 to count - 1 dealt at random in proportion to weights: disjoint, complete, each
-    within one of its share and, where count allows, none empty.
+    """Indices 0 to count - 1 dealt at random to disjoint shards in proportion to weights.
+
+    Each size is within one of its share. No shard is empty where count allows.
 
     Raises ValueError unless all weights are positive and finite.
     """

@@ -21,8 +21,9 @@ IDX_IMAGES, IDX_LABELS = 0x803, 0x801
 
 
 def read_idx(path: str, magic: int) -> np.ndarray:
-    """An IDX file of unsigned bytes, gzipped if its name ends in .gz; magic: IDX_IMAGES or
-    IDX_LABELS.
+    """An IDX file of unsigned bytes, gzipped if its name ends in .gz.
+
+    magic: IDX_IMAGES or IDX_LABELS
     """
     with open(path, "rb") as source:
         content = source.read()

@@ -95,8 +95,9 @@ class Mailbox:
     # -- sending -----------------------------------------------------------------------------------
 
     def send(self, peer: str, step: int, message: Message, **meta: Any) -> None:
-        """Send in the background; waits while an earlier step's message to this peer has not begun
-        to go out. What the message holds must not change until ``flush``. Raises Interrupted.
+        """Send in the background, once the messages of earlier steps to this peer are on the way.
+
+        The arrays of the message must not change until ``flush``. Raises Interrupted.
         """
         full = dict(meta, step=step, epoch=self._epoch, message=message.head)
         send_queue = self._send_queue(peer)
@@ -136,8 +137,9 @@ class Mailbox:
     # -- receiving ---------------------------------------------------------------------------------
 
     def take(self, accepts: Callable[[Envelope], bool], count: int) -> List[Envelope]:
-        """Wait for ``count`` envelopes that ``accepts`` admits and take all there are, by step and
-        sender. Raises Interrupted.
+        """Wait for ``count`` envelopes that ``accepts`` admits; take all, by step and sender.
+
+        Raises Interrupted.
         """
         taken: List[Envelope] = []
 

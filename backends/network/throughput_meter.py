@@ -9,8 +9,9 @@ LEAST_BYTES = 2 * TAIL_BYTES
 
 
 class ThroughputMeter:
-    """``rate``: bytes/s of a link while it is busy, of late; None before enough has been carried to
-    tell.
+    """Averages the rate of a link while it is busy.
+
+    rate: bytes/s, recent ones weigh most; None before enough has been carried
 
     Times are in seconds by any one clock that only goes on.
     """

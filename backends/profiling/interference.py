@@ -67,9 +67,7 @@ class TransferTurn(NamedTuple):
 
 
 class InterferenceProbe:
-    """Computes from here on, on as many processors as this device may use, until ``stop`` or
-    ``close``.
-    """
+    """Computes on all processors that this device may use, until ``stop`` or ``close``."""
 
     def __init__(self) -> None:
         cores = usable_cores()

@@ -62,8 +62,10 @@ def serve(task: Any, order: ServeMessages) -> None:
 
 
 def _serve_beside(task: Any, connection: framing.Connection, buffer: "_ReceiveBuffer") -> None:
-    """Acknowledge messages while this device computes, in turns between two empty ones, until one
-    asks what they have taken from the computation.
+    """Acknowledge messages while this device computes, until one has ``done`` in its meta.
+
+    An empty message begins and ends each turn. The last answer has the processor seconds that the
+    messages took from the computation.
     """
     with _beside() as beside:
         connection.send({})
@@ -77,8 +79,9 @@ def _serve_beside(task: Any, connection: framing.Connection, buffer: "_ReceiveBu
 
 
 class _Beside:
-    """The turns of a transfer beside a computation, and when it is over what they took of the
-    processors, seconds, if that can be told.
+    """The turns of a transfer beside a computation.
+
+    taken_s: processor seconds that they took, known at the end; None where other work hid it
     """
 
     def __init__(self) -> None:
@@ -104,9 +107,7 @@ def _beside() -> Iterator[_Beside]:
 
 
 def ladder(sizes: Sequence[int]) -> List[int]:
-    """The sizes to measure, ascending: those wanted, none close below another, and those of SIZES
-    between.
-    """
+    """The sizes to measure, ascending: ``sizes`` without near neighbours, and far ones of SIZES."""
     steps: List[int] = []
     for size in sorted(set(sizes), reverse=True):
         if not steps or size * _APART < steps[-1]:
@@ -151,8 +152,7 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
 
 
 def _send_beside(connection: framing.Connection, message: memoryview) -> Dict[str, Optional[float]]:
-    """Send for a while to a device that computes, then from one that does: what it takes there,
-    seconds per byte.
+    """Processor seconds per byte that a transfer takes from a receiver and a sender that compute.
 
     Not both at once: in training whoever exchanges with a computing host is not computing itself.
     """

@@ -32,8 +32,10 @@ SYNTHETIC_BATCHES = 8
 
 
 class BuiltReplica(NamedTuple):
-    """A replica, how long it took to build (T^B, framework import apart), and the threads it
-    computes on.
+    """A replica that was built and timed.
+
+    build_s: T^B, without the import of the framework
+    threads: those that it computes on
     """
 
     replica: Any
@@ -198,18 +200,14 @@ def _progress(task: Any) -> Callable[[steptime.StepProgress], None]:
 
 
 def _steps_left(at: steptime.StepProgress) -> float:
-    """Steps to come at the least, those of a later visit too; those of half the batch size count
-    half.
-    """
+    """The fewest steps still to come, later repeats included; a half batch counts half."""
     timed = at.steps if at.stage == "timed" else 0
     later = steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM
     return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0 + later
 
 
 def _half_batch(replica: Replica, images: dataset.Dataset, order: TimeSteps) -> records.Samples:
-    """Gradient times at half the batch size: the second point of the line through other batch
-    sizes.
-    """
+    """Gradient times at half the batch size, from which other batch sizes are interpolated."""
     if order.batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
         return records.Samples("s", ())
     batches = _batches(images, order.batch // 2, order.replica.seed)
@@ -221,9 +219,7 @@ def _half_batch(replica: Replica, images: dataset.Dataset, order: TimeSteps) -> 
 
 
 def service(parameters: int) -> records.Samples:
-    """Seconds of one update by the parameter server, on this device's CPU, for a model of that many
-    parameters.
-    """
+    """Seconds that a parameter server on this device's CPU takes for one update."""
     weights, velocity, values = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
     gradient = message.dense(values)
     server = global_model.GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))

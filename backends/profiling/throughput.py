@@ -17,9 +17,7 @@ PYTHON = "python"
 
 
 def serve(task: Any, order: ServeThroughput) -> None:
-    """Receive from several senders at once; emits one port a sender, and the token of the tool
-    python.
-    """
+    """Receive from several senders at once; emits a port for each, and the token for python."""
     if order.tool == IPERF3:
         iperf3.serve(task, order.address, order.count, order.seconds)
     else:
