@@ -19,9 +19,10 @@ import numpy as np
 from planner.errors import PlannerError, RunError
 from planner.fleet.device import Device
 from planner.plan.file import Plan
+from planner.profile.power_readings import average
 from planner.provenance import Provenance
 from planner.remote import connect
-from planner.train import result
+from planner.train import worker_result
 
 from . import curve, final_accuracy, reference_systems
 from .live_environment import LiveEnvironment
@@ -171,6 +172,6 @@ def _watts(plan: Plan, processes: Sequence[Process]) -> tuple[float, Provenance]
     found = []
     for name, process in sampled.items():
         window = process.until("window")[1]
-        found.append(result.watts(planned[name], result.averaged(name, [window]), 1.0))
+        found.append(worker_result.watts(planned[name], average([window]), 1.0))
     known = [each.watts for each in found if each.watts is not None]
     return (sum(known), Provenance.joined(each.provenance for each in found)) if len(known) == len(found) else None

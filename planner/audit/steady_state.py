@@ -19,7 +19,7 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan, PlannedWorker
 from planner.profile.file import Profile
 from planner.profile.power_readings import average
-from planner.train import event_log, result
+from planner.train import event_log, worker_result
 from planner.train.events import MemberGivenUp, MemberLost, RunEnded, TimeOver
 from profilers.records import StepProfile, Window
 
@@ -68,7 +68,7 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
         name, part = planned.name, parts[planned.name]
         hosted = server_share / planned.cores if name == plan.server else 0.0
         readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
-        found = result.watts(planned, readings, _busy_share(part, planned) + hosted)
+        found = worker_result.watts(planned, readings, _busy_share(part, planned) + hosted)
         rate = _rate(part)
         drift = _drift(part, _profiled(profile, plan, name))
         built_s = log.built_s.get(name, planned.build_s)

@@ -21,6 +21,7 @@ class PlannedWorker(NamedTuple):
     power_source: where the watts come from.
     alpha_time, beta_time, alpha_power, beta_power: factors of Eq. 2 and 3.
     framework: torch in plans from before there was another.
+    computing_s: seconds of a step that it computes, as profiled; None in plans of older versions.
     """
 
     name: str
@@ -37,6 +38,7 @@ class PlannedWorker(NamedTuple):
     alpha_power: float | None
     beta_power: float | None
     framework: str = "torch"
+    computing_s: float | None = None
 
 
 class Plan(NamedTuple):
@@ -53,6 +55,7 @@ class Plan(NamedTuple):
         known.
     strategy: how the workers exchange what they learn.
     predicted_strategy: that of the prediction, where it is another.
+    time_uncertainty: half of the time's 95 % interval, as a share; None where no spread is known.
     """
 
     schema: int
@@ -74,6 +77,7 @@ class Plan(NamedTuple):
     energy_uncertainty: float | None = None
     strategy: Strategy = PARAMETER_SERVER
     predicted_strategy: Strategy | None = None
+    time_uncertainty: float | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -99,7 +99,16 @@ class Recommendation:
         found = factors(self.costs, int(masks[index]), int(hosts[index]))
         return tuple(self._worker(index, i, found) for i in range(len(self.costs.names)) if masks[index] >> i & 1)
 
+    def time_uncertainty(self, place: int) -> float | None:
+        """Half of the time's 95 % interval at a place, as a share; None where no spread is known."""
+        errors = self.predictions.time_errors.at(self._candidate(place))
+        spread = Z95 * math.sqrt(float(errors.variance()[0]))
+        return math.expm1(spread) if spread else None
+
     def _worker(self, index: int, device: int, found: Factors) -> PlannedWorker:
+        devices, masks = self.costs.devices, self.predictions.candidates.masks
+        alone = masks[index] == 1 << device
+        after_gradient_s = (devices.update_s if alone else devices.copy_s)[device]
         return PlannedWorker(
             name=self.costs.names[device],
             steps=float(self.predictions.steps[index, device]),
@@ -115,6 +124,7 @@ class Recommendation:
             alpha_power=_known(found.alpha_power[device]),
             beta_power=_known(found.beta_power[device]),
             framework=self.costs.frameworks[device],
+            computing_s=float(devices.gradient_s[device] + after_gradient_s),
         )
 
     def _candidate(self, place: int) -> int:
@@ -226,6 +236,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         besides_w=row.besides_w,
         energy_uncertainty=row.energy_uncertainty,
         strategy=recommendation.costs.strategy,
+        time_uncertainty=recommendation.time_uncertainty(place),
     )
 
 

@@ -1,4 +1,4 @@
-"""A run's events go into its log and onto the screen as they happen, and are read back from the log."""
+"""A run's events are written to its log, shown as they happen, and read back from the log."""
 
 import json
 import threading
@@ -45,7 +45,7 @@ class EventLog:
         self._lock = threading.Lock()
 
     def write(self, source: str, event: Event) -> None:
-        """Append one line, which readers of the file see at once. Raises OSError, e.g. on a full disk."""
+        """Append one line, unbuffered. Raises OSError, for instance on a full disk."""
         line = {"t_s": round(time.monotonic() - self._began, 4), "from": source, **encode(event)}
         with self._lock:
             if not self._stream.closed:
@@ -67,10 +67,10 @@ class EventReporter:
         self._on_event = on_event
 
     def report(self, source: str, event: Event) -> None:
-        """Report an event of ``source``; that the log fails is reported once."""
+        """Report an event of ``source``; a failure of the log is reported once."""
         try:
             self._log.write(source, event)
-        except OSError as error:  # a full disk: training is worth more than its log
+        except OSError as error:  # e.g. a full disk, which should not end the training
             if not self._log_failed:
                 self._log_failed = True
                 self._on_event("planner", LogFailed(f"{self._path}: {error.strerror}"))
@@ -82,9 +82,9 @@ class EventReporter:
 
 
 def read(path: Path) -> Iterator[LoggedEvent]:
-    """The events of a log, in order, also of one from before events had a type.
+    """The events of a log, in order. Logs from before events had a type are understood.
 
-    Raises OSError where it cannot be read, ValueError where a line is cut off or none of ours.
+    Raises OSError where it cannot be read, ValueError where a line is cut off or holds no event.
     """
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -97,7 +97,7 @@ def read(path: Path) -> Iterator[LoggedEvent]:
 
 
 def _former(fields: Mapping[str, Any]) -> Event:
-    """An event as logs had them until November 2026, told by the key that it has."""
+    """An event as logs had it until November 2026, recognised by its key."""
     kind = next((key for key in _FORMER if key in fields), None)
     if kind is None:
         raise ValueError(f"no event of a run: {', '.join(fields)}")
@@ -109,7 +109,7 @@ def _former_account(fields: Mapping[str, Any]) -> events.MemberAccount:
 
 
 def _former_run(fields: Mapping[str, Any]) -> events.RunAccount:
-    """That of a device alone also told of its only worker, as its telemetry does."""
+    """The account of a device alone had further keys about its only worker."""
     return record(events.RunAccount, {key: fields[key] for key in events.RunAccount._fields if key in fields})
 
 

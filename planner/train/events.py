@@ -1,4 +1,4 @@
-"""The operator notes these events of a run beside those that agents tell (``backends.protocol.events``)."""
+"""The operator adds these events of a run to those of agents (``backends.protocol.events``)."""
 
 from typing import NamedTuple
 
@@ -12,13 +12,13 @@ class Reaching(NamedTuple):
 
 
 class Sending(NamedTuple):
-    """A device gets so many bytes of data."""
+    """A device is sent its data."""
 
     bytes: int
 
 
 class Started(NamedTuple):
-    """All members were told to begin."""
+    """All members begin."""
 
 
 class Stopping(NamedTuple):
@@ -26,7 +26,7 @@ class Stopping(NamedTuple):
 
 
 class TimeOver(NamedTuple):
-    """A run for some time has lasted as long."""
+    """The time that a run was to last has passed."""
 
 
 class LogFailed(NamedTuple):
@@ -36,7 +36,7 @@ class LogFailed(NamedTuple):
 
 
 class MemberLost(NamedTuple):
-    """A member's order has failed, or its device is lost; it is started again."""
+    """A member has failed or its device is lost; it is started again."""
 
     reason: str
 
@@ -48,13 +48,13 @@ class MemberGivenUp(NamedTuple):
 
 
 class MemberEnded(NamedTuple):
-    """A member has done its part."""
+    """A member has ended normally."""
 
     account: MemberAccount
 
 
 class RunEnded(NamedTuple):
-    """The host of a run has given its account."""
+    """The run has ended, with the account of its host."""
 
     account: RunAccount
 

@@ -1,4 +1,4 @@
-"""Running a plan (Gu et al., step 6): bring the data, start server and workers, and give the word to begin."""
+"""A launch sends the data and starts the server and the workers (Gu et al., step 6)."""
 
 import math
 import queue
@@ -26,7 +26,7 @@ from planner.errors import PlannerError, RunError
 from planner.fleet.device import Fleet
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.train import orders as training
+from planner.train import orders
 from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter, OnEvent
 from planner.train.events import Reaching, Sending, Started
@@ -40,9 +40,11 @@ COORDINATOR = "coordinator"
 
 
 class Launch:
-    """One run of a plan. ``telemetry`` fills while it runs.
+    """One run of a plan.
 
-    crew: agents to use again, which stay when the run is over; what failed a run may have left some of them useless.
+    telemetry: of the workers; it fills while they run.
+    pool: agents to use again. They stay when the run is over, though a failed run may have broken
+        some of them.
     """
 
     def __init__(
@@ -53,102 +55,108 @@ class Launch:
         options: Options,
         folder: RunFolder,
         on_event: OnEvent,
-        crew: AgentPool | None = None,
+        pool: AgentPool | None = None,
     ) -> None:
         self.plan = plan
         self._devices = {name: fleet.device(name) for name in plan.names}
         self.dataset = dataset
         self.options = options
         self.folder = folder
-        self._borrowed = crew is not None
-        self._crew = crew or AgentPool(folder.log)
-        self._journal = EventReporter(folder.events, on_event)
+        self._pool_is_lent = pool is not None
+        self._pool = pool or AgentPool(folder.log)
+        self._reporter = EventReporter(folder.events, on_event)
         self._signals = Signals(go=threading.Event(), over=threading.Event(), events=queue.Queue())
-        self._keepers: dict[str, WorkerSupervisor] = {}
+        self._supervisors: dict[str, WorkerSupervisor] = {}
         self._addresses: dict[str, str] = {}
         self.telemetry = Telemetry(plan.names)
 
     def run(self, resume: Path | None = None, lasting_s: float = math.inf) -> RunAccount:
-        """Train to the last step, or for so long, as ``RunMonitor.run`` counts it; returns the server's account.
+        """Train to the last step, or for ``lasting_s`` as ``RunMonitor.run`` counts.
 
-        Raises RunError where the run cannot start or ends early, InterruptedRunError on Ctrl-C; both leave the newest
-        checkpoint in the run folder and name it.
+        Raises RunError where the run cannot start or ends early, InterruptedRunError on Ctrl-C.
+        Both leave the newest checkpoint in the run folder and name it.
         """
         before = resume.parent if resume else None
-        wanted = self.options.keep_weights
-        courier = CheckpointFetcher(self._crew, self.plan.server, self.folder, before, self._journal, wanted)
+        keep = self.options.keep_weights
+        fetcher = CheckpointFetcher(self._pool, self.plan.server, self.folder, before, self._reporter, keep)
         try:
-            with self._crew.lent() if self._borrowed else self._crew:
-                self._reach()
+            with self._pool.lent() if self._pool_is_lent else self._pool:
+                self._open_agents()
                 server = self._start(resume)
-                supervisor = RunMonitor(server, self._keepers, courier, self.telemetry, self._journal, self._signals)
-                return supervisor.run(lasting_s)
+                monitor = RunMonitor(server, self._supervisors, fetcher, self.telemetry, self._reporter, self._signals)
+                return monitor.run(lasting_s)
         finally:
             self._signals.over.set()
-            self._journal.close()
+            self._reporter.close()
 
-    def _reach(self) -> None:
-        self._journal.report("planner", Reaching(tuple(self._devices)))
-        self._crew.open(device for name, device in self._devices.items() if name not in self._crew.agents)
-        if self._crew.errors:
-            raise RunError("; ".join(str(error) for error in self._crew.errors.values()))
+    def _open_agents(self) -> None:
+        self._reporter.report("planner", Reaching(tuple(self._devices)))
+        self._pool.open(device for name, device in self._devices.items() if name not in self._pool.agents)
+        if self._pool.errors:
+            raise RunError("; ".join(str(error) for error in self._pool.errors.values()))
 
     def _start(self, resume: Path | None) -> ServerProcess:
-        agent, kept, saved = self._place(resume)
-        files = tuple(path for path in (kept, saved) if path is not None)
+        agent, written, resumed = self._place_checkpoints(resume)
+        files = tuple(path for path in (written, resumed) if path is not None)
         try:
-            run = training.run_order(self.plan, self.options, self.dataset, kept, saved)
+            run = orders.run_order(self.plan, self.options, self.dataset, written, resumed)
             members = self._members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
             start = self._start_alone if len(members) == 1 else self._start_cluster
             call = start(agent, run, members)
         except (PlannerError, KeyboardInterrupt):
-            remove(agent, files)  # there is nothing in them yet that is not here
+            remove(agent, files)  # nothing has been written to them yet
             raise
         self._signals.go.set()
         call.go()
-        self._journal.report("planner", Started())
-        holds_up = training.strategy(self.plan, self.options).evaluation_stops_all(len(members))
-        return ServerProcess(self._called(), self.plan.server, agent, call, files, holds_up)
+        self._reporter.report("planner", Started())
+        evaluation_stops_all = orders.strategy(self.plan, self.options).evaluation_stops_all(len(members))
+        return ServerProcess(self._event_source(), self.plan.server, agent, call, files, evaluation_stops_all)
 
-    def _called(self) -> str:
-        """Whose events those of the server's order are."""
+    def _event_source(self) -> str:
+        """The source of the events of the server's order."""
         if len(self.plan.names) == 1:
             return self.plan.server
-        return framing.SERVER if training.strategy(self.plan, self.options).through_server else COORDINATOR
+        return framing.SERVER if orders.strategy(self.plan, self.options).through_server else COORDINATOR
 
-    def _place(self, resume: Path | None) -> tuple[AgentClient, str | None, str | None]:
-        """The server's agent, and the paths on its device of the checkpoint to write and of the one to go on from."""
+    def _place_checkpoints(self, resume: Path | None) -> tuple[AgentClient, str | None, str | None]:
+        """The server's agent, and the paths on its device of its checkpoints.
+
+        The first path is of the checkpoint to write, the second of the one to resume from.
+        """
         placed: list[tuple[AgentClient, str | None, str | None]] = []
 
-        def place(name: str) -> None:
+        def store(name: str) -> None:
             alone = len(self.plan.names) == 1
-            agent = self._crew.agents[name] if alone else self._crew.another(name)
-            kept = None
+            agent = self._pool.agents[name] if alone else self._pool.another(name)
+            written = None
             if self.options.keep_weights:
-                kept = agent.store(training.cache_name(self.folder.path, "checkpoint.npz"), b"")
-            there = training.cache_name(self.folder.path, "resume.npz")
-            placed.append((agent, kept, agent.store(there, resume.read_bytes()) if resume else None))
+                written = agent.store(orders.cache_name(self.folder.path, "checkpoint.npz"), b"")
+            there = orders.cache_name(self.folder.path, "resume.npz")
+            placed.append((agent, written, agent.store(there, resume.read_bytes()) if resume else None))
 
-        in_parallel((self.plan.server,), place)
+        in_parallel((self.plan.server,), store)
         return placed[0]
 
     def _members(self, done: int) -> dict[str, MemberSpec]:
-        """Model and data of every member, its files on its device; a resumed run draws its batches anew."""
+        """The model and the data of every member, whose files are then on its device.
+
+        A resumed run, which has ``done`` steps, draws other batches than it did before.
+        """
         plan, options = self.plan, self.options
         steps = {worker.name: worker.steps for worker in plan.workers}
-        shards = training.shards(self.dataset, plan.names, steps, options.seed)
-        test = training.packed(self.dataset.test_images, self.dataset.test_labels)
+        shards = orders.shards(self.dataset, plan.names, steps, options.seed)
+        test = orders.packed(self.dataset.test_images, self.dataset.test_labels)
         members: dict[str, MemberSpec] = {}
-        self._addresses = data_addresses(self._devices, self._crew.agents)
+        self._addresses = data_addresses(self._devices, self._pool.agents)
 
-        def bring(name: str) -> None:
-            agent = self._crew.agents[name]
-            self._journal.report(name, Sending(len(shards[name].content) + len(test.content)))
-            files = (training.place(agent, shards[name]), training.place(agent, test))
-            member = training.member(agent, plan, options, self.dataset, self._devices[name], files)
+        def place_data(name: str) -> None:
+            agent = self._pool.agents[name]
+            self._reporter.report(name, Sending(len(shards[name].content) + len(test.content)))
+            files = (orders.place(agent, shards[name]), orders.place(agent, test))
+            member = orders.member(agent, plan, options, self.dataset, self._devices[name], files)
             members[name] = member._replace(seed=member.seed + done)
 
-        in_parallel(plan.names, bring)
+        in_parallel(plan.names, place_data)
         return members
 
     def _start_alone(self, agent: AgentClient, run: RunOrder, members: dict[str, MemberSpec]) -> Call:
@@ -159,7 +167,7 @@ class Launch:
     def _start_cluster(self, agent: AgentClient, run: RunOrder, members: dict[str, MemberSpec]) -> Call:
         authority = Authority()
         address = self._addresses[self.plan.server]
-        peers = not training.strategy(self.plan, self.options).through_server
+        peers = not orders.strategy(self.plan, self.options).through_server
         host = CoordinatePeers if peers else ServeParameters
         call = agent.start(host(address, authority.identity(framing.SERVER), run))
         port = expect(call, Listening).port
@@ -167,16 +175,20 @@ class Launch:
             identity = authority.identity(name, listens=peers)
             to_host = HostAddress(address, port, identity, self.options.heartbeat_s)
             beside = name == self.plan.server
-            keeper = self._keepers[name] = WorkerSupervisor(name, self._crew, beside, self.telemetry, self._signals)
-            keeper.start(training.role(self.plan, self.options, member, to_host, self._addresses[name]))
+            supervisor = self._supervisors[name] = WorkerSupervisor(
+                name, self._pool, beside, self.telemetry, self._signals
+            )
+            supervisor.start(orders.role(self.plan, self.options, member, to_host, self._addresses[name]))
         self._wait_for_workers()
         return call
 
     def _wait_for_workers(self) -> None:
         """Raises RunError where a worker fails or is late."""
         deadline = time.monotonic() + READY_S
-        while late := sorted(name for name, keeper in self._keepers.items() if not keeper.ready):
-            failures = [keeper.failure for keeper in self._keepers.values() if keeper.failure is not None]
+        while late := sorted(name for name, supervisor in self._supervisors.items() if not supervisor.ready):
+            failures = [
+                supervisor.failure for supervisor in self._supervisors.values() if supervisor.failure is not None
+            ]
             if failures:
                 raise RunError("; ".join(failures))
             if time.monotonic() > deadline:

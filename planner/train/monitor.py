@@ -1,10 +1,10 @@
-"""What watches over a run that has begun, until its server's account is here and the result is home."""
+"""A monitor handles a run's events until its account and its last checkpoint have arrived."""
 
 import math
 import queue
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -26,57 +26,64 @@ REMOVE_S = 10.0
 
 
 class ServerProcess(NamedTuple):
-    """The server at work: what it is called, the device it is on, its agent, its order, and its files' paths there.
+    """The host of a run at work.
 
-    holds_up: whether the whole cluster waits for an evaluation.
+    source: the name its events bear.
+    device: that it is on.
+    agent: that carries out its order.
+    call: the order.
+    files: the paths of the run's files on the device.
+    evaluation_stops_all: whether the whole cluster waits for an evaluation.
     """
 
-    called: str
+    source: str
     device: str
     agent: AgentClient
     call: Call
     files: tuple[str, ...]
-    holds_up: bool = False
+    evaluation_stops_all: bool = False
 
 
 class RunMonitor:
-    """Handles what happens in a run. A cluster of one device has no keepers."""
+    """Handles the events of a run. A cluster of one device has no supervisors."""
 
     def __init__(
         self,
         server: ServerProcess,
-        keepers: Mapping[str, WorkerSupervisor],
-        courier: CheckpointFetcher,
+        supervisors: Mapping[str, WorkerSupervisor],
+        fetcher: CheckpointFetcher,
         telemetry: Telemetry,
-        journal: EventReporter,
+        reporter: EventReporter,
         signals: Signals,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._server = server
-        self._keepers = keepers
-        self._courier = courier
+        self._supervisors = supervisors
+        self._fetcher = fetcher
         self._telemetry = telemetry
-        self._journal = journal
+        self._reporter = reporter
         self._signals = signals
+        self._clock = clock
         self._account: RunAccount | None = None
         self._error: PlannerError | None = None
-        self._lasted = False
+        self._time_is_over = False
         self._held_up_s = 0.0
 
     def run(self, lasting_s: float = math.inf) -> RunAccount:
-        """Watch until the last step, or for so long; returns the server's account.
+        """Watch until the last step, or for ``lasting_s``; returns the server's account.
 
-        Evaluations that hold up the cluster do not count, as in the time of the result. Raises RunError,
-        InterruptedRunError on Ctrl-C.
+        Evaluations that stop the whole cluster do not count, as in the time of the result.
+        Raises RunError, and InterruptedRunError on Ctrl-C.
         """
         threading.Thread(target=self._listen, daemon=True).start()
-        end_s = time.monotonic() + lasting_s
+        end_s = self._clock() + lasting_s
         stop_by: float | None = None
         while True:
             try:
-                if time.monotonic() > end_s + self._held_up_s:
+                if self._clock() > end_s + self._held_up_s:
                     end_s = math.inf
-                    self._enough()
-                if stop_by is not None and time.monotonic() > stop_by:
+                    self._stop_in_time()
+                if stop_by is not None and self._clock() > stop_by:
                     raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
                 account = self._next()
                 if account is not None:
@@ -86,46 +93,53 @@ class RunMonitor:
                     self._check_workers()
             except KeyboardInterrupt:
                 if stop_by is not None or self._signals.over.is_set():
-                    if self._account is not None and self._is_home(self._account):
+                    if self._account is not None and self._is_saved(self._account):
                         return self._account
                     raise self._interrupted("stopped at once") from None
-                self._journal.report("planner", Stopping())
-                stop_by = time.monotonic() + STOP_S
+                self._reporter.report("planner", Stopping())
+                stop_by = self._clock() + STOP_S
                 with suppress(DeviceLostError):  # a server that is gone is reported as such
                     self._server.call.stop()
 
-    def _enough(self) -> None:
-        self._lasted = True
-        self._signals.over.set()  # who is cut off in the middle of something is not started again
-        self._journal.report("planner", TimeOver())
+    def _stop_in_time(self) -> None:
+        self._time_is_over = True
+        self._signals.over.set()  # a worker that is cut off now is not started again
+        self._reporter.report("planner", TimeOver())
         with suppress(DeviceLostError):  # a server that is gone is reported as such
             self._server.call.stop()
 
     def _listen(self) -> None:
-        """What the server comes to is kept, not queued: Ctrl-C may lose what was just taken from the queue."""
-        source, events = self._server.called, self._signals.events
+        """Wait for the server's account, and queue its events.
 
-        def heard(event: Event) -> None:
-            if isinstance(event, CheckpointWritten):  # here, for the same reason
-                self._courier.bring(event.path)
+        The account is not queued: Ctrl-C may lose what was just taken from the queue.
+        """
+        source, events = self._server.source, self._signals.events
+
+        def on_event(event: Event) -> None:
+            if isinstance(event, CheckpointWritten):  # not queued, for the same reason
+                self._fetcher.fetch_in_background(event.path)
             events.put((source, event))
 
         try:
-            self._account = record(RunAccount, self._server.call.result(on_event=heard))
+            self._account = record(RunAccount, self._server.call.result(on_event=on_event))
         except PlannerError as error:
             self._error = error
-        except Exception as error:  # noqa: BLE001 - a listener that ended unseen would leave the run waiting for ever
+        except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever
             self._error = RunError(f"{self._server.device}: {type(error).__name__}: {error}")
-        events.put((source, None))  # wakes who waits for the next event
+        events.put((source, None))  # ends the wait for the next event
 
     def _next(self) -> RunAccount | None:
-        """Handle one event; the account after the last. Raises RunError where the server has failed."""
-        account, error = self._account, self._error  # before the queue, in which all that came earlier is by now
+        """Handle one event; returns the account after the last one.
+
+        Raises RunError where the server has failed.
+        """
+        # Read before the queue, which holds by now all events that came before them.
+        account, error = self._account, self._error
         with suppress(queue.Empty):
             source, event = self._signals.events.get(timeout=TICK_S)
             if event is not None:
                 self._handle(source, event)
-                self._journal.report(source, event)
+                self._reporter.report(source, event)
             if not self._signals.events.empty():
                 return None
         if error is not None:
@@ -135,69 +149,72 @@ class RunMonitor:
     def _handle(self, source: str, event: Event) -> None:
         self._telemetry.add(source, event)
         if isinstance(event, Joined):
-            self._keepers[event.member].joined = True
+            self._supervisors[event.member].joined = True
         elif isinstance(event, MemberEnded | MemberLost):
-            self._keepers[source].joined = False
+            self._supervisors[source].joined = False
         elif isinstance(event, Dropped):
-            self._keepers[event.member].dropped(event.reason)
-        elif isinstance(event, Evaluated) and self._server.holds_up:
+            self._supervisors[event.member].dropped(event.reason)
+        elif isinstance(event, Evaluated) and self._server.evaluation_stops_all:
             self._held_up_s += event.seconds
         elif isinstance(event, CheckpointFailed):
-            self._courier.unsaved = event.reason
+            self._fetcher.unsaved = event.reason
 
     def _check_workers(self) -> None:
         """Raises RunError where all workers have been given up."""
-        failures = [keeper.failure for keeper in self._keepers.values() if keeper.failure is not None]
-        if failures and len(failures) == len(self._keepers):
-            self._tidy()
+        failures = [supervisor.failure for supervisor in self._supervisors.values() if supervisor.failure is not None]
+        if failures and len(failures) == len(self._supervisors):
+            self._remove_files()
             raise self._failed("; ".join(failures))
 
     def _server_failed(self, error: PlannerError) -> RunError:
-        self._courier.wait()
-        self._tidy()
+        self._fetcher.wait()
+        self._remove_files()
         if isinstance(error, DeviceLostError):
             return self._failed(f"the server on {self._server.device} is lost: {error}")
         return self._failed(str(error))
 
     def _end(self, account: RunAccount, interrupted: bool) -> RunAccount:
-        self._courier.finish()
+        self._fetcher.finish()
         self._drain()
-        self._journal.report("planner", RunEnded(account))
-        self._tidy()
-        lasted = self._lasted and not interrupted and account.reason == STOPPED
-        if self._is_home(account) or lasted:
+        self._reporter.report("planner", RunEnded(account))
+        self._remove_files()
+        completed = self._time_is_over and not interrupted and account.reason == STOPPED
+        if self._is_saved(account) or completed:
             return account
         where = f"after step {account.done} of {account.total}"
         if account.finished:
-            raise self._failed(f"the trained weights could not be saved: {self._courier.unsaved}")
+            raise self._failed(f"the trained weights could not be saved: {self._fetcher.unsaved}")
         if interrupted:
             raise self._interrupted(f"stopped {where}")
         raise self._failed(f"{account.reason or 'the server ended early'} {where}")
 
-    def _is_home(self, account: RunAccount) -> bool:
-        """Whether the run has been trained to its end and its weights are here."""
-        return bool(account.finished) and self._courier.has(account.done)
+    def _is_saved(self, account: RunAccount) -> bool:
+        """Whether the run has been trained to its end and its weights are in the run folder."""
+        return bool(account.finished) and self._fetcher.has(account.done)
 
-    def _tidy(self) -> None:
-        """Remove the run's files over there once what the server wrote last is here."""
-        if self._courier.home:
-            remove(self._courier.agent or self._server.agent, self._server.files)
+    def _remove_files(self) -> None:
+        """Remove the run's files from the server's device once its last checkpoint is here."""
+        if self._fetcher.up_to_date:
+            remove(self._fetcher.agent or self._server.agent, self._server.files)
 
     def _drain(self) -> None:
-        """The workers' last windows may come after the server's account."""
+        """Handle the last events of workers, which may come after the server's account."""
         deadline = time.monotonic() + DRAIN_S
-        while any(keeper.joined for keeper in self._keepers.values()) and time.monotonic() < deadline:
+        while any(supervisor.joined for supervisor in self._supervisors.values()) and time.monotonic() < deadline:
             self._next()
 
     def _failed(self, reason: str) -> RunError:
-        return RunError(reason + self._courier.saved())
+        return RunError(reason + self._fetcher.resume_hint())
 
     def _interrupted(self, reason: str) -> InterruptedRunError:
-        return InterruptedRunError(reason + self._courier.saved())
+        return InterruptedRunError(reason + self._fetcher.resume_hint())
 
 
 def remove(agent: AgentClient, files: Iterable[str]) -> None:
-    """Remove a run's files from a device; one that is gone by now keeps them until its cache is pruned."""
+    """Remove a run's files from a device.
+
+    A device that cannot be reached keeps them until its cache is pruned.
+    """
     with suppress(RemoteError):
         for path in files:
             agent.call(RemoveFile(path), REMOVE_S)

@@ -1,4 +1,4 @@
-"""What a training run is made of before it starts: options, data for each worker, orders for each part."""
+"""A run starts with its options, the data of each worker and the orders for its members."""
 
 import hashlib
 import math
@@ -21,19 +21,25 @@ from planner.plan.file import Plan
 from planner.predict.strategy import parse_option
 from planner.profile.model_shipping import ship_model
 
-#: What explicit momentum and asynchrony come to together, where the operator does not say.
-WHOLE_MOMENTUM = 0.9
+#: Default of the momentum that explicit momentum and asynchrony make together.
+TOTAL_MOMENTUM = 0.9
 
-#: A worker expected to make none, in a run shorter than its start, still has data should it join.
+#: Steps at least assumed of a worker when the data are dealt out. One that is expected to make
+#: none, because the run is shorter than its start, still needs data if it joins.
 FEWEST_STEPS = 1e-3
 FIND_TIMEOUT_S = 60.0
 
 
 class Options(NamedTuple):
-    """How to train. Counts are in steps; 0: a tenth of the run for checkpoints, one epoch for evaluations.
+    """How to train.
 
-    keep_weights: without it what was learnt is thrown away, and no checkpoint is written. strategy: how workers
-    exchange what they learn, NAME or NAME:part=value,...; the plan's if None.
+    data: the directory of the data set.
+    warmup: steps.
+    evaluate_every: steps; 0 for once an epoch.
+    checkpoint_every: steps; 0 for a tenth of the run.
+    heartbeat_s: seconds between signs of life of a worker.
+    keep_weights: without it, no checkpoint is written.
+    strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
     """
 
     data: str
@@ -51,14 +57,14 @@ class Options(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """One worker's part of the training data, as bytes to keep on its device."""
+    """A file of one worker's part of the data, to be stored on its device."""
 
     name: str
     content: bytes
 
 
 def load_dataset(directory: str) -> data.Dataset:
-    """The data set in a directory. Raises RunError that names what is missing."""
+    """The data set in a directory. Raises RunError naming what is missing."""
     try:
         return data.load(directory)
     except (ValueError, OSError) as error:
@@ -66,7 +72,7 @@ def load_dataset(directory: str) -> data.Dataset:
 
 
 def check(options: Options) -> None:
-    """Raises PlanError naming the option, its value and what would do."""
+    """Raises PlanError naming the option, its value and the values that are valid."""
     if options.schedule not in KINDS:
         raise PlanError(f"--schedule {options.schedule}: unknown; {suggest(options.schedule, KINDS)}")
     for name, value in (("learning-rate", options.rate), ("heartbeat", options.heartbeat_s)):
@@ -81,19 +87,23 @@ def check(options: Options) -> None:
 
 
 def momentum(options: Options, workers: int, sync: SyncPolicy = SYNC_POLICIES["asynchronous"]) -> float:
-    """The momentum to ask for: the operator's, or what makes 0.9 together with the workers' own.
+    """The explicit momentum: the operator's, or that which makes 0.9 together with asynchrony.
 
-    Gradients that come late act like momentum: n asynchronous workers add 1 - 1/n of it, so that the explicit part m
-    has to satisfy (1 - m) / n = 1 - 0.9 (Mitliagkas et al., Asynchrony begets momentum, 2016). With 0.9 on top
-    of it, training diverges. Where k of them wait for one another, n / k take their place.
+    Stale gradients act like momentum: n asynchronous workers add 1 - 1/n of it, so that the
+    explicit part m has to satisfy (1 - m) / n = 1 - 0.9 (Mitliagkas et al., Asynchrony begets
+    momentum, 2016). With an explicit 0.9 as well, training diverges. Where k workers wait for one
+    another, n / k takes the place of n.
     """
     if options.momentum is not None:
         return options.momentum
-    return max(0.0, 1.0 - workers / sync.waits_for(workers) * (1.0 - WHOLE_MOMENTUM))
+    return max(0.0, 1.0 - workers / sync.waits_for(workers) * (1.0 - TOTAL_MOMENTUM))
 
 
 def strategy(plan: Plan, options: Options) -> Strategy:
-    """The operator's, or the plan's. Raises PlanError for one that there is not, or whose parts do not fit."""
+    """The operator's strategy, or the plan's.
+
+    Raises PlanError for one that is unknown, or whose parts do not fit together.
+    """
     return plan.strategy if options.strategy is None else parse_option(options.strategy)
 
 
@@ -104,9 +114,9 @@ def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
 
 
 def shards(dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, float], seed: int) -> dict[str, Shard]:
-    """The training data dealt out, seeded, in proportion to the steps each worker is expected to make.
+    """The training data, dealt out at random in proportion to the steps expected of each worker.
 
-    So every image is seen about equally often, whatever the speeds.
+    Every image is then seen about equally often, whatever the speeds.
     """
     weights = [max(steps[name], FEWEST_STEPS) for name in workers]
     parts = data.shards(len(dataset.train_labels), weights, seed)
@@ -117,7 +127,7 @@ def shards(dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, fl
 
 
 def place(agent: AgentClient, shard: Shard) -> str:
-    """Bring a file to a device unless it is there already; returns its path there."""
+    """Send a file to a device unless it is there already; returns its path there."""
     path = agent.call(FindFile(shard.name), FIND_TIMEOUT_S)
     return str(path) if path else agent.store(shard.name, shard.content)
 
@@ -155,7 +165,10 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
 def run_order(
     plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str | None, resume: str | None
 ) -> RunOrder:
-    """The order for the host of a run; ``checkpoint`` and ``resume`` are paths on its device, None for neither."""
+    """The order for the host of a run.
+
+    checkpoint, resume: paths on its device of the checkpoints to write and to resume from.
+    """
     epoch = max(1, len(dataset.train_labels) // plan.batch)
     how = strategy(plan, options)
     alone = len(plan.workers) == 1
@@ -188,5 +201,5 @@ def run_order(
 
 
 def cache_name(folder: Path, suffix: str) -> str:
-    """A name for a run's file in a device's cache that no other run uses."""
+    """A name for a run's file in a device's cache, unique to the run."""
     return f"run-{hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]}-{suffix}"

@@ -1,4 +1,4 @@
-"""Telemetry collects what the members of a run tell of themselves."""
+"""Telemetry collects what the members of a run report about themselves."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,10 +10,10 @@ from profilers.records import Window
 
 
 class Telemetry:
-    """Collects by member.
+    """What members have reported, by name.
 
-    windows: what its sensors said, in turn.
-    spent: where its time went in each of its lives; a member that is started again begins a new life.
+    windows: what a member's sensors measured, in turn.
+    spent: where its time went, one entry for each time it was started.
     built_s: seconds that its model took to build.
     compressors: figures of its compressor at the end, such as the CNC ratio.
     """
@@ -24,12 +24,12 @@ class Telemetry:
         self.built_s: dict[str, float] = {}
         self.compressors: dict[str, dict[str, Any]] = {}
 
-    def begin_life(self, name: str) -> None:
+    def started(self, name: str) -> None:
         """This member is started, for the first time or again."""
         self.spent[name].append(TimeSpent())
 
     def add(self, name: str, event: Event) -> None:
-        """Collect an event of this member; those that tell nothing of its work are left out."""
+        """Collect an event of this member; other events than those of its work are ignored."""
         if isinstance(event, MemberTelemetry):
             self.windows[name].append(event.window)
             self.spent[name][-1:] = [event.spent]
@@ -39,9 +39,9 @@ class Telemetry:
             self.compressors[name] = event.account.compressor
 
     def stepped(self, name: str) -> bool:
-        """Whether this member has made a step in its present life."""
+        """Whether this member has made a step since it was last started."""
         return bool(self.spent[name]) and self.spent[name][-1].steps > 0
 
     def ever_stepped(self, name: str) -> bool:
-        """Whether this member has made a step in any of its lives."""
-        return any(life.steps for life in self.spent[name])
+        """Whether this member has ever made a step."""
+        return any(start.steps for start in self.spent[name])

@@ -1,4 +1,4 @@
-"""From a request to a trained model: plan if asked to, check that plan and data fit, launch, account."""
+"""Training reads or makes a plan, checks that data and checkpoint fit it, and carries it out."""
 
 import math
 from collections.abc import Callable
@@ -25,18 +25,19 @@ from planner.profile.file import DEFAULT_STEPS
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
 from planner.train import orders
-from planner.train import result as outcome
 from planner.train.event_log import OnEvent
 from planner.train.launch import Launch
 from planner.train.orders import Options
+from planner.train.result import learning_notes, run_result
+from planner.train.worker_result import worker_results
 
-RUN_REMEDY = "name a run folder that `planner train` made"
+RUN_REMEDY = "give --resume a run folder that `planner train` made"
 
 
 class Request(NamedTuple):
-    """What the operator asked for; None where they left it to the plan or the run that is resumed.
+    """The operator's request; None leaves a field to the plan or to the run that is resumed.
 
-    options: the fields of training.Options that they gave.
+    options: the fields of ``Options`` that were given.
     """
 
     fleet: Path | None
@@ -52,7 +53,13 @@ class Request(NamedTuple):
 
 
 class View(NamedTuple):
-    """What shows progress: of profiling, of the plan that was chosen and what is to be known of it, and of training."""
+    """Shows progress.
+
+    on_profile: of profiling.
+    on_plan: the plan that was chosen.
+    on_note: a remark on the plan.
+    on_event: of training.
+    """
 
     on_profile: Callable[[str, str, float | None], None]
     on_plan: Callable[[Plan], None]
@@ -61,9 +68,11 @@ class View(NamedTuple):
 
 
 def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
-    """Train; returns what result.json holds and the run's folder. Raises PlannerError."""
+    """Train; returns the content of result.json and the run's folder. Raises PlannerError."""
     fleet = load_fleet(request.fleet) if request.fleet else None
     before = RunFolder(request.resume) if request.resume else None
+    if before is not None:
+        _check_folder(before)
     options = _options(request, before)
     if options.strategy == AUTO and request.metric is None:
         raise PlanError("--strategy auto: a plan has its own; add --metric to make another plan")
@@ -83,20 +92,23 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
 
 
 def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = math.inf) -> dict[str, Any]:
-    """Run what is planned, or so long of it, and account for it: the run's folder then holds all. Raises RunError."""
-    plan, folder, told = launch.plan, launch.folder, launch.telemetry
+    """Run a plan to its end, or for ``lasting_s``; returns the content of result.json.
+
+    The run's folder then holds plan, options, events, checkpoint and result. Raises RunError.
+    """
+    plan, folder, telemetry = launch.plan, launch.folder, launch.telemetry
     save(plan, folder.plan)
     save(launch.options, folder.options)
     account = launch.run(resume, lasting_s)
-    parts = outcome.workers(plan, account, told.windows, told.spent)
-    result = outcome.result(plan, account, parts, told.built_s, told.compressors)
-    result["notes"] += outcome.learnt(account.evaluations, launch.dataset.classes)
+    parts = worker_results(plan, account, telemetry.windows, telemetry.spent)
+    result = run_result(plan, account, parts, telemetry.built_s, telemetry.compressors)
+    result["notes"] += learning_notes(account.evaluations, launch.dataset.classes)
     save(result, folder.result)
     return result
 
 
 def _options(request: Request, before: RunFolder | None) -> Options:
-    """What was asked for, over those of the run that is resumed."""
+    """The options of the request, and otherwise those of the run that is resumed."""
     saved = Options("") if before is None else load(Options, before.options, RUN_REMEDY)
     return saved._replace(**request.options)
 
@@ -122,16 +134,16 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
     batch = request.batch or (before.batch if before else 32)
     framework = request.framework or (before.framework if before and before.framework in FRAMEWORKS else None)
     fleet = load_fleet(request.fleet or Path(before.fleet if before else FLEET))
-    wanted = ProfileRequest(
+    to_profile = ProfileRequest(
         (model,), batch, framework=framework,
         input_shape=tuple(dataset.input_shape), classes=dataset.classes, steps_planned=steps,
     )  # fmt: skip
-    profile = Profiler(fleet, wanted, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
-    asked = RecommendRequest(
+    profile = Profiler(fleet, to_profile, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
+    to_recommend = RecommendRequest(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
         training_samples=len(dataset.train_labels),
     )  # fmt: skip
-    ranked = best_of(profile, asked, options.strategy or PARAMETER_SERVER.text, newest(Path()))
+    ranked = best_of(profile, to_recommend, options.strategy or PARAMETER_SERVER.text, newest(Path()))
     for note in ranked.notes if options.strategy == AUTO else ():
         view.on_note(note)
     plan = make_plan(ranked, str(fleet.path))
@@ -140,7 +152,7 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
 
 
 def _check_fit(plan: Plan, dataset: Any) -> None:
-    """A plan holds for the model it was profiled with: another image size is another model."""
+    """Raises PlanError where the model or the images are not those that were profiled."""
     shape, classes = tuple(dataset.input_shape), dataset.classes
     needed = ProfileRequest((plan.model,), input_shape=shape, classes=classes).fingerprint(plan.model)
     if needed != plan.fingerprint and models.is_user_model(plan.model):
@@ -153,13 +165,26 @@ def _check_fit(plan: Plan, dataset: Any) -> None:
         )
 
 
+def _check_folder(before: RunFolder) -> None:
+    """Raises RecordError where there is no checkpoint to resume from."""
+    if not before.path.is_dir():
+        problem = "is no directory" if before.path.exists() else "does not exist"
+        raise RecordError(f"cannot resume {before.path}: the folder {problem}; {RUN_REMEDY}")
+    if not before.checkpoint.exists():
+        raise RecordError(
+            f"cannot resume {before.path}: it has no {before.checkpoint.name}, the run wrote none; "
+            "train again without --resume, or give --resume another run folder"
+        )
+
+
 def _check_checkpoint(plan: Plan, before: RunFolder | None) -> None:
+    """Raises RecordError or PlanError where the plan cannot go on from the checkpoint."""
     if before is None:
         return
     try:
         meta = checkpoint.peek(str(before.checkpoint))
     except (OSError, ValueError) as error:
-        raise RecordError(f"cannot resume {before.path}: {error}") from error
+        raise RecordError(f"cannot resume {before.path}: {error}; {RUN_REMEDY}") from error
     if meta["model"] != plan.model:
         raise PlanError(f"{before.checkpoint} is of {meta['model']}, the plan is for {plan.model}")
     if models.is_user_model(plan.model) and meta.get("framework", plan.framework) != plan.framework:

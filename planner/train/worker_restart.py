@@ -1,4 +1,4 @@
-"""What keeps a worker alive: a worker that fails or is lost is started again, on an agent that it comes back with."""
+"""A worker that fails or is lost is started again, on a new agent of its device."""
 
 import queue
 import threading
@@ -16,7 +16,8 @@ from planner.train.telemetry import Telemetry
 Awaited = TypeVar("Awaited")
 
 READY_S = 300.0
-#: A worker that fails this often in a row without making a step, or is not reached this often, is given up.
+#: A worker is given up after so many failures in a row without a step, or so many failures to
+#: reach its device.
 ATTEMPTS = 5
 ABSENCES = 40
 LONGEST_PAUSE_S = 15.0
@@ -25,7 +26,12 @@ CLOSED = "closed the connection"
 
 
 class Signals(NamedTuple):
-    """Between the threads of a run: the word to begin, its end, and what happens, with who says so."""
+    """Signals between the threads of a run.
+
+    go: the members begin.
+    over: the run has ended.
+    events: with their sources.
+    """
 
     go: threading.Event
     over: threading.Event
@@ -33,56 +39,61 @@ class Signals(NamedTuple):
 
 
 class WorkerSupervisor:
-    """Keeps one worker going, in a thread of its own, until the run is over.
+    """Restarts one worker, in a thread of its own, until the run is over.
 
-    ``ready``: it has been ready to begin; ``joined``: the server has it; ``failure``: why it was given up.
+    ready: the worker has been ready to begin.
+    joined: the server has let it in.
+    failure: why it was given up.
     """
 
     def __init__(
         self,
         name: str,
-        crew: AgentPool,
+        pool: AgentPool,
         beside_server: bool,
         telemetry: Telemetry,
         signals: Signals,
     ) -> None:
         self._name = name
-        self._crew = crew
+        self._pool = pool
         self._beside_server = beside_server
         self._telemetry = telemetry
         self._signals = signals
-        self._agent = crew.agents[name]
+        self._agent = pool.agents[name]
         self.ready = False
         self.joined = False
         self.failure: str | None = None
-        self._dropped_for: str | None = None
+        self._drop_reason: str | None = None
 
     def start(self, order: RunWorker | RunPeer) -> None:
-        """Start the worker; its first life waits for the word to begin, and what prevents it is its ``failure``."""
+        """Start the worker, which then waits for ``Signals.go``.
+
+        An error before that is its ``failure``: it is not started again.
+        """
         threading.Thread(target=self._keep_working, args=(order,), daemon=True).start()
 
     def dropped(self, reason: str) -> None:
-        """The server has dropped the worker, and says why."""
-        self._dropped_for = reason
+        """The server has dropped the worker, for this reason."""
+        self._drop_reason = reason
         if self.joined:
-            # A stopped process would never say so itself: end it, and another is started.
+            # A stopped process reports no error: end it, so that another is started.
             self.joined = False
             threading.Thread(target=self._agent.close, daemon=True).start()
 
     def _keep_working(self, order: RunWorker | RunPeer) -> None:
-        """Until the run is over, what dies is started again, with growing pauses."""
+        """Start the worker again whenever it fails, with growing pauses, until the run is over."""
         name, over = self._name, self._signals.over
         agent: AgentClient | None = self._agent
         failures = absences = 0
         while not over.is_set():
             try:
                 if agent is None:
-                    agent = self._come_back()
+                    agent = self._new_agent()
                 self._work_once(agent, order)
                 return
             except PlannerError as error:
                 if over.is_set():
-                    self.joined = False  # it has nothing more to say
+                    self.joined = False  # no more events will come
                     return
                 if not self._signals.go.is_set():
                     self.failure = str(error)
@@ -99,7 +110,7 @@ class WorkerSupervisor:
                     self._give_up(self._cause(error))
                     return
                 over.wait(min(2.0 ** (failures + absences), LONGEST_PAUSE_S))
-            except Exception as error:  # noqa: BLE001 - a keeper that ended unseen would leave the run waiting for ever
+            except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever
                 self._give_up(f"{name}: {type(error).__name__}: {error}")
                 return
 
@@ -108,18 +119,18 @@ class WorkerSupervisor:
         self._signals.events.put((self._name, MemberGivenUp(reason)))
 
     def _cause(self, error: PlannerError) -> str:
-        """A worker that the server sends away is not told why."""
-        if self._dropped_for is not None and str(error).endswith(CLOSED):
-            return f"{self._name}: {self._dropped_for}"
+        """Why the worker failed: the server's reason, where that closed the connection."""
+        if self._drop_reason is not None and str(error).endswith(CLOSED):
+            return f"{self._name}: {self._drop_reason}"
         return str(error)
 
-    def _come_back(self) -> AgentClient:
-        # The server's own connection must not be touched by its host's worker.
-        return self._crew.another(self._name) if self._beside_server else self._crew.reopen(self._name)
+    def _new_agent(self) -> AgentClient:
+        # Reopening would close the connection that the server on this device uses.
+        return self._pool.another(self._name) if self._beside_server else self._pool.reopen(self._name)
 
     def _work_once(self, agent: AgentClient, order: RunWorker | RunPeer) -> None:
         name, events = self._name, self._signals.events
-        self._telemetry.begin_life(name)
+        self._telemetry.started(name)
         self.joined = False
         self._agent = agent
         call = agent.start(order)
@@ -132,9 +143,9 @@ class WorkerSupervisor:
 
 
 def expect(call: Call, kind: type[Awaited]) -> Awaited:
-    """The order's first event, of this class, within READY_S.
+    """The order's first event, which is to be of this class and to come within READY_S.
 
-    Raises what the order failed with instead, else RunError.
+    Raises the error that the order failed with, else RunError.
     """
     event = call.event(READY_S)
     if isinstance(event, kind):

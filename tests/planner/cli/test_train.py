@@ -49,7 +49,16 @@ def test_a_plan_for_other_images_is_refused(planner: Planner, shared_images: str
 def test_what_is_no_run_folder_cannot_be_resumed(planner: Planner) -> None:
     Path("fleet.toml").write_text(LOCAL)
     problem = planner("train", "--resume", "runs/none").problem()
-    assert problem.endswith("name a run folder that `planner train` made")
+    assert problem == (
+        "cannot resume runs/none: the folder does not exist; give --resume a run folder that `planner train` made"
+    )
+
+
+def test_a_run_without_a_checkpoint_cannot_be_resumed(planner: Planner) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    Path("runs/empty").mkdir(parents=True)
+    problem = planner("train", "--resume", "runs/empty").problem()
+    assert problem.startswith("cannot resume runs/empty: it has no checkpoint.npz") and "--resume" in problem
 
 
 @pytest.fixture

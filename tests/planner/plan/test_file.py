@@ -54,8 +54,8 @@ def test_a_plan_of_an_older_planner_is_read(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "plan.json").read_text())
     for worker in written["workers"]:
         worker["power_source"] = "fleet file: idle and maximum"
-        del worker["framework"]
-    del written["energy_uncertainty"]
+        del worker["framework"], worker["computing_s"]
+    del written["energy_uncertainty"], written["time_uncertainty"]
     (tmp_path / "plan.json").write_text(json.dumps(written))
     loaded = load_plan(tmp_path / "plan.json")
     assert loaded.workers[0].power_source == Provenance("nameplate", ("board",))

@@ -1,11 +1,13 @@
 import pytest
 
+from backends.protocol.events import RunAccount
 from planner.errors import PlanError
 from planner.plan.recommend import make_plan, metric_name, recommend
 from planner.plan.report import to_json
 from planner.plan.request import RecommendRequest
 from planner.profile.file import Profile, timing_of
-from planner.train import result
+from planner.train.result import run_result
+from planner.train.worker_result import WorkerResult
 from profilers.records import PowerReading, Window
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
@@ -27,9 +29,9 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
         plan = make_plan(found, "fleet.toml", 1 + [len(found.workers(place)) for place in (1, 2, 3)].index(1))
         besides_w = options.get("base_watts", 0.0) + (20.0 if "count_idle" in options else 0.0)
         assert plan.besides_w == pytest.approx(besides_w)
-        account = {"elapsed_s": plan.prediction.time_s, "evaluations": []}
-        parts = {w.name: result.WorkerResult(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
-        assert result.result(plan, account, parts, {}, {})["error"]["power_w"] == pytest.approx(0.0)
+        account = RunAccount(500, 500, plan.prediction.time_s, {}, True)
+        parts = {w.name: WorkerResult(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
+        assert run_result(plan, account, parts, {}, {})["error"]["power_w"] == pytest.approx(0.0)
 
 
 def test_another_place_can_be_chosen() -> None:
@@ -189,6 +191,15 @@ def test_the_energy_of_every_cluster_has_an_uncertainty_whatever_the_metric() ->
         assert row.energy_uncertainty == pytest.approx((high / low) ** 0.5 - 1)
         assert rows[row.config].energy_uncertainty == pytest.approx(row.energy_uncertainty)
     assert make_plan(by_time, "fleet.toml").energy_uncertainty == by_time.row(1).energy_uncertainty
+
+
+def test_the_time_of_a_plan_has_an_uncertainty_whatever_the_metric() -> None:
+    by_time, by_energy = (recommend(fleet(), RecommendRequest({metric: 1.0})) for metric in ("time", "energy"))
+    low, high = by_time.row(1).interval
+    expected = pytest.approx((high / low) ** 0.5 - 1)
+    assert make_plan(by_time, "fleet.toml").time_uncertainty == expected
+    same = next(place for place in range(1, 13) if by_energy.row(place).config == by_time.row(1).config)
+    assert make_plan(by_energy, "fleet.toml", same).time_uncertainty == expected
 
 
 def test_no_watts_have_no_uncertainty() -> None:

@@ -1,4 +1,4 @@
-"""What brings checkpoints home, when a disk is full and when its way there is lost."""
+"""Checkpoints are fetched, also when a disk is full or an agent is lost."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from planner.train.checkpoint_fetch import CheckpointFetcher
 from planner.train.event_log import EventReporter
 
 
-class Carrier:
+class FetchAgent:
     """An agent on the server's device."""
 
     def __init__(self, content: bytes | Exception) -> None:
@@ -27,14 +27,14 @@ class Carrier:
         self.closed = True
 
 
-class Device:
-    """A crew with one device, on which these agents are to be had."""
+class Pool:
+    """A pool with one device, which starts these agents in turn."""
 
-    def __init__(self, *carriers: Carrier) -> None:
-        self.left = list(carriers)
+    def __init__(self, *agents: FetchAgent) -> None:
+        self.agents = list(agents)
 
-    def another(self, name: str) -> Carrier:
-        return self.left.pop(0)
+    def another(self, name: str) -> FetchAgent:
+        return self.agents.pop(0)
 
 
 @pytest.fixture
@@ -42,51 +42,49 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path / "run")
 
 
-def courier(folder: RunFolder, tmp_path: Path, *carriers: Carrier) -> CheckpointFetcher:
-    crew: Any = Device(*carriers)
-    return CheckpointFetcher(crew, "tx2", folder, None, EventReporter(tmp_path / "events", lambda *_: None))
+def new_fetcher(folder: RunFolder, tmp_path: Path, *agents: FetchAgent) -> CheckpointFetcher:
+    pool: Any = Pool(*agents)
+    return CheckpointFetcher(pool, "tx2", folder, None, EventReporter(tmp_path / "events", lambda *_: None))
 
 
 def test_a_full_disk_here_costs_no_agent(folder: RunFolder, tmp_path: Path) -> None:
-    only = Carrier(b"weights")
-    bringing = courier(folder, tmp_path, only)
-    bringing.bring("there.npz")  # the run folder is not there to write into
-    bringing.wait()
-    assert not bringing.home and "there.npz on tx2" in bringing.unsaved
+    only = FetchAgent(b"weights")
+    fetcher = new_fetcher(folder, tmp_path, only)
+    fetcher.fetch_in_background("there.npz")  # the run folder is not there to write into
+    fetcher.wait()
+    assert not fetcher.up_to_date and "there.npz on tx2" in fetcher.unsaved
     folder.path.mkdir()
-    bringing.finish()
-    assert bringing.home and folder.checkpoint.read_bytes() == b"weights"
-    assert bringing.agent is only and not only.closed
+    fetcher.finish()
+    assert fetcher.up_to_date and folder.checkpoint.read_bytes() == b"weights"
+    assert fetcher.agent is only and not only.closed
 
 
 def test_an_agent_that_is_lost_is_closed_and_replaced(folder: RunFolder, tmp_path: Path) -> None:
     folder.path.mkdir()
-    lost, other = Carrier(DeviceLostError("tx2: gone")), Carrier(b"weights")
-    bringing = courier(folder, tmp_path, lost, other)
-    bringing.bring("there.npz")
-    bringing.wait()
-    assert lost.closed and not bringing.home
-    bringing.finish()
-    assert bringing.agent is other and bringing.home
+    lost, other = FetchAgent(DeviceLostError("tx2: gone")), FetchAgent(b"weights")
+    fetcher = new_fetcher(folder, tmp_path, lost, other)
+    fetcher.fetch_in_background("there.npz")
+    fetcher.wait()
+    assert lost.closed and not fetcher.up_to_date
+    fetcher.finish()
+    assert fetcher.agent is other and fetcher.up_to_date
 
 
-def test_what_the_server_wrote_while_an_earlier_one_was_on_its_way_is_not_home(
-    folder: RunFolder, tmp_path: Path
-) -> None:
+def test_a_checkpoint_announced_during_a_fetch_is_fetched_at_the_end(folder: RunFolder, tmp_path: Path) -> None:
     folder.path.mkdir()
-    slow = Carrier(b"weights")
-    bringing = courier(folder, tmp_path, slow)
-    fetch, told = slow.fetch, []
+    slow = FetchAgent(b"weights")
+    fetcher = new_fetcher(folder, tmp_path, slow)
+    fetch, announced = slow.fetch, []
 
     def overtaken(path: str) -> bytes:
-        if not told:
-            told.append(path)
-            bringing.bring(path)
+        if not announced:
+            announced.append(path)
+            fetcher.fetch_in_background(path)
         return fetch(path)
 
     slow.fetch = overtaken
-    bringing.bring("there.npz")
-    bringing.wait()
-    assert not bringing.home
-    bringing.finish()
-    assert bringing.home
+    fetcher.fetch_in_background("there.npz")
+    fetcher.wait()
+    assert not fetcher.up_to_date
+    fetcher.finish()
+    assert fetcher.up_to_date

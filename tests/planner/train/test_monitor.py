@@ -1,4 +1,4 @@
-"""The end of a run: what the server came to reaches the operator, whatever happens at that moment."""
+"""The result of a run reaches the operator, whatever happens at its end."""
 
 import queue
 import threading
@@ -30,8 +30,8 @@ DONE = RunAccount(STEPS, STEPS, 1.0, {}, True)
 STOPPED = DONE._replace(finished=False, reason="stopped")
 
 
-class ServersCall:
-    """The server's order, which says these events and comes to this; it waits to be stopped if it is to."""
+class ServerCall:
+    """The server's order: it reports these events and ends so, once stopped if it ``waits``."""
 
     def __init__(self, outcome: RunAccount | Exception, *events: Event, waits: bool = False) -> None:
         self._outcome = outcome
@@ -53,7 +53,7 @@ class ServersCall:
 
 
 class Agent:
-    """The server's device, which notes what is removed."""
+    """The agent on the server's device, which records the files it removes."""
 
     def __init__(self) -> None:
         self.removed: list[str] = []
@@ -84,15 +84,29 @@ class Interrupted(queue.Queue[tuple[str, Event]]):
         return item
 
 
+class Clock:
+    """Shows these times in turn, and the last one ever after."""
+
+    def __init__(self, *times_s: float) -> None:
+        self._times_s = list(times_s)
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        if self._times_s:
+            self.now_s = self._times_s.pop(0)
+        return self.now_s
+
+
 class Run:
     """A run that has begun. ``there``: the server's checkpoint."""
 
     def __init__(
         self,
         folder: Path,
-        call: ServersCall,
+        call: ServerCall,
         events: queue.Queue[tuple[str, Event]] | None = None,
-        holds_up: bool = False,
+        stops_all: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.there = folder / "there.npz"
         variables = (Variable("w", (1,), 0, 1),)
@@ -103,15 +117,15 @@ class Run:
         )
         self.folder = RunFolder(folder)
         self.agent: Any = Agent()
-        self.journal = EventReporter(self.folder.events, lambda *_: None)
-        self.courier = CheckpointFetcher(self.agent, "tx2", self.folder, None, self.journal)
+        self.reporter = EventReporter(self.folder.events, lambda *_: None)
+        self.fetcher = CheckpointFetcher(self.agent, "tx2", self.folder, None, self.reporter)
         signals = Signals(threading.Event(), threading.Event(), events or queue.Queue())
         order: Any = call
-        server = ServerProcess("tx2", "tx2", self.agent, order, (str(self.there), "resume.npz"), holds_up)
-        self.supervisor = RunMonitor(server, {}, self.courier, Telemetry(["tx2"]), self.journal, signals)
+        server = ServerProcess("tx2", "tx2", self.agent, order, (str(self.there), "resume.npz"), stops_all)
+        self.monitor = RunMonitor(server, {}, self.fetcher, Telemetry(["tx2"]), self.reporter, signals, clock)
 
     @property
-    def tidied(self) -> bool:
+    def files_removed(self) -> bool:
         return self.agent.removed == [str(self.there), "resume.npz"]
 
 
@@ -120,55 +134,57 @@ def saved(folder: Path) -> Event:
 
 
 def test_a_finished_run_gives_its_account_and_leaves_nothing_there(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall(DONE, saved(tmp_path)))
-    assert run.supervisor.run() == DONE
-    assert run.courier.has(STEPS) and run.tidied
+    run = Run(tmp_path, ServerCall(DONE, saved(tmp_path)))
+    assert run.monitor.run() == DONE
+    assert run.fetcher.has(STEPS) and run.files_removed
 
 
 @pytest.mark.parametrize("events", [[], [Progress(1, STEPS, 1.0, {})]], ids=["the end", "an event"])
 def test_ctrl_c_while_something_is_taken_from_the_queue_loses_no_account(tmp_path: Path, events: list[Event]) -> None:
-    run = Run(tmp_path, ServersCall(DONE, saved(tmp_path), *events), Interrupted())
-    assert run.supervisor.run() == DONE
+    run = Run(tmp_path, ServerCall(DONE, saved(tmp_path), *events), Interrupted())
+    assert run.monitor.run() == DONE
 
 
-def test_ctrl_c_while_the_end_is_tidied_up_keeps_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run(tmp_path, ServersCall(DONE, saved(tmp_path)))
-    monkeypatch.setattr(run.supervisor, "_drain", interrupt)
-    assert run.supervisor.run() == DONE
+def test_ctrl_c_while_the_end_is_files_removed_up_keeps_the_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, ServerCall(DONE, saved(tmp_path)))
+    monkeypatch.setattr(run.monitor, "_drain", interrupt)
+    assert run.monitor.run() == DONE
 
 
 def test_ctrl_c_while_the_weights_come_home_names_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(tmp_path, ServersCall(DONE))
-    monkeypatch.setattr(run.courier, "finish", interrupt)
+    run = Run(tmp_path, ServerCall(DONE))
+    monkeypatch.setattr(run.fetcher, "finish", interrupt)
     with pytest.raises(InterruptedRunError, match="stopped at once; no checkpoint had been taken"):
-        run.supervisor.run()
+        run.monitor.run()
 
 
 def test_a_run_that_is_stopped_says_how_to_go_on_and_leaves_nothing_there(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall(STOPPED, saved(tmp_path), waits=True), Interrupted())
+    run = Run(tmp_path, ServerCall(STOPPED, saved(tmp_path), waits=True), Interrupted())
     with pytest.raises(InterruptedRunError, match=f"stopped after step {STEPS} of {STEPS}.* --resume {tmp_path}"):
-        run.supervisor.run()
-    assert run.tidied
+        run.monitor.run()
+    assert run.files_removed
 
 
 def test_a_server_that_fails_leaves_nothing_there_but_what_is_not_here(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall(AgentError("tx2: serve: no memory"), saved(tmp_path)))
+    run = Run(tmp_path, ServerCall(AgentError("tx2: serve: no memory"), saved(tmp_path)))
     with pytest.raises(RunError, match="no memory"):
-        run.supervisor.run()
-    assert run.tidied
+        run.monitor.run()
+    assert run.files_removed
 
-    run = Run(tmp_path, ServersCall(AgentError("tx2: serve: no memory"), CheckpointWritten("nowhere.npz", STEPS, 100)))
+    run = Run(tmp_path, ServerCall(AgentError("tx2: serve: no memory"), CheckpointWritten("nowhere.npz", STEPS, 100)))
     with pytest.raises(RunError, match="no memory"):
-        run.supervisor.run()
-    assert not run.tidied
+        run.monitor.run()
+    assert not run.files_removed
 
 
 def test_whatever_ends_the_listening_ends_the_run(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall(OSError(28, "No space left on device")))
+    run = Run(tmp_path, ServerCall(OSError(28, "No space left on device")))
     with pytest.raises(RunError, match="tx2: OSError: .*No space left"):
-        run.supervisor.run()
+        run.monitor.run()
 
 
 def interrupt(*_: object) -> None:
@@ -176,31 +192,38 @@ def interrupt(*_: object) -> None:
 
 
 def test_a_run_for_so_long_ends_with_the_account_of_what_it_made(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall(STOPPED._replace(done=12), waits=True))
-    assert run.supervisor.run(lasting_s=0.1).done == 12
+    run = Run(tmp_path, ServerCall(STOPPED._replace(done=12), waits=True))
+    assert run.monitor.run(lasting_s=0.1).done == 12
     assert '"time_over"' in run.folder.events.read_text()
 
 
 def test_one_that_diverges_meanwhile_has_failed(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall(STOPPED._replace(reason="training diverged"), waits=True))
+    run = Run(tmp_path, ServerCall(STOPPED._replace(reason="training diverged"), waits=True))
     with pytest.raises(RunError, match="training diverged"):
-        run.supervisor.run(lasting_s=0.1)
+        run.monitor.run(lasting_s=0.1)
 
 
 def test_ctrl_c_is_heard_after_it_was_told_that_it_is_enough(tmp_path: Path) -> None:
-    run = Run(tmp_path, ServersCall(STOPPED, waits=True), Interrupted())
+    run = Run(tmp_path, ServerCall(STOPPED, waits=True), Interrupted())
     with pytest.raises(InterruptedRunError, match="stopped"):
-        run.supervisor.run(lasting_s=0.0)
+        run.monitor.run(lasting_s=0.0)
 
 
-@pytest.mark.parametrize(("holds_up", "least_s"), [(True, 0.6), (False, 0.1)])
+@pytest.mark.parametrize(("stops_all", "end_s"), [(True, 0.7), (False, 0.3)])
 def test_a_run_for_some_time_lasts_longer_by_evaluations_that_everyone_waits_for(
-    tmp_path: Path, holds_up: bool, least_s: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops_all: bool, end_s: float
 ) -> None:
-    stopped = STOPPED._replace(done=12)
-    call = ServersCall(stopped, Evaluated(3, "tx2", 1.0, 0.5, 0.5), waits=True)
-    began_s = time.monotonic()
-    Run(tmp_path, call, holds_up=holds_up).supervisor.run(lasting_s=0.1)
-    took_s = time.monotonic() - began_s
-    assert took_s >= least_s
-    assert holds_up or took_s < 0.5
+    call = ServerCall(STOPPED._replace(done=12), waits=True)
+    events: queue.Queue[tuple[str, Event]] = queue.Queue()
+    events.put(("tx2", Evaluated(3, "tx2", 1.0, 0.5, 0.5)))
+    clock = Clock(0.0, 0.05, 0.3, 0.7)
+    stopped_s: list[float] = []
+    stop = call.stop
+
+    def recorded_stop() -> None:
+        stopped_s.append(clock.now_s)
+        stop()
+
+    monkeypatch.setattr(call, "stop", recorded_stop)
+    Run(tmp_path, call, events, stops_all, clock).monitor.run(lasting_s=0.1)
+    assert stopped_s == [end_s]

@@ -1,4 +1,4 @@
-"""From a request to a run: what is planned on the way, and which checkpoints a run can go on from."""
+"""Training plans on the way, and resumes only from checkpoints that fit."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,15 +9,16 @@ import pytest
 from backends.frameworks.base import Variable
 from backends.training import checkpoint
 from backends.training.layout import Layout
-from planner.errors import PlanError
+from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
+from planner.plan.file import Plan
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.train.orders import Options
-from planner.train.train import Request, View, _check_checkpoint, _plan
+from planner.train.train import Request, View, _check_checkpoint, _check_folder, _plan
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
 
-WORTHS = NONE._replace(
+EFFICIENCIES = NONE._replace(
     source=Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a",), (6,), "2026-11-21"),
     measured=(SampleEfficiency("sgp", 1.0, 0.9, 1.1, 3, 0),),
 )
@@ -25,27 +26,27 @@ WORTHS = NONE._replace(
 
 @pytest.fixture
 def profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four devices that have been profiled, and what a race told."""
+    """Four devices that have been profiled, and the sample efficiencies of a race."""
     measured = profiles.profile({name: profiles.device() for name in "abcd"})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("planner.train.train.load_fleet", lambda path: SimpleNamespace(path=path))
     monkeypatch.setattr("planner.train.train.Profiler", lambda *_: SimpleNamespace(run=lambda log: measured))
-    monkeypatch.setattr("planner.train.train.newest", lambda folder: WORTHS)
+    monkeypatch.setattr("planner.train.train.newest", lambda folder: EFFICIENCIES)
 
 
 def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_why(profiled: None) -> None:
     request = Request(Path("fleet.toml"), None, "time", "net", 900, None, None, {}, None, Path())
     dataset = SimpleNamespace(input_shape=(32, 32, 3), classes=10, train_labels=range(3000))
-    told: list[str] = []
-    view = View(lambda *_: None, lambda _: None, told.append, lambda *_: None)
+    noted: list[str] = []
+    view = View(lambda *_: None, lambda _: None, noted.append, lambda *_: None)
     found = _plan(request, Options("data", strategy="auto"), dataset, None, view)
     assert (found.strategy.text, found.steps) == ("sgp", 1000)
-    assert any("1.11 times the images" in note for note in told) and any(
-        "measured with cipher" in note for note in told
+    assert any("1.11 times the images" in note for note in noted) and any(
+        "measured with cipher" in note for note in noted
     )
-    told.clear()
+    noted.clear()
     named = _plan(request, Options("data", strategy="sgp"), dataset, None, view)
-    assert (named.strategy.text, named.steps, told) == ("sgp", 900, [])
+    assert (named.strategy.text, named.steps, noted) == ("sgp", 900, [])
 
 
 def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFolder:
@@ -59,21 +60,60 @@ def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFo
     return run
 
 
-@pytest.mark.parametrize(("step", "evaluated"), [(60, ()), (60, (50,)), (100, ()), (100, (50,))])
-def test_steps_or_the_last_evaluation_are_left(tmp_path: Path, step: int, evaluated: tuple[int, ...]) -> None:
-    _check_checkpoint(plan(planned("a"), steps=100), saved(tmp_path, step, *evaluated))
+def refusal(planned_run: Plan, run: RunFolder) -> str | None:
+    """Why the plan cannot go on from the run's checkpoint; None where it can."""
+    try:
+        _check_checkpoint(planned_run, run)
+    except PlanError as error:
+        return str(error)
+    return None
 
 
-@pytest.mark.parametrize(("step", "evaluated"), [(100, (50, 100)), (120, (100,)), (120, ())])
-def test_nothing_is_left(tmp_path: Path, step: int, evaluated: tuple[int, ...]) -> None:
-    with pytest.raises(PlanError, match=f"all its {step} steps; give more with --steps"):
-        _check_checkpoint(plan(planned("a"), steps=100), saved(tmp_path, step, *evaluated))
+@pytest.mark.parametrize(
+    ("step", "evaluated", "refused"),
+    [
+        (60, (), False),
+        (60, (50,), False),
+        (100, (), False),
+        (100, (50,), False),
+        (100, (50, 100), True),
+        (120, (100,), True),
+        (120, (), True),
+    ],
+)
+def test_a_run_is_resumed_while_steps_or_its_last_evaluation_are_left(
+    tmp_path: Path, step: int, evaluated: tuple[int, ...], refused: bool
+) -> None:
+    run = saved(tmp_path, step, *evaluated)
+    expected = f"{tmp_path} has made all its {step} steps; give more with --steps" if refused else None
+    assert refusal(plan(planned("a"), steps=100), run) == expected
+
+
+def test_a_folder_that_does_not_exist_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"none: the folder does not exist; give --resume a run folder that"):
+        _check_folder(RunFolder(tmp_path / "none"))
+
+
+def test_a_file_is_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordError, match=r"file: the folder is no directory; give --resume a run folder that"):
+        _check_folder(RunFolder(tmp_path / "file"))
+
+
+def test_a_folder_without_a_checkpoint_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(RecordError) as refused:
+        _check_folder(RunFolder(tmp_path))
+    assert str(refused.value) == (
+        f"cannot resume {tmp_path}: it has no checkpoint.npz, the run wrote none; "
+        "train again without --resume, or give --resume another run folder"
+    )
 
 
 def test_a_known_model_goes_on_in_another_framework_and_a_model_of_the_users_own_does_not(tmp_path: Path) -> None:
     other = plan(planned("a"), steps=100)._replace(framework="tensorflow")
-    _check_checkpoint(other, saved(tmp_path, 60))
+    assert refusal(other, saved(tmp_path, 60)) is None
     own = saved(tmp_path, 60, model="net.py:net")
-    _check_checkpoint(plan(planned("a"), steps=100)._replace(model="net.py:net"), own)
-    with pytest.raises(PlanError, match="net.py:net in torch, the plan computes with tensorflow; .*--framework torch"):
-        _check_checkpoint(other._replace(model="net.py:net"), own)
+    assert refusal(plan(planned("a"), steps=100)._replace(model="net.py:net"), own) is None
+    refused = refusal(other._replace(model="net.py:net"), own)
+    assert refused is not None and "net.py:net in torch, the plan computes with tensorflow" in refused
+    assert refused.endswith("plan again with --framework torch")

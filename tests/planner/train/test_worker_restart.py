@@ -66,22 +66,22 @@ def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     gone(pair)
 
 
-ORDER: Any = None  # nobody reads it
+ORDER: Any = None  # not read
 
 
-class TurnedAway:
-    """A crew, an agent and an order at once: a worker that is ready and then sent away, however often it comes."""
+class FailingWorker:
+    """A pool, an agent and an order at once, of a worker that fails after each start."""
 
     def __init__(self, error: PlannerError) -> None:
         self.agents = {"tx2": self}
         self._error = error
 
-    def reopen(self, name: str) -> "TurnedAway":
+    def reopen(self, name: str) -> "FailingWorker":
         return self
 
     name = "run worker"
 
-    def start(self, order: object) -> "TurnedAway":
+    def start(self, order: object) -> "FailingWorker":
         return self
 
     def event(self, timeout_s: float) -> Event:
@@ -109,20 +109,20 @@ def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_
 ) -> None:
     monkeypatch.setattr("planner.train.worker_restart.LONGEST_PAUSE_S", 0.01)
     signals = Signals(threading.Event(), threading.Event(), queue.Queue())
-    crew: Any = TurnedAway(DeviceLostError(said))
-    keeper = WorkerSupervisor("tx2", crew, False, Telemetry(["tx2"]), signals)
-    keeper.dropped("its model is not the run's")
+    pool: Any = FailingWorker(DeviceLostError(said))
+    supervisor = WorkerSupervisor("tx2", pool, False, Telemetry(["tx2"]), signals)
+    supervisor.dropped("its model is not the run's")
     signals.go.set()
-    keeper.start(ORDER)
-    until(lambda: keeper.failure, lambda: "it was not given up")
+    supervisor.start(ORDER)
+    until(lambda: supervisor.failure, lambda: "it was not given up")
     events = [signals.events.get(timeout=1) for _ in range(ATTEMPTS + 1)]
-    assert keeper.failure == told
+    assert supervisor.failure == told
     assert events == [("tx2", MemberLost(said))] * ATTEMPTS + [("tx2", MemberGivenUp(told))]
 
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[str]:
-    """A network namespace, reached from here at 10.213.77.2; its name is the fixture, its end of the link `inside`."""
+    """A network namespace at 10.213.77.2, with its end of the link called `inside`."""
     if shutil.which("ip") is None:
         pytest.skip("needs ip (iproute2)")
     name = f"pl{os.getpid() % 100000}"
@@ -145,7 +145,7 @@ def network(tmp_path: Path) -> Iterator[str]:
 
 
 def link(network: str, state: str) -> None:
-    """Of its inner end: without the outer one, what is meant for it would leave by the machine's own network."""
+    """Set the inner end: without the outer one, packets would leave by another network."""
     subprocess.run(["ip", "-n", network, "link", "set", "inside", state], check=True)
 
 

@@ -1,0 +1,100 @@
+"""A worker's part in a run: its steps, where its time went, and its power. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from backends.protocol.events import RunAccount, TimeSpent
+from planner.plan.file import Plan, PlannedWorker
+from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
+from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
+from power_models import nameplate
+from profilers.records import MODEL, UNAVAILABLE, Window
+
+
+class WorkerResult(NamedTuple):
+    """One worker over the whole run.
+
+    busy_s, exchange_s, evaluation_s: seconds that it computed, exchanged and evaluated.
+    watts: mean power; None where unknown.
+    provenance: where the watts come from.
+    watts_error: relative standard error of the watts; None where unknown.
+    notes: contradictions between its sensors.
+    starts: how often it was started; more than once if it was lost.
+    """
+
+    steps: int
+    busy_s: float
+    exchange_s: float
+    evaluation_s: float
+    watts: float | None
+    provenance: Provenance
+    watts_error: float | None = None
+    notes: tuple[str, ...] = ()
+    starts: int = 1
+
+
+def worker_results(
+    plan: Plan,
+    account: RunAccount,
+    windows: Mapping[str, Sequence[Window]],
+    spent: Mapping[str, Sequence[TimeSpent]],
+) -> dict[str, WorkerResult]:
+    """The result of each worker.
+
+    Watts come from sensors, averaged over the windows by their length. Where there are none, they
+    follow from the plan's idle and busy watts and the worker's busy share of the run: the time it
+    computed, and the processor time of exchanges and of the server's work, as in the prediction.
+    A sensor of the whole device counts first and sensors of its parts last, as in the plan, so that
+    prediction and measurement cover the same parts.
+
+    windows: what each worker's sensors measured, in turn.
+    spent: where its time went, one entry for each time it was started.
+    """
+    result = {}
+    for planned in plan.workers:
+        name = planned.name
+        lives = spent[name]
+        busy, exchange = math.fsum(life.busy_s for life in lives), math.fsum(life.exchange_s for life in lives)
+        evaluation = math.fsum(life.evaluation_s for life in lives)
+        cpu = math.fsum(life.exchange_cpu_s for life in lives)
+        if name == plan.server and len(plan.workers) > 1:  # alone, the account's processor time is that of its steps
+            cpu += account.cpu_s
+        loaded_s = busy + evaluation + cpu / planned.cores
+        measured = average(list(windows[name]))
+        found = watts(planned, measured, loaded_s / account.elapsed_s if account.elapsed_s else 0.0)
+        steps = account.workers[name].steps if name in account.workers else 0
+        result[name] = WorkerResult(
+            steps, busy, exchange, evaluation, found.watts, found.provenance, found.error,
+            disagreements(measured), max(1, len(lives)),
+        )  # fmt: skip
+    return result
+
+
+def watts(planned: PlannedWorker, measured: Window, busy_share: float) -> WindowWatts:
+    """A worker's mean watts and their source, chosen as ``worker_results`` describes."""
+    whole, parts = whole_watts(measured), parts_watts(measured)
+    share = _at_busy_share(planned, busy_share)
+    order = (whole, parts, share) if planned.power_source.partial else (whole, share, parts)
+    nothing = WindowWatts(
+        None, None, Provenance(UNAVAILABLE, detail=f"{planned.name} has no sensor and no watts planned")
+    )
+    found = next((each for each in order if each is not None), nothing)
+    emulated = found.provenance.emulated or planned.power_source.emulated
+    return found._replace(provenance=found.provenance._replace(emulated=emulated))
+
+
+def _at_busy_share(planned: PlannedWorker, busy_share: float) -> WindowWatts | None:
+    """The watts from the plan at this busy share, where they are known.
+
+    They are an estimate, even where the plan's own watts were measured.
+    """
+    if planned.idle_w is None or planned.busy_w is None:
+        return None
+    fraction = np.asarray(min(1.0, busy_share))
+    mean_w = nameplate.watts(np.asarray(planned.idle_w), np.asarray(planned.busy_w), fraction)
+    source = planned.power_source
+    kind = MODEL if source.kind in (COUNTER, SENSOR) else source.kind
+    return WindowWatts(float(mean_w), None, source._replace(kind=kind).noting(AT_BUSY_SHARE))

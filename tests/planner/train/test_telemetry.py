@@ -1,0 +1,60 @@
+"""Telemetry of a run collects, by member, what each has reported."""
+
+import pytest
+
+from backends.protocol.events import Built, Joined, MemberAccount, MemberTelemetry, TimeSpent
+from planner.train.events import MemberEnded
+from planner.train.telemetry import Telemetry
+from profilers.records import Window
+
+
+@pytest.fixture
+def telemetry() -> Telemetry:
+    return Telemetry(["a", "b"])
+
+
+def report(steps: int) -> MemberTelemetry:
+    return MemberTelemetry(Window(float(steps), {}, ()), TimeSpent(steps, 2.0 * steps))
+
+
+def test_all_windows_are_kept_and_of_the_time_spent_the_latest(telemetry: Telemetry) -> None:
+    telemetry.started("a")
+    for steps in (1, 2, 3):
+        telemetry.add("a", report(steps))
+    assert telemetry.windows == {"a": [report(steps).window for steps in (1, 2, 3)], "b": []}
+    assert telemetry.spent == {"a": [TimeSpent(3, 6.0)], "b": []}
+
+
+def test_the_time_spent_is_counted_anew_from_every_start(telemetry: Telemetry) -> None:
+    for steps in (5, 2):
+        telemetry.started("a")
+        telemetry.add("a", report(steps))
+    assert [each.steps for each in telemetry.spent["a"]] == [5, 2]
+
+
+def test_a_device_alone_is_collected_without_a_start(telemetry: Telemetry) -> None:
+    telemetry.add("a", report(4))
+    telemetry.add("a", report(6))
+    assert [each.steps for each in telemetry.spent["a"]] == [6]
+
+
+def test_a_member_that_is_started_again_has_stepped_before_but_not_since(telemetry: Telemetry) -> None:
+    assert not telemetry.stepped("a") and not telemetry.ever_stepped("a")
+    telemetry.started("a")
+    telemetry.add("a", report(1))
+    assert telemetry.stepped("a") and telemetry.ever_stepped("a")
+    telemetry.started("a")
+    assert not telemetry.stepped("a") and telemetry.ever_stepped("a")
+    assert not telemetry.ever_stepped("b")
+
+
+def test_the_time_to_build_and_the_figures_of_the_compressor_are_kept(telemetry: Telemetry) -> None:
+    telemetry.add("a", Built(0.5))
+    telemetry.add("b", MemberEnded(MemberAccount(TimeSpent(), 0.5, {"cnc_ratio": 0.25})))
+    assert telemetry.built_s == {"a": 0.5}
+    assert telemetry.compressors == {"b": {"cnc_ratio": 0.25}}
+
+
+def test_events_of_other_sources_are_ignored(telemetry: Telemetry) -> None:
+    telemetry.add("server", Joined("a"))
+    assert telemetry.windows == telemetry.spent == {"a": [], "b": []}
