@@ -18,16 +18,19 @@ RUNS = ("parameter-server", "peers", "dynamic-batches")
 ANSWERS: dict[str, Any] = json.loads(gzip.decompress(record.RECORDED.read_bytes()))
 
 
-def assert_same(found: Any, recorded: Any, where: str) -> None:
-    """Equal but for the last digits of numbers, which differ between processors."""
+def assert_same(found: Any, recorded: Any, where: str, may_grow: bool = False) -> None:
+    """Equal but for the last digits of numbers, which differ between processors.
+
+    may_grow: whether objects may have keys that they did not have when they were recorded.
+    """
     if isinstance(recorded, dict):
-        assert list(found) == list(recorded), where
+        assert [name for name in found if name in recorded or not may_grow] == list(recorded), where
         for name, value in recorded.items():
-            assert_same(found[name], value, f"{where}.{name}")
+            assert_same(found[name], value, f"{where}.{name}", may_grow)
     elif isinstance(recorded, list):
         assert len(found) == len(recorded), where
         for index, value in enumerate(recorded):
-            assert_same(found[index], value, f"{where}[{index}]")
+            assert_same(found[index], value, f"{where}[{index}]", may_grow)
     elif isinstance(recorded, float):
         assert found == pytest.approx(recorded, rel=1e-9), where
     else:
@@ -37,7 +40,9 @@ def assert_same(found: Any, recorded: Any, where: str) -> None:
 @pytest.mark.parametrize("question", list(record.questions()), ids=lambda asked: record.key(*asked))
 def test_a_recorded_profile_is_ranked_as_it_was(question: tuple[str, str, str, str], tmp_path: Path) -> None:
     name = record.key(*question)
-    assert_same(record.answer(app, *question, tmp_path), ANSWERS[name], name)
+    answer = record.answer(app, *question, tmp_path)
+    assert_same(answer["recommend"], ANSWERS[name]["recommend"], name)
+    assert_same(answer["plan"], ANSWERS[name]["plan"], name, may_grow=True)
 
 
 @pytest.mark.parametrize("run", RUNS)
