@@ -138,7 +138,7 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     host = (CoordinatePeers if peers else ServeParameters)("127.0.0.1", authority.identity(framing.SERVER), run)
     members = []
     for worker in two.workers:
-        device, files = Device(worker.name), (str(path), str(path))
+        device, files = Device(name=worker.name), (str(path), str(path))
         member = training.member(NO_AGENT, two, options, dataset, device, files)
         to_host = HostAddress("127.0.0.1", 0, authority.identity(worker.name, listens=peers), 10.0)
         members.append(encode(training.role(two, options, member, to_host, "127.0.0.1")))
