@@ -1,4 +1,7 @@
-"""Heartbeats on a connection of their own tell a busy member from a lost one."""
+"""A member sends heartbeats on a connection of their own, so that both ends notice a lost other.
+
+The host's end, which drops silent members, is in ``training.host``.
+"""
 
 import threading
 from typing import Any, Callable, Dict

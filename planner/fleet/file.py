@@ -240,8 +240,6 @@ def _say(details: ErrorDetails) -> str:
 
 def load_fleet(path: Path) -> Fleet:
     """Read a fleet file. Raises FleetError with every mistake, one a line."""
-    # importing pydantic takes longer than the rest of a command
-
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

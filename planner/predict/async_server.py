@@ -1,16 +1,15 @@
 """The asynchronous model predicts cycles of workers around a parameter server, all subsets at once.
 
-The model is a closed queueing network (Baskett, Chandy, Muntz and Palacios, 1975) with one customer
-a
-class: a worker is a customer and computes, sends, has its update applied, receives, and begins
-    again. It queues at four stations of the server's host:
+The model is a closed queueing network (Baskett, Chandy, Muntz and Palacios, 1975) with one
+customer a class. A worker is a customer: it computes, sends, has its update applied, receives,
+and begins again. It queues at four stations of the server's host:
 
     link in     bytes sent / what the host's link takes in       processor sharing
     link out    bytes received / what it gives out               processor sharing
     processor   CPU seconds of exchanges and updates, and the    processor sharing
                 whole compute of a co-located worker that trains on it
-    lock        the serial update                                first come first served, always the
-    same
+    lock        the serial update                                first come first served,
+                                                                 always as long
 
 Everything else of its cycle delays it without a queue. The delay is what is left of the measured
 uncontended cycle, so that one remote worker alone is predicted exactly as measured. On c cores a

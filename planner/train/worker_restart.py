@@ -21,7 +21,7 @@ READY_S = 300.0
 ATTEMPTS = 5
 ABSENCES = 40
 LONGEST_PAUSE_S = 15.0
-#: How a worker says that the server ended their connection (wire.WireError).
+#: How a worker says that the server ended their connection (framing.WireError).
 CLOSED = "closed the connection"
 
 
