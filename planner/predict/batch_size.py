@@ -36,11 +36,9 @@ class RunLength(NamedTuple):
 
     steps: in all; None for batches as they are at the beginning.
     training_samples: images of the data set.
-    sample_efficiency: if given, ``steps`` are those of one device alone. A run then makes as many
-        steps of its
-        own as teach as much: it needs 1 / sample_efficiency times the images of as many synchronous
-            workers with fixed batches, whose images follow from ``critical_batch``
-            (``images_factor``).
+    sample_efficiency: if given, ``steps`` are those of one device alone, and the run makes more.
+        It needs 1 / sample_efficiency times the images that as many synchronous workers with
+        fixed batches need; theirs follow from ``critical_batch`` (``images_factor``).
     critical_batch: images; None where it is unknown.
     """
 

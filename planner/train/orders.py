@@ -37,7 +37,7 @@ class Options(NamedTuple):
     warmup: steps.
     evaluate_every: steps; 0 for once an epoch.
     checkpoint_every: steps; 0 for a tenth of the run.
-    heartbeat_s: seconds between signs of life of a worker.
+    heartbeat_s: seconds of silence after which a worker is dropped.
     keep_weights: without it, no checkpoint is written.
     strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
     """

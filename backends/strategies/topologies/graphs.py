@@ -1,4 +1,4 @@
-"""Symmetric topologies treat all workers alike: a star, all to all, and one to one."""
+"""A graph tells to whom each worker sends at a step: a star, all to all, one to one, or pairs."""
 
 import abc
 from typing import Sequence, Tuple
