@@ -1,6 +1,7 @@
-"""The sample efficiency of each strategy and the critical batch are found in a race, for ``--strategy auto``.
+"""Find each strategy's sample efficiency and the critical batch in a race, for ``--strategy auto``.
 
-    python benchmarks/sample_efficiency.py benchmarks/racing/dlion.toml race/results.jsonl [--out FILE.json]
+    python benchmarks/sample_efficiency.py benchmarks/racing/dlion.toml race/results.jsonl \\
+        [--out FILE.json]
 
 A line of results is a run, as race.py writes it: where, with which seed and strategy, and its
 evaluations. Until it reached the target it had made so many steps, whose images follow from the

@@ -13,7 +13,10 @@ _TOKEN_BYTES = 16
 
 
 class Listening(NamedTuple):
-    """A device can be reached at a port. ``token``: its greeting, by which it is told from strangers."""
+    """A device can be reached at a port.
+
+    token: what it greets with, by which it is told from strangers.
+    """
 
     port: int
     token: str = ""
@@ -38,7 +41,10 @@ def listen(job: Any, address: str) -> None:
 
 
 def knock(job: Any, address: str, port: int, token: str) -> Optional[str]:
-    """Connect to a listening device; None if it greets with its token, else why it is not reached."""
+    """Connect to a listening device.
+
+    None if it greets with its token, else why it is not reached.
+    """
     try:
         with socket.create_connection((address, port), KNOCK_S) as link, link.makefile("rb") as stream:
             greeting = stream.read(2 * _TOKEN_BYTES)

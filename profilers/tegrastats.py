@@ -24,7 +24,8 @@ _CORES = re.compile(r"(?<!\S)(?:CPU|cpu) \[([^\]]*)\](?:@(\d{1,9}))?")
 _CORE = re.compile(r"\s*(\d{1,9})%(?:@(\d{1,9}))?")
 #: JetPack 7 appends a second value: ``cpu@52.968C/52.968C``.
 _TEMPERATURE = re.compile(r"(?<!\S)([A-Za-z]\w*)@(-?\d{1,9}(?:\.\d{1,9})?)C(?:/\S*C)?(?!\S)")
-#: JetPack 5 states both engines of an Orin's GPU, ``GR3D_FREQ`` and ``GR3D2_FREQ``; Thor states clocks without a load.
+#: JetPack 5 states both engines of an Orin's GPU, ``GR3D_FREQ`` and ``GR3D2_FREQ``; Thor states
+#: clocks without a load.
 _GPU = re.compile(r"(?<!\S)GR3D2?(?:_FREQ)? (?:(\d{1,9})%)?(?:@\[?([\d,]{1,99})\]?)?")
 _RAIL = re.compile(r"(?<!\S)([A-Za-z][\w.+-]*) (-?\d{1,9})(?:mW)?/(-?\d{1,9})(?:mW)?(?:/-?\d{1,9}(?:mW)?)*(?!\S)")
 

@@ -14,7 +14,10 @@ hypothesis.settings.load_profile("no deadline")
 
 
 def pytest_configure() -> None:
-    """Ctrl-C works in whatever the tests start: a shell that starts them in the background has it ignored."""
+    """Ctrl-C works in whatever the tests start.
+
+    A shell that starts the tests in the background has it ignored.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -35,7 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real measurements by others, beside a development checkout; tests that need them skip elsewhere."""
+    """Real measurements by others, beside a development checkout.
+
+    Elsewhere, tests that need them are skipped.
+    """
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"no recorded data beside this checkout ({folder.name} not found)")

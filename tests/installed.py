@@ -1,4 +1,7 @@
-"""Which frameworks this machine has, as parameters of tests that hold for any: what is absent is skipped by name."""
+"""Which frameworks this machine has, as parameters of tests that hold for any.
+
+Tests of an absent framework are skipped, and the reason names it.
+"""
 
 import os
 import subprocess
@@ -16,7 +19,10 @@ OLD_PYTHON = "PLANNER_PYTHON36"
 
 
 def using(*frameworks: str) -> Any:
-    """A parameter, the names themselves, of a test that needs these frameworks, or none of them ("numpy")."""
+    """A parameter for a test that needs these frameworks: their names.
+
+    "numpy" stands for a test that needs none of them.
+    """
     absent = [name for name in frameworks if name in FRAMEWORKS and find_spec(name) is None]
     marks = [pytest.mark.skip(reason=f"not installed: {', '.join(absent)}")] if absent else []
     if "tensorflow" in frameworks:  # seconds and most of a gigabyte in every process that imports it

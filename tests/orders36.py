@@ -1,7 +1,8 @@
-"""Carries out the orders of whole runs on the Python that runs this, be it 3.6: a host and its workers, in threads.
+"""Carry out the orders of whole runs, a host and its workers in threads, on this Python, be it 3.6.
 
-Reads a list of {"name", "host": order, "members": [orders]} as JSON on standard input, and answers each with
-a line of the run's account or of what went wrong. The framework is least squares, in numpy.
+Reads a list of {"name", "host": order, "members": [orders]} as JSON on standard input, and answers
+each with a line of the run's account or of what went wrong. The framework is least squares, in
+numpy.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The program itself as a process: a fleet of local devices, a tiny model, and what runs on whose behalf."""
+"""The program itself as a process: a fleet of local devices, a tiny model, and devices' agents."""
 
 import os
 import signal
@@ -72,8 +72,10 @@ def plan_file(
     fingerprint: str | None = None,
     frameworks: Mapping[str, str] | None = None,
 ) -> Path:
-    """A plan made by hand for a user's model: the first device is the server too. ``frameworks``: those that are not
-    torch, by device."""
+    """A plan made by hand for a user's model: the first device is the server too.
+
+    ``frameworks``: those that are not torch, by device.
+    """
     if fingerprint is None:
         fingerprint = models.fingerprint(model)
     workers = tuple(
@@ -159,7 +161,10 @@ def run(folder: Path, *arguments: str, **environment: str) -> Command:
 
 
 def agents(folder: Path, name: str = "") -> list[int]:
-    """Process ids of a device's agents (of all devices of this folder's fleet), the oldest first."""
+    """Process ids of a device's agents, the oldest first.
+
+    Without a name, those of all devices of this folder's fleet.
+    """
     wanted = f"{MARK}={folder}/{name}".encode()
     found = []
     for entry in Path("/proc").iterdir():

@@ -21,8 +21,9 @@ GONE = (paramiko.SSHException, EOFError, OSError)
 class Faults:
     """What goes wrong.
 
-    drop_connects: so many connections are closed before the banner; drop_after_bytes: the connection is
-    cut after so many bytes of standard output; stall: connections are taken and never answered.
+    drop_connects: so many connections are closed before the banner.
+    drop_after_bytes: the connection is cut after so many bytes of standard output.
+    stall: connections are taken and never answered.
     """
 
     refuse_login: bool = False
@@ -164,7 +165,10 @@ def _in_background(function: object, *args: object) -> None:
 
 
 def _execute(channel: paramiko.Channel, command: str, faults: Faults, transport: _Transport) -> None:
-    """Run a command as a login shell would, its streams on the channel; it ends by itself, as under sshd."""
+    """Run a command as a login shell would, with its streams on the channel.
+
+    As under sshd, it ends by itself.
+    """
     transport.accepted[channel.remote_chanid].wait(5)
     process = subprocess.Popen(
         ["/bin/sh", "-c", command],
@@ -213,8 +217,11 @@ def _pump(stream: object, send: object) -> None:
 
 
 def _forward(transport: paramiko.Transport, link: socket.socket) -> None:
-    """Both directions until one ends. Without select: the pipe behind a channel's fileno is written to even after the
-    channel was closed here, which ends the whole transport."""
+    """Forward both directions until one ends.
+
+    Without select: paramiko writes to the pipe behind a channel's fileno even after the channel was
+    closed here, which ends the whole transport.
+    """
     channel = transport.accept(5)
     with link:
         back = threading.Thread(target=_pour, args=(link.recv, channel.sendall, channel.close), daemon=True)

@@ -58,7 +58,10 @@ def find_python36() -> Path | None:
 
 @pytest.fixture(scope="module")
 def python36(pytestconfig: pytest.Config) -> Path:
-    """That of `make old-python`, or of a virtual environment with numpy, made once and kept in pytest's cache."""
+    """The Python 3.6 of `make old-python`, or else one in a virtual environment with numpy.
+
+    That environment is made once and kept in pytest's cache.
+    """
     if is_python36(old_path()):
         return old_path()
     base = find_python36()
@@ -122,7 +125,10 @@ def test_the_agent_answers_and_ends_with_its_input(python36: Path, tmp_path: Pat
 
 
 def orders(name: str, folder: Path) -> dict[str, Any]:
-    """What the planner tells the host and two workers of a run, with data that least squares can learn."""
+    """What the planner tells the host and two workers of a run.
+
+    Least squares can learn from their data.
+    """
     random = np.random.default_rng(0)
     pixels = random.integers(0, 256, (120, 2, 2, 1), np.uint8)
     labels = (pixels.reshape(120, -1).sum(axis=1) > 510).astype(np.int64)
@@ -146,7 +152,10 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
 
 
 def test_every_preset_trains_with_its_workers(python36: Path, tmp_path: Path) -> None:
-    """The planner's own orders, a host and two workers with links between them, on the oldest Python there is."""
+    """The planner's own orders work on the oldest Python there is.
+
+    They are carried out by a host and two workers with links between them.
+    """
     told = json.dumps([orders(name, tmp_path) for name in STRATEGIES])
     done = subprocess.run(
         [python36, "-B", ROOT / "tests" / "orders36.py"],

@@ -1,4 +1,7 @@
-"""A message is a named tuple that travels as a JSON object: its fields, and its class as ``type``."""
+"""A message is a named tuple that travels as a JSON object.
+
+The object has its fields, and its class as ``type``.
+"""
 
 import re
 from typing import Any, Dict, List, NoReturn, Sequence, Tuple, Type, TypeVar, Union, get_type_hints
@@ -27,7 +30,8 @@ def encode(message: Any) -> Dict[str, Any]:
 def decode(value: Any, kinds: Sequence[Type[Any]]) -> Any:
     """The message in a JSON object: one of these classes.
 
-    Raises ValueError naming the unknown type, or the field that is missing, unknown or of another type.
+    Raises ValueError naming the unknown type, or the field that is missing, unknown or of another
+    type.
     """
     known = {name_of(kind): kind for kind in kinds}
     if not isinstance(value, dict):
@@ -45,7 +49,10 @@ def record(kind: Type[Record], value: Any) -> Record:
 
 
 def _decode(kind: Any, value: Any, where: str) -> Any:
-    """``kind``: a named tuple, a scalar, Any, Optional[X], Dict[str, X], Tuple[X, ...] or Tuple[X, Y]."""
+    """The value as one of ``kind``.
+
+    That is a named tuple, a scalar, Any, Optional[X], Dict[str, X], Tuple[X, ...] or Tuple[X, Y].
+    """
     origin = getattr(kind, "__origin__", None)
     args: Tuple[Any, ...] = getattr(kind, "__args__", None) or ()
     if kind is Any:

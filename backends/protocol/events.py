@@ -1,4 +1,4 @@
-"""An agent tells the operator what happens while it carries out an order: these are the events, and what orders give.
+"""The events that an agent sends the operator as it carries out an order, and what orders return.
 
 Events of a run go into its log, and some of their records into result.json and checkpoints.
 """
@@ -94,7 +94,10 @@ class Evaluated(NamedTuple):
 
 
 class Diverged(NamedTuple):
-    """A member's step gave a loss or a gradient that is not finite. ``loss`` as text: JSON has no infinity."""
+    """A member's step gave a loss or a gradient that is not finite.
+
+    ``loss`` is text, since JSON has no infinity.
+    """
 
     member: str
     step: int
@@ -164,7 +167,7 @@ class TimeSpent(NamedTuple):
 
 
 class MemberTelemetry(NamedTuple):
-    """What a member's sensors and counters said since the last time, and where its time went so far."""
+    """What a member's sensors and counters read since the last time, and how it spent its time."""
 
     window: Window
     spent: TimeSpent
@@ -212,7 +215,10 @@ class CommandMeasurement(NamedTuple):
 
 
 class MemberAccount(NamedTuple):
-    """What a worker or peer gives at its end. ``compressor``: figures of its compressor, such as the CNC ratio."""
+    """What a worker or peer returns at its end.
+
+    compressor: figures of its compressor, such as the CNC ratio.
+    """
 
     spent: TimeSpent
     build_s: float

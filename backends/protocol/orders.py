@@ -1,6 +1,7 @@
 """The operator gives an agent orders: these are they, and what they are made of.
 
-What an order gives is its annotation in ``backends.agent.verbs``; its events are in ``backends.protocol.events``.
+The functions in ``backends.agent.verbs`` are annotated with what each order returns; the events are
+in ``backends.protocol.events``.
 """
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -212,7 +213,8 @@ class RunOrder(NamedTuple):
     """What the host of a run is to do. Counts are in steps.
 
     optimizer, schedule, warmup: of gradients, and of the learning rate over the run.
-    checkpoint_path: None to keep nothing of what is learnt; checkpoint_every: 0 for one at the end only.
+    checkpoint_path: None to keep nothing of what is learnt.
+    checkpoint_every: 0 for one checkpoint, at the end.
     resume: path of the checkpoint to go on from.
     description: goes into checkpoints.
     members: how many are expected; host: the one on the host's device.
@@ -254,7 +256,10 @@ class MemberSpec(NamedTuple):
 
 
 class HostAddress(NamedTuple):
-    """Where a member reaches the host of its run. ``heartbeat_s``: silence after which either is lost."""
+    """Where a member reaches the host of its run.
+
+    heartbeat_s: silence after which either is taken for lost.
+    """
 
     address: str
     port: int
@@ -279,7 +284,10 @@ class CoordinatePeers(NamedTuple):
 
 
 class RunWorker(NamedTuple):
-    """Be a worker of a parameter server. ``correction``: momentum at the worker, for compressors with a residual."""
+    """Be a worker of a parameter server.
+
+    correction: momentum at the worker, for compressors with a residual.
+    """
 
     member: MemberSpec
     host: HostAddress
@@ -288,7 +296,11 @@ class RunWorker(NamedTuple):
 
 
 class RunPeer(NamedTuple):
-    """Be a peer. ``listens_on``: its address towards others; topology_seed: of what peers draw together."""
+    """Be a peer.
+
+    listens_on: its address for other peers.
+    topology_seed: seed of the random choices that all peers make alike.
+    """
 
     member: MemberSpec
     host: HostAddress

@@ -1,4 +1,4 @@
-"""Cut a small balanced excerpt out of Fashion-MNIST's own files: python excerpt.py SOURCE TARGET."""
+"""Cut a small balanced excerpt out of Fashion-MNIST's files: python excerpt.py SOURCE TARGET."""
 
 import gzip
 import struct

@@ -124,7 +124,7 @@ class AgentClient:
 
     @classmethod
     def launch(cls, device: Device, remote: Remote, log: Path | None = None) -> "AgentClient":
-        """Start an agent on a device. Raises RemoteError with the remedy where it does not start."""
+        """Start an agent on a device. If it does not start, RemoteError names the remedy."""
         process = remote.spawn(bundle.command(device))
         watchdog = threading.Timer(START_S, process.close)
         watchdog.daemon = True

@@ -49,7 +49,10 @@ class AgentPool:
             self.errors[name] = error
 
     def reopen(self, name: str) -> AgentClient:
-        """A new connection and agent for a device, in place of what was there. Raises RemoteError."""
+        """Connect to a device anew and start a new agent there. Raises RemoteError.
+
+        The device's old connection is closed first.
+        """
         stale = self._remotes.pop(name, None)
         if stale is not None:
             stale.close()
@@ -69,7 +72,10 @@ class AgentPool:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """For a part of the work, at whose end only the agents that ``another`` started for it end."""
+        """Lend the pool to a part of the work.
+
+        At its end only those agents end that ``another`` started during it.
+        """
         before = len(self._extra)
         try:
             yield

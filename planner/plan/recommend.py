@@ -100,7 +100,7 @@ class Recommendation:
         return tuple(self._worker(index, i, found) for i in range(len(self.costs.names)) if masks[index] >> i & 1)
 
     def time_uncertainty(self, place: int) -> float | None:
-        """Half of the time's 95 % interval at a place, as a share; None where no spread is known."""
+        """Half of the time's 95 % interval at a place, as a share; None if no spread is known."""
         errors = self.predictions.time_errors.at(self._candidate(place))
         spread = Z95 * math.sqrt(float(errors.variance()[0]))
         return math.expm1(spread) if spread else None

@@ -98,7 +98,10 @@ def images(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 class DrawnBatches:
-    """Endless batches of ``batch`` images, each drawn by its number; ``before`` is called before each."""
+    """Endless batches of ``batch`` images, each drawn from its number.
+
+    ``before`` is called before each batch.
+    """
 
     def __init__(self, skip: int = 0, seed: int = 1, before: Callable[[], Any] = lambda: None) -> None:
         self.batch = BATCH
@@ -117,7 +120,7 @@ class DrawnBatches:
 def train_on_all(
     steps: int, batches: Iterable[Any], momentum: float = 0.0, rate: float = 0.1, replica: Replica | None = None
 ) -> np.ndarray:
-    """The weights of one process that takes the batches of all workers together in each of its steps."""
+    """The weights of one process whose every step takes the batches of all workers together."""
     one, sources = replica or Softmax(), list(batches)
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]

@@ -1,4 +1,4 @@
-"""A run is hosted in a thread, and its members take part in others, with real sockets between them."""
+"""A run's host is in one thread and its members in others, with real sockets between them."""
 
 import threading
 from collections.abc import Callable

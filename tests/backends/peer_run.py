@@ -1,4 +1,4 @@
-"""A coordinator of peers runs in a thread, and its peers in others, with real sockets between them."""
+"""A coordinator runs in one thread and its peers in others, with real sockets between them."""
 
 import threading
 from pathlib import Path

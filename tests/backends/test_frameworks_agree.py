@@ -1,6 +1,7 @@
 """The same weights, images and labels: the same loss, gradients and statistics in every framework.
 
-Named arrays travel between workers and through checkpoints, so that workers of both frameworks train one model.
+Named arrays travel between workers and through checkpoints, so that workers of both frameworks
+train one model.
 """
 
 import numpy as np
@@ -17,7 +18,10 @@ RATE, WEIGHT_DECAY = 0.3, 0.02
 
 
 def calm(replica):
-    """Make residual branches small: else each block of a deep network magnifies the rounding of those before it."""
+    """Make residual branches small.
+
+    Otherwise each block of a deep network magnifies the rounding of those before it.
+    """
     for place in replica.variables:
         if "branch." in place.name and place.name.endswith("batchnorm.weight"):
             replica.weights[place.start : place.start + place.size] = 0.1

@@ -1,4 +1,7 @@
-"""TensorFlow 2.6 under Python 3.6 computes what PyTorch computes here, under the same names and in the same layout."""
+"""TensorFlow 2.6 under Python 3.6 computes what PyTorch computes here.
+
+Names and layout are the same too.
+"""
 
 import os
 import subprocess
@@ -9,8 +12,8 @@ import pytest
 from tests.backends import two_steps
 from tests.installed import ROOT, old_python, using
 
-#: Shares of a norm. Rounding turns a ReLU whose input is nearly zero, and batch normalisation over few images magnifies
-#: that; arrays in another layout would be off by more than their norm.
+#: Shares of a norm. Rounding flips a ReLU whose input is nearly zero, and batch normalisation over
+#: few images magnifies that; arrays in another layout would be off by more than their norm.
 WITHIN = {"weights": 1e-3, "gradients": 0.1, "momentum": 0.1, "state": 1e-3}
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow replicas: what is copied and what is not, graphs, layers beside plain Keras, users' own models."""
+"""TensorFlow replicas: what is copied and what is not, graphs, plain Keras, users' models."""
 
 import os
 import subprocess

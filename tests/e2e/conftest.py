@@ -1,4 +1,4 @@
-"""Two devices behind real SSH servers on this machine, and a home directory in which nothing is the user's."""
+"""Two devices behind real SSH servers on this machine, and a home directory of the tests' own."""
 
 import getpass
 import os
@@ -54,7 +54,10 @@ def lab_machine() -> None:
 
 @pytest.fixture(scope="module")
 def ssh_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A working folder with fleet.toml: each device is this machine, behind an sshd of its own, not yet trusted."""
+    """A working folder with fleet.toml.
+
+    Each device is this machine, behind an sshd of its own that is not yet trusted.
+    """
     missing = [name for name in PROGRAMS if program(name) is None]
     if missing and "CI" in os.environ:
         pytest.fail(f"not installed: {', '.join(missing)}")

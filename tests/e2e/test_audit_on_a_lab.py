@@ -1,6 +1,9 @@
-"""The paper's experiment in small: a lab at two rates, profiled once at each, every configuration run and judged.
+"""The paper's experiment in small.
 
-That the machinery works, not that the figures are good: other tests run on the same cores meanwhile.
+A lab is profiled at each of two rates, and every configuration is run and judged.
+
+This tests that the machinery works, not that the figures are good: other tests run on the same
+cores meanwhile.
 """
 
 import json
@@ -64,6 +67,7 @@ def test_both_rates_are_one_grid(tmp_path: Path, lab: str) -> None:
     for rate, each in both.items():  # where others run beside this, each may have found another device the faster one
         (remote,) = each["workers"].keys() - {each["config"]["server"]}
         cycles_s[rate] = each["workers"][remote]["cycle_s"]
-    # Ten times slower links cannot be overlooked, whatever else runs here; it may not end a step in the window.
+    # Ten times slower links cannot be overlooked, whatever else runs here. A worker behind one may
+    # not end a step in the window.
     assert (cycles_s["10mbit"]["measured"] or math.inf) > 2 * cycles_s["100mbit"]["measured"]
     assert cycles_s["10mbit"]["predicted"] > 2 * cycles_s["100mbit"]["predicted"]

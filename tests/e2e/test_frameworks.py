@@ -1,4 +1,4 @@
-"""PyTorch and TensorFlow in one cluster, as the program runs it, and TensorFlow of an old board's time beside them."""
+"""The program runs PyTorch and TensorFlow in one cluster, also with an old board's TensorFlow."""
 
 import json
 import sys

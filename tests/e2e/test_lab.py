@@ -1,4 +1,4 @@
-"""A lab for real: built, measured, hurt, healed and removed. Needs Linux, root and the programs of a lab."""
+"""A real lab: built, measured, hurt, healed and removed. Needs Linux, root and a lab's programs."""
 
 import json
 import os
@@ -99,7 +99,8 @@ class Bench:
     def carries(self, source: str, target: str, rate_mbit: float) -> None:
         """The link carries this rate, and no more.
 
-        Whatever else runs on this machine takes from a rate and never adds to it, so that a slow try is made again.
+        Whatever else runs on this machine takes from a rate and never adds to it, so that a slow
+        try is made again.
         """
         address = load_fleet(self.folder / "fleet.toml").device(target).host
         carried = rate_mbit * PAYLOAD
@@ -190,7 +191,7 @@ def test_links_carry_what_was_set_in_both_directions(bench: Bench) -> None:
 
 
 def test_a_rate_that_falls_under_load_leaves_the_link_alive(bench: Bench) -> None:
-    """A packet that waits and is larger than the new bucket would wait for ever, and all others behind it."""
+    """A waiting packet larger than the new bucket would wait for ever, and all others behind it."""
     for name, rate in (("a", "200mbit"), ("b", "100mbit")):
         bench.lab("set", name, "--rate", rate)
     address = str(load_fleet(bench.folder / "fleet.toml").device("a").host)

@@ -1,4 +1,4 @@
-"""The whole way as an operator goes it, through real SSH servers: trust, check, profile, recommend, train."""
+"""An operator's whole way through real SSH servers: trust, check, profile, recommend, train."""
 
 import json
 from pathlib import Path
@@ -78,8 +78,10 @@ def profile(folder: Path) -> dict[str, Any]:
 
 
 def train(folder: Path) -> dict[str, Any]:
-    """On both, whatever is best: one alone would leave half of this unused. Without momentum, which with
-    old gradients of four images each has ruined a run."""
+    """Train on both devices, whatever is best: one alone would leave half of this unused.
+
+    Momentum is 0, since with old gradients of four images each it has ruined a run.
+    """
     everyone = [argument for name in SLOWDOWNS for argument in ("--include", name)]
     planner(folder, "recommend", "--metric", "time", *everyone)
     arguments = ("--data", str(FASHION), "--evaluate-every", "40", "--heartbeat", "5", "--momentum", "0")

@@ -1,9 +1,9 @@
-"""Record what ``recommend --json`` says of the golden profiles, to be held against every later tree.
+"""Record what ``recommend --json`` says of the golden profiles, to compare every later tree with.
 
     python -m tests.golden.record
 
-It overwrites recommend.json.gz. Record again only when a change of these figures or words is intended, and say in the
-commit what changed.
+It overwrites recommend.json.gz. Record again only when a change of these figures or words is
+intended, and say in the commit what changed.
 """
 
 import gzip

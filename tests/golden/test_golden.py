@@ -1,4 +1,4 @@
-"""What was recorded with the tree of 23 November 2026 is read and ranked the same by every later one."""
+"""Every later tree reads and ranks the same what was recorded with the tree of 23 November 2026."""
 
 import gzip
 import json

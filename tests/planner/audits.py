@@ -1,4 +1,4 @@
-"""Audits made up for tests: runs that measure exactly what was predicted from a made up profile, or are off."""
+"""Audits made up for tests: runs that measure just what a made-up profile predicts, or are off."""
 
 from collections.abc import Callable, Iterable
 

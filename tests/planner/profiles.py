@@ -118,7 +118,10 @@ def with_costs(costs: Costs, **changed: Any) -> Costs:
 
 
 def three(slowdown: float = 1.0, spread: float = 0.0) -> Profile:
-    """Devices ``a``, ``b`` and ``c``, each about four times slower than the last; ``c`` may be emulated."""
+    """Devices ``a``, ``b`` and ``c``, each about four times slower than the one before.
+
+    ``c`` may be emulated.
+    """
     steps = {
         "a": step(0.1, spread=spread),
         "b": step(0.4, spread=spread),

@@ -6,7 +6,8 @@ from backends import models
 from backends.models import shapes
 from backends.models.layers import Concat, Conv, Dense, Flatten, MaxPool, Model, Residual, Subsample
 
-#: As their sources print them, for the published input: exact counts, and multiply-adds in millions.
+#: For the published input, as their sources print them: exact counts of parameters, and
+#: multiply-adds in millions.
 PUBLISHED = {
     "alexnet": (61_100_840, 714.2),
     "cifar10": (1_068_298, None),

@@ -1,4 +1,7 @@
-"""Peers end with the weights of one process, whatever the topology and whoever joins, leaves or resumes."""
+"""Peers end with the weights of one process.
+
+This holds for every topology, and whoever joins, leaves or resumes.
+"""
 
 import itertools
 import time
@@ -264,7 +267,7 @@ def test_the_best_peer_sends_its_weights_to_the_others(tmp_path):
             thread.end()
         return sum(each.bytes for each in run.account().workers.values())
 
-    # After 100 and 200 of 220 steps the 39 weights go from one to the two others, or to one of them.
+    # After 100 and 200 of 220 steps one peer sends its 39 weights to both others, or to one.
     nobody, worst, everyone = (sent(whom) for whom in ("none", "best-to-worst", "best-to-all"))
     assert nobody + 2 * 39 * 4 < worst < everyone
 

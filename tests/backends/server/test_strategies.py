@@ -1,4 +1,4 @@
-"""On a real server, every compressor and sync policy gives the weights it should, resumed or not."""
+"""On a real server, every compressor and sync policy gives the right weights, resumed or not."""
 
 import itertools
 import threading

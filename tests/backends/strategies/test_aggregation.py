@@ -55,7 +55,10 @@ def test_in_every_environment_of_the_paper_equation_7_is_as_it_stands():
 
 
 def test_one_sample_beside_hundreds_does_not_make_a_worker_overshoot():
-    """Descent on w^2 / 2 at a rate of 0.2 leads to 0 for everyone; unbounded Eq. 7 makes w grow 26-fold a step."""
+    """Descent on w^2 / 2 at a rate of 0.2 leads to 0 for everyone.
+
+    With Eq. 7 unbounded, w grows 26-fold a step.
+    """
     batches, rate = [1, 200, 200], 0.2
     weight = unbounded = 1.0
     for _ in range(20):

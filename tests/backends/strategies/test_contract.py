@@ -18,8 +18,8 @@ VARIABLES = (
 SIZE = 3540
 #: Layers differ in scale, as they do.
 SCALES = np.repeat(np.array([100, 10, 1], np.float32), [3000, 500, 40])
-#: Random walks of unit steps need 3.81^2 + 1.165 * 3.81 + 1 = 20 of them to get to 3.81, a hundredth of this:
-#: one entry in 20 is significant, which is what Gaia takes for granted.
+#: Random walks of unit steps need 3.81^2 + 1.165 * 3.81 + 1 = 20 of them to get to 3.81, a
+#: hundredth of this: one entry in 20 is significant, which is what Gaia takes for granted.
 WEIGHTS = 381 * SCALES
 
 TEXTS = [

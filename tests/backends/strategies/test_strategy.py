@@ -1,4 +1,4 @@
-"""A strategy is parsed once: names, parts, options, aliases, and the names that parts had before."""
+"""A strategy is parsed once: names, parts, options, aliases, and the former names of parts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Streams: batches, weights and learning rates follow the rates, and buffers keep what they promise."""
+"""Streams: batches, weights and learning rates follow the rates, and buffers behave as promised."""
 
 import numpy as np
 import pytest

@@ -12,14 +12,17 @@ KINDS = ("synchronous", "asynchronous", "bounded:staleness=0", "bounded:stalenes
 
 
 def goes_on(gate, worker, done):
-    """Whether a worker that has sent what it computed may begin again; done: worker -> steps, all messages there."""
+    """Whether a worker that has sent what it computed may begin its next step.
+
+    ``done``: the steps of each worker, all of whose messages have arrived.
+    """
     others = [steps for other, steps in done.items() if other != worker]
     arrived = sum(steps >= done[worker] for steps in done.values())
     return gate.enough(arrived, len(done)) and gate.may_begin(done[worker], others)
 
 
 def steps_beside(stuck, gate, n):
-    """Steps that each of n workers gets done while the ``stuck`` never end their first; at most 50."""
+    """Steps that a worker gets done, at most 50, while ``stuck`` of the n never end their first."""
     done = dict.fromkeys(range(n), 0)
     for _ in range(50):
         for worker in range(n - stuck):

@@ -1,4 +1,7 @@
-"""Logs of runs written by hand: every worker's steps cost the same, so that each expectation is plain."""
+"""Logs of runs written by hand.
+
+Every worker's steps cost the same, so that each expectation is plain.
+"""
 
 import json
 from pathlib import Path
@@ -33,7 +36,10 @@ def line(t_s: float, source: str, event: Any) -> dict[str, Any]:
 def report(
     name: str, t_s: float, steps: int, cycle_s: float, busy: float = 0.5, watts: float | None = 20.0
 ) -> dict[str, Any]:
-    """A worker ``t_s`` seconds after the log began: ``steps`` of ``cycle_s``, ``busy`` of them computing."""
+    """A worker ``t_s`` seconds after the log began.
+
+    It has made ``steps`` of ``cycle_s``, and computed for the share ``busy`` of that time.
+    """
     spent = TimeSpent(steps, busy * cycle_s * steps, (1 - busy) * cycle_s * steps, gradient_cpu_s=0.1 * steps)
     reading = PowerReading("plug", "emulated", "board", watts, 0.0, 5)
     return line(t_s, name, MemberTelemetry(Window(2.0, {}, (reading,)), spent))
@@ -58,7 +64,8 @@ def run(path: Path, events: list[dict[str, Any]], planned_as: Plan | None = None
     return folder
 
 
-#: With 97 of 100 steps made there is work for both workers, with 98 there may be none for the first that is free.
+#: With 97 of 100 steps made there is work for both workers. With 98 there may be none for the
+#: worker that is free first.
 ENDS = [progress(10.0, 50), progress(20.0, 97), progress(20.5, 98), progress(24.0, 100)]
 
 #: Worker a makes a step in 0.5 s, b in 2 s.

@@ -1,4 +1,4 @@
-"""The doctor: one fleet in which everything is wrong, and each device hears of its own trouble only."""
+"""The doctor: in a fleet where everything is wrong, each device hears of its own trouble only."""
 
 import socket
 import sys

@@ -326,5 +326,8 @@ class TestRates:
 
 
 def _dotted(line: str) -> str:
-    """Lines of ``devices.a`` after one that made it with a dotted key, which no header may reopen."""
+    """Lines of ``devices.a`` that may follow one that made it with a dotted key.
+
+    No header may reopen such a table, so that their keys are dotted too.
+    """
     return "\n".join(part if part.startswith("[") else f"devices.a.{part}" for part in line.splitlines())

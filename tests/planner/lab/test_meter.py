@@ -1,4 +1,7 @@
-"""The meter of an emulated device: a real program beside a real control group, read by the product's own sampler."""
+"""The meter of an emulated device.
+
+It is a real program beside a real control group, read by the product's own sampler.
+"""
 
 import json
 import os
@@ -26,7 +29,10 @@ POWER = {"idle_w": 4.0, "dynamic_w": 10.0, "joules_per_byte": 0.0, "noise_w": 0.
 
 
 def describe(folder: Path, **changes: Any) -> Path:
-    """CONFIG.json of a TX2, replaced as a whole; its processor time is in a file of the test's unless told."""
+    """Write config.json of a TX2, replaced as a whole.
+
+    Its processor time is in a file of the test's unless ``changes`` say otherwise.
+    """
     found = {
         "tree": str(folder / "tree"), "kind": "tx2", "usage": {"path": str(folder / "usage"), "unit_s": 1e-9},
         "interface": "lo", "cpus": 0.5, "power": POWER, "seed": 1,

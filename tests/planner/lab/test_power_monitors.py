@@ -11,7 +11,8 @@ from planner.lab.power_monitors import MONITORS, EmulatedRail, labels, quantised
 from profilers.file_tree import FileTree
 from profilers.sensors import discover, ina3221
 
-#: What the product reads of each kind, and the greatest rounding of its total: half a step of every rail in it.
+#: What the product reads of each kind, and the greatest rounding of its total: half a step of every
+#: rail in it.
 TOTALS = {
     "pc": ("ina3221:VDD_MUX", "board", 0.024),
     "tx1": ("ina3221:VDD_IN", "module", 0.010),

@@ -1,4 +1,4 @@
-"""The files of an emulated device: /proc as the product reads it, and that no reader ever sees half a file."""
+"""An emulated device's files: the product can read its /proc, and no reader sees half a file."""
 
 from contextlib import ExitStack
 from pathlib import Path

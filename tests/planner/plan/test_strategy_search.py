@@ -85,7 +85,10 @@ def test_one_device_alone_exchanges_nothing_whatever_it_would_be_worth() -> None
 
 
 def test_workers_make_as_many_more_steps_as_their_batches_are_worth_less() -> None:
-    """Four of them need as many images as a critical batch of one of theirs says: (32 + 4 * 32) / (32 + 32) = 2.5."""
+    """Four workers need more images than one, as the critical batch says.
+
+    Here it is as large as one worker's batch: (32 + 4 * 32) / (32 + 32) = 2.5 times the images.
+    """
     efficiencies = NONE._replace(source=SOURCE, critical_batch=32.0)
     found = best_of(fleet(), RecommendRequest(TIME, steps=1000, include=tuple("abcd"), batch=32), "auto", efficiencies)
     assert make_plan(found, "fleet.toml").steps == 2500

@@ -121,7 +121,10 @@ LAYERS = tuple(Variable(name, (size,), start, size) for name, start, size in PLA
 
 
 def large(seed):
-    """Two variables of other scales and one of zeros, large enough to be sampled; and the nearness of their entries."""
+    """Values large enough to be sampled, and how near each is to the largest of its variable.
+
+    Two variables differ in scale, and one is all zeros.
+    """
     random = np.random.default_rng(seed)
     drawn = [random.normal(size=60_000), 50 * random.normal(size=40_000), np.zeros(9)]
     values = np.concatenate(drawn).astype(np.float32)

@@ -1,4 +1,7 @@
-"""Alg. 2 of Crossover-SGD, mended: everyone sends one and receives one, whatever chance does, and fairly so."""
+"""Alg. 2 of Crossover-SGD, mended: everyone sends one and receives one, whatever is drawn.
+
+All derangements are equally likely.
+"""
 
 import itertools
 import random
@@ -51,8 +54,11 @@ def test_everyone_sends_one_and_receives_one_and_nobody_sends_to_itself(n):
 
 @pytest.mark.parametrize(("n", "cases"), [(2, 1), (3, 2), (4, 9), (5, 44)])
 def test_all_derangements_are_equally_likely(n, cases):
-    """Every sequence of choices is as likely as any other, and each makes a permutation of its own; those with fixed
-    points are drawn again. That this is how it is done, the comparison with the standard library shows."""
+    """Every sequence of choices is as likely as any other, and each makes another permutation.
+
+    Permutations with fixed points are drawn again. That ``derangement`` works this way is shown by
+    the comparison with the standard library.
+    """
     every = itertools.product(*(range(i + 1) for i in range(n - 1, 0, -1)))
     made = [shuffled(n, lambda most, chosen=choices: chosen[-most]) for choices in every]
     assert sorted(made) == sorted(itertools.permutations(range(n)))

@@ -36,7 +36,11 @@ def test_everyone_is_in_one_group_and_all_are_about_as_great(n, count):
 
 
 def exchanged(topology, values):
-    """Summed at leaders, all of that sent between leaders and summed, and sent back; what each rank then has."""
+    """What each rank has after an exchange.
+
+    Leaders sum their groups' values, send these sums to each other or through the server, and send
+    the total back.
+    """
     n = len(values)
     reduced = {rank: values[rank] + sum(values[other] for other in topology.followers(rank, n)) for rank in range(n)}
     reduced = {rank: reduced[rank] for rank in range(n) if topology.leader(rank, n) == rank}

@@ -1,4 +1,4 @@
-"""To whom and from whom: whoever leaves or joins, the graph is valid, and its traffic is what it says."""
+"""Who sends to whom: whoever leaves or joins, the graph is valid and its traffic is as stated."""
 
 import pytest
 from hypothesis import given, settings

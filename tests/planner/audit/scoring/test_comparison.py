@@ -75,7 +75,10 @@ def test_how_slow_the_server_s_device_was_is_known_from_its_run_alone_if_that_is
 
 
 def steady_errors(alone: float, beside: float) -> dict[tuple[str, str], float]:
-    """Of the workers beside a server in clusters of two, which have this drift there and that one alone."""
+    """The steady errors of the workers on the server's host, in clusters of two.
+
+    ``beside``: the drift of that worker there; ``alone``: its drift in its run alone.
+    """
     fleet = audits.fleet(0.1, 0.1, accelerator="cpu", cpu_s_per_step=0.4)
     assert costs_of(fleet).devices.step_cpu_s == pytest.approx([0.4, 0.4])
     runs = [drifted(run, alone if len(run.workers) == 1 else beside) for run in audits.as_predicted(fleet)]

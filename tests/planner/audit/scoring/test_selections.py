@@ -86,7 +86,7 @@ def test_errors_are_those_within_a_run_or_those_between_repetitions() -> None:
     assert within["edp"] == pytest.approx([math.hypot(0.06, 0.04)] * 3)
 
     def repeat(run: MeasuredRun) -> MeasuredRun:
-        """The second time all are slower alike, and of two devices alone the one that is a by exp(0.1) besides."""
+        """The second time all are slower alike, and those on host a by exp(0.1) besides."""
         shaken = 0.3 + 0.1 * (run.server == "a")
         return run if run.repetition == 1 else audits.faster(run, math.exp(-shaken))
 
