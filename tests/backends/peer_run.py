@@ -27,7 +27,7 @@ class PeerRun(HostedRun):
 
     def __init__(self, folder: Path, strategy: str, steps: int, members: int, **changes: Any) -> None:
         self.strategy = Strategy.from_text(strategy)
-        self.members = members
+        self.expected = members
         values = {
             "optimiser": OptimizerSettings(0.1, changes.pop("momentum", 0.0), 0.0),
             "schedule": RateSchedule(),
@@ -43,7 +43,7 @@ class PeerRun(HostedRun):
         return PeerThread(self, NAMES[seed], seed, **changes)
 
     def start_all(self, **changes: Any) -> list["PeerThread"]:
-        return [self.start(seed, **changes) for seed in range(self.members)]
+        return [self.start(seed, **changes) for seed in range(self.expected)]
 
 
 def shard(seed: int) -> BatchLoader:

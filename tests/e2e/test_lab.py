@@ -167,7 +167,7 @@ def test_up_again_leaves_alone_what_stands(bench: Bench) -> None:
 def test_up_and_set_say_that_a_profile_no_longer_holds(bench: Bench) -> None:
     assert "--fresh" not in bench.lab("up", "spec.toml").output
     assert "--fresh" in bench.lab("set", "c", "--cpus", "0.3").output
-    assert "other rates or cpus: c: a profile from before no longer holds" in bench.lab("up", "spec.toml").output
+    assert "other rates or cpus: c: earlier profiles no longer hold" in bench.lab("up", "spec.toml").output
 
 
 def test_more_cores_than_the_machine_has_are_refused(bench: Bench) -> None:

@@ -6,6 +6,7 @@ import pytest
 from backends.frameworks.base import Variable
 from backends.peers.coordinator_state import ORPHANED, STATE, WEIGHTS, PeerCoordinatorState
 from backends.peers.scheduler import GIVE, SAVE, TAKE
+from backends.protocol.events import Diverged, Evaluated
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
 from backends.training.layout import Layout
@@ -132,7 +133,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path) -> None:
     run.state.complete_step("a", run.stats["a"], item, float("nan"), 8, 0.1)
     assert run.take("b").kind == FINISH
     assert "training diverged: the gradient at step 0 on a" in run.state.reason
-    assert run.events == [{"diverged": "a", "step": 0, "loss": "nan"}]
+    assert run.events == [Diverged("a", 0, "nan")]
 
 
 def test_an_interrupted_step_is_made_again_in_a_new_epoch(tmp_path) -> None:
@@ -166,7 +167,7 @@ def test_the_last_evaluation_ends_the_run(tmp_path) -> None:
     assert item.kind == EVALUATE
     run.state.record_evaluation("a", item.step, {"loss": 1.0, "accuracy": 0.5, "seconds": 0.1})
     assert run.state.step_queue.finished
-    assert run.state.evaluations == [{"loss": 1.0, "accuracy": 0.5, "seconds": 0.1, "step": 2, "worker": "a"}]
+    assert run.state.evaluations == [Evaluated(2, "a", loss=1.0, accuracy=0.5, seconds=0.1)]
 
 
 @pytest.mark.parametrize(("digests", "wanted"), [("xx", [True, False]), ("xy", [True, True])])

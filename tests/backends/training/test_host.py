@@ -211,7 +211,11 @@ def test_the_last_evaluation_is_done_by_another_if_its_worker_dies(tmp_path):
 def test_no_thread_is_left_when_the_run_is_over(tmp_path):
     before = set(threading.enumerate())
     run = ServerRun(run_spec(tmp_path, 5))
+    slow = ScriptedWorker(run, "slow")
+    slow.receive_order()  # a step that it holds until all others have joined, so that none comes too late
     members = [WorkerThread(run, name) for name in ("nano", "tx2", "pc", "pi")]
+    run.await_event(Joined, 1 + len(members))
+    slow.leave()
     for member in members:
         member.end()
     assert_whole(run, 5)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from backends.protocol.events import MemberProgress
 from backends.training.member_stats import MemberStats
 
 
@@ -10,19 +11,19 @@ class Connection:
 
 
 def test_a_member_that_has_made_no_step_has_neither_loss_nor_staleness() -> None:
-    assert MemberStats().summary() == {"steps": 0, "loss": None, "bytes": 0, "staleness": None, "connected": False}
+    assert MemberStats().summary() == MemberProgress(0, None, 0, None, False)
 
 
 def test_the_loss_is_smoothed_and_the_staleness_a_mean() -> None:
     stats = MemberStats()
     stats.count_step(2.0, 0)
     stats.count_step(1.0, 3)
-    assert stats.summary()["loss"] == pytest.approx(1.9)
-    assert (stats.summary()["steps"], stats.summary()["staleness"]) == (2, 1.5)
+    assert stats.summary().loss == pytest.approx(1.9)
+    assert (stats.summary().steps, stats.summary().staleness) == (2, 1.5)
 
 
 def test_bytes_are_moved_from_the_connection_and_counted_once() -> None:
     stats, connection = MemberStats(), Connection()
     stats.count_bytes(connection)
     stats.count_bytes(connection)
-    assert stats.summary()["bytes"] == 7
+    assert stats.summary().bytes == 7

@@ -73,7 +73,7 @@ def test_a_slowed_down_device_is_emulated(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="here: measure: no-such-program"):
+    with pytest.raises(AgentError, match="here: measure command: no-such-program"):
         measure(device(tmp_path), ["no-such-program"], None, silent)
 
 
