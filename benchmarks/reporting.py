@@ -1,4 +1,4 @@
-"""What all benchmarks share: ratios with their spread, printed for people or as JSON."""
+"""Benchmarks print ratios with their spread, for people or as JSON."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What sampling counters and power sensors takes of one core, at ten times a second.
+"""Sampling counters and power sensors ten times a second takes a share of one core.
 
 On this machine as it is, and on trees with this machine's own /proc and processors and the power
 monitors that the lab gives a device of each kind. The sampler slows down where it would take more

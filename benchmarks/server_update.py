@@ -1,4 +1,4 @@
-"""What an update costs the parameter server, beside reading and writing the model's bytes once.
+"""An update of the parameter server is timed beside reading and writing the model's bytes once.
 
     python benchmarks/server_update.py [--json]
 

@@ -75,11 +75,21 @@ def progress(detail: Detail = Detail.NORMAL) -> Iterator[OnProgress]:
         yield on_progress
 
 
+class _Printed(logging.Handler):
+    """Prints each record on a console."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._console.print(record.getMessage(), soft_wrap=True)
+
+
 @contextmanager
 def device_output(console: Console) -> Iterator[None]:
     """Print each line that devices write to standard error."""
-    handler = logging.Handler()
-    handler.emit = lambda record: console.print(record.getMessage(), soft_wrap=True)  # type: ignore[method-assign]
+    handler = _Printed(console)
     logger = logging.getLogger("planner.devices")
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)

@@ -1,4 +1,4 @@
-"""What a framework must do to train here: build a replica and compute gradients with it."""
+"""A framework builds replicas of a model and computes gradients with them."""
 
 import abc
 import importlib

@@ -1,4 +1,4 @@
-"""How fast a link carries plain bytes is measured by an order at each of its two ends."""
+"""A throughput probe sends plain bytes over a link, with one order at each of its ends."""
 
 import binascii
 import contextlib

@@ -53,7 +53,7 @@ class TorchReplica(Replica):
         else:
             self._gradients.zero_()
         loss = functional.cross_entropy(self.module(self.inputs(images)), self._labels(labels))
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
         # Scaling the loss would save this pass, but would be visible to half precision and to hooks
         # in a user's model.
         self._gradients.mul_(rate)

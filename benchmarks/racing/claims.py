@@ -1,4 +1,4 @@
-"""What the papers claim, beside what was measured. Pure."""
+"""Claims of the papers are held against measured runs. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

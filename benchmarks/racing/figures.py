@@ -1,4 +1,4 @@
-"""What finished runs come to together: means with intervals, by environment and strategy. Pure."""
+"""Finished runs give means with intervals, by environment and strategy. Pure."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""How many images the runs of a race needed to its target.
+"""Images to the target are counted for the runs of a race.
 
 Pure, but for the specs and data that it reads.
 """

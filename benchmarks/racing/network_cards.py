@@ -1,4 +1,4 @@
-"""What the network cards of a lab's devices have carried, by the kernel's own count."""
+"""The kernel counts the bytes that the network cards of a lab's devices carry."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

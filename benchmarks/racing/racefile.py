@@ -1,4 +1,4 @@
-"""What is raced where: a TOML file."""
+"""A race file (TOML) names the environments and the strategies of a race."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is noted of a run while it goes on."""
+"""A run watcher records the events of a run while it goes on."""
 
 import time
 from collections.abc import Callable, Mapping
