@@ -1,9 +1,12 @@
-"""What the README shows can be typed as it stands, and it stays short."""
+"""What the README and docs/frameworks.md show can be typed as it stands; the README is short."""
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
+import numpy
+import pytest
 import typer
 
 from planner.cli.main import app
@@ -40,3 +43,19 @@ def test_it_is_short_and_no_line_is_too_long() -> None:
     lines = TEXT.splitlines()
     assert len(lines) < 120
     assert max(map(len, lines)) <= 100
+
+
+def test_the_lines_that_load_trained_weights_load_a_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    document = (README.parent / "docs" / "frameworks.md").read_text()
+    lines = document.split("## Trained weights")[1].split("## ")[0].splitlines()
+    run = README.parent / "tests" / "golden" / "runs" / "parameter-server"
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "net-1").symlink_to(run)
+    monkeypatch.chdir(tmp_path)
+
+    model, _ = runpy.run_path(str(README.parent / "examples" / "tiny.py"))["tiny"]()
+    exec("\n".join(line[4:] for line in lines if line.startswith("    ")), {"model": model})
+
+    with numpy.load(run / "checkpoint.npz") as saved:
+        assert (model[0].weight.detach().numpy() == saved["weights/0.weight"]).all()
