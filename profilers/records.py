@@ -140,8 +140,8 @@ class StepProfile(NamedTuple):
     half_batch_s: gradient times at half the batch size, from which others are predicted.
     steps_planned: steps of the training that the time for this profile was derived from.
     layers: elements of each trained variable, in the order of the flat buffer.
-    senders: costs of the compressors, by kind.
-    visits: median step seconds of each repeat, in order.
+    compressors: costs of the compressors, by kind.
+    repeats: median step seconds of each repeat, in order.
     """
 
     model: str
@@ -169,8 +169,13 @@ class StepProfile(NamedTuple):
     window: Window
     steps_planned: Optional[int] = None
     layers: Tuple[int, ...] = ()
-    senders: Dict[str, CodecCost] = {}
-    visits: Tuple[float, ...] = ()
+    compressors: Dict[str, CodecCost] = {}
+    repeats: Tuple[float, ...] = ()
+
+    @classmethod
+    def former_keys(cls) -> Dict[str, str]:
+        """Keys of older profiles, each with its present name."""
+        return {"senders": "compressors", "visits": "repeats"}
 
 
 class CurvePoint(NamedTuple):
@@ -189,10 +194,10 @@ class LinkProfile(NamedTuple):
     bytes_per_s: goodput per interval.
     latency_s: half round trips of a small message.
     send_cpu_s, receive_cpu_s: processor seconds per byte of the largest message.
-    send_taken_s, receive_taken_s: those lost by a computation beside it; None if not measurable,
-        and from a device to itself.
+    send_stolen_cpu_s, receive_stolen_cpu_s: those lost by a computation beside it; None if not
+        measurable, and from a device to itself.
     measured_s: seconds since the epoch by the operator's clock.
-    visits: repeats, minutes apart, behind all but the goodput; 0 in profiles without this count.
+    repeats: repeats, minutes apart, behind all but the goodput; 0 in profiles without this count.
     """
 
     source: str
@@ -204,9 +209,18 @@ class LinkProfile(NamedTuple):
     send_cpu_s: float
     receive_cpu_s: float
     measured_s: float = 0.0
-    send_taken_s: Optional[float] = None
-    receive_taken_s: Optional[float] = None
-    visits: int = 0
+    send_stolen_cpu_s: Optional[float] = None
+    receive_stolen_cpu_s: Optional[float] = None
+    repeats: int = 0
+
+    @classmethod
+    def former_keys(cls) -> Dict[str, str]:
+        """Keys of older profiles, each with its present name."""
+        return {
+            "send_taken_s": "send_stolen_cpu_s",
+            "receive_taken_s": "receive_stolen_cpu_s",
+            "visits": "repeats",
+        }
 
 
 class IncastProfile(NamedTuple):

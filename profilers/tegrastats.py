@@ -79,9 +79,9 @@ class Line(NamedTuple):
 def parse(line: str) -> Line:
     """Parse a line of tegrastats of any release, with any prefix.
 
-    Several clocks of one GPU are averaged. Rails are ``NAME now/average``, in mW with or without
-    the unit, with any number of further values. On an AGX Xavier rails share the names of
-    temperatures (``GPU@32C``, ``GPU 0/0``).
+    Several clocks of one GPU are averaged; clocks of 0 are skipped unless all are 0. Rails are
+    ``NAME now/average``, in mW with or without the unit, with any number of further values. On an
+    AGX Xavier rails share the names of temperatures (``GPU@32C``, ``GPU 0/0``).
     """
     ram, swap = _memory(line, "RAM"), _memory(line, "SWAP")
     temperatures_c = {name: float(degrees) for name, degrees in _TEMPERATURE.findall(line)}
@@ -128,7 +128,7 @@ def _gpu(line: str) -> Optional[Activity]:
 
 
 def _hz(megahertz: Optional[str]) -> Optional[float]:
-    """The mean of clocks in MHz, separated by commas."""
+    """The mean of clocks in MHz, separated by commas; those of 0 are skipped unless all are 0."""
     clocks = [int(part) for part in (megahertz or "").split(",") if part]
     running = [clock for clock in clocks if clock] or clocks[:1]
     return 1e6 * sum(running) / len(running) if running else None

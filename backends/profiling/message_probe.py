@@ -75,18 +75,18 @@ def _serve_beside(task: Any, connection: framing.Connection, buffer: "_ReceiveBu
                 while connection.receive(buffer).meta["bytes"]:
                     connection.send({})
             connection.send({})
-    connection.send({"taken_s": beside.taken_s})
+    connection.send({"stolen_cpu_s": beside.stolen_cpu_s})
 
 
 class _Beside:
     """The turns of a transfer beside a computation.
 
-    taken_s: processor seconds that they took, known at the end; None where other work hid it
+    stolen_cpu_s: processor seconds that they took, known at the end; None where other work hid it
     """
 
     def __init__(self) -> None:
         self.turns: List[TransferTurn] = []
-        self.taken_s: Optional[float] = None
+        self.stolen_cpu_s: Optional[float] = None
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
@@ -103,7 +103,7 @@ def _beside() -> Iterator[_Beside]:
     with contextlib.closing(InterferenceProbe()) as probe:
         time.sleep(_COLD_S + REST_S)
         yield beside
-        beside.taken_s = stolen_cpu_s(probe, beside.turns)
+        beside.stolen_cpu_s = stolen_cpu_s(probe, beside.turns)
 
 
 def ladder(sizes: Sequence[int]) -> List[int]:
@@ -129,8 +129,8 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
     latency_s: half round trips
     points: for each size message_bytes, seconds, warmup, and send_cpu_s and receive_cpu_s,
         the processor seconds of a message at either end
-    send_taken_s, receive_taken_s: with ``beside`` only, processor seconds per byte that a
-        computation on all processors lacks meanwhile; None where other work hid it
+    send_stolen_cpu_s, receive_stolen_cpu_s: with ``beside`` only, processor seconds per byte that
+        a computation on all processors lacks meanwhile; None where other work hid it
     """
     tls = framing.context(order.identity, server_side=False)
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
@@ -146,9 +146,9 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
             message = memoryview(bytearray(b"\x55") * size)
             exchanges = [_exchange_after(connection, message, memory) for _ in range(count)]
             points.append(_point(size, exchanges, latency_s))
-        taken = _send_beside(connection, message[: _within_a_turn(points[-1])]) if order.beside else {}
+        stolen = _send_beside(connection, message[: _within_a_turn(points[-1])]) if order.beside else {}
         connection.send({"bytes": 0, "last": True})
-    return dict(taken, latency_s=trips, points=points)
+    return dict(stolen, latency_s=trips, points=points)
 
 
 def _send_beside(connection: framing.Connection, message: memoryview) -> Dict[str, Optional[float]]:
@@ -158,11 +158,11 @@ def _send_beside(connection: framing.Connection, message: memoryview) -> Dict[st
     """
     _tell(connection, beside=True)  # it has computed for a while
     received = _send_turns(connection, message, contextlib.ExitStack)
-    received_s = _tell(connection, done=True)["taken_s"]
+    received_s = _tell(connection, done=True)["stolen_cpu_s"]
     with _beside() as beside:
         sent = _send_turns(connection, message, beside.turn)
-    taken = {"send_taken_s": (beside.taken_s, sent), "receive_taken_s": (received_s, received)}
-    return {key: None if seconds is None else seconds / count for key, (seconds, count) in taken.items()}
+    stolen = {"send_stolen_cpu_s": (beside.stolen_cpu_s, sent), "receive_stolen_cpu_s": (received_s, received)}
+    return {key: None if seconds is None else seconds / count for key, (seconds, count) in stolen.items()}
 
 
 def _within_a_turn(point: Dict[str, Any]) -> int:

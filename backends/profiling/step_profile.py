@@ -98,7 +98,7 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
         state_bytes=int(replica.state.size) * 4,
         window=window.window,
         layers=tuple(variable.size for variable in replica.variables),
-        senders=codec_profile.costs(replica.variables),
+        compressors=codec_profile.costs(replica.variables),
     )
 
 

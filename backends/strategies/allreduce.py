@@ -14,12 +14,11 @@ The result is the sum. It is the mean if all ranks scale their vectors by 1 / n 
 the learning rate can include at no cost.
 """
 
-from collections import deque
-from typing import Callable, Deque, List, NamedTuple, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Tuple
 
 import numpy as np
 
-from backends.strategies.message import DENSE, Message, add, dense, put
+from backends.strategies.message import DENSE, Message, add, put
 
 Encode = Callable[[np.ndarray], Message]
 
@@ -105,34 +104,6 @@ def departing(part: np.ndarray, encode: Encode) -> Message:
     if message.kind != DENSE:
         put(message, part)
     return message
-
-
-def in_memory(vectors: Sequence[np.ndarray], most: int = PIECE, encode: Encode = dense) -> int:
-    """Run the all-reduce over the (size,) vectors of all ranks: each becomes their sum, in place.
-
-    Dense messages are views; nothing is copied before the next rank processes it.
-    Returns the bytes of all messages.
-    """
-    n, size = len(vectors), vectors[0].size
-    in_transit: List[Deque[Message]] = [deque() for _ in vectors]
-    expected = [deque(arrivals(rank, n, size, most)) for rank in range(n)]
-    total = 0
-
-    def send(rank: int, start: int, end: int) -> int:
-        message = departing(vectors[rank][start:end], encode)
-        in_transit[(rank + 1) % n].append(message)
-        return message.traffic_bytes
-
-    for rank in range(n):
-        total += sum(send(rank, start, end) for start, end in departures(rank, n, size, most))
-    while any(expected):
-        for rank, vector in enumerate(vectors):
-            if in_transit[rank]:
-                piece = expected[rank].popleft()
-                absorb(vector, piece, in_transit[rank].popleft())
-                if piece.sent_on:
-                    total += send(rank, piece.start, piece.end)
-    return total
 
 
 def _pieces(chunk: Tuple[int, int], most: int) -> List[Tuple[int, int]]:

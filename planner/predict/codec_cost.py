@@ -47,5 +47,5 @@ def notes(found: Strategy, steps: Iterable[StepProfile]) -> list[str]:
 
 def _coding(found: Strategy, step: StepProfile) -> CodecCost | None:
     """By the compressor's name; older profiles have former names."""
-    today = {FORMER_NAMES.get(name, name): cost for name, cost in step.senders.items()}
+    today = {FORMER_NAMES.get(name, name): cost for name, cost in step.compressors.items()}
     return today.get(found.compressor.name)

@@ -126,15 +126,15 @@ def _exchange(
     up_s, down_s = transfer_s(up, up_bytes, cap), transfer_s(down, down_bytes, cap)
     up_cpu, down_cpu = processor_s(up, up_bytes), processor_s(down, down_bytes)
     error_s = math.hypot(relative_error(up, up_bytes) * up_s, relative_error(down, down_bytes) * down_s)
-    received_s = _stolen_cpu_s(up_cpu.receive_s, up.receive_taken_s, up_bytes)
-    returned_s = _stolen_cpu_s(down_cpu.send_s, down.send_taken_s, down_bytes)
+    received_s = _stolen_cpu_s(up_cpu.receive_s, up.receive_stolen_cpu_s, up_bytes)
+    returned_s = _stolen_cpu_s(down_cpu.send_s, down.send_stolen_cpu_s, down_bytes)
     found = Exchange(
         up_s=up_s,
         down_s=down_s,
         worker_cpu_s=up_cpu.send_s + down_cpu.receive_s,
         host_cpu_s=up_cpu.receive_s + down_cpu.send_s,
         host_stolen_cpu_s=received_s + returned_s,
-        send_stolen_cpu_s=_stolen_cpu_s(up_cpu.send_s, up.send_taken_s, up_bytes),
+        send_stolen_cpu_s=_stolen_cpu_s(up_cpu.send_s, up.send_stolen_cpu_s, up_bytes),
         receive_stolen_cpu_s=received_s,
         error=error_s / (up_s + down_s),
     )

@@ -28,9 +28,9 @@ def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Cu
         tuple(_point(point) for point in curve["points"]),
         0.0,
         0.0,
-        send_taken_s=curve.get("send_taken_s"),
-        receive_taken_s=curve.get("receive_taken_s"),
-        visits=1,
+        send_stolen_cpu_s=curve.get("send_stolen_cpu_s"),
+        receive_stolen_cpu_s=curve.get("receive_stolen_cpu_s"),
+        repeats=1,
     )
     return _by_byte(link)
 
@@ -40,7 +40,7 @@ def unchecked(link: LinkProfile) -> bool:
 
     Profiles from before repeats were counted have 0 of them.
     """
-    return link.visits == 1
+    return link.repeats == 1
 
 
 def pooled(link: LinkProfile, curve: Curve) -> LinkProfile:
@@ -51,15 +51,15 @@ def pooled(link: LinkProfile, curve: Curve) -> LinkProfile:
     """
     again = {point["message_bytes"]: _point(point) for point in curve["points"]}
     points = tuple(
-        _joined(point, again[point.message_bytes], link.visits) if point.message_bytes in again else point
+        _joined(point, again[point.message_bytes], link.repeats) if point.message_bytes in again else point
         for point in link.curve
     )
     both = link._replace(
         latency_s=_both(link.latency_s, Samples("s", tuple(curve["latency_s"]))),
         curve=points,
-        send_taken_s=_mean(link.send_taken_s, curve.get("send_taken_s"), link.visits),
-        receive_taken_s=_mean(link.receive_taken_s, curve.get("receive_taken_s"), link.visits),
-        visits=link.visits + 1,
+        send_stolen_cpu_s=_mean(link.send_stolen_cpu_s, curve.get("send_stolen_cpu_s"), link.repeats),
+        receive_stolen_cpu_s=_mean(link.receive_stolen_cpu_s, curve.get("receive_stolen_cpu_s"), link.repeats),
+        repeats=link.repeats + 1,
     )
     return _by_byte(both)
 

@@ -200,7 +200,7 @@ class _Probe:
         (rates,) = self._throughput([(name, name)], PYTHON, LOOPBACK_SECONDS)
         link = link_curves.first(name, name, PYTHON, rates, self._loopbacks[name])
         # Both connections count as one repeat.
-        return link_curves.pooled(link, self.curve(name, name))._replace(visits=1)
+        return link_curves.pooled(link, self.curve(name, name))._replace(repeats=1)
 
     def incast(self, host: str, direction: str, flows: Sequence[Flow]) -> IncastProfile:
         """Measure all flows of a host at once, over the time in which all of them run.

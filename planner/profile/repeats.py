@@ -18,7 +18,7 @@ def typical_s(timed: StepProfile | Repeat) -> float:
 
 def begun(timed: StepProfile) -> StepProfile:
     """Return a timing that counts as the first repeat."""
-    return timed._replace(visits=(typical_s(timed),))
+    return timed._replace(repeats=(typical_s(timed),))
 
 
 def unchecked(timed: StepProfile) -> bool:
@@ -26,14 +26,14 @@ def unchecked(timed: StepProfile) -> bool:
 
     The paper's protocol has no repeats, and older profiles do not count them.
     """
-    return len(timed.visits) == 1 and timed.protocol == "adaptive"
+    return len(timed.repeats) == 1 and timed.protocol == "adaptive"
 
 
 def agree(timed: StepProfile) -> bool:
     """Whether any two of its repeats agree; a single one always does."""
-    if len(timed.visits) < 2:
+    if len(timed.repeats) < 2:
         return True
-    low, high = nearest(timed.visits)
+    low, high = nearest(timed.repeats)
     return high <= low * (1 + TOLERANCE)
 
 
@@ -41,7 +41,7 @@ def notes(timed: StepProfile) -> list[str]:
     """Return a warning for the operator where no two repeats agree."""
     if agree(timed):
         return []
-    times = ", ".join(map(seconds, timed.visits))
+    times = ", ".join(map(seconds, timed.repeats))
     return [f"a step of {timed.model} took {times} at different times, as if something ran beside it: profile again"]
 
 
@@ -53,7 +53,7 @@ def nearest(repeats_s: tuple[float, ...]) -> tuple[float, float]:
 
 def checked(timed: StepProfile, second: Repeat) -> StepProfile:
     """Return the timing after a second repeat, whose steps join where both agree."""
-    both = timed._replace(visits=(*timed.visits, typical_s(second)))
+    both = timed._replace(repeats=(*timed.repeats, typical_s(second)))
     return _pooled(both, second) if agree(both) else both
 
 
@@ -62,10 +62,10 @@ def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfi
 
     The steps of the third count, with those of the repeat that agrees with it.
     """
-    made = third._replace(visits=(*timed.visits, typical_s(third)))
+    made = third._replace(repeats=(*timed.repeats, typical_s(third)))
     if not agree(made):
         return made
-    return _pooled(made, _as_repeat(timed) if timed.visits[0] in nearest(made.visits) else second)
+    return _pooled(made, _as_repeat(timed) if timed.repeats[0] in nearest(made.repeats) else second)
 
 
 def _as_repeat(timed: StepProfile) -> Repeat:

@@ -132,7 +132,7 @@ def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
         "build_s": timed.build_s,
         "steady": timed.steady,
         "precise": timed.precise,
-        "visits_s": timed.visits,
+        "repeats_s": timed.repeats,
         "idle_w": _known(found.idle_w),
         "busy_w": _known(found.busy_w),
         "idle_uncertainty": uncertainty(found.idle_error),

@@ -29,14 +29,14 @@ def known(strategy: str, **changes: object):
     ],
 )
 def test_a_server_is_sent_what_workers_choose(strategy: str, send_s: float, service_s: float) -> None:
-    found = known(strategy, senders=SENDERS)
+    found = known(strategy, compressors=SENDERS)
     assert (found.devices.encode_s[0], found.devices.service_s[0]) == pytest.approx((send_s, service_s))
     assert found.devices.ready_s[0] == pytest.approx(0.1 + send_s)
     assert not any("processors" in note for note in found.notes)
 
 
 def test_peers_update_by_themselves_and_add_up_what_comes() -> None:
-    found = known("baseline:compressor=float16", senders=SENDERS)
+    found = known("baseline:compressor=float16", compressors=SENDERS)
     assert (found.devices.service_s[0], found.devices.add_s[0]) == pytest.approx((0.002, 0.01))
 
 

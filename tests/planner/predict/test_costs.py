@@ -66,7 +66,7 @@ def test_what_was_not_profiled_is_a_what_if() -> None:
 
 
 def test_a_timing_that_did_not_hold_later_is_told() -> None:
-    made = profiles.profile({**TWO, "a": profiles.device(profiles.step(visits=(0.1, 0.13)))})
+    made = profiles.profile({**TWO, "a": profiles.device(profiles.step(repeats=(0.1, 0.13)))})
     assert costs_of(made).notes == (
         "a: a step of net took 100 ms, 130 ms at different times, as if something ran beside it: profile again",
     )

@@ -153,7 +153,7 @@ def test_choosing_what_is_sent_and_adding_it_up_cost_time() -> None:
     for strategy, messages in (("baseline:compressor=top-k", 1), ("dlion:batching=fixed,compressor=max-n", 3)):
         kind = Strategy.from_text(strategy).compressor.name
         more_s = messages * 0.03 + 3 * (0.01 - ADD_S)  # each link has a Max N of its own
-        assert known(strategy, senders={kind: coding}) == pytest.approx(known(strategy) + more_s)
+        assert known(strategy, compressors={kind: coding}) == pytest.approx(known(strategy) + more_s)
 
 
 def test_streams_bring_each_member_a_batch_of_its_own() -> None:

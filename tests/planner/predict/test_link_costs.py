@@ -32,7 +32,9 @@ def test_processor_seconds_of_a_co_located_exchange_are_all_the_host_s() -> None
 
 def test_what_a_computation_lacks_is_at_least_what_the_transfer_itself_used() -> None:
     names = {"a": profiles.device(), "b": profiles.device()}
-    taken = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9, send_taken_s=5e-10, receive_taken_s=7e-9)
+    taken = profiles.links(
+        names, send_cpu_s=1e-9, receive_cpu_s=2e-9, send_stolen_cpu_s=5e-10, receive_stolen_cpu_s=7e-9
+    )
     found = costs_of(profiles.profile(names, links=taken))
     assert found.pairs.host_stolen_cpu_s == pytest.approx(np.array([[0.006, 0.008], [0.008, 0.006]]))
     untold = profiles.links(names, send_cpu_s=1e-9, receive_cpu_s=2e-9)

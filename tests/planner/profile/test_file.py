@@ -37,10 +37,18 @@ def test_a_model_is_timed_in_every_framework_and_in_older_files_in_one() -> None
     assert device(net=5.0).timing_s("net") == 5.0
 
 
-def test_incasts_had_another_key_in_older_files(tmp_path: Path) -> None:
+def test_keys_of_older_files_are_read(tmp_path: Path) -> None:
     incasts = (IncastProfile("a", "in", "iperf3", {"b": 1.0, "c": 2.0}),)
-    profile = profiles.profile({name: profiles.device() for name in "abc"}, incasts=incasts)
+    devices = {name: profiles.device(profiles.step(repeats=(0.1, 0.2))) for name in "abc"}
+    links = profiles.links("abc", send_stolen_cpu_s=1e-9, receive_stolen_cpu_s=2e-9, repeats=2)
+    profile = profiles.profile(devices, incasts=incasts, links=links)
     older = encode(profile)
     older["fans"] = older.pop("incasts")
+    for device in older["devices"].values():
+        for step in device["steps"]:
+            step.update(senders=step.pop("compressors"), visits=step.pop("repeats"))
+    for link in older["links"]:
+        link.update(visits=link.pop("repeats"), send_taken_s=link.pop("send_stolen_cpu_s"))
+        link["receive_taken_s"] = link.pop("receive_stolen_cpu_s")
     (tmp_path / "profile.json").write_text(json.dumps(older))
     assert load_profile(tmp_path / "profile.json") == profile

@@ -28,13 +28,13 @@ def link(**options: Any) -> LinkProfile:
 
 
 def test_the_first_probe_of_a_link() -> None:
-    made = link(send_taken_s=1e-9, receive_taken_s=None)
-    assert (made.source, made.target, made.tool, made.visits) == ("a", "b", "python", 1)
+    made = link(send_stolen_cpu_s=1e-9, receive_stolen_cpu_s=None)
+    assert (made.source, made.target, made.tool, made.repeats) == ("a", "b", "python", 1)
     assert (made.bytes_per_s.values, made.bytes_per_s.warmup) == ((1.0, 2.0, 3.0, 4.0), (9.0,))
     assert [point.message_bytes for point in made.curve] == [1000, 4000]
     assert made.curve[1].seconds.values == (0.004, 0.004)
     assert (made.send_cpu_s, made.receive_cpu_s) == pytest.approx((1e-7, 2e-7))
-    assert (made.send_taken_s, made.receive_taken_s) == (1e-9, None)
+    assert (made.send_stolen_cpu_s, made.receive_stolen_cpu_s) == (1e-9, None)
     assert link_curves.unchecked(made)
 
 
@@ -46,7 +46,7 @@ def test_processor_seconds_are_the_mean_of_all_probes_and_times_are_appended() -
     assert (twice.send_cpu_s, twice.receive_cpu_s) == pytest.approx((1.25e-7, 2.5e-7))
     assert not link_curves.unchecked(twice)
     thrice = link_curves.pooled(twice, curve(scale=3.5))
-    assert thrice.visits == 3
+    assert thrice.repeats == 3
     assert thrice.send_cpu_s == pytest.approx(2e-7)  # the mean of 1, 1.5 and 3.5
 
 
@@ -58,13 +58,13 @@ def test_a_size_that_a_later_probe_left_out_stays_as_it_was() -> None:
 
 
 def test_stolen_cpu_is_the_mean_of_the_probes_that_measured_it() -> None:
-    again = curve(send_taken_s=3e-9, receive_taken_s=4e-9)
-    both = link_curves.pooled(link(send_taken_s=1e-9, receive_taken_s=None), again)
-    assert both.send_taken_s == pytest.approx(2e-9)
-    assert both.receive_taken_s == 4e-9
-    assert link_curves.pooled(link(send_taken_s=1e-9), curve()).send_taken_s == 1e-9
-    assert link_curves.pooled(link(), curve()).send_taken_s is None
+    again = curve(send_stolen_cpu_s=3e-9, receive_stolen_cpu_s=4e-9)
+    both = link_curves.pooled(link(send_stolen_cpu_s=1e-9, receive_stolen_cpu_s=None), again)
+    assert both.send_stolen_cpu_s == pytest.approx(2e-9)
+    assert both.receive_stolen_cpu_s == 4e-9
+    assert link_curves.pooled(link(send_stolen_cpu_s=1e-9), curve()).send_stolen_cpu_s == 1e-9
+    assert link_curves.pooled(link(), curve()).send_stolen_cpu_s is None
 
 
 def test_a_link_from_before_repeats_were_counted_is_not_probed_again() -> None:
-    assert not link_curves.unchecked(link()._replace(visits=0))
+    assert not link_curves.unchecked(link()._replace(repeats=0))

@@ -155,7 +155,7 @@ def test_a_second_probe_adds_its_messages_and_keeps_the_throughput(fleet: Fleet,
     before = dict(fleet.links)
     assert fleet.repeat(list(before.values())) == {}
     for ends, link in fleet.links.items():
-        assert (before[ends].visits, link.visits) == (1, 2)
+        assert (before[ends].repeats, link.repeats) == (1, 2)
         assert link.bytes_per_s == before[ends].bytes_per_s
         for point, earlier in zip(link.curve, before[ends].curve, strict=True):
             count = len(earlier.seconds.values)
@@ -173,7 +173,7 @@ def test_a_link_whose_second_probe_fails_stays_as_it_was(fleet: Fleet, short_pro
     errors = fleet.repeat(list(before.values()), b=NOWHERE)
     assert list(errors) == ["a -> b"]
     assert fleet.links["a", "b"] == before["a", "b"]
-    assert fleet.links["b", "a"].visits == 2
+    assert fleet.links["b", "a"].repeats == 2
 
 
 @needs_iperf3

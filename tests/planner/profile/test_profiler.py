@@ -56,7 +56,7 @@ def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_m
         measured[part] for part in ("steps", "idle", "took_s")
     ]
     assert device(pair, "tx2")["error"] is None and len(device(pair, "tx2")["steps"]) == 1
-    assert len(measured["steps"][0]["visits"]) >= 2 and len(device(pair, "tx2")["steps"][0]["visits"]) == 1
+    assert len(measured["steps"][0]["repeats"]) >= 2 and len(device(pair, "tx2")["steps"][0]["repeats"]) == 1
     gone(pair)
 
 
@@ -68,7 +68,7 @@ def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(p
     assert len(few["gradient_s"]["warmup"]) == 10 and len(few["gradient_s"]["values"]) == 30 + 10  # in a second visit
     assert few["steps_planned"] == 10
     links = json.loads((pair / "profile.json").read_text())["links"]
-    assert {link["visits"] for link in links} == {2} and len(links) == 4
+    assert {link["repeats"] for link in links} == {2} and len(links) == 4
 
 
 def test_a_device_that_lost_its_address_keeps_its_links(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_device_that_lost_its_address_keeps_its_links(pair: Path, monkeypatch:
     )
     made = profiler.run()
     links = {(link.source, link.target): link for link in made.links}
-    assert {ends: link.visits for ends, link in links.items()} == {
+    assert {ends: link.repeats for ends, link in links.items()} == {
         ("desktop", "desktop"): 2, ("desktop", "tx2"): 1, ("tx2", "desktop"): 1, ("tx2", "tx2"): 1,
     }  # fmt: skip
     assert all(links[ends].measured_s == link.measured_s for ends, link in first.items())

@@ -30,7 +30,7 @@ def settled(first_s: float, second_s: float, third_s: float) -> StepProfile:
 
 
 def typical(timed: StepProfile) -> list[float]:
-    return [pytest.approx(each) for each in timed.visits]
+    return [pytest.approx(each) for each in timed.repeats]
 
 
 def test_a_repeat_is_judged_by_its_median_step() -> None:
@@ -43,7 +43,7 @@ def test_only_a_first_timing_by_the_adaptive_protocol_is_repeated() -> None:
     assert repeats.unchecked(steps(1.0))
     assert not repeats.unchecked(repeats.checked(steps(1.0), repeat(1.0)))
     assert not repeats.unchecked(steps(1.0)._replace(protocol="paper"))
-    assert not repeats.unchecked(steps(1.0)._replace(visits=()))  # of an older profile
+    assert not repeats.unchecked(steps(1.0)._replace(repeats=()))  # of an older profile
 
 
 def test_two_repeats_that_agree_are_pooled() -> None:

@@ -75,7 +75,7 @@ def test_timing_ends_early_where_the_budget_is_spent() -> None:
 
 def test_a_timing_states_the_model_as_requested_and_counts_as_the_first_repeat() -> None:
     timed = whole(timer(steps_planned=500), Agent(0.1))
-    assert (timed.model, timed.fingerprint, timed.steps_planned, timed.visits) == ("net", "abc", 500, (0.1,))
+    assert (timed.model, timed.fingerprint, timed.steps_planned, timed.repeats) == ("net", "abc", 500, (0.1,))
 
 
 def test_progress_names_the_stage_and_the_share_of_it() -> None:
@@ -90,12 +90,12 @@ def test_two_timings_that_agree_need_no_third() -> None:
     agent = Agent(0.1, 0.101)
     timed = checked(agent)
     assert [type(order) for order in agent.orders] == [TimeSteps, RepeatSteps]
-    assert timed.visits == (0.1, 0.101) and len(timed.gradient_s.values) == 20
+    assert timed.repeats == (0.1, 0.101) and len(timed.gradient_s.values) == 20
 
 
 def test_two_timings_that_do_not_agree_are_followed_by_a_whole_third() -> None:
     agent = Agent(0.3, 0.1, 0.101)
     timed = checked(agent)
     assert [type(order) for order in agent.orders] == [TimeSteps, RepeatSteps, TimeSteps]
-    assert timed.visits == (0.3, 0.1, 0.101) and set(timed.gradient_s.values) == {0.1, 0.101}
+    assert timed.repeats == (0.3, 0.1, 0.101) and set(timed.gradient_s.values) == {0.1, 0.101}
     assert repeats.agree(timed)
