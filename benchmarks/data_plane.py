@@ -13,7 +13,7 @@ from namespaces import BYTES_PER_S_MBIT, Star
 from reporting import Spread, parser, show
 from runs import agents, measure, train
 
-from planner.lab.shaping import bucket_bytes
+from planner.lab.traffic_control import bucket_bytes
 from planner.profile.link_probe import Outstanding
 from profilers.records import LinkProfile
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from planner.lab import network
+from planner.lab import network, traffic_control
 
 SUBNET = "10.77.0"
 BYTES_PER_S_MBIT = 125_000
@@ -59,4 +59,4 @@ class Star:
         return f"planner-{os.getpid()}-{name}"
 
     def _shape(self, name: str, rate_mbit: float) -> None:
-        network.shape(self._switch, f"to-{name}", self._namespace(name), rate_mbit * BYTES_PER_S_MBIT, {})
+        traffic_control.shape(self._switch, f"to-{name}", self._namespace(name), rate_mbit * BYTES_PER_S_MBIT, {})

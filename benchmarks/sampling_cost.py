@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from reporting import Spread, parser, show
 
-from planner.lab import power_monitors, sysfs
+from planner.lab import device_files, power_monitors
 from profilers.sampling import CPU_SHARE, PERIOD_S, Sampler
 
 KINDS = ("pc", "tx2", "agx-xavier", "orin-nano", "agx-orin")
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _row(
-    name: str, sampler: Sampler, monitored: tuple[str, sysfs.Files] | None, windows: int, seconds: float
+    name: str, sampler: Sampler, monitored: tuple[str, device_files.SwappedFiles] | None, windows: int, seconds: float
 ) -> dict[str, object]:
     found = []
     sampler.start()
@@ -56,14 +56,14 @@ def _row(
 
 
 @contextmanager
-def _device(kind: str) -> Iterator[tuple[str, sysfs.Files]]:
+def _device(kind: str) -> Iterator[tuple[str, device_files.SwappedFiles]]:
     """A tree with this machine's /proc and the monitors of a kind of device."""
     with tempfile.TemporaryDirectory() as root:
-        sysfs.write_labels(root, kind)
+        device_files.write_labels(root, kind)
         for name in OWN:
-            sysfs.show_own(root, name)
+            device_files.show_own(root, name)
         texts = power_monitors.readings(kind, 10.0, 5.0)
-        files = sysfs.Files(root, texts)
+        files = device_files.SwappedFiles(root, texts)
         files.write(texts)
         yield root, files
         files.close()

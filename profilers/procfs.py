@@ -10,7 +10,7 @@ MAX_CLOCKS = 8
 KIB = 1024
 
 
-class Clusters(NamedTuple):
+class CoreClusters(NamedTuple):
     """Online cores with the design of the first core (``main``), and all others (``second``)."""
 
     main: Tuple[int, ...]
@@ -34,14 +34,14 @@ def parse_cpuinfo(text: str) -> List[Dict[str, str]]:
     return cores
 
 
-def clusters(cores: List[Dict[str, str]]) -> Clusters:
+def core_clusters(cores: List[Dict[str, str]]) -> CoreClusters:
     """Split cores by (implementer, part): on a TX2, Cortex-A57 and Denver.
 
     Only ARM states these; elsewhere all cores are in ``main``.
     """
     designs = [(core.get("CPU implementer"), core.get("CPU part")) for core in cores]
     numbers = [int(core["processor"]) for core in cores]
-    return Clusters(
+    return CoreClusters(
         tuple(number for number, design in zip(numbers, designs) if design == designs[0]),
         tuple(number for number, design in zip(numbers, designs) if design != designs[0]),
     )
@@ -129,7 +129,7 @@ def candidates(tree: FileTree) -> List[Tuple[str, Callable[[], float]]]:
         ("m_swap", functools.partial(swap_bytes, tree)),
     ]
     try:
-        cores = clusters(parse_cpuinfo(tree.text("proc/cpuinfo")))
+        cores = core_clusters(parse_cpuinfo(tree.text("proc/cpuinfo")))
         if not cores.main:
             raise Unavailable("/proc/cpuinfo lists no core")
         found += [("f_cpu", clock(tree, cores.main)), ("u_cpu", Load(tree, cores.main))]

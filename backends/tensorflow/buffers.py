@@ -51,7 +51,7 @@ def host(tensor: tf.Tensor) -> np.ndarray:
     return memory
 
 
-class Each:
+class PerVariableCopies:
     """Copies array by array, for tensors in host memory."""
 
     def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable]) -> None:
@@ -80,7 +80,7 @@ class Each:
         return (flat[at.start : at.start + at.size].reshape(at.shape) for at in self._where)
 
 
-class Whole:
+class ConcatenatedCopies:
     """Copies all arrays as one, so that a GPU makes one transfer instead of hundreds."""
 
     def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable]) -> None:
@@ -88,12 +88,12 @@ class Whole:
         self._assign = tf.function(self._trace, autograph=False)
 
     def pack(self, tensors: Sequence[tf.Tensor]) -> List[tf.Tensor]:
-        """See Each."""
+        """See PerVariableCopies."""
         flat = [tf.reshape(tf.cast(tensor, tf.float32), (-1,)) for tensor in tensors]
         return [tf.concat(flat, 0) if flat else tf.zeros(0)]
 
     def unpack(self, packed: Sequence[tf.Tensor]) -> List[tf.Tensor]:
-        """See Each."""
+        """See PerVariableCopies."""
         pieces = tf.split(packed[0], [at.size for at in self._where])
         return [
             tf.cast(tf.reshape(piece, at.shape), variable.dtype)
@@ -101,11 +101,11 @@ class Whole:
         ]
 
     def fetch(self, packed: Sequence[tf.Tensor], flat: np.ndarray) -> None:
-        """See Each."""
+        """See PerVariableCopies."""
         np.copyto(flat, host(packed[0]))
 
     def load(self, flat: np.ndarray) -> None:
-        """See Each."""
+        """See PerVariableCopies."""
         if self._variables:
             self._assign(tf.raw_ops.Identity(input=flat))  # unlike tf.constant, it does not copy on the host
 

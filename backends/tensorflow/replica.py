@@ -7,14 +7,14 @@ import tensorflow as tf
 
 from backends.frameworks.base import Replica
 from backends.models.layers import Shape
-from backends.tensorflow.buffers import Each, Whole, aligned, end, places
+from backends.tensorflow.buffers import ConcatenatedCopies, PerVariableCopies, aligned, end, places
 from backends.tensorflow.updates import Update
 
 
 class TensorFlowReplica(Replica):
     """The variables of a network, a graph for each batch size, and host buffers of fixed address.
 
-    network: a ``layers.Described`` or a ``user_model.Own``.
+    network: a ``layers.Described`` or a ``user_model.UserNetwork``.
     input_shape: (height, width, channels) of an image.
     classes: width of the network's output.
     accelerator: with ``cpu``, variables use the host buffer of the weights where possible
@@ -29,12 +29,12 @@ class TensorFlowReplica(Replica):
         self.variables, self.state_variables = places(network.trained), places(network.kept)
         self.weights, self.gradients = (aligned(end(self.variables)) for _ in range(2))
         self.state = aligned(end(self.state_variables))
-        carrier: Any = Each if accelerator == "cpu" else Whole
-        self._carrier = carrier(self._trained, self.variables)
-        self._state_carrier = Whole(self._kept, self.state_variables)
-        self._update = Update(self._trained, self.variables, self._carrier)
-        self._carrier.fetch(self._carrier.pack(self._trained), self.weights)
-        self._state_carrier.fetch(self._state_carrier.pack(self._kept), self.state)
+        copies: Any = PerVariableCopies if accelerator == "cpu" else ConcatenatedCopies
+        self._copies = copies(self._trained, self.variables)
+        self._state_copies = ConcatenatedCopies(self._kept, self.state_variables)
+        self._update = Update(self._trained, self.variables, self._copies)
+        self._copies.fetch(self._copies.pack(self._trained), self.weights)
+        self._state_copies.fetch(self._state_copies.pack(self._kept), self.state)
         self._packed: List[tf.Tensor] = []
         self._state: Optional[List[tf.Tensor]] = None
         self._updated = False
@@ -55,17 +55,17 @@ class TensorFlowReplica(Replica):
     def fetch(self) -> None:
         """See Replica. Also fetches weights if ``update`` has changed them."""
         if self._state is not None:
-            self._carrier.fetch(self._packed, self.gradients)
-            self._state_carrier.fetch(self._state, self.state)
+            self._copies.fetch(self._packed, self.gradients)
+            self._state_copies.fetch(self._state, self.state)
             self._state = None
         if self._updated:
-            self._carrier.fetch(self._carrier.pack(self._trained), self.weights)
+            self._copies.fetch(self._copies.pack(self._trained), self.weights)
             self._updated = False
 
     def load(self) -> None:
         """See Replica."""
-        self._carrier.load(self.weights)
-        self._state_carrier.load(self.state)
+        self._copies.load(self.weights)
+        self._state_copies.load(self.state)
         self._state, self._updated = None, False
 
     def update(self, momentum: float) -> None:
@@ -96,7 +96,7 @@ class TensorFlowReplica(Replica):
             gradients = [
                 gradient + decay * tf.cast(variable, tf.float32) for gradient, variable in zip(gradients, self._trained)
             ]
-        return loss, self._carrier.pack(gradients), self._state_carrier.pack(self._kept)
+        return loss, self._copies.pack(gradients), self._state_copies.pack(self._kept)
 
     def _trace_evaluation(self, images: tf.Tensor, labels: tf.Tensor) -> Any:
         logits = self._network(_pixels(images), False, tf.constant(0))

@@ -33,16 +33,16 @@ class Update:
 
     def velocity(self) -> np.ndarray:
         """The velocity, (parameters,) float32, as a copy."""
-        carrier = self._carrier()
+        copies = self._copies()
         flat = np.empty(end(self._where), np.float32)
-        carrier.fetch(carrier.pack(self._velocities()), flat)
+        copies.fetch(copies.pack(self._velocities()), flat)
         return flat
 
     def set_velocity(self, values: np.ndarray) -> None:
         """Set the velocity from (parameters,) float32."""
-        self._carrier().load(np.array(values, np.float32))
+        self._copies().load(np.array(values, np.float32))
 
-    def _carrier(self) -> Any:
+    def _copies(self) -> Any:
         return type(self._gradients)(self._velocities(), self._where)
 
     def _velocities(self) -> List[tf.Variable]:

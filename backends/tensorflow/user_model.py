@@ -11,7 +11,7 @@ from backends.models import user
 from backends.models.layers import Shape
 
 
-class Own:
+class UserNetwork:
     """A Keras model or tf.Module that was called once, so that it has created its variables.
 
     trained, kept: its named variables that are trained and that are not. Frozen variables are kept,
@@ -28,7 +28,7 @@ class Own:
         self.trained = _named(trained)
         self.kept = _named([variable for variable in others if id(variable) not in own and _changes(variable)])
         self._call = tf.function(module)  # traces Python control flow that depends on tensors
-        self._training, self._judging = _ways(module)
+        self._training, self._judging = _call_arguments(module)
 
     def __call__(self, images: tf.Tensor, training: bool, step: tf.Tensor) -> tf.Tensor:
         """See layers.Described; ``step`` is not used, as layers with noise keep their own state."""
@@ -45,7 +45,7 @@ class Own:
         return [rate * tf.cast(tf.convert_to_tensor(gradient), tf.float32) for gradient in found]
 
 
-def build(model: str, seed: int) -> Tuple[Own, Shape, int]:
+def build(model: str, seed: int) -> Tuple[UserNetwork, Shape, int]:
     """Build the user's model and check it with one black image: network, input shape, classes.
 
     model: ``path/to/file.py:function``.
@@ -57,8 +57,8 @@ def build(model: str, seed: int) -> Tuple[Own, Shape, int]:
     np.random.seed(seed)
     tf.random.set_seed(seed)
     module, shape = user.returned(model, "Keras model or tf.Module", _is_module)
-    output = module(tf.zeros((1,) + shape), **_ways(module)[1])
-    return Own(module), shape, user.outputs(model, output)
+    output = module(tf.zeros((1,) + shape), **_call_arguments(module)[1])
+    return UserNetwork(module), shape, user.outputs(model, output)
 
 
 def _is_module(value: Any) -> bool:
@@ -66,7 +66,7 @@ def _is_module(value: Any) -> bool:
     return callable(value) and all(hasattr(type(value), name) for name in ("trainable_variables", "variables"))
 
 
-def _ways(module: Any) -> Any:
+def _call_arguments(module: Any) -> Any:
     """Functions that call the model in training and in evaluation."""
     function = getattr(module, "call", module)  # Keras's __call__ accepts any arguments
     if "training" in inspect.signature(function).parameters:

@@ -60,8 +60,8 @@ def down(name: Name = "lab") -> None:
 def status(name: Name = "lab", as_json: AsJson = False) -> None:
     """Show the devices, what they may use and what state they are in."""
     from planner import console
-    from planner.lab import view
     from planner.lab.lab import Lab
+    from planner.views import lab as view
 
     seen = Lab(name).status()
     console.show(view.to_json(seen) if as_json else view.table(seen))

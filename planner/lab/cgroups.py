@@ -45,11 +45,11 @@ class Cgroups(ABC):
 
     @abstractmethod
     def usage(self, group: str) -> dict[str, Any]:
-        """The kernel's counter of the group's processor time, for ``planner.lab.meter``."""
+        """The kernel's counter of the group's processor time, for the sensor emulator."""
 
     @abstractmethod
     def memory(self, group: str, limit_bytes: int) -> dict[str, Any]:
-        """The kernel's counters of the group's memory, for ``planner.lab.meter``."""
+        """The kernel's counters of the group's memory, for the sensor emulator."""
 
     def make(self, group: str) -> None:
         """Create the group if it does not exist."""

@@ -1,4 +1,4 @@
-"""A lab device is a network namespace with a cable, a control group, sshd, iperf3, a meter."""
+"""A lab device is a namespace with a cable, a control group, sshd, iperf3, emulated sensors."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import planner
 from planner.errors import LabError
-from planner.lab import namespace_exec, network, sshd, state, sysfs
+from planner.lab import device_files, namespace_exec, network, sshd, state, traffic_control
 from planner.lab.cgroups import Cgroups
 from planner.lab.cpu_pinning import pin
 from planner.lab.programs import find_program
@@ -45,8 +45,8 @@ class LabDevice:
         self.name, self.address = name, address
         self._groups, self._switch, self._port = groups, names.switch, state.port(host)
         self._namespace, self._folder, self._client = names.namespace(name), names.of(name), names.client
-        self._group, self._meter_group = names.group(name), names.meter_group(name)
-        self._tree, self._config = names.tree(name), self._folder / "meter.json"
+        self._group, self._emulator_group = names.group(name), names.emulator_group(name)
+        self._tree, self._config = names.tree(name), self._folder / "sensor_emulator.json"
 
     def cabled(self) -> bool:
         """Whether its namespace exists and has both ends of its cable."""
@@ -60,7 +60,7 @@ class LabDevice:
         if not cabled:
             network.unplug(self._switch, self._port)
         network.add_namespace(self._namespace)
-        for group in (self._group, self._meter_group):
+        for group in (self._group, self._emulator_group):
             self._groups.make(group)
         self._folder.mkdir(parents=True, exist_ok=True)
         if not cabled:
@@ -68,19 +68,21 @@ class LabDevice:
 
     def shape(self, device: DeviceSpec, targets: Mapping[str, float]) -> None:
         """Set the device's rate, and its rates to single addresses."""
-        network.shape(self._switch, self._port, self._namespace, device.rate_bytes_per_s, targets, device.delay_s)
+        traffic_control.shape(
+            self._switch, self._port, self._namespace, device.rate_bytes_per_s, targets, device.delay_s
+        )
 
     def limit(self, device: DeviceSpec) -> None:
-        """Limit the device's processors and memory, and update its meter's configuration."""
+        """Limit the device's processors and memory, and configure its sensor emulator."""
         self._groups.set_cpus(self._group, device.cpus)
         self._groups.set_memory(self._group, device.memory_bytes)
         fresh = self._config.with_suffix(".new")
-        fresh.write_text(json.dumps(self._meter_config(device)))
+        fresh.write_text(json.dumps(self._emulator_config(device)))
         fresh.replace(self._config)
 
     def forget_sensors(self) -> None:
-        """Stop the meter and remove its files, so that other sensors can replace them."""
-        self._groups.end(self._meter_group)
+        """Stop the sensor emulator and remove its files, so that other sensors can replace them."""
+        self._groups.end(self._emulator_group)
         shutil.rmtree(self._tree, ignore_errors=True)
 
     def start(self) -> None:
@@ -93,18 +95,18 @@ class LabDevice:
         for program, command in (("sshd", serve), ("iperf3", listen)):
             if not self._runs(program):
                 namespace_exec.start(within, program, command)
-        if not self._groups.processes(self._meter_group):
-            self._start_meter()
+        if not self._groups.processes(self._emulator_group):
+            self._start_emulator()
 
     def wait(self) -> None:
-        """Wait until sshd answers, iperf3 runs and the meter has written.
+        """Wait until sshd answers, iperf3 runs and the sensor emulator has written.
 
         Raises LabError with the last output of a program that does not start.
         """
         end_s = time.monotonic() + START_LIMIT_S
         self._wait_until("sshd", lambda: sshd.answers(self.address, START_LIMIT_S), end_s)
         self._wait_until("iperf3", lambda: self._runs("iperf3"), end_s)
-        self._wait_until("meter", self._meter_runs, end_s)
+        self._wait_until("sensor_emulator", self._emulator_runs, end_s)
 
     def pin(self, cores: Collection[int]) -> None:
         """Restrict it to these cores of the machine."""
@@ -134,7 +136,7 @@ class LabDevice:
 
     def remove(self) -> None:
         """Remove the device with its files."""
-        for group in (self._group, self._meter_group):
+        for group in (self._group, self._emulator_group):
             self._groups.remove(group)
         network.unplug(self._switch, self._port)
         network.remove_namespace(self._namespace)
@@ -151,8 +153,8 @@ class LabDevice:
         faults += [] if self._port in network.connected(self._switch) else ["cut"]
         return Condition(", ".join(faults) or "up", self._runs("sshd"), self._power_w())
 
-    def _meter_config(self, device: DeviceSpec) -> dict[str, object]:
-        """The configuration of ``planner.lab.meter``."""
+    def _emulator_config(self, device: DeviceSpec) -> dict[str, object]:
+        """The configuration of ``planner.lab.sensor_emulator``."""
         limit_bytes = device.memory_bytes
         memory = {} if limit_bytes is None else {"memory": self._groups.memory(self._group, limit_bytes)}
         return {
@@ -175,14 +177,18 @@ class LabDevice:
 
     def _end(self) -> None:
         self._groups.end(self._group)
-        self._groups.end(self._meter_group, gently=True)
-        sysfs.hide(str(self._tree))  # for a meter that was killed
+        self._groups.end(self._emulator_group, gently=True)
+        device_files.hide(str(self._tree))  # for a sensor emulator that was killed
 
-    def _start_meter(self) -> None:
-        sysfs.hide(str(self._tree))
-        within = namespace_exec.Confinement(self._namespace, self._groups.procs_files(self._meter_group), self._folder)
+    def _start_emulator(self) -> None:
+        device_files.hide(str(self._tree))
+        within = namespace_exec.Confinement(
+            self._namespace, self._groups.procs_files(self._emulator_group), self._folder
+        )
         code = {**os.environ, "PYTHONPATH": str(Path(planner.__file__).parents[1])}
-        namespace_exec.start(within, "meter", [sys.executable, "-m", "planner.lab.meter", str(self._config)], code)
+        namespace_exec.start(
+            within, "sensor_emulator", [sys.executable, "-m", "planner.lab.sensor_emulator", str(self._config)], code
+        )
 
     def _runs(self, program: str) -> bool:
         try:
@@ -193,12 +199,12 @@ class LabDevice:
     def _pid_file(self, program: str) -> Path:
         return self._folder / f"{program}.pid"
 
-    def _meter_runs(self) -> bool:
-        return bool(self._groups.processes(self._meter_group)) and (self._tree / "proc/stat").exists()
+    def _emulator_runs(self) -> bool:
+        return bool(self._groups.processes(self._emulator_group)) and (self._tree / "proc/stat").exists()
 
     def _power_w(self) -> float | None:
         """Its watts as the product's sensor code reads them."""
-        if not self._meter_runs():
+        if not self._emulator_runs():
             return None
         try:
             totals = ina3221.discover(FileTree(str(self._tree))).sensors

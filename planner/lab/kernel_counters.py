@@ -1,4 +1,4 @@
-"""The meter of a lab device reads its processor time, bytes and memory from the kernel."""
+"""The sensor emulator reads a device's processor time, bytes and memory from the kernel."""
 
 import os
 import time
@@ -43,7 +43,7 @@ class KernelCounters:
     """The counters and memory of one device."""
 
     def __init__(self, usage: Mapping[str, Any], interface: str, memory: Mapping[str, Any] | None) -> None:
-        """Take the arguments from the meter's CONFIG.json. Raises LabError."""
+        """Take the arguments from the sensor emulator's CONFIG.json. Raises LabError."""
         self._usage = usage
         self._interface = interface
         self._cpu = KernelFile(usage["path"])
@@ -78,7 +78,7 @@ def network_bytes(text: str, interface: str) -> int:
         if colon and name.strip() == interface:
             counts = rest.split()
             return int(counts[0]) + int(counts[8])
-    raise LabError(f"{interface}: no such interface here; start the meter in the device's network namespace")
+    raise LabError(f"{interface}: no such interface here; start the sensor emulator in the device's network namespace")
 
 
 def _fields(text: str) -> dict[str, int]:

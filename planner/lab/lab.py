@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import LabError
-from planner.lab import cgroups, cpu_pinning, fleetwriter, network, programs, shaping, sshd, state
+from planner.lab import cgroups, cpu_pinning, fleetwriter, network, programs, sshd, state, traffic_control
 from planner.lab.device import Condition, LabDevice
 from planner.lab.spec import DeviceSpec, Spec
 from planner.lab.state import AppliedDevice, LabState
@@ -201,12 +201,12 @@ def differs(old: AppliedDevice | None, target: AppliedDevice) -> bool:
 
 
 def _require_shapers(spec: Spec) -> None:
-    programs.require_shaper(["sch_tbf"], shaping.one_rate("lo", 1e6))
+    programs.require_shaper(["sch_tbf"], traffic_control.one_rate("lo", 1e6))
     if any(device.delay_s for device in spec.devices):
         remedy = ', or remove "delay" from the spec'
-        programs.require_shaper(["sch_tbf", "sch_netem"], shaping.one_rate("lo", 1e6, delay_s=0.01), remedy)
+        programs.require_shaper(["sch_tbf", "sch_netem"], traffic_control.one_rate("lo", 1e6, delay_s=0.01), remedy)
     if spec.links:
-        programs.require_shaper(["sch_htb", "cls_u32"], shaping.rates_by_target("lo", 1e6, {"127.0.0.2": 1e5}))
+        programs.require_shaper(["sch_htb", "cls_u32"], traffic_control.rates_by_target("lo", 1e6, {"127.0.0.2": 1e5}))
 
 
 def _targets(current: LabState, spec: Spec) -> list[AppliedDevice]:
@@ -222,5 +222,5 @@ def _targets(current: LabState, spec: Spec) -> list[AppliedDevice]:
 
 
 def _sensors(device: DeviceSpec) -> tuple[str, bool, bool]:
-    """The sensor files that a meter writes and reads; a running meter cannot change them."""
+    """The files that a sensor emulator writes and reads; while it runs it cannot change them."""
     return device.kind, device.sensors, device.memory_bytes is None

@@ -1,15 +1,12 @@
-"""A lab's network connects namespaces to one switch in its own; needs root, ip and tc."""
+"""A lab's network connects namespaces to one switch in its own, by ip(8) and as root."""
 
 import ipaddress
 import json
-import subprocess
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
 from typing import Any
 
 from planner.errors import LabError
-from planner.lab import shaping
-from planner.lab.programs import find_program
+from planner.lab.programs import run_program
 
 BRIDGE = "bridge"
 #: Name of a device's only interface, inside the device.
@@ -87,27 +84,6 @@ def connected(switch: str) -> set[str]:
     return {port for port, link in _links("-n", switch).items() if "UP" in link["flags"]}
 
 
-def shape(
-    switch: str, port: str, namespace: str, rate_bytes_per_s: float, targets: Mapping[str, float], delay_s: float = 0.0
-) -> None:
-    """Shape a device's cable in both directions, with slower rates to ``targets``.
-
-    Shapers are replaced, not changed. If a shaper's bucket becomes smaller than a waiting packet,
-    the packet never leaves and blocks the cable for good.
-    """
-    for names, interface in ((switch, port), (namespace, PORT)):
-        with suppress(LabError):  # there is none yet
-            _run("tc", "-n", names, "qdisc", "del", "dev", interface, "root")
-    _tc(switch, shaping.one_rate(port, rate_bytes_per_s, delay_s))
-    # Classes of any rate send whole buffers at once.
-    buffer = shaping.BUCKET_BYTES if targets else shaping.buffer_bytes(rate_bytes_per_s)
-    ip("-n", namespace, "link", "set", PORT, "gso_max_size", str(buffer))
-    if targets:
-        _tc(namespace, shaping.rates_by_target(PORT, rate_bytes_per_s, targets))
-    else:
-        _tc(namespace, shaping.one_rate(PORT, rate_bytes_per_s))
-
-
 def free_network(networks: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4Network:
     """The first of these networks to which this machine has no route. Raises LabError."""
     routes = [entry["dst"] for entry in _json("-4", "route", "show", "table", "all")]
@@ -121,7 +97,7 @@ def free_network(networks: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4Net
 
 def ip(*arguments: str) -> None:
     """Run ip(8). Raises LabError with its output."""
-    _run("ip", *arguments)
+    run_program("ip", *arguments)
 
 
 def _cable(names: tuple[str, ...], interface: str, address: str, switch: str, port: str) -> None:
@@ -141,24 +117,11 @@ def _address(names: tuple[str, ...], interface: str, address: str) -> None:
     ip(*names, "route", "change", *route)
 
 
-def _tc(namespace: str, commands: Iterable[shaping.Command]) -> None:
-    for command in commands:
-        _run("tc", "-n", namespace, *command)
-
-
 def _links(*names: str) -> dict[str, dict[str, Any]]:
     """ip(8)'s description of every interface, by name."""
     return {link["ifname"]: link for link in _json(*names, "link", "show")}
 
 
 def _json(*arguments: str) -> list[Any]:
-    found: list[Any] = json.loads(_run("ip", "-j", *arguments) or "[]")
+    found: list[Any] = json.loads(run_program("ip", "-j", *arguments) or "[]")
     return [entry for entry in found if entry]
-
-
-def _run(program: str, *arguments: str) -> str:
-    done = subprocess.run([find_program(program) or program, *arguments], check=False, capture_output=True, text=True)
-    if done.returncode:
-        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-        raise LabError(f"`{' '.join((program, *arguments))}` failed: {said}")
-    return done.stdout

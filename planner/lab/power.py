@@ -31,8 +31,8 @@ class PhysicalPower(NamedTuple):
 #: Assumed: 0.5 W for a gigabit link that is full in one direction, the order of magnitude of a
 #: gigabit transceiver.
 JOULES_PER_BYTE = 4e-9
-#: Slower than the real chip, which is read in milliseconds, so that many meters load one machine
-#: little.
+#: Slower than the real chip, which is read in milliseconds, so that many emulators load one
+#: machine little.
 PERIOD_S = 0.1
 
 #: idle_w comes from public tegrastats lines of idle boards (input rail, or the sum of the rails of

@@ -27,6 +27,15 @@ def find_program(name: str) -> str | None:
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
 
 
+def run_program(program: str, *arguments: str) -> str:
+    """The output of a program. Raises LabError with what it says where it fails."""
+    done = subprocess.run([find_program(program) or program, *arguments], check=False, capture_output=True, text=True)
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise LabError(f"`{' '.join((program, *arguments))}` failed: {said}")
+    return done.stdout
+
+
 def require_machine() -> None:
     """Raise LabError, with what to install or do, if this machine cannot host a lab."""
     if sys.platform != "linux":
@@ -44,7 +53,7 @@ def require_machine() -> None:
 def require_shaper(modules: Sequence[str], commands: Iterable[Sequence[str]], otherwise: str = "") -> None:
     """Raise LabError, naming kernel modules, if these commands of tc fail.
 
-    commands: for the interface lo, as ``planner.lab.shaping`` makes them.
+    commands: for the interface lo, as ``planner.lab.traffic_control`` makes them.
     otherwise: an alternative remedy for the message.
     """
     lines = "\n".join(" ".join(command) for command in commands)

@@ -109,9 +109,9 @@ class LabNames(NamedTuple):
         """The control group of the device."""
         return f"{self.switch}/{device}"
 
-    def meter_group(self, device: str) -> str:
-        """The control group of the device's meter; no name of a device has a dot."""
-        return f"{self.switch}/{device}.meter"
+    def emulator_group(self, device: str) -> str:
+        """The control group of the device's sensor emulator; no name of a device has a dot."""
+        return f"{self.switch}/{device}.emulator"
 
     def of(self, device: str) -> Path:
         """The device's folder."""

@@ -12,7 +12,7 @@ from planner.errors import DeviceLostError, RemoteError
 from planner.remote.base import Process, Remote
 from planner.remote.drain import LAST_WORDS_S, Drain
 from planner.remote.ssh_config import SshTarget
-from planner.remote.ssh_login import Way
+from planner.remote.ssh_login import Login
 from planner.remote.ssh_transport import GONE, quietly
 
 _CHUNK_BYTES = 1 << 16
@@ -24,7 +24,7 @@ _PATIENCE_S = 5.0
 class SshRemote(Remote):
     """One login, which connects at once and runs any number of commands.
 
-    timeout_s: bounds every connect and handshake on the way.
+    timeout_s: bounds every connect and handshake of the login.
     Raises HostKeyError, LoginError or RemoteError, each with its remedy.
     """
 
@@ -32,7 +32,7 @@ class SshRemote(Remote):
         self.name = name
         self._timeout_s = timeout_s
         with ExitStack() as stack:
-            transport = Way(name, timeout_s, stack).enter_all((*target.jumps, target))
+            transport = Login(name, timeout_s, stack).pass_hosts((*target.jumps, target))
             assert transport is not None
             self._transport = transport
             self._stack = stack.pop_all()

@@ -28,14 +28,14 @@ class _DroppedError(Exception):
     """The server dropped the connection before the login; a retry may succeed."""
 
 
-class Way(NamedTuple):
+class Login(NamedTuple):
     """Settings of a login: the device, the limit of each connect and handshake, the cleanup."""
 
     device: str
     timeout_s: float
     stack: ExitStack
 
-    def enter_all(self, hops: Iterable[SshTarget]) -> paramiko.Transport | None:
+    def pass_hosts(self, hops: Iterable[SshTarget]) -> paramiko.Transport | None:
         """Log in to each host through the one before; return the last transport.
 
         Raises HostKeyError, LoginError, RemoteError.
@@ -82,31 +82,31 @@ class Way(NamedTuple):
         raise AssertionError("the last try returns or raises")
 
 
-_Step = Callable[[Way, SshTarget, paramiko.Transport | None], paramiko.Transport]
+_Step = Callable[[Login, SshTarget, paramiko.Transport | None], paramiko.Transport]
 
 
-def _handshake(way: Way, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
-    link = open_link(way.device, hop, via, way.timeout_s, way.stack)
+def _handshake(login: Login, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
+    link = open_link(login.device, hop, via, login.timeout_s, login.stack)
     try:
         transport = paramiko.Transport(link)
-        way.stack.callback(quietly, transport.close)
-        transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = way.timeout_s
+        login.stack.callback(quietly, transport.close)
+        transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = login.timeout_s
         _prefer_known_types(hop, transport)
-        transport.start_client(timeout=way.timeout_s)
+        transport.start_client(timeout=login.timeout_s)
         transport.get_remote_server_key()
     except IncompatiblePeer as error:
         raise RemoteError(
-            f"{way.device}: {place(hop)} speaks no common algorithm ({error}); update its sshd"
+            f"{login.device}: {place(hop)} speaks no common algorithm ({error}); update its sshd"
         ) from error
     except GONE as error:
         raise _DroppedError(str(error) or type(error).__name__) from error
     return transport
 
 
-def _enter(way: Way, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
-    transport = _handshake(way, hop, via)
-    verify(way.shown_key(hop, transport))
-    _login(way.device, hop, transport)
+def _enter(login: Login, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
+    transport = _handshake(login, hop, via)
+    verify(login.shown_key(hop, transport))
+    _login(login.device, hop, transport)
     transport.set_keepalive(_KEEPALIVE_S)
     return transport
 

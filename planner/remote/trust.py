@@ -16,7 +16,7 @@ from planner.remote.known_hosts import (
     matches,
 )
 from planner.remote.ssh_config import resolve
-from planner.remote.ssh_login import Way
+from planner.remote.ssh_login import Login
 
 #: Characters of a known_hosts pattern that may match several hosts.
 PATTERN_CHARACTERS = "*?!"
@@ -32,12 +32,12 @@ def fetch_key(device: Device, timeout_s: float = 15.0) -> HostKey:
         raise RemoteError(f"{device.name}: is this machine itself and has no host key to trust")
     target = resolve(device)
     with ExitStack() as stack:
-        way = Way(device.name, timeout_s, stack)
+        login = Login(device.name, timeout_s, stack)
         try:
-            via = way.enter_all(target.jumps)
+            via = login.pass_hosts(target.jumps)
         except (UnknownHostKeyError, ChangedHostKeyError) as error:
             return error.host_key
-        return way.shown_key(target, way.shake_hands(target, via))
+        return login.shown_key(target, login.shake_hands(target, via))
 
 
 def store(host_key: HostKey) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from planner.fleet.file import load_fleet
-from planner.lab import cgroups, network, programs, shaping, state
+from planner.lab import cgroups, network, programs, state, traffic_control
 from planner.lab.lab import Lab
 from profilers.cores import usable_cores
 from tests.running import Command, run
@@ -233,8 +233,8 @@ def test_what_is_broken_is_seen_and_can_be_restored(bench: Bench, verb: str, sta
     assert bench.status()["b"]["state"] == "up"
 
 
-def test_a_meter_that_died_shows_no_watts_and_is_restored(bench: Bench) -> None:
-    for number in groups().processes(bench.names.meter_group("b")):
+def test_a_sensor_emulator_that_died_shows_no_watts_and_is_restored(bench: Bench) -> None:
+    for number in groups().processes(bench.names.emulator_group("b")):
         os.kill(number, signal.SIGKILL)
     assert bench.status()["b"]["power_w"] is None
     bench.lab("restore", "b")
@@ -253,7 +253,7 @@ def test_an_interrupted_up_is_carried_on(bench: Bench) -> None:
 
 def test_an_interrupted_change_is_made_good(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def half(switch: str, port: str, namespace: str, rate_bytes_per_s: float, *_: object) -> None:
-        for command in (("qdisc", "del", "dev", port, "root"), *shaping.one_rate(port, rate_bytes_per_s)):
+        for command in (("qdisc", "del", "dev", port, "root"), *traffic_control.one_rate(port, rate_bytes_per_s)):
             subprocess.run([str(programs.find_program("tc")), "-n", switch, *command], check=True)
         raise KeyboardInterrupt
 

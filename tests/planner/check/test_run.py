@@ -1,4 +1,4 @@
-"""The doctor: in a fleet where everything is wrong, each device hears of its own trouble only."""
+"""In a fleet where everything is wrong, `check` tells each device its own trouble only."""
 
 import socket
 import sys

@@ -18,14 +18,14 @@ def device(more: str = "", rate: str = "1mbit", cpus: float = 0.5) -> DeviceSpec
 
 
 @pytest.mark.parametrize("more", ['memory = "1gb"', 'kind = "tx2"', "sensors = false"])
-def test_a_meter_that_reads_or_writes_other_files_is_started_again(more: str) -> None:
+def test_an_emulator_that_reads_or_writes_other_files_is_started_again(more: str) -> None:
     assert lab._sensors(device(more)) != lab._sensors(device())
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("", "power = { idle_w = 5 }"), ('memory = "1gb"', 'memory = "2gb"'), ("", 'delay = "1ms"')]
 )
-def test_a_meter_takes_numbers_while_it_runs(one: str, other: str) -> None:
+def test_an_emulator_takes_numbers_while_it_runs(one: str, other: str) -> None:
     assert lab._sensors(device(one)) == lab._sensors(device(other))
 
 

@@ -1,4 +1,4 @@
-"""What the meter reads from the kernel, in the forms of both versions of control groups."""
+"""What the emulator reads from the kernel, in the forms of both versions of control groups."""
 
 from pathlib import Path
 from typing import Any

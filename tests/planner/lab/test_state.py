@@ -57,7 +57,7 @@ def test_names_leave_room_for_interfaces_and_never_meet() -> None:
     for wrong in ("", "Lab", "a-b", "abcdefghijk", "a/b"):
         with pytest.raises(LabError, match="is no name for a lab"):
             lab_names(wrong)
-    assert lab_names("a").group("b.meter") != lab_names("a").meter_group("b-meter")
+    assert lab_names("a").group("b.emulator") != lab_names("a").emulator_group("b-emulator")
 
 
 def test_a_host_number_is_the_first_that_is_free() -> None:

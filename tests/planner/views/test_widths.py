@@ -10,7 +10,6 @@ from rich.console import RenderableType
 
 from planner.audit.scoring.scoreboard import score
 from planner.check.findings import CHECKS, CheckReport, Finding
-from planner.lab import view as lab
 from planner.lab.device import Condition
 from planner.lab.lab import DeviceStatus
 from planner.lab.spec import DeviceSpec
@@ -21,7 +20,7 @@ from planner.power.measure import EnergyMeasurement
 from planner.profile.file import Profile
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
-from planner.views import audit, check, measure, models, power, profile, ranking, training
+from planner.views import audit, check, lab, measure, models, power, profile, ranking, training
 from planner.views.training import TrainingProgress
 from power_models.registry import MODELS
 from profilers.records import encode

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.lab.shaping import Command, bucket_bytes, buffer_bytes, one_rate, rates_by_target
+from planner.lab.traffic_control import Command, bucket_bytes, buffer_bytes, one_rate, rates_by_target
 
 RATES = st.floats(1e4, 1e9)
 

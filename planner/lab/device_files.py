@@ -53,11 +53,11 @@ def show_own(root: str, name: str) -> None:
 
 
 def hide(root: str) -> None:
-    """Remove at once all files that a ``Files`` has written below a root."""
+    """Remove at once all files that a ``SwappedFiles`` has written below a root."""
     _unlink(_shown(root))
 
 
-class Files:
+class SwappedFiles:
     """Text files below a root that all change at the same moment.
 
     Each is a link through ``now/shown`` into one of two folders, which are written alternately.
@@ -69,7 +69,7 @@ class Files:
         self._root, self._shown = root, _shown(root)
         folder = os.path.dirname(self._shown)
         self._next = 0
-        self.close()  # files of a meter that was killed
+        self.close()  # files of a sensor emulator that was killed
         self._sides: tuple[dict[str, _Slot], dict[str, _Slot]] = ({}, {})
         for number, name in enumerate(names):
             _show(os.path.join(root, name), os.path.join(self._shown, str(number)))
@@ -113,7 +113,7 @@ def _show(path: str, target: str) -> None:
 
 def _link(path: str, target: str) -> None:
     """Make a symbolic link, replacing what is there."""
-    _unlink(f"{path}.new")  # of a meter that was killed between the next two lines
+    _unlink(f"{path}.new")  # of a sensor emulator that was killed between the next two lines
     os.symlink(target, f"{path}.new")
     os.replace(f"{path}.new", path)
 

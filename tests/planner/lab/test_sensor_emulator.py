@@ -1,4 +1,4 @@
-"""The meter of an emulated device.
+"""The sensor emulator of an emulated device.
 
 It is a real program beside a real control group, read by the product's own sampler.
 """
@@ -18,7 +18,7 @@ import pytest
 from planner.errors import LabError
 from planner.lab import kernel_counters
 from planner.lab.cgroups import mounted
-from planner.lab.meter import PowerEmulator, load_config
+from planner.lab.sensor_emulator import SensorEmulator, load_config
 from profilers.sampling import Sampler
 from profilers.sensors import discover
 
@@ -48,14 +48,14 @@ def use(folder: Path, cpu_s: float) -> None:
 
 @contextmanager
 def program(config: Path) -> Iterator["subprocess.Popen[str]"]:
-    """The meter as the lab starts it, from when its first reading is there."""
-    command = [sys.executable, "-m", "planner.lab.meter", str(config)]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as meter:
+    """The sensor emulator as the lab starts it, from when its first reading is there."""
+    command = [sys.executable, "-m", "planner.lab.sensor_emulator", str(config)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as emulator:
         try:
-            until(lambda: (config.parent / "tree" / TOTAL).exists() or meter.poll() is not None)
-            yield meter
+            until(lambda: (config.parent / "tree" / TOTAL).exists() or emulator.poll() is not None)
+            yield emulator
         finally:
-            meter.kill()
+            emulator.kill()
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -90,30 +90,30 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_a_device_that_does_nothing_idles(tmp_path: Path, clock: Clock) -> None:
-    use(tmp_path, 100.0)  # before the meter came
-    meter = PowerEmulator(load_config(str(describe(tmp_path))))
+    use(tmp_path, 100.0)  # before the sensor emulator came
+    emulator = SensorEmulator(load_config(str(describe(tmp_path))))
     clock.now_s += 0.02
-    meter.tick()
+    emulator.tick()
     assert milliwatts(tmp_path) == pytest.approx(4000, abs=20)
 
 
 def test_watts_follow_the_share_of_the_quota_that_is_used(tmp_path: Path, clock: Clock) -> None:
     use(tmp_path, 0.0)
-    meter = PowerEmulator(load_config(str(describe(tmp_path))))
+    emulator = SensorEmulator(load_config(str(describe(tmp_path))))
     clock.now_s += 0.1
     use(tmp_path, 0.025)  # half of the 0.05 s that half a core grants
-    meter.tick()
+    emulator.tick()
     assert milliwatts(tmp_path) == pytest.approx(4000 + 10_000 * 0.5, abs=20)
 
 
 def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path, clock: Clock) -> None:
     use(tmp_path, 0.0)
-    meter = PowerEmulator(load_config(str(describe(tmp_path))))
+    emulator = SensorEmulator(load_config(str(describe(tmp_path))))
     ticks = []
     for cpu_s in (0.07, 0.07):  # in 0.1 s half a core is 0.05 s
         clock.now_s += 0.1
         use(tmp_path, cpu_s)
-        meter.tick()
+        emulator.tick()
         user, idle = ((tmp_path / "tree/proc/stat").read_text().split()[column] for column in (1, 4))
         ticks.append((int(user), int(idle)))
     (first_busy, first_idle), (busy, _) = ticks
@@ -123,13 +123,13 @@ def test_what_a_period_holds_above_its_share_counts_in_the_next(tmp_path: Path, 
 
 def test_watts_never_exceed_those_of_full_use(tmp_path: Path, clock: Clock) -> None:
     use(tmp_path, 0.0)
-    meter = PowerEmulator(load_config(str(describe(tmp_path, cpus=0.3))))
-    meter.config = load_config(str(describe(tmp_path, cpus=0.075)))  # the old quota was used a moment ago
+    emulator = SensorEmulator(load_config(str(describe(tmp_path, cpus=0.3))))
+    emulator.config = load_config(str(describe(tmp_path, cpus=0.075)))  # the old quota was used a moment ago
     shares = []
     for cpu_s in (0.3 * 0.05, 0.3 * 0.05, 0.3 * 0.05):
         clock.now_s += 0.05
         use(tmp_path, cpu_s)
-        meter.tick()
+        emulator.tick()
         shares.append((milliwatts(tmp_path) - 4000) / 10_000)
     assert max(shares) <= 1.01
     assert shares[1] > 0.8, "the excess of the first"
@@ -138,12 +138,12 @@ def test_watts_never_exceed_those_of_full_use(tmp_path: Path, clock: Clock) -> N
 
 def test_a_device_without_sensors_has_its_own_load_and_memory(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
-    meter = PowerEmulator(load_config(str(describe(tmp_path, kind="toaster", power=None))))
-    meter.tick()
+    emulator = SensorEmulator(load_config(str(describe(tmp_path, kind="toaster", power=None))))
+    emulator.tick()
     assert discover(str(tmp_path / "tree")).sensors == ()
     assert "cpu0 " in (tmp_path / "tree/proc/stat").read_text()
     assert "MemTotal" in (tmp_path / "tree/proc/meminfo").read_text()
-    assert meter.period_s == 0.1
+    assert emulator.period_s == 0.1
 
 
 def test_limited_memory_is_the_control_group_s(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_limited_memory_is_the_control_group_s(tmp_path: Path) -> None:
     (tmp_path / "held").write_text(str(1 << 20))
     (tmp_path / "stat").write_text("anon 5\n")
     memory = {"usage": str(tmp_path / "held"), "stat": str(tmp_path / "stat"), "limit_bytes": 4 << 20}
-    meter = PowerEmulator(load_config(str(describe(tmp_path, memory=memory))))
+    emulator = SensorEmulator(load_config(str(describe(tmp_path, memory=memory))))
     assert "MemAvailable: 3072 kB" in (tmp_path / "tree/proc/meminfo").read_text()
-    meter.tick()
+    emulator.tick()
     assert "MemAvailable: 3072 kB" in (tmp_path / "tree/proc/meminfo").read_text()
 
 
@@ -185,12 +185,12 @@ def test_a_config_that_misses_a_key_is_named(tmp_path: Path) -> None:
 def test_it_is_small_and_ends_with_its_config(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
     config = describe(tmp_path)
-    with program(config) as meter:
-        status = Path(f"/proc/{meter.pid}/status").read_text()
+    with program(config) as emulator:
+        status = Path(f"/proc/{emulator.pid}/status").read_text()
         (resident,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
         assert int(resident) < 20_000
         config.unlink()
-        assert meter.wait(20) == 0
+        assert emulator.wait(20) == 0
     found = discover(str(tmp_path / "tree"))
     assert found.sensors == (), "a device that is switched off has no reading"
     assert f"/{TOTAL} does not exist" in dict(found.missing).values()
@@ -198,9 +198,9 @@ def test_it_is_small_and_ends_with_its_config(tmp_path: Path) -> None:
 
 def test_it_ends_when_told_to(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
-    with program(describe(tmp_path, power=POWER | {"period_s": 10.0})) as meter:
-        meter.terminate()
-        assert meter.wait(20) == 0
+    with program(describe(tmp_path, power=POWER | {"period_s": 10.0})) as emulator:
+        emulator.terminate()
+        assert emulator.wait(20) == 0
         assert not (tmp_path / "tree" / TOTAL).exists()
 
 
@@ -216,21 +216,21 @@ def test_it_follows_its_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"interface": "eth77"}, "lab meter: eth77: no such interface here"),
-        ({"usage": {"path": "/no/such/usage", "unit_s": 1e-9}}, "lab meter: /no/such/usage: No such file"),
+        ({"interface": "eth77"}, "lab sensor emulator: eth77: no such interface here"),
+        ({"usage": {"path": "/no/such/usage", "unit_s": 1e-9}}, "lab sensor emulator: /no/such/usage: No such file"),
     ],
 )
 def test_what_it_cannot_read_ends_it_with_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     use(tmp_path, 0.0)
-    with program(describe(tmp_path, **changes)) as meter:
-        _, said = meter.communicate(timeout=20)
-        assert meter.returncode == 1
+    with program(describe(tmp_path, **changes)) as emulator:
+        _, said = emulator.communicate(timeout=20)
+        assert emulator.returncode == 1
     assert said.startswith(message) and said.count("\n") == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes control groups")
 def test_the_product_reads_what_the_model_says_of_a_real_control_group(tmp_path: Path) -> None:
-    groups, group = mounted(Path("/proc/self/mountinfo").read_text()), f"planner-test-meter-{os.getpid()}"
+    groups, group = mounted(Path("/proc/self/mountinfo").read_text()), f"planner-test-emulator-{os.getpid()}"
     groups.make(group)
     power = POWER | {"period_s": 0.1}  # periods of the quota's length would alias with it
     try:

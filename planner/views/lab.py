@@ -1,4 +1,4 @@
-"""The view shows the devices of a lab as a table and as JSON."""
+"""This view shows the devices of a lab as a table and as JSON."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.lab.device_files import SwappedFiles, hide, meminfo, show_own, stat, write_labels
 from planner.lab.power_monitors import labels
-from planner.lab.sysfs import Files, hide, meminfo, show_own, stat, write_labels
 from profilers import procfs
 from profilers.counters import UNITS, Counters
 from profilers.file_tree import FileTree, Unavailable
@@ -60,7 +60,7 @@ def test_a_device_that_becomes_another_kind_keeps_no_rail_of_the_old(tmp_path: P
 
 
 def test_files_change_and_go_together(tmp_path: Path) -> None:
-    tree, files = FileTree(str(tmp_path)), Files(str(tmp_path), ["proc/a", "sys/b/c"])
+    tree, files = FileTree(str(tmp_path)), SwappedFiles(str(tmp_path), ["proc/a", "sys/b/c"])
     for text in ("1", "a long text of\ntwo lines", "2"):
         files.write({"proc/a": text, "sys/b/c": text})
         assert (tree.text("proc/a"), tree.text("sys/b/c")) == (text, text)
@@ -71,14 +71,14 @@ def test_files_change_and_go_together(tmp_path: Path) -> None:
             tree.text(name)
 
 
-def test_what_a_killed_meter_left_is_no_reading_and_no_hindrance(tmp_path: Path) -> None:
-    Files(str(tmp_path), ["a"]).write({"a": "1"})
+def test_what_a_killed_emulator_left_is_no_reading_and_no_hindrance(tmp_path: Path) -> None:
+    SwappedFiles(str(tmp_path), ["a"]).write({"a": "1"})
     hide(str(tmp_path))
     hide(str(tmp_path))
     assert not (tmp_path / "a").exists()
     (tmp_path / "now/shown").symlink_to("0")
     (tmp_path / "now/shown.new").symlink_to("0")
-    files = Files(str(tmp_path), ["a"])
+    files = SwappedFiles(str(tmp_path), ["a"])
     assert not (tmp_path / "a").exists()
     files.write({"a": "2"})
     assert (tmp_path / "a").read_text() == "2\n"
@@ -86,7 +86,7 @@ def test_what_a_killed_meter_left_is_no_reading_and_no_hindrance(tmp_path: Path)
 
 def test_no_reader_sees_half_a_file(tmp_path: Path) -> None:
     names = [f"file{number}" for number in range(3)]
-    files, tree = Files(str(tmp_path), names), FileTree(str(tmp_path))
+    files, tree = SwappedFiles(str(tmp_path), names), FileTree(str(tmp_path))
     before = "0"
     files.write(dict.fromkeys(names, before))
     for turn in range(20):

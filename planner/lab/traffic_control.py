@@ -1,6 +1,11 @@
-"""Shaping builds the arguments of tc(8) that limit the rate of a port."""
+"""The kernel's traffic control limits the rate of a port, by tc(8)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from planner.errors import LabError
+from planner.lab.network import PORT, ip
+from planner.lab.programs import run_program
 
 Command = tuple[str, ...]
 
@@ -17,6 +22,27 @@ _PACKET_BYTES = 1500
 _FRAME_BYTES, _SEGMENT_BYTES, _HEADER_BYTES = 1514, 1448, 400
 #: The largest buffer that the kernel passes to a port in one piece.
 _MOST_BYTES = 65536
+
+
+def shape(
+    switch: str, port: str, namespace: str, rate_bytes_per_s: float, targets: Mapping[str, float], delay_s: float = 0.0
+) -> None:
+    """Shape a device's cable in both directions, with slower rates to ``targets``.
+
+    Shapers are replaced, not changed. If a shaper's bucket becomes smaller than a waiting packet,
+    the packet never leaves and blocks the cable for good.
+    """
+    for names, interface in ((switch, port), (namespace, PORT)):
+        with suppress(LabError):  # there is none yet
+            run_program("tc", "-n", names, "qdisc", "del", "dev", interface, "root")
+    _tc(switch, one_rate(port, rate_bytes_per_s, delay_s))
+    # Classes of any rate send whole buffers at once.
+    buffer = BUCKET_BYTES if targets else buffer_bytes(rate_bytes_per_s)
+    ip("-n", namespace, "link", "set", PORT, "gso_max_size", str(buffer))
+    if targets:
+        _tc(namespace, rates_by_target(PORT, rate_bytes_per_s, targets))
+    else:
+        _tc(namespace, one_rate(PORT, rate_bytes_per_s))
 
 
 def bucket_bytes(rate_bytes_per_s: float) -> int:
@@ -88,3 +114,8 @@ def _class(interface: str, parent: str, name: str, rate: float, ceiling: float) 
 
 def _bit(rate_bytes_per_s: float) -> str:
     return f"{round(rate_bytes_per_s * 8)}bit"
+
+
+def _tc(namespace: str, commands: Iterable[Command]) -> None:
+    for command in commands:
+        run_program("tc", "-n", namespace, *command)

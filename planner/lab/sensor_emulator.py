@@ -1,10 +1,10 @@
-"""A meter emulates the sensors of a device: ``python -m planner.lab.meter CONFIG.json``.
+"""A program emulates a device's sensors: ``python -m planner.lab.sensor_emulator CONFIG.json``.
 
 It runs as long as CONFIG.json exists, in the device's network namespace and outside of its control
 group. In every period it reads the group's CPU time and the interface's bytes, and writes the
 resulting files of the device's power monitors and /proc (``planner.lab.power``,
-``planner.lab.sysfs``).
-It imports only the standard library and nothing heavy, because each device has a meter.
+``planner.lab.device_files``).
+It imports only the standard library and nothing heavy, because each device has a sensor emulator.
 CONFIG.json is read again whenever it is replaced. Replace it as a whole: write beside it and
 rename.
 
@@ -33,7 +33,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from planner.errors import LabError, PlannerError
-from planner.lab import power, power_monitors, sysfs
+from planner.lab import device_files, power, power_monitors
 from planner.lab.kernel_counters import KernelCounters
 
 #: Seconds between two readings of the memory, which is slow to read and to change.
@@ -69,7 +69,7 @@ def load_config(path: str) -> Config:
         raise LabError(f"{path}: {error}; `planner lab up` writes it anew") from None
 
 
-class PowerEmulator:
+class SensorEmulator:
     """Computes sensor files from counters, period by period."""
 
     def __init__(self, config: Config) -> None:
@@ -80,11 +80,11 @@ class PowerEmulator:
         self._busy_s = self._owed_s = self._lasted_s = 0.0
         self._memory_due_s = self._before.at_s
         self._memory: dict[str, str] = {}
-        sysfs.write_labels(config.tree, config.kind if config.model else None)
+        device_files.write_labels(config.tree, config.kind if config.model else None)
         if config.memory is None:
-            sysfs.show_own(config.tree, "proc/meminfo")
+            device_files.show_own(config.tree, "proc/meminfo")
         texts = self._texts(0.0, 0.0)
-        self._files = sysfs.Files(config.tree, texts)
+        self._files = device_files.SwappedFiles(config.tree, texts)
         self._files.write(texts)
 
     def tick(self) -> None:
@@ -121,9 +121,9 @@ class PowerEmulator:
         config = self.config
         if config.memory and self._before.at_s >= self._memory_due_s:
             self._memory_due_s = self._before.at_s + MEMORY_PERIOD_S
-            text = sysfs.meminfo(config.memory["limit_bytes"], self._sources.memory_bytes())
+            text = device_files.meminfo(config.memory["limit_bytes"], self._sources.memory_bytes())
             self._memory = {"proc/meminfo": text}
-        load = {"proc/stat": sysfs.stat(config.cpus, self._busy_s, self._lasted_s)}
+        load = {"proc/stat": device_files.stat(config.cpus, self._busy_s, self._lasted_s)}
         return self._power(utilisation, bytes_per_s) | load | self._memory
 
     def _power(self, utilisation: float, bytes_per_s: float) -> dict[str, str]:
@@ -136,33 +136,33 @@ class PowerEmulator:
 
 def run(path: str) -> None:
     """Meter until the file at ``path`` is gone. Raises LabError."""
-    stamp, meter = _stamp(path), PowerEmulator(load_config(path))
+    stamp, emulator = _stamp(path), SensorEmulator(load_config(path))
     try:
         due_s = time.monotonic()
         while True:
-            due_s = max(due_s + meter.period_s, time.monotonic())
+            due_s = max(due_s + emulator.period_s, time.monotonic())
             time.sleep(max(0.0, due_s - time.monotonic()))
             stamp_now = _stamp(path)
             if stamp_now != stamp:
-                stamp, meter.config = stamp_now, load_config(path)
-            meter.tick()
+                stamp, emulator.config = stamp_now, load_config(path)
+            emulator.tick()
     except FileNotFoundError:
         return
     finally:
-        meter.close()
+        emulator.close()
 
 
 def main(arguments: list[str]) -> int:
-    """Run the meter. SIGTERM and SIGINT end it, as the removal of CONFIG.json does."""
+    """Run the sensor emulator. SIGTERM and SIGINT end it, as the removal of CONFIG.json does."""
     if len(arguments) != 1:
-        print("usage: python -m planner.lab.meter CONFIG.json", file=sys.stderr)
+        print("usage: python -m planner.lab.sensor_emulator CONFIG.json", file=sys.stderr)
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     try:
         run(arguments[0])
     except (PlannerError, OSError) as error:
-        print(f"lab meter: {error}", file=sys.stderr)
+        print(f"lab sensor emulator: {error}", file=sys.stderr)
         return 1
     return 0
 
