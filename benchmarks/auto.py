@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from racing import figures, images, records
+from racing.efficiency import ALONE, Reached, critical_batch, measured
 from racing.figures import Entry, times_as_long
 from racing.live_environment import other_rates, profile_path
 from racing.planner_run import ranked_for
@@ -28,7 +29,7 @@ from planner.errors import PlannerError
 from planner.lab.spec import load_spec
 from planner.plan.request import RecommendRequest
 from planner.plan.strategy_search import EQUAL, candidates
-from planner.predict.sample_efficiency import ALONE, NONE, Reached, critical_batch, measured
+from planner.predict.sample_efficiency import NONE
 from planner.profile.file import load_profile
 
 #: Steps of a device alone: how many are asked for matters little but to batches that grow.

@@ -23,8 +23,7 @@ from planner.fleet.file import load_fleet
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
-from planner.plan.request import RecommendRequest
-from planner.predict.strategy import parse_option
+from planner.plan.request import RecommendRequest, parse_strategy
 from planner.profile.file import Profile, load_profile
 from planner.train import orders
 from planner.train.launch import Launch
@@ -69,7 +68,7 @@ def _plan(name: str, profile: Profile, dataset: data.Dataset, options: argparse.
     steps = 1000
     for _ in range(2):
         request = RecommendRequest(
-            {"time": 1.0}, steps=steps, include=list(profile.devices), strategy=parse_option(name),
+            {"time": 1.0}, steps=steps, include=list(profile.devices), strategy=parse_strategy(name),
             training_samples=len(dataset.train_labels),
         )  # fmt: skip
         plan = make_plan(recommend(profile, request), options.fleet)

@@ -15,12 +15,13 @@ import sys
 from pathlib import Path
 
 from racing import images, racefile, records
+from racing.efficiency import of_race
 
 from planner.errors import PlannerError
 from planner.json_records import save
 from planner.paths import SAMPLE_EFFICIENCY
 from planner.plan.strategy_search import EQUAL
-from planner.predict.sample_efficiency import SampleEfficiencies, Source, of_race
+from planner.predict.sample_efficiency import SampleEfficiencies, Source
 
 
 def main() -> None:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlannerError
 from planner.lab.spec import load_spec
+from planner.plan.request import parse_strategy
 from planner.predict.batch_size import mean_batch
-from planner.predict.sample_efficiency import ALONE, Reached
-from planner.predict.strategy import parse_option
 from planner.train.orders import load_dataset
 
+from .efficiency import ALONE, Reached
 from .racefile import Race
 from .records import RACE, Finished, Point
 
@@ -40,7 +40,7 @@ def training_samples(race: Race) -> int:
 
 def as_planned(name: str) -> Strategy:
     """The strategy of a plan for one of a race."""
-    return PARAMETER_SERVER if name == ALONE else parse_option(name)
+    return PARAMETER_SERVER if name == ALONE else parse_strategy(name)
 
 
 def _counts(run: Finished, race: Race) -> bool:

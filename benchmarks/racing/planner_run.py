@@ -9,9 +9,7 @@ from typing import Any
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.plan.recommend import Recommendation, make_plan, recommend
-from planner.plan.request import RecommendRequest
-from planner.predict.sample_efficiency import ALONE
-from planner.predict.strategy import parse_option
+from planner.plan.request import RecommendRequest, parse_strategy
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from planner.train.launch import Launch
@@ -19,6 +17,7 @@ from planner.train.orders import Options
 from planner.train.train import carry_out
 
 from . import curve, final_accuracy
+from .efficiency import ALONE
 from .live_environment import LiveEnvironment
 from .racefile import Race
 from .records import Outcome, Setting
@@ -51,7 +50,8 @@ def ranked_for(strategy: str, profile: Profile, request: RecommendRequest) -> tu
     Raises PlanError.
     """
     if strategy != ALONE:
-        return recommend(profile, request._replace(include=tuple(profile.devices), strategy=parse_option(strategy))), 1
+        request = request._replace(include=tuple(profile.devices), strategy=parse_strategy(strategy))
+        return recommend(profile, request), 1
     ranked = recommend(profile, request)
     return ranked, next(at for at in range(1, len(ranked) + 1) if len(ranked.row(at).config.workers) == 1)
 

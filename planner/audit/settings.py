@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from planner.errors import AuditError
-from planner.predict.step_time import pick, pick_framework, timed_steps
+from planner.predict.timing_choice import pick, pick_framework, timed_steps
 from planner.profile.file import Profile
 from profilers.records import SCHEMA
 

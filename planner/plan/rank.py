@@ -90,7 +90,7 @@ def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
     masks, hosts = predictions.candidates
     size = predictions.candidates.members(predictions.cycle_s.shape[1]).sum(axis=1)
     order = np.lexsort((hosts, masks, size, np.round(log_score, 12)))
-    errors = predictions.time_errors.scaled(time).plus(predictions.power_errors.scaled(power))
+    errors = predictions.time_errors.product(predictions.power_errors, time, power)
     spread = Z95 * np.sqrt(errors.variance())
     best = order[0]
     apart = Z95 * np.sqrt(_variance_apart(errors, hosts, best))

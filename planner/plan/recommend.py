@@ -134,7 +134,7 @@ class Recommendation:
 
     def _energy_uncertainty(self, index: int) -> float | None:
         """As ``rank`` has it for the metric: of E = P T, the errors of time and power."""
-        errors = self.predictions.time_errors.at(index).plus(self.predictions.power_errors.at(index))
+        errors = self.predictions.time_errors.at(index).product(self.predictions.power_errors.at(index))
         spread = Z95 * math.sqrt(float(errors.variance()[0]))
         return math.expm1(spread) if spread and not math.isnan(self.predictions.power_w[index]) else None
 

@@ -10,6 +10,14 @@ from planner.errors import PlanError
 from planner.predict.batch_size import TRAINING_SAMPLES
 
 
+def parse_strategy(text: str) -> Strategy:
+    """What ``--strategy`` names. Raises PlanError naming what does not fit."""
+    try:
+        return Strategy.from_text(text)
+    except ValueError as error:
+        raise PlanError(f"--strategy {text}: {error}") from error
+
+
 class RecommendRequest(NamedTuple):
     """What to predict and how to rank it; what is None or empty is left to the profile.
 

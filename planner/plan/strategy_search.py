@@ -12,9 +12,8 @@ from typing import NamedTuple
 from backends.strategies.strategy import Strategy
 from planner.errors import PlanError
 from planner.plan.recommend import Recommendation, recommend
-from planner.plan.request import RecommendRequest
+from planner.plan.request import RecommendRequest, parse_strategy
 from planner.predict.sample_efficiency import SampleEfficiencies, images_factor
-from planner.predict.strategy import parse_option
 from planner.profile.file import Profile
 
 AUTO = "auto"
@@ -43,7 +42,7 @@ def best_of(
     Raises PlanError as ``recommend`` does.
     """
     if strategy != AUTO:
-        return recommend(profile, request._replace(strategy=parse_option(strategy)))
+        return recommend(profile, request._replace(strategy=parse_strategy(strategy)))
     request = request._replace(critical_batch=efficiencies.critical_batch)
     found, failed = [], None
     for each in candidates(efficiencies):
@@ -62,8 +61,8 @@ def best_of(
 
 def candidates(efficiencies: SampleEfficiencies) -> list[Candidate]:
     """EQUAL strategies, and those of which it was measured how many images they need."""
-    equal = [Candidate(parse_option(text), 1.0) for text in EQUAL]
-    others = [Candidate(parse_option(each.strategy), each.least) for each in efficiencies.measured]
+    equal = [Candidate(parse_strategy(text), 1.0) for text in EQUAL]
+    others = [Candidate(parse_strategy(each.strategy), each.least) for each in efficiencies.measured]
     return equal + [other for other in others if not any(other.strategy.same_as(each.strategy) for each in equal)]
 
 
@@ -85,7 +84,7 @@ def _of_strategy(efficiencies: SampleEfficiencies, best: Recommendation) -> list
         f"{each.strategy} is taken to need {1 / each.least:.2f} times the images of synchronous workers, the most in "
         f"{each.pairs} pairs of runs ({1 / each.mean:.2f} on average, {1 / each.most:.2f} at the least)"
         for each in efficiencies.measured
-        if best.costs.strategy.same_as(parse_option(each.strategy))
+        if best.costs.strategy.same_as(parse_strategy(each.strategy))
     ]
 
 

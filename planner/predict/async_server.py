@@ -1,47 +1,37 @@
 """The asynchronous model predicts cycles of workers around a parameter server, all subsets at once.
 
-The model is a closed queueing network (Baskett, Chandy, Muntz and Palacios, 1975) with one
-customer a class. A worker is a customer: it computes, sends, has its update applied, receives,
-and begins again. It queues at four stations of the server's host:
+The model is a closed queueing network (Baskett, Chandy, Muntz and Palacios, 1975). Each worker is a
+customer of its own class: it computes, sends, has its update applied, receives, and begins again.
+It queues at four stations of the server's host:
 
     link in     bytes sent / what the host's link takes in       processor sharing
     link out    bytes received / what it gives out               processor sharing
     processor   CPU seconds of exchanges and updates, and the    processor sharing
                 whole compute of a co-located worker that trains on it
-    lock        the serial update                                first come first served,
-                                                                 always as long
+    lock        the serial update                                first come first served
 
-Everything else of its cycle delays it without a queue. The delay is what is left of the measured
-uncontended cycle, so that one remote worker alone is predicted exactly as measured. On c cores a
-demand of D core-seconds queues for D/c and is delayed for D (c-1)/c (Seidmann, Schweitzer and
-Shalev-Oren, 1987); of an update that second part is held under the lock.
+The rest of the measured uncontended cycle is a delay, so that one remote worker alone is predicted
+exactly as measured. On c cores a demand of D core-seconds queues for D/c and is delayed for
+D (c-1)/c (Seidmann, Schweitzer and Shalev-Oren, 1987); the lock holds that part of an update.
 
-Exact mean value analysis (Reiser and Lavenberg, 1980) over the lattice of subsets M: an arriving
-customer finds the stations as they are on average without it,
+Exact mean value analysis (Reiser and Lavenberg, 1980) runs over the lattice of subsets M. An
+arriving customer finds the stations as they are on average without it:
 
     R_is(M) = D_is (1 + Q_s(M - i))
     cycle_i(M) = Z_i + sum_s R_is(M)
     Q_s(M) = sum_i R_is(M) / cycle_i(M).
 
-Transfers that need little of the processor have it whenever they want it. They are no customers
-there: what they take, T_i a cycle, makes all that queue for it slower, R_is(M) = D_is (1 + Q_s(M -
-i)) / (1 - sum_j T_j / cycle_j(M - i)) over the other workers j (the shadow processor of Sevcik,
-1977).
+Transfers that need little of the processor never queue there. Their T_i seconds a cycle slow what
+does queue: R_is(M) is divided by 1 - sum_j T_j / cycle_j(M - i) over the other workers j (the
+shadow processor of Sevcik, 1977). At the lock an update in progress is half done on average, so
+half of its use by others is taken off the queue found there (Reiser, 1979). Without a lock the
+result is exact in the mean of many cycles, however the demands are distributed.
 
-At the lock an update in progress is half done on average, so that half of what others use it is
-taken off the queue found there (Reiser, 1979). The other three stations and the delay do not care
-how their demands are distributed, and without a lock the result is exact: in the mean of so many
-cycles that workers have met in all the ways they can. Against event-driven simulation of 8 workers
-with constant demands (tests/planner/simulate.py) the total rate was within 0.2 % where links were
-busiest, 1 to 2 % with the lock used for 40 % of the time, and 5 % too low with it saturated: 18 %
-without the correction. A few cycles show little but how the workers happened to begin.
-
-That TCP shares a link equally was measured at a shaped port, by scripts that were not kept: a flow
-that joined another got 0.33 to 0.55 of it, median 0.47. In 16 such runs of 2 to 8 real workers,
-their gradients varying by 3 to 30 %, the predicted total rate was 3.6 % off on average and 11 % at
-worst. The known limit: workers whose cycles differ by less than a tenth of a transfer and whose
-gradients hardly vary can take turns on the link for good, because who comes first keeps a little
-more than half of it. They were predicted up to 22 % too slow.
+Accuracy: against event-driven simulation of 8 workers (tests/planner/simulate.py) the total rate
+was within 0.2 % where links were busiest, 2 % with a lock in use 40 % of the time, and 5 % too low
+with a saturated one. In 16 runs of 2 to 8 real workers at a shaped port it was 3.6 % off on average
+and 11 % at worst. Workers whose cycles hardly differ and hardly vary can take turns on the link for
+good, because TCP gives a little more to who comes first; they were predicted up to 22 % too slow.
 """
 
 from typing import NamedTuple
@@ -57,12 +47,10 @@ MAX_STOLEN_SHARE = 0.9
 
 
 class Lattice(NamedTuple):
-    """Steady state of every subset of n workers around each of h hosts.
+    """Steady state of every subset of n workers around each of h hosts; subset m has bit i for i.
 
-    Subset m has bit i for worker i.
-
-    cycle_s: (h, 2**n, n), infinite where a worker is not in the subset; queue: (h, 2**n, stations),
-        mean number of workers waiting at or using a station.
+    cycle_s: (h, 2**n, n), infinite where a worker is not in the subset.
+    queue: (h, 2**n, stations), mean number of workers waiting at or using a station.
     """
 
     cycle_s: Floats
@@ -70,11 +58,10 @@ class Lattice(NamedTuple):
 
 
 def split_cycle(cycle_s: Floats, demand_s: Floats) -> tuple[Floats, Floats]:
-    """Demands and delay that add up to the measured cycle: (demand_s, delay_s).
+    """Demands (..., n, stations) and delays (..., n) that add up to the measured cycle (..., n).
 
-    cycle_s: (..., n); demand_s: (..., n, stations). Demands that overlap in time, such as a
-        processor that decrypts while the link still delivers, can exceed the cycle together: they
-        are then scaled to fit it.
+    Demands that overlap in time, such as a processor that decrypts while the link still delivers,
+    can exceed the cycle together: they are then scaled to fit it.
     """
     total_s = demand_s.sum(axis=-1)
     fits = np.divide(cycle_s, total_s, out=np.ones_like(total_s), where=total_s > cycle_s)
@@ -93,8 +80,7 @@ def solve(demand_s: Floats, delay_s: Floats, unqueued_s: Floats | None = None) -
     sizes = np.array([subset.bit_count() for subset in range(1 << workers)])
     cycle_s = np.full((1 << workers, workers, hosts), np.inf)
     queue = np.zeros((1 << workers, stations, hosts))
-    used = np.zeros((1 << workers, hosts))
-    stolen = np.zeros((1 << workers, hosts))
+    used, stolen = np.zeros((2, 1 << workers, hosts))
     demand = np.ascontiguousarray(demand_s.transpose(1, 2, 0))
     delay = np.ascontiguousarray(delay_s.T)
     unqueued = np.zeros_like(delay) if unqueued_s is None else np.ascontiguousarray(unqueued_s.T)

@@ -2,14 +2,12 @@
 
 A profiled size has its measured mean. Between two profiled sizes the line through them holds, and
 beyond them that of the two nearest, held between two physical bounds: more images take no less
-time, and no more time an image (as far as caches and memory allow).
+time, and no more time an image.
 
-The standard error of such a time has two parts. One is that of the line, whose slope and intercept
-err as the two means do: it grows with the distance. The other is what a line cannot know beyond the
-profiled sizes, where its fixed part may be that of a device that is not yet busy and grows with the
-batch (an accelerator takes as long for 16 as for 32 images, and then in proportion), or shrinks
-below. The 95 % interval therefore reaches the bound at which the whole time scales with the batch,
-or, for smaller batches, at which it stays what it is.
+The standard error grows with the distance, as slope and intercept err with the two means. Beyond
+the profiled sizes a line can also be wrong: an accelerator takes as long for 16 as for 32 images,
+and then in proportion. The 95 % interval therefore reaches the bound at which the whole time scales
+with the batch, or, for smaller batches, at which it stays what it is.
 """
 
 import math
@@ -17,13 +15,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from planner.predict.transfer_time import standard_error
+from planner.predict.message_time import standard_error
 from profilers.records import Samples, StepProfile
 from profilers.stats import Z95, mean
 
 #: Times the largest, and part of the smallest, profiled size that may be predicted. There the
-#: interval of a device whose time hardly changes with the batch reaches this factor, so that a
-#: ranking says nothing any more, while a profile takes minutes.
+#: interval may be as wide as this factor, so that a ranking says nothing any more.
 FARTHEST = 4
 
 
@@ -39,25 +36,23 @@ class GradientTime(NamedTuple):
 
 
 class _Point(NamedTuple):
-    """A profiled batch size: the mean seconds of its gradient, and their standard error."""
-
     batch: int
     seconds: float
     error_s: float
+
+    @classmethod
+    def of(cls, batch: int, samples: Samples) -> "_Point":
+        return cls(batch, mean(samples.values), standard_error(samples) * mean(samples.values))
 
 
 class BatchLine:
     """Gradient times of one model on one device by batch size, from one or more profiles."""
 
     def __init__(self, steps: Sequence[StepProfile]) -> None:
-        points: dict[int, _Point] = {}
-        for step in steps:
-            half = step.batch // 2
-            if half and half not in points and step.half_batch_s.values:
-                points[half] = _point(half, step.half_batch_s)
-        for step in steps:
-            points[step.batch] = _point(step.batch, step.gradient_s)
-        self._points = [points[batch] for batch in sorted(points)]
+        halved = [step for step in reversed(steps) if step.batch > 1 and step.half_batch_s.values]
+        known = {step.batch // 2: step.half_batch_s for step in halved}
+        known.update((step.batch, step.gradient_s) for step in steps)
+        self._points = [_Point.of(batch, known[batch]) for batch in sorted(known)]
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -78,9 +73,8 @@ class BatchLine:
         for point in self._points:
             if point.batch == batch:
                 return GradientTime(point.seconds, point.error_s / point.seconds)
-        low, high = next(
-            ((low, high) for low, high in pairwise(self._points) if batch < high.batch), tuple(self._points[-2:])
-        )
+        segments = list(pairwise(self._points))
+        low, high = next((each for each in segments if batch < each[1].batch), segments[-1])
         along = (batch - low.batch) / (high.batch - low.batch)
         seconds = (1 - along) * low.seconds + along * high.seconds
         error_s = math.hypot((1 - along) * low.error_s, along * high.error_s)
@@ -101,8 +95,3 @@ def image_s(step: StepProfile) -> float:
     full_s, half_s = mean(step.gradient_s.values), mean(step.half_batch_s.values) if step.half_batch_s.values else 0.0
     added_s = (full_s - half_s) / (step.batch - step.batch // 2)
     return added_s if 0.0 < added_s < full_s / step.batch else full_s / step.batch
-
-
-def _point(batch: int, samples: Samples) -> _Point:
-    seconds = mean(samples.values)
-    return _Point(batch, seconds, standard_error(samples) * seconds)

@@ -36,10 +36,9 @@ class RunLength(NamedTuple):
 
     steps: in all; None for batches as they are at the beginning.
     training_samples: images of the data set.
-    sample_efficiency: if given, ``steps`` are those of one device alone, and the run makes more.
-        It needs 1 / sample_efficiency times the images that as many synchronous workers with
-        fixed batches need; theirs follow from ``critical_batch`` (``images_factor``).
-    critical_batch: images; None where it is unknown.
+    sample_efficiency: if given, ``steps`` are those of one device alone, and the run makes more: it
+        takes 1 / sample_efficiency times the images of synchronous workers with fixed batches.
+    critical_batch: images, by which ``images_factor`` tells theirs; None where it is unknown.
     """
 
     steps: int | None = None
@@ -70,14 +69,11 @@ def of_run(strategy: Strategy, devices: int, usual: int, run: RunLength) -> Batc
 
 def notes(strategy: Strategy, run: RunLength) -> list[str]:
     """Notes for the operator on batches that are not fixed."""
-    batching = strategy.batching
-    if batching == "dynamic":
-        return [f"batch sizes grow as they do on {run.training_samples:,} training images"]
-    return (
-        [f"batch sizes follow streams of images whose rates are drawn with --seed {SEED}"]
-        if batching == "stream"
-        else []
-    )
+    by_kind = {
+        "dynamic": [f"batch sizes grow as they do on {run.training_samples:,} training images"],
+        "stream": [f"batch sizes follow streams of images whose rates are drawn with --seed {SEED}"],
+    }
+    return by_kind.get(strategy.batching, [])
 
 
 def notes_scaled(strategy: Strategy) -> list[str]:
@@ -93,10 +89,9 @@ def mean_batch(
     strategy: Strategy, n: int, usual: int, training_samples: int, rounds: float = math.inf, images: float = math.inf
 ) -> float:
     """Mean images of a step of n members, over ``rounds`` or until they have taken ``images``."""
-    batching = strategy.batching
-    if batching == "stream":
+    if strategy.batching == "stream":
         return float(np.mean(streamed(n)))
-    if batching == "dynamic":
+    if strategy.batching == "dynamic":
         return _grown(GlobalBatch(n * usual, training_samples), rounds, images) / n
     return float(usual)
 
@@ -112,11 +107,11 @@ def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s:
     Dynamic batches are dealt out by speed so that all members end at once (DLion).
     gradient_s: (n,) of ``usual`` images; image_s: (n,) seconds of one more image.
     """
-    n, batching = gradient_s.size, strategy.batching
-    if batching == "stream":
+    n = gradient_s.size
+    if strategy.batching == "stream":
         found: Floats = np.maximum(0.0, gradient_s + (np.array(streamed(n)) - usual) * image_s)
         return found
-    if batching == "dynamic":
+    if strategy.batching == "dynamic":
         fixed_s = gradient_s - usual * image_s
         return np.full(n, (n * batches.images[n] + (fixed_s / image_s).sum()) / (1 / image_s).sum())
     return gradient_s

@@ -26,10 +26,7 @@ class ClusterConfig(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Clusters as arrays. masks: (C,), bit i set where device i works.
-
-    Hosts: (C,), device index.
-    """
+    """Clusters as arrays, (C,) each: masks, bit i set where device i works, and hosts' indices."""
 
     masks: Ints
     hosts: Ints
@@ -54,13 +51,13 @@ def enumerate_clusters(
     """All candidates among ``names``.
 
     reachable: (N, N), worker i can exchange with a server on k; [k, k] is its own loopback.
-        include: devices that must be members; exclude: devices that must not; server: the one
-        admissible host. Raises PlanError for unknown names, too many devices, or when nothing is
-        left.
+    include, exclude: devices that must be members, or must not; server: the one admissible host.
+    Raises PlanError for unknown names, too many devices, or when nothing is left.
     """
     required = _mask(names, include, "--include")
-    forbidden = _mask(names, exclude, "--exclude")
-    allowed = (1 << len(names)) - 1 & ~forbidden
+    allowed = (1 << len(names)) - 1 & ~_mask(names, exclude, "--exclude")
+    if server is not None:
+        _mask(names, [server], "--server")
     if len(names) > MAX_PROFILED:
         raise PlanError(f"{len(names)} profiled devices are too many (at most {MAX_PROFILED}); divide the fleet")
     if allowed.bit_count() > MAX_DEVICES:
@@ -69,10 +66,11 @@ def enumerate_clusters(
             "leave some out with --exclude"
         )
     hosts = [index for index, name in enumerate(names) if allowed >> index & 1 and server in (None, name)]
-    if server is not None:
-        _mask(names, [server], "--server")
-    subsets = _submasks(allowed)
-    subsets = subsets[(subsets & required) == required]
+    subsets = np.zeros(1, np.int64)
+    for index in range(len(names)):
+        if allowed >> index & 1:
+            subsets = np.concatenate([subsets, subsets | (1 << index)])
+    subsets = subsets[((subsets & required) == required) & (subsets > 0)]
     found = [_hosted(subsets, host, reachable[:, host]) for host in hosts]
     masks = np.concatenate([np.empty(0, np.int64), *found])
     if not masks.size:
@@ -97,20 +95,8 @@ def conducted(candidates: Candidates, reachable: Bools) -> Candidates:
     return Candidates(masks[whole], hosts[whole])
 
 
-def _submasks(allowed: int) -> Ints:
-    """Every non-empty subset of the bits of ``allowed``, ascending."""
-    subsets = np.zeros(1, np.int64)
-    for index in range(allowed.bit_length()):
-        if allowed >> index & 1:
-            subsets = np.concatenate([subsets, subsets | (1 << index)])
-    return subsets[1:]
-
-
 def _hosted(subsets: Ints, host: int, reachable: Bools) -> Ints:
-    """Those of ``subsets`` that contain ``host`` and whose members all reach it.
-
-    It alone always does.
-    """
+    """Those of ``subsets`` that contain ``host`` and whose members all reach it, or it alone."""
     unreachable = sum(1 << index for index, reached in enumerate(reachable) if not reached)
     alone = subsets == 1 << host
     admissible: Ints = subsets[(subsets >> host & 1 == 1) & ((subsets & unreachable == 0) | alone)]

@@ -1,6 +1,6 @@
 """Costs are what a step takes on every device and an exchange on every pair, without contention."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,13 +8,12 @@ import numpy as np
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.arrays import Floats
 from planner.errors import PlanError
-from planner.predict import batch_size, codec_cost, device_costs, link_costs
-from planner.predict import strategy as exchange
+from planner.predict import batch_size, device_costs, link_costs, message_cost
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts
 from planner.predict.link_costs import PairCosts
 from planner.predict.power import wattage
-from planner.predict.step_time import batch_line, pick, pick_framework, timed_steps
+from planner.predict.timing_choice import batch_line, pick, pick_framework, timed_steps
 from planner.profile import repeats
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
@@ -55,19 +54,9 @@ class Costs(NamedTuple):
     notes: tuple[str, ...]
 
     def with_gradients(self, gradient_s: Floats) -> "Costs":
-        """The same where gradients take ``gradient_s``, (N,).
-
-        Their processor time changes alike.
-        """
+        """The same where gradients, and their processor time, take longer or shorter: (N,) each."""
         step_cpu_s = self.devices.step_cpu_s * gradient_s / self.devices.gradient_s
         return self._replace(devices=self.devices._replace(gradient_s=gradient_s, step_cpu_s=step_cpu_s))
-
-
-class _Bytes(NamedTuple):
-    """Of one exchange."""
-
-    up: int
-    down: int
 
 
 def costs_of(
@@ -80,13 +69,9 @@ def costs_of(
     strategy: Strategy = PARAMETER_SERVER,
     run: RunLength = ANY,
 ) -> Costs:
-    """Costs of ``model`` at ``batch`` (the profiled one) on every device that was profiled fully.
+    """Costs on every device that was profiled fully; arguments are those of ``RecommendRequest``.
 
-    model: may be left out where the profile holds one.
-    framework: on all devices, None for what is fastest on each.
-    rates: what-if line rates of devices' networks, bytes/s.
     include: devices that must not be left out.
-    strategy: how workers exchange what they learn.
     run: by which batches may grow.
     Raises PlanError naming what is missing.
     """
@@ -101,30 +86,28 @@ def costs_of(
         raise PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
     first = next(iter(steps.values()))
     batch = first.batch if batch is None else batch
-    names, message = tuple(steps), _exchanged_bytes(strategy, first, len(steps))
+    names, timed = tuple(steps), list(steps.values())
+    sizes = message_cost.message_bytes(strategy, first, len(steps))
     caps = {name: link_costs.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
     watts = {name: wattage(profile.devices[name], step) for name, step in steps.items()}
-    pairs = link_costs.of_pairs(
-        profile, names, caps, message.up, message.down, first.parameter_bytes + first.state_bytes
-    )
+    pairs = link_costs.of_pairs(profile, names, caps, sizes)
     return Costs(
         names=names,
-        frameworks=tuple(step.framework for step in steps.values()),
+        frameworks=tuple(step.framework for step in timed),
         power_sources=tuple(each.provenance for each in watts.values()),
         model=first.model,
         fingerprint=first.fingerprint,
         batch=batch,
         batches=batch_size.of_run(strategy, len(steps), batch, run),
         strategy=strategy,
-        up_bytes=message.up,
-        down_bytes=message.down,
+        up_bytes=sizes.up,
+        down_bytes=sizes.down,
         devices=device_costs.of_devices(profile, steps, watts, caps, batch, strategy),
         pairs=pairs,
         left_out=left_out,
         what_if=_what_if(steps, batch, rates),
         notes=(
-            *exchange.notes(strategy, first),
-            *codec_cost.notes(strategy, steps.values()),
+            *message_cost.notes(strategy, timed),
             *_batch_notes(profile, steps, batch),
             *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),
@@ -133,12 +116,6 @@ def costs_of(
             *batch_size.notes(strategy, run),
         ),
     )
-
-
-def _exchanged_bytes(strategy: Strategy, step: StepProfile, workers: int) -> _Bytes:
-    share = exchange.traffic(strategy, step, workers)
-    state_bytes = step.state_bytes if strategy.through_server else 0  # peers keep theirs
-    return _Bytes(round(share.up * step.gradient_bytes) + state_bytes, round(share.down * step.parameter_bytes))
 
 
 def _batch_notes(profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> list[str]:
@@ -158,15 +135,13 @@ def _batch_notes(profile: Profile, steps: Mapping[str, StepProfile], batch: int)
 
 
 def _what_if(steps: Mapping[str, StepProfile], batch: int, rates: Mapping[str, float]) -> tuple[str, ...]:
-    unlike = any(step.batch != batch for step in steps.values())
-    return (*(f"--rate {name}" for name in rates), *[f"--batch-size {batch}"] * unlike)
+    batches = {f"--batch-size {batch}" for step in steps.values() if step.batch != batch}
+    return (*(f"--rate {name}" for name in rates), *batches)
 
 
 def _link_notes(names: Sequence[str], exchange_s: Floats) -> list[str]:
     missing = [f"{names[i]}-{names[k]}" for i, k in np.argwhere(~np.isfinite(exchange_s)) if i <= k]
-    if not missing:
-        return []
-    return [f"links not measured, so neither end serves the other: {', '.join(missing)}"]
+    return [f"links not measured, so neither end serves the other: {', '.join(missing)}"] if missing else []
 
 
 def _sensor_notes(profile: Profile, steps: Mapping[str, StepProfile]) -> list[str]:
@@ -178,13 +153,7 @@ def _sensor_notes(profile: Profile, steps: Mapping[str, StepProfile]) -> list[st
     ]
 
 
-def _check_names(
-    profile: Profile,
-    option: str,
-    names: Sequence[str] | Mapping[str, float],
-    left_out: Mapping[str, str],
-    remedy: str,
-) -> None:
+def _check_names(profile: Profile, option: str, names: Iterable[str], left_out: Mapping[str, str], remedy: str) -> None:
     for name in names:
         if name not in profile.devices:
             raise PlanError(f"{option} {name}: no such device; devices: {', '.join(profile.devices)}")

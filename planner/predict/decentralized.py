@@ -1,14 +1,13 @@
 """The decentralized model predicts the steps of workers that exchange among themselves.
 
-The topology says which member sends how much to which other in a step (``traffic``). Here that
-traffic, the members' computing and the synchronisation policy become seconds. Random topologies are
-averaged over a few draws.
+The topology says which member sends how much to which other in a step (``traffic``); random ones
+are averaged over a few draws.
 
-Synchronous members: a step has one or more phases. In each, every member sends as soon as it is
-    ready. A message that arrives while its receiver still computes on its own processor delays it
-    by the processor seconds that the message steals. A member ends a phase when all its messages
-    have left and all messages for it have arrived; then it adds these up. Before the next step
-    every member exchanges one short message with the coordinator.
+Synchronous members: a step has one or more phases, in which every member sends as soon as it is
+    ready. A message that arrives while its receiver still computes delays it by the processor
+    seconds that it steals. A phase ends for a member when its messages have left and those for it
+    have arrived; then it adds these up. Before the next step every member exchanges one short
+    message with the coordinator.
 
 Asynchronous members: a member sends beside its computation, and the slower of the two sets its
     rate. The others send to it at their own rates.
@@ -31,7 +30,7 @@ ITERATIONS = 10
 
 
 class Steps(NamedTuple):
-    """Steps of all members of all candidates, (C, N) each.
+    """Steps of all members of all candidates, (C, N) each, or of one set of members, (n,) by rank.
 
     cycle_s: seconds of a step, infinite where a device is no member.
     busy_s: seconds of it at full load.
@@ -44,19 +43,15 @@ class Steps(NamedTuple):
 
 
 class MemberCosts(NamedTuple):
-    """Costs of n members, by rank: (n,) each, or (n, n) [from, to] of a whole message.
+    """Seconds of n members, by rank: (n,) each, or (n, n) [from, to] of a whole message.
 
-    ready_s: (n,) seconds of a step until a member begins to send.
-    gradient_s: (n,) seconds of its gradient.
-    service_s: (n,) seconds of its update.
-    add_s: (n,) seconds to add one message.
-    after_s: (n,) seconds of the update and of adding all messages of a synchronous step.
+    ready_s: (n,) until a member begins to send in a step.
+    gradient_s, service_s, add_s: (n,) of its gradient, its update, and of adding one message.
+    after_s: (n,) of the update and of adding all messages of a synchronous step.
     computes: (n,) whether it computes on the processor, which messages then steal from.
-    out_s, in_s: (n,) seconds of a message on its link, out and in, all peers at once.
-    alone_s: (n, n) seconds of a message without other traffic.
-    latency_s: (n, n) seconds of an empty message.
-    send_s, receive_s: (n, n) seconds that a message steals from the sender's and the receiver's
-        computation.
+    out_s, in_s: (n,) of a message on its link, out and in, all peers at once.
+    alone_s, latency_s: (n, n) of a message, and an empty one, without other traffic.
+    send_s, receive_s: (n, n) that a message steals from its sender's and receiver's computation.
     """
 
     ready_s: Floats
@@ -77,27 +72,16 @@ def solve(costs: Costs, candidates: Candidates) -> Steps:
     """Steps of all candidates."""
     members = candidates.members(len(costs.names))
     by_rank = sorted(range(len(costs.names)), key=lambda i: costs.names[i])
-    shape = members.shape
-    result = Steps(np.full(shape, np.inf), np.zeros(shape), np.zeros(shape))
+    result = Steps(np.full(members.shape, np.inf), *np.zeros((2, *members.shape)))
     for mask in np.unique(candidates.masks):
-        rows = candidates.masks == mask
         ranked = np.array([i for i in by_rank if mask >> i & 1])
-        at, solution = np.ix_(rows, ranked), _solve_one(costs, ranked)
-        result.cycle_s[at] = solution.cycle_s
-        result.busy_s[at] = solution.busy_s
-        result.sent_bytes[at] = solution.sent_bytes
+        at = np.ix_(candidates.masks == mask, ranked)
+        for whole, part in zip(result, _solve_one(costs, ranked), strict=True):
+            whole[at] = part
     return result._replace(cycle_s=result.cycle_s + _coordination_s(costs, candidates, members))
 
 
-class _Solution(NamedTuple):
-    """Steps of one set of members by rank, (n,) each, as in ``Steps``."""
-
-    cycle_s: Floats
-    busy_s: Floats
-    sent_bytes: Floats
-
-
-def _solve_one(costs: Costs, ranked: Ints) -> _Solution:
+def _solve_one(costs: Costs, ranked: Ints) -> Steps:
     """Steps of one set of members. ranked: (n,) their devices, in the order of ranks."""
     sync, count = costs.strategy.sync, ranked.size
     whole = traffic.of(costs.strategy.topology, count)
@@ -105,7 +89,7 @@ def _solve_one(costs: Costs, ranked: Ints) -> _Solution:
     by_link = costs.strategy.compressor.by_link
     fits = _fits(members, whole.phases[0].shares) if by_link else np.full((count, count), np.inf)
     load = whole.scaled(np.minimum(1.0, fits))
-    handled_s, sent = _handled_s(members, load), load.sent
+    handled_s, sent = _handled_s(members, load), load.shares.sum(axis=1)
     busy_s = members.ready_s + members.after_s + handled_s
     if sync.waits_for(count) > 1:
         cycle_s = _synchronous(members, load, sync.backups == 0)
@@ -117,8 +101,8 @@ def _solve_one(costs: Costs, ranked: Ints) -> _Solution:
         cycle_s = np.full(count, _at_equal_rates(members, load, handled_s).max())
     else:
         cycle_s, busy_s, load = _asynchronous(members, whole, fits)
-        sent = load.sent
-    return _Solution(cycle_s, busy_s, sent * costs.up_bytes)
+        sent = load.shares.sum(axis=1)
+    return Steps(cycle_s, busy_s, sent * costs.up_bytes)
 
 
 def _member_costs(costs: Costs, ranked: Ints, load: Traffic) -> MemberCosts:
@@ -132,7 +116,7 @@ def _member_costs(costs: Costs, ranked: Ints, load: Traffic) -> MemberCosts:
         gradient_s=gradient_s,
         service_s=devices.service_s[ranked],
         add_s=devices.add_s[ranked],
-        after_s=devices.service_s[ranked] + load.received * devices.add_s[ranked],
+        after_s=devices.service_s[ranked] + load.shares.sum(axis=0) * devices.add_s[ranked],
         computes=devices.step_cpu_s[ranked] > 0,
         out_s=costs.up_bytes / devices.out_bytes_per_s[ranked],
         in_s=costs.up_bytes / devices.in_bytes_per_s[ranked],
@@ -144,10 +128,7 @@ def _member_costs(costs: Costs, ranked: Ints, load: Traffic) -> MemberCosts:
 
 
 def _sending_s(costs: MemberCosts, shares: Floats) -> Floats:
-    """(steps, n, n) seconds until a message has arrived, sent along with its sender's others.
-
-    0 for none.
-    """
+    """(steps, n, n) seconds until a message, sent along with its sender's others, has arrived."""
     alone_s = np.where(shares > 0, shares * costs.alone_s, 0.0)
     together_s = (shares.sum(axis=2) * costs.out_s)[:, :, None]
     return np.where(shares > 0, np.maximum(alone_s, together_s), 0.0)
@@ -198,11 +179,9 @@ def _backlog_s(costs: MemberCosts, shares: Floats, begun_s: Floats) -> Floats:
 
 
 def _handled_s(costs: MemberCosts, load: Traffic) -> Floats:
-    """(n,) mean processor seconds of the messages of a step."""
-    ways = [phase.shares for phase in load.phases]
-    if load.answers:
-        ways += [shares.transpose(0, 2, 1) for shares in ways]
-    handled: Floats = sum((_handling_s(costs, shares).mean(axis=0) for shares in ways), np.zeros_like(costs.ready_s))
+    """(n,) mean processor seconds of the messages of a step, and of their answers."""
+    shares = load.shares + load.shares.T * load.answers
+    handled: Floats = _handling_s(costs, shares[None])[0]
     return handled
 
 
@@ -210,9 +189,8 @@ def _fits(costs: MemberCosts, shares: Floats) -> Floats:
     """(n, n) messages that a link carries during a gradient of its sender; infinite for none."""
     in_s = np.where(shares > 0, (shares.sum(axis=1) * costs.in_s)[:, None, :], 0.0)
     sending_s = np.maximum(_sending_s(costs, shares), in_s).mean(axis=0)
-    fits: Floats = np.divide(
-        costs.gradient_s[:, None], sending_s, out=np.full_like(sending_s, np.inf), where=sending_s > 0
-    )
+    fits: Floats = np.full_like(sending_s, np.inf)
+    np.divide(costs.gradient_s[:, None], sending_s, out=fits, where=sending_s > 0)
     return fits
 
 
@@ -227,12 +205,10 @@ def _at_equal_rates(costs: MemberCosts, load: Traffic, handled_s: Floats) -> Flo
 def _asynchronous(costs: MemberCosts, whole: Traffic, fits: Floats) -> tuple[Floats, Floats, Traffic]:
     """(n,) cycle_s and busy_s of members that send while they compute, and the load.
 
-    A fast member sends several times in a slow one's step: each receives the messages of all others
-    at their own rates, and they slow its computation. Where more would arrive than a link carries
-    or a processor takes in, the senders are held back.
+    Each receives the messages of all others at their own rates, and they slow its computation.
+    Where more would arrive than a link carries or a processor takes in, the senders are held back.
 
-    fits: (n, n) messages that a link carries during an undisturbed gradient. A gradient that
-        transfers slow
+    fits: (n, n) messages that a link carries during an undisturbed gradient. A slowed gradient
         leaves room for more, by the factor ``stretch``. The returned load is cut to what fits.
     """
     undisturbed_s = costs.ready_s + costs.service_s
@@ -257,9 +233,8 @@ def _asynchronous(costs: MemberCosts, whole: Traffic, fits: Floats) -> tuple[Flo
 def _pairwise(costs: MemberCosts, requests: Floats) -> Floats:
     """(n,) seconds of a step in which members ask others and wait for their answers.
 
-    The member that is asked goes on computing while its processor also answers. At its link a
-    request meets others as often as they use it. requests: (n, n) how often one asks another in a
-    step.
+    A member that is asked computes on while its processor also answers. At its link a request meets
+    others as often as they use it. requests: (n, n) how often one asks another in a step.
     """
     own_s, both_ways_s = costs.ready_s + costs.after_s, costs.alone_s + costs.alone_s.T + costs.after_s
     cycle_s = own_s
@@ -273,12 +248,7 @@ def _pairwise(costs: MemberCosts, requests: Floats) -> Floats:
 
 
 def _coordination_s(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
-    """(C, N) seconds of a message to the coordinator and back.
-
-    The slowest where members wait for one another.
-    """
+    """(C, N) seconds of a message to the coordinator and back; the slowest where members wait."""
     both_ways_s = np.where(members, (costs.pairs.latency_s + costs.pairs.latency_s.T)[candidates.hosts], 0.0)
-    if not np.isfinite(costs.strategy.sync.staleness):
-        return both_ways_s
-    farthest: Floats = both_ways_s.max(axis=1, keepdims=True)
-    return farthest
+    waits = np.isfinite(costs.strategy.sync.staleness)
+    return both_ways_s.max(axis=1, keepdims=True) if waits else both_ways_s

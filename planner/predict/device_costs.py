@@ -7,11 +7,11 @@ import numpy as np
 
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats
-from planner.predict import codec_cost, link_costs
+from planner.predict import link_costs, message_cost
 from planner.predict.batch_line import image_s
-from planner.predict.step_time import batch_line
-from planner.predict.transfer_time import standard_error
-from planner.profile.file import DeviceProfile, Profile
+from planner.predict.message_time import standard_error
+from planner.predict.timing_choice import batch_line
+from planner.profile.file import Profile
 from planner.profile.power_readings import Wattage
 from profilers.records import Samples, StepProfile
 from profilers.stats import mean
@@ -78,25 +78,26 @@ def of_devices(
     batch: int,
     strategy: Strategy,
 ) -> DeviceCosts:
-    """Costs of the devices in ``steps``, in that order.
+    """Costs of the devices in ``steps``, in that order; all mappings are by device.
 
-    steps: the timing that counts, by device; watts: by device; caps: bytes/s that its network is
-    held to, by device; batch: images of a step.
+    steps: the chosen timings; caps: bytes/s that a network is held to; batch: images of a step.
     """
     timed = list(steps.values())
     gradients = [batch_line(profile.devices[name], step).at(batch) for name, step in steps.items()]
     gradient_s = _array(each.seconds for each in gradients)
+    competing_cpu_s = _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
+    known = [profile.devices[name].facts for name in steps]
     return DeviceCosts(
         gradient_s=gradient_s,
         image_s=_array(image_s(step) for step in timed),
         copy_s=_means(step.copy_s for step in timed),
-        encode_s=_array(codec_cost.encode_s(strategy, step) for step in timed),
+        encode_s=_array(message_cost.encode_s(strategy, step) for step in timed),
         update_s=_means(step.update_s for step in timed),
         build_s=_array(step.build_s for step in timed),
-        service_s=_array(codec_cost.service_s(strategy, step) for step in timed),
-        add_s=_array(codec_cost.add_s(strategy, step) for step in timed),
-        step_cpu_s=_competing_cpu_s(timed) * gradient_s / _means(step.gradient_s for step in timed),
-        cores=_array(_cores(profile.devices[name]) for name in steps),
+        service_s=_array(message_cost.service_s(strategy, step) for step in timed),
+        add_s=_array(message_cost.add_s(strategy, step) for step in timed),
+        step_cpu_s=competing_cpu_s * gradient_s / _means(step.gradient_s for step in timed),
+        cores=_array(facts.usable_cores for facts in known if facts is not None),
         in_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),
         out_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
         idle_w=_array(watts[name].idle_w for name in steps),
@@ -110,16 +111,6 @@ def of_devices(
             busy_w=_array(watts[name].busy_error for name in steps),
         ),
     )
-
-
-def _competing_cpu_s(timed: Iterable[StepProfile]) -> Floats:
-    """(N,) processor seconds of a profiled gradient that a server on the same host must share."""
-    return _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
-
-
-def _cores(device: DeviceProfile) -> float:
-    assert device.facts is not None
-    return device.facts.usable_cores
 
 
 def _means(samples: Iterable[Samples]) -> Floats:

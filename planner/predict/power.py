@@ -10,17 +10,16 @@ from profilers.records import StepProfile
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
     """Watts by a sensor of the whole device, else the fleet file, else sensors of its parts."""
-    unknown = Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
     found = (
         watts_of_whole(device.idle, step.window)
         or _from_nameplate(device)
         or watts_of_parts(device.idle, step.window)
-        or unknown
+        or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
     )
-    if step.slowdown > 1:
-        emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.slowdown:g}")
-        return found._replace(provenance=emulated)
-    return found
+    if step.slowdown == 1:
+        return found
+    emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.slowdown:g}")
+    return found._replace(provenance=emulated)
 
 
 def idle_watts(device: DeviceProfile) -> float:

@@ -13,10 +13,7 @@ from power_models import nameplate
 
 
 class Prediction(NamedTuple):
-    """One cluster. power_w is None where a member's watts are unknown.
-
-    Energy and EDP follow from it.
-    """
+    """One cluster; its power, energy and EDP are None where a member's watts are unknown."""
 
     time_s: float
     power_w: float | None
@@ -36,8 +33,7 @@ class Factors(NamedTuple):
     """alpha and beta of Eq. 2 and 3 by device, (N,) each, NaN for devices that are no members.
 
     T_i^C = T_i alpha_time beta_time, where T_i is a step of the device alone. alpha_time leads to
-    infinitely fast links, beta_time from there to the real ones. The same for power, from the busy
-    watts P_i.
+    infinitely fast links, beta_time to the real ones. The same for power, from the busy watts P_i.
     """
 
     alpha_time: Floats
@@ -87,9 +83,7 @@ def predict(
     """Predict all candidates, each making ``steps`` steps in all.
 
     With a sample efficiency, they make as many of their own as teach as much (``costs.batches``).
-    count_idle: also count the idle watts of devices in ``costs`` that are no members (Eq. 5 counts
-        members
-        only).
+    count_idle: also count the idle watts of devices that are no members (Eq. 5 does not).
     extra_w: watts added to every candidate.
     """
     state = step_cycle.solve(costs, candidates)
@@ -121,8 +115,8 @@ def predict(
 def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
     """T_j of S = sum_i r_i max(0, T_j - T_i^B) (Eq. 4, clamped), (C,) seconds.
 
-    The right side is the largest of its sums over subsets of workers. T_j is therefore the smallest
-    of their roots, and that is the root of the workers that start first.
+    The right side is the largest of its sums over subsets of workers, so T_j is the smallest of
+    their roots, which is that of the workers that start first.
     steps: S, or (C,); rate: r_i, (C, N) steps/s, 0 for no member; start_s: T_i^B, (N,) or (C, N).
     """
     starts_s = np.broadcast_to(start_s, rate.shape)
@@ -137,10 +131,7 @@ def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
 
 
 def device_watts(costs: Costs, candidates: Candidates, state: step_cycle.Cycles) -> Floats:
-    """P_i^C, (C, N): idle watts plus the busy share of the watts that load adds.
-
-    0 for no member, NaN unknown.
-    """
+    """P_i^C, (C, N): idle watts plus the busy share of what load adds; 0 for no member."""
     members = candidates.members(len(costs.names))
     return np.where(members, nameplate.watts(costs.devices.idle_w, costs.devices.busy_w, state.busy), 0.0)
 
@@ -171,16 +162,14 @@ def start_times(costs: Costs, candidates: Candidates) -> Floats:
     alone = (members.sum(axis=1) == 1)[:, None]
     if costs.strategy.through_server:
         return np.where(alone, build_s, np.where(members, _served(costs, candidates, members), 0.0))
-    # Peers build the same weights, and wait for one another.
-    return np.where(members, build_s.max(axis=1, keepdims=True), 0.0)
+    return np.where(members, build_s.max(axis=1, keepdims=True), 0.0)  # peers wait for one another
 
 
 def _served(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
     """(C, N) seconds until a worker around a server can begin.
 
-    The worker beside the server gives it the initial weights, and the others wait for them. (The
-    server stops waiting after a while; differences in building seldom come near that.) The first
-    weights that a worker receives are all of them, whatever later answers leave out.
+    The worker beside the server gives it the initial weights, and the others wait for them. The
+    first weights that a worker receives are all of them, whatever later answers leave out.
     """
     begun_s = (costs.devices.build_s + np.diagonal(costs.pairs.weights_s))[candidates.hosts, None]
     later_s = costs.pairs.down_s.T[candidates.hosts]

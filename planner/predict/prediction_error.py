@@ -1,7 +1,7 @@
 """Prediction errors say what one standard error of each measured mean changes in time and power.
 
 All are of first order: d log T = sum over means m of (d log T / d log m) d log m. What a mean
-    changes in the queues is left out.
+changes in the queues is left out.
 """
 
 from typing import NamedTuple
@@ -28,13 +28,9 @@ class ErrorParts(NamedTuple):
     idle_w: Floats
     busy_w: Floats
 
-    def scaled(self, factor: float) -> "ErrorParts":
-        """The errors of a result to the power of ``factor``."""
-        return ErrorParts(*(factor * part for part in self))
-
-    def plus(self, other: "ErrorParts") -> "ErrorParts":
-        """The errors of the product of two results."""
-        return ErrorParts(*(one + two for one, two in zip(self, other, strict=True)))
+    def product(self, other: "ErrorParts", a: float = 1.0, b: float = 1.0) -> "ErrorParts":
+        """The errors of X^a Y^b, where those of X are these and those of Y the other ones."""
+        return ErrorParts(*(a * one + b * two for one, two in zip(self, other, strict=True)))
 
     def at(self, index: int) -> "ErrorParts":
         """The errors of one candidate, (1, N) each."""
@@ -90,8 +86,7 @@ def power_errors(
 def _through_cycles(costs: Costs, candidates: Candidates, weight: Floats) -> ErrorParts:
     """What an error of each mean changes through the cycles T_i^C that it is a part of.
 
-    d T_i^C = m d log m of a mean m in it. weight: (C, N), relative change of a result by T_i^C,
-    1/s.
+    d T_i^C = m d log m of a mean m in it. weight: (C, N) 1/s, relative change of a result by T_i^C.
     """
     devices, rows, hosts = costs.devices, np.arange(candidates.hosts.size), candidates.hosts
     alone = candidates.members(len(costs.names)).sum(axis=1) == 1

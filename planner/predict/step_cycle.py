@@ -1,6 +1,4 @@
-"""The step cycle is the time of one step of every worker in every candidate cluster (T_i^C of Eq.
-
-2).
+"""The step cycle T_i^C of Eq. 2 is the time of a step of each worker in each candidate cluster.
 
 Gu et al. tune the factors alpha and beta of Eq. 2 and 3 by hand. Here the cycle follows from the
 queueing model, and ``without_network`` gives the value that the paper's form divides by.
@@ -38,10 +36,7 @@ class Cycles(NamedTuple):
 
 
 def solve(costs: Costs, candidates: Candidates) -> Cycles:
-    """Cycles of all candidates.
-
-    A device alone computes and updates by itself and uses no network.
-    """
+    """Cycles of all candidates. A device alone updates by itself and uses no network."""
     if costs.strategy.batching == "fixed":
         return _solve(costs, candidates)
     members = candidates.members(len(costs.names))
@@ -78,10 +73,7 @@ def _solve(costs: Costs, candidates: Candidates) -> Cycles:
 
 
 def _among_peers(costs: Costs, candidates: Candidates) -> Cycles:
-    """Cycles of clusters without a server.
-
-    A shared link counts as slow where it is at one of the peers.
-    """
+    """Cycles of clusters without a server; a link that peers share counts as slow."""
     steps = decentralized.solve(costs, candidates)
     rate = 1 / steps.cycle_s
     busy = np.minimum(1.0, rate * steps.busy_s)
@@ -142,8 +134,8 @@ def without_network(costs: Costs) -> Costs:
 def loads(costs: Costs) -> tuple[Floats, Floats]:
     """Seconds at full load that one cycle of a worker brings, (N, N) [host, worker] each.
 
-    First those of the worker: computing and its part of the exchange. Then those of the host: its
-        part of the exchange and the update.
+    First the worker's: computing and its part of the exchange; then the host's: its part of the
+    exchange and the update.
     """
     exchange_s = (costs.pairs.worker_cpu_s / costs.devices.cores[:, None]).T
     served_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T + update_cpu_s(costs)[:, None]
@@ -179,10 +171,9 @@ def _waiting(costs: Costs) -> Floats:
     """(N, N) [worker, host]: share of an exchange's processor time that waits for a computation.
 
     A fair scheduler runs a thread that sleeps more than its share whenever it wakes: a transfer
-    over a slow link does not wait, it only slows the computation. A transfer that keeps a core busy
-    shares the cores like
-    any other thread: beside a computation on c cores it is due c / (c + 1) of one. Between the two
-        the excess waits. A co-located worker does not compute during its exchange.
+    over a slow link does not wait, it only slows the computation. One that keeps a core busy beside
+    a computation on c cores is due c / (c + 1) of it. Between the two the excess waits. A
+    co-located worker does not compute during its exchange.
     """
     due = np.maximum(1.0, costs.devices.cores) / (np.maximum(1.0, costs.devices.cores) + 1)
     one_core_s = costs.pairs.host_stolen_cpu_s / np.minimum(1.0, costs.devices.cores)
@@ -194,11 +185,16 @@ def _waiting(costs: Costs) -> Floats:
     return waiting
 
 
+def _local_compute_s(costs: Costs) -> Floats:
+    """(N,) part of a gradient that loads the processors of a host it shares with the server."""
+    return np.minimum(costs.devices.gradient_s, costs.devices.step_cpu_s / costs.devices.cores)
+
+
 def _local_exchange_s(costs: Costs, exchange_s: Floats, handled_s: Floats) -> Floats:
     """(N,) seconds of an exchange of a co-located worker.
 
-    On one core or less it is the processor time of the exchange: a few messages by themselves can
-    be over before a quota takes effect, or arrive when it is used up.
+    On one core or less it is the exchange's processor time, for a few messages can be over before a
+    quota takes effect.
     """
     return np.where(costs.devices.cores > 1, np.maximum(exchange_s, handled_s), handled_s)
 
@@ -206,11 +202,7 @@ def _local_exchange_s(costs: Costs, exchange_s: Floats, handled_s: Floats) -> Fl
 def _steady(
     demand_s: Floats, delay_s: Floats, unqueued_s: Floats, members: Bools, hosts: Ints
 ) -> tuple[Floats, Floats]:
-    """(C, N) cycles and (C, stations) queues.
-
-    The lattice doubles with every worker, so that it holds only the devices and hosts of some
-    candidate.
-    """
+    """(C, N) cycles and (C, stations) queues, on a lattice of the devices that are candidates."""
     used = np.flatnonzero(members.any(axis=0))
     served, host = np.unique(hosts, return_inverse=True)
     around = np.ix_(served, used)
@@ -221,16 +213,8 @@ def _steady(
     return cycle_s, lattice.queue[at]
 
 
-def _local_compute_s(costs: Costs) -> Floats:
-    """(N,) part of a gradient that loads the processors of a host it shares with the server."""
-    return np.minimum(costs.devices.gradient_s, costs.devices.step_cpu_s / costs.devices.cores)
-
-
 def _shares(costs: Costs, hosts: Ints, rate: Floats, demand_s: Floats, queue: Floats) -> Floats:
-    """(C, 4) mean shares of the workers' cycles.
-
-    A queue is the time spent in it times the rate (Little).
-    """
+    """(C, 4) mean shares of the workers' cycles; a queue is its time times the rate (Little)."""
     at_host = np.arange(hosts.size), hosts
     shares = np.empty((hosts.size, len(BOTTLENECKS)))
     links_s = demand_s[..., async_server.LINK_IN] + demand_s[..., async_server.LINK_OUT]

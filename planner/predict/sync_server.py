@@ -10,10 +10,10 @@ from planner.predict.costs import Costs
 def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
     """(C,) seconds of a synchronous round, and (C,) of them those of the slowest gradient.
 
-    All workers begin at once. Each sends its gradient when it is ready, through a link and to a
-    processor that never rest while something waits. The last gradient has arrived when the slowest
-    exchange is over, or when all that became ready from some moment on has been carried. Then all
-    are applied, and the weights go to all workers at once.
+    All workers begin at once and send when they are ready, through a link and to a processor that
+    never rest while something waits. The last gradient has arrived when the slowest exchange is
+    over, or when all that became ready from some moment on has been carried. Then all are applied,
+    and the weights go to all workers at once.
     """
     members, hosts = candidates.members(len(costs.names)), candidates.hosts
     remote = members.copy()
@@ -33,10 +33,7 @@ def round_s(costs: Costs, candidates: Candidates) -> tuple[Floats, Floats]:
 
 
 def _backlog(ready_s: Floats, demand_s: Floats, members: Bools) -> Floats:
-    """(C,) seconds until a server that never rests has done all.
-
-    That is the latest of ready + all that is still to come from then on.
-    """
+    """(C,) seconds until a server that never rests has done all: the latest of ready + to come."""
     order = np.argsort(ready_s)
     to_come_s = np.cumsum(demand_s[:, order][:, ::-1], axis=1)[:, ::-1]
     return _most(ready_s[order] + to_come_s, members[:, order])
@@ -50,6 +47,4 @@ def _most(values: Floats, members: Bools) -> Floats:
 def at_slowest_rate(cycle_s: Floats) -> Floats:
     """(C, N) cycles with bounded staleness: in the end all workers take as long as the slowest."""
     members = np.isfinite(cycle_s)
-    slowest = _most(cycle_s, members)
-    paced: Floats = np.where(members, slowest[:, None], np.inf)
-    return paced
+    return np.where(members, _most(cycle_s, members)[:, None], np.inf)

@@ -18,8 +18,7 @@ class Phase(NamedTuple):
     """Messages that may all be on their way at once.
 
     shares: (steps, n, n) [from, to], of a whole message.
-    chained: messages that follow one another around a ring, each waiting for the one before; 0
-        elsewhere.
+    chained: messages that follow one another around a ring, each after the one before; else 0.
     """
 
     shares: Floats
@@ -36,17 +35,9 @@ class Traffic(NamedTuple):
     answers: bool = False
 
     @property
-    def sent(self) -> Floats:
-        """(n,) shares of a message that each sends in a step, on average, answers left out."""
-        return self._mean(1)
-
-    @property
-    def received(self) -> Floats:
-        """(n,) shares of a message that each receives in a step, on average, answers left out."""
-        return self._mean(0)
-
-    def _mean(self, axis: int) -> Floats:
-        total: Floats = sum((phase.shares.mean(axis=0).sum(axis=axis) for phase in self.phases), np.zeros(1))
+    def shares(self) -> Floats:
+        """(n, n) [from, to] shares of a message in a step, on average, answers left out."""
+        total: Floats = np.sum([phase.shares.mean(axis=0) for phase in self.phases], axis=0)
         return total
 
     def scaled(self, part: Floats) -> "Traffic":

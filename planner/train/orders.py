@@ -18,7 +18,7 @@ from planner.agents.client import AgentClient
 from planner.errors import PlanError, RunError, suggest
 from planner.fleet.device import Device
 from planner.plan.file import Plan
-from planner.predict.strategy import parse_option
+from planner.plan.request import parse_strategy
 from planner.profile.model_shipping import ship_model
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
@@ -81,7 +81,7 @@ def check(options: Options) -> None:
     if not 0 <= options.weight_decay < math.inf:
         raise PlanError(f"--weight-decay {options.weight_decay:g}: give a finite number of at least 0")
     if options.strategy is not None:
-        parse_option(options.strategy)
+        parse_strategy(options.strategy)
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
 
@@ -104,7 +104,7 @@ def strategy(plan: Plan, options: Options) -> Strategy:
 
     Raises PlanError for one that is unknown, or whose parts do not fit together.
     """
-    return plan.strategy if options.strategy is None else parse_option(options.strategy)
+    return plan.strategy if options.strategy is None else parse_strategy(options.strategy)
 
 
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:

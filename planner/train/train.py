@@ -16,11 +16,10 @@ from planner.paths import FLEET, PLAN, PROFILE, RunFolder
 from planner.plan.file import Plan, load_plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
-from planner.plan.request import RecommendRequest
+from planner.plan.request import RecommendRequest, parse_strategy
 from planner.plan.strategy_search import AUTO, best_of
 from planner.predict.batch_size import notes_scaled
 from planner.predict.sample_efficiency import newest
-from planner.predict.strategy import parse_option
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
@@ -82,7 +81,7 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     dataset = orders.load_dataset(options.data)
     plan = _plan(request, options, dataset, before, view)
     options = options._replace(strategy=plan.strategy.as_text()) if options.strategy == AUTO else options
-    plan = plan.with_strategy(None if options.strategy is None else parse_option(options.strategy))
+    plan = plan.with_strategy(None if options.strategy is None else parse_strategy(options.strategy))
     _check_fit(plan, dataset)
     _check_checkpoint(plan, before)
     view.on_plan(plan)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.racing.efficiency import Reached
 from benchmarks.racing.images import devices, reached, steps_to
 from benchmarks.racing.racefile import load
 from benchmarks.racing.records import Point
-from planner.predict.sample_efficiency import Reached
 
 from .made import failed, race, run, trial
 

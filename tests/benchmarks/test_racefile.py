@@ -8,7 +8,7 @@ from backends import models
 from benchmarks.racing.racefile import load
 from planner.errors import RecordError
 from planner.lab.spec import load_spec
-from planner.predict.strategy import parse_option
+from planner.plan.request import parse_strategy
 
 RACES = sorted((Path(__file__).parents[2] / "benchmarks" / "racing").glob("*.toml"))
 
@@ -26,7 +26,7 @@ def test_every_race_that_comes_along_can_be_run(path: Path) -> None:
         ]
         assert not spec.schedule or spec.schedule[-1].at_s / environment.speed < race.seconds
         for strategy in set(environment.strategies) - {"alone", "torch-ddp", "torch-ddp-powersgd", "tensorflow-ps"}:
-            parse_option(strategy)
+            parse_strategy(strategy)
 
 
 def test_paths_are_relative_to_the_race_file(tmp_path: Path) -> None:

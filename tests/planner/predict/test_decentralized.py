@@ -172,7 +172,7 @@ def test_every_preset_is_ranked_with_what_it_sends(name: str) -> None:
     assert np.isfinite(told.time_s).all() and (told.time_s > 0).all()
     assert told.time_s[0] == told.time_s[1]
     load = traffic.of(found.strategy.topology, 4)
-    sent = load.sent + load.received * load.answers
+    sent = load.shares.sum(axis=1) + load.shares.sum(axis=0) * load.answers
     assert told.network_bytes[0] <= 1000 * sent.max() * found.up_bytes * 1.001
     devices = {device: profiles.device() for device in "ab"}
     ranked = recommend(profiles.profile(devices), RecommendRequest({"time": 1.0}, strategy=Strategy.from_text(name)))

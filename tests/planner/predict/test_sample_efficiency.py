@@ -1,7 +1,6 @@
-"""What images are worth, from the runs of a race."""
+"""Sample efficiencies are read from a file; workers in step need more images the more they are."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,69 +10,9 @@ from hypothesis import strategies as st
 from planner.errors import RecordError
 from planner.json_records import load, save
 from planner.predict import sample_efficiency
-from planner.predict.sample_efficiency import (
-    ALONE,
-    NONE,
-    Reached,
-    SampleEfficiency,
-    Source,
-    critical_batch,
-    images_factor,
-    measured,
-    newest,
-    of_race,
-)
+from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source, images_factor, newest
 
-EQUAL = ("baseline", "allreduce")
 SOURCE = Source("cipher", "fashion-mnist", 3000, 32, 0.7, ("net-a",), (6,), "2026-11-21")
-
-
-def runs(place: str, seed: int, **images: float | None) -> list[Reached]:
-    return [Reached(place, seed, name, 1 if name == ALONE else 6, number) for name, number in images.items()]
-
-
-def same(found: Sequence[SampleEfficiency], *wanted: SampleEfficiency) -> bool:
-    return [each[0] for each in found] == [each[0] for each in wanted] and all(
-        one[1:] == pytest.approx(other[1:]) for one, other in zip(found, wanted, strict=True)
-    )
-
-
-def test_twice_the_images_are_worth_half() -> None:
-    assert same(
-        measured(runs("net", 0, baseline=1000.0, hop=2000.0), EQUAL), SampleEfficiency("hop", 0.5, 0.5, 0.5, 1, 0)
-    )
-
-
-def test_runs_are_compared_in_the_same_place_with_the_same_seed() -> None:
-    several = runs("net", 0, baseline=1000.0, hop=2000.0) + runs("net", 1, baseline=3000.0, hop=3000.0)
-    several += runs("cpu", 0, baseline=500.0, hop=2000.0)
-    (found,) = measured(several, EQUAL)
-    assert (found.least, found.most, found.pairs) == (pytest.approx(0.25), pytest.approx(1.0), 3)
-    assert found.mean == pytest.approx((0.5 * 1.0 * 0.25) ** (1 / 3))
-
-
-def test_several_that_are_equal_are_one_measure_and_have_no_worth_of_their_own() -> None:
-    assert measured(runs("net", 0, baseline=1000.0, allreduce=4000.0, sgp=2000.0), EQUAL)[0].mean == pytest.approx(1.0)
-
-
-def test_who_misses_the_target_once_is_told_apart() -> None:
-    several = runs("net", 0, baseline=1000.0, ako=None, sgp=2000.0)
-    several += runs("net", 1, baseline=1000.0, ako=4000.0, sgp=2000.0)
-    kept = of_race(SOURCE, several, EQUAL)
-    assert [each.strategy for each in kept.measured] == ["sgp"]
-    assert same(kept.missed, SampleEfficiency("ako", 0.25, 0.25, 0.25, 2, 1))
-
-
-def test_where_synchronous_workers_miss_it_nothing_is_known() -> None:
-    assert measured(runs("net", 0, baseline=None, hop=2000.0), EQUAL) == []
-    assert measured(runs("net", 0, hop=2000.0), EQUAL) == []
-    assert measured(runs("net", 0, baseline=1000.0, hop=None), EQUAL) == [SampleEfficiency("hop", 0.0, 0.0, 0.0, 1, 1)]
-
-
-def test_a_device_alone_is_no_strategy_and_tells_of_larger_batches() -> None:
-    found = of_race(SOURCE, runs("net", 0, baseline=3500.0, alone=1000.0), EQUAL)
-    assert found.measured == found.missed == ()
-    assert found.critical_batch == pytest.approx(32.0, rel=1e-3)  # (32 + 6 * 32) / (32 + 32) = 3.5
 
 
 @given(st.integers(2, 64), st.integers(1, 512), st.floats(1.0, 1e4))
@@ -82,26 +21,6 @@ def test_more_workers_need_more_images_but_fewer_steps(workers: int, batch: int,
     assert 1.0 <= before <= more <= workers
     assert more / workers <= before / (workers - 1) + 1e-9
     assert images_factor(1, batch, critical) == pytest.approx(1.0)
-
-
-@given(st.floats(1.0, 1e4), st.lists(st.integers(2, 32), min_size=1, max_size=4, unique=True))
-def test_the_critical_batch_is_found_from_what_any_number_of_workers_needed(critical: float, counts: list[int]) -> None:
-    several = [
-        run
-        for count in counts
-        for run in (
-            Reached(f"with {count}", 0, "baseline", count, 1000.0 * images_factor(count, 32, critical)),
-            Reached(f"with {count}", 0, ALONE, 1, 1000.0),
-        )
-    ]
-    found = critical_batch(several, EQUAL, 32)
-    assert all(images_factor(n, 32, found) == pytest.approx(images_factor(n, 32, critical), rel=0.01) for n in counts)
-
-
-@pytest.mark.parametrize("alone", [1000.0, 1500.0, None])
-def test_where_one_alone_needs_no_fewer_nothing_is_known_of_batches(alone: float | None) -> None:
-    assert critical_batch(runs("net", 0, baseline=1000.0, alone=alone), EQUAL, 32) is None
-    assert images_factor(6, 32, None) == 1.0
 
 
 def test_the_working_folder_s_file_comes_before_the_shipped_one(tmp_path: Path) -> None:

@@ -2,10 +2,9 @@ import math
 
 import pytest
 
-from planner.predict.transfer_time import (
+from planner.predict.message_time import (
     Processor,
     processor_s,
-    rate_bytes_per_s,
     relative_error,
     standard_error,
     transfer_s,
@@ -103,8 +102,6 @@ def test_a_cap_slows_a_faster_link_and_leaves_a_slower_one() -> None:
     one = link("a", "b", rate=1e6, latency_s=0.1)
     assert transfer_s(one, 500_000, cap_bytes_per_s=5e5) == pytest.approx(1.1)
     assert transfer_s(one, 500_000, cap_bytes_per_s=1e9) == pytest.approx(0.6)
-    assert rate_bytes_per_s(one, 5e5) == 5e5
-    assert rate_bytes_per_s(one) == 1e6
 
 
 def test_the_standard_error_of_a_mean_is_relative() -> None:

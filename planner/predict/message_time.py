@@ -1,4 +1,4 @@
-"""Transfer time is the seconds that a message takes over a measured link."""
+"""Message time is the seconds that a message takes over a measured link, and of processors."""
 
 import math
 from typing import NamedTuple
@@ -10,15 +10,15 @@ from profilers import stats
 from profilers.records import LinkProfile, Samples
 
 #: Bytes from which on a message costs a processor a fixed part, for caches that others have used
-#: meanwhile, and a part by the byte. A line through all such sizes is steadier than each of them: a
-#: machine that is slow for some seconds distorts a few sizes of a few links.
+#: meanwhile, and a part by the byte. One line through all such sizes is steadier than each of them:
+#: a machine that is slow for some seconds distorts a few sizes of a few links.
 LARGE = 1 << 18
 FEWEST_FOR_A_LINE = 3
 
 
-def rate_bytes_per_s(link: LinkProfile, cap_bytes_per_s: float = math.inf) -> float:
-    """Median goodput of a link, or the cap where that is lower."""
-    return min(_median(link.bytes_per_s), cap_bytes_per_s)
+def rate_bytes_per_s(link: LinkProfile) -> float:
+    """Median goodput of a link."""
+    return stats.median(link.bytes_per_s.values)
 
 
 def transfer_s(link: LinkProfile, message_bytes: int, cap_bytes_per_s: float = math.inf) -> float:
@@ -27,7 +27,7 @@ def transfer_s(link: LinkProfile, message_bytes: int, cap_bytes_per_s: float = m
     Linear between the medians of the message-size curve, and beyond its last point at the rate of
     its last two; without a curve latency + bytes / rate. A cap makes it no faster than that rate.
     """
-    latency_s = _median(link.latency_s) if link.latency_s.values else 0.0
+    latency_s = stats.median(link.latency_s.values) if link.latency_s.values else 0.0
     measured_s = _on_curve(link, message_bytes, latency_s)
     if math.isinf(cap_bytes_per_s):
         return measured_s
@@ -66,9 +66,7 @@ def _cost_s(size: int, sizes: Floats, costs_s: Floats, s_per_byte: float) -> flo
         fixed_s, by_byte_s = _line(sizes[large], costs_s[large])
         costs_s = np.where(large, fixed_s + by_byte_s * sizes, costs_s)
         beyond_s = fixed_s + by_byte_s * size
-    if size > sizes[-1]:
-        return beyond_s
-    return float(np.interp(size, (0, *sizes), (0, *costs_s)))
+    return beyond_s if size > sizes[-1] else float(np.interp(size, (0, *sizes), (0, *costs_s)))
 
 
 def _line(sizes: Floats, costs_s: Floats) -> tuple[float, float]:
@@ -91,10 +89,7 @@ def relative_error(link: LinkProfile, message_bytes: int) -> float:
 
 
 def standard_error(samples: Samples) -> float:
-    """Relative standard error of a mean of values that may be autocorrelated.
-
-    0 below two values.
-    """
+    """Relative standard error of a mean of autocorrelated values; 0 below two values."""
     if len(samples.values) < 2 or stats.mean(samples.values) <= 0:
         return 0.0
     count = stats.effective_count(samples.values)
@@ -102,23 +97,14 @@ def standard_error(samples: Samples) -> float:
 
 
 def _on_curve(link: LinkProfile, message_bytes: int, latency_s: float) -> float:
-    points = sorted((point.message_bytes, _median(point.seconds)) for point in link.curve if point.seconds.values)
+    points = [(each.message_bytes, stats.median(each.seconds.values)) for each in link.curve if each.seconds.values]
     if not points:
-        return latency_s + message_bytes / _median(link.bytes_per_s)
+        return latency_s + message_bytes / rate_bytes_per_s(link)
+    points.sort()
     last, last_s = points[-1]
-    if message_bytes > last:
-        return last_s + (message_bytes - last) * _tail_s_per_byte(points, link)
-    sizes, seconds = zip((0, min(latency_s, points[0][1])), *points, strict=True)
-    return float(np.interp(message_bytes, sizes, seconds))
-
-
-def _tail_s_per_byte(points: list[tuple[int, float]], link: LinkProfile) -> float:
-    if len(points) > 1:
-        (before, before_s), (last, last_s) = points[-2:]
-        if last_s > before_s:
-            return (last_s - before_s) / (last - before)
-    return 1 / _median(link.bytes_per_s)
-
-
-def _median(samples: Samples) -> float:
-    return stats.median(samples.values)
+    if message_bytes <= last:
+        sizes, seconds = zip((0, min(latency_s, points[0][1])), *points, strict=True)
+        return float(np.interp(message_bytes, sizes, seconds))
+    before, before_s = points[-2] if len(points) > 1 else points[-1]
+    s_per_byte = (last_s - before_s) / (last - before) if last_s > before_s else 1 / rate_bytes_per_s(link)
+    return last_s + (message_bytes - last) * s_per_byte

@@ -1,4 +1,4 @@
-"""Step timings are chosen from a profile: one on each device, or the reason why it is left out."""
+"""Of the timings in a profile one is chosen for each device, or the reason why it is left out."""
 
 from collections import Counter
 
@@ -15,7 +15,8 @@ _SAME = ("model", "framework", "fingerprint", "accelerator", "threads", "slowdow
 
 def batch_line(device: DeviceProfile, step: StepProfile) -> BatchLine:
     """Gradient times by batch size, from all timings of what ``step`` timed on the device."""
-    return BatchLine([other for other in device.steps if _complete(other) and _same_but_batch(other, step)])
+    alike = (other for other in device.steps if all(getattr(other, each) == getattr(step, each) for each in _SAME))
+    return BatchLine([other for other in alike if _complete(other)])
 
 
 def timed_steps(
@@ -23,9 +24,8 @@ def timed_steps(
 ) -> tuple[dict[str, StepProfile], dict[str, str]]:
     """Timings by device, and the reason by device that is left out.
 
-    Of several batch sizes the nearest to ``batch`` counts, and where ``framework`` is None the
-    framework in which a worker's step is shortest. Raises PlanError where a batch size must be
-    chosen.
+    The nearest to ``batch`` counts, and without a ``framework`` that in which a step is shortest.
+    Raises PlanError where a batch size must be chosen.
     """
     steps: dict[str, StepProfile] = {}
     left_out: dict[str, str] = {}
@@ -43,7 +43,7 @@ def timed_steps(
             left_out[name] = f"{model} was not timed completely on it{f' with {framework}' if framework else ''}"
         else:
             batches.update(step.batch for step in complete)
-            chosen = min(complete, key=lambda step: _preference(step, batch))
+            chosen = min(complete, key=lambda step: (abs(step.batch - (batch or step.batch)), _worker_image_s(step)))
             try:
                 batch_line(device, chosen).check(batch or chosen.batch)
                 steps[name] = chosen
@@ -59,43 +59,26 @@ def _complete(step: StepProfile) -> bool:
     return all(samples.values for samples in (step.gradient_s, step.update_s, step.service_s))
 
 
-def _same_but_batch(one: StepProfile, other: StepProfile) -> bool:
-    return all(getattr(one, field) == getattr(other, field) for field in _SAME)
-
-
-def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:
-    """Sort key, the least first: distance to the batch size asked for, then seconds an image."""
-    worker_s = sum(mean(samples.values) for samples in (step.gradient_s, step.copy_s) if samples.values)
-    return abs(step.batch - (batch or step.batch)), worker_s / step.batch
+def _worker_image_s(step: StepProfile) -> float:
+    return sum(mean(samples.values) for samples in (step.gradient_s, step.copy_s) if samples.values) / step.batch
 
 
 def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str, str]) -> None:
     """Keep the devices that timed the same model as most others."""
-    kinds = Counter(map(_kind, steps.values())).most_common(1)
-    for name, step in list(steps.items()):
-        if _kind(step) != kinds[0][0]:
-            what = ", ".join(filter(None, (step.fingerprint, _own_framework(step))))
-            left_out[name] = f"its {step.model} ({what}) is not the one most devices timed"
-            del steps[name]
-
-
-def _kind(step: StepProfile) -> tuple[str, int, str]:
-    return step.fingerprint, step.parameters, _own_framework(step)
+    versions = {name: (step.fingerprint, step.parameters, _own_framework(step)) for name, step in steps.items()}
+    for version, _ in Counter(versions.values()).most_common()[1:]:
+        for name in [name for name, other in versions.items() if other == version]:
+            what = ", ".join(filter(None, (version[0], version[2])))
+            left_out[name] = f"its {steps.pop(name).model} ({what}) is not the one most devices timed"
 
 
 def _own_framework(step: StepProfile) -> str:
-    """The framework that a user's own model is written in.
-
-    "" for a description, which is the same model in all.
-    """
+    """The framework that a user's own model is written in; a description is the same in all."""
     return step.framework if is_user_model(step.model) else ""
 
 
 def pick(profile: Profile, field: str, chosen: str | None, model: str | None = None) -> str:
-    """The ``model`` or ``framework`` asked for, or the only one.
-
-    Raises PlanError naming the known.
-    """
+    """The ``model`` or ``framework`` asked for, or the only one. PlanError names the known."""
     known = _known(profile, field, model)
     if chosen is None and len(known) == 1:
         return known[0]
@@ -106,15 +89,9 @@ def pick(profile: Profile, field: str, chosen: str | None, model: str | None = N
 
 
 def pick_framework(profile: Profile, chosen: str | None, model: str | None = None) -> str | None:
-    """The framework asked for, or the only one.
-
-    None where there are several, so that each device has its own.
-
-    Raises PlanError naming the known.
-    """
-    if chosen is None and len(_known(profile, "framework", model)) > 1:
-        return None
-    return pick(profile, "framework", chosen, model)
+    """As ``pick``; None where there are several frameworks, so that each device has its own."""
+    several = chosen is None and len(_known(profile, "framework", model)) > 1
+    return None if several else pick(profile, "framework", chosen, model)
 
 
 def _known(profile: Profile, field: str, model: str | None) -> list[str]:

@@ -1,0 +1,96 @@
+"""Message costs are the bytes of a strategy's messages, and the processor seconds to code them.
+
+Processor seconds are profiled on every device, by kind of compressor at its defaults. Where an
+older profile lacks them, encoding is taken to cost nothing, and adding as much as an update.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from backends.frameworks.base import Variable
+from backends.strategies.message import DENSE, bytes_of
+from backends.strategies.option_text import FORMER_NAMES
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from profilers.records import CodecCost, StepProfile
+from profilers.stats import mean
+
+
+class MessageBytes(NamedTuple):
+    """Bytes of the messages of a model.
+
+    up, down: of one exchange, to the server and back; among peers, of one message to and from one.
+    weights: of all weights and state.
+    """
+
+    up: int
+    down: int
+    weights: int
+
+
+def message_bytes(strategy: Strategy, step: StepProfile, workers: int) -> MessageBytes:
+    """Bytes of a model's messages. workers: of the largest cluster, whose answers are largest."""
+    made = strategy.compressor.build(_variables(step))
+    whole = bytes_of(DENSE, made.size, made.size)
+    up = down = made.traffic_bytes() / whole
+    state_bytes = 0  # peers keep theirs
+    if strategy.through_server:
+        down, state_bytes = made.answer_bytes(workers) / whole, step.state_bytes
+    elif made.by_link:
+        up = down = 1.0
+    return MessageBytes(
+        up=round(up * step.gradient_bytes) + state_bytes,
+        down=round(down * step.parameter_bytes),
+        weights=step.parameter_bytes + step.state_bytes,
+    )
+
+
+def encode_s(strategy: Strategy, step: StepProfile) -> float:
+    """Seconds to choose what one message holds."""
+    known = _codec(strategy, step)
+    return mean(known.send_s.values) if known else 0.0
+
+
+def add_s(strategy: Strategy, step: StepProfile) -> float:
+    """Seconds to add a message to what there is."""
+    known = _codec(strategy, step)
+    return mean(known.add_s.values) if known else mean(step.service_s.values)
+
+
+def service_s(strategy: Strategy, step: StepProfile) -> float:
+    """Seconds of a server's update with one gradient; of a peer's own, with its own.
+
+    A server adds compressed messages to its momentum first, or to the weights themselves where
+    workers have momentum of their own, because they keep a residual.
+    """
+    whole_s = mean(step.service_s.values)
+    if not strategy.through_server or _is_dense(strategy) or _codec(strategy, step) is None:
+        return whole_s
+    return add_s(strategy, step) + (0.0 if strategy.compressor.keeps_residual else whole_s)
+
+
+def notes(strategy: Strategy, steps: Sequence[StepProfile]) -> list[str]:
+    """Notes for the operator on what the profile lacks."""
+    lacking = []
+    if not steps[0].layers and strategy.compressor != PARAMETER_SERVER.compressor:
+        lacking.append("the model's layers, which what is sent depends on")
+    if not _is_dense(strategy) and not all(_codec(strategy, step) for step in steps):
+        lacking.append(f"what {strategy.compressor.name} costs the processors")
+    return [f"the profile does not tell {what}; profile again with --fresh" for what in lacking]
+
+
+def _is_dense(strategy: Strategy) -> bool:
+    return strategy.compressor.name == "dense"
+
+
+def _codec(strategy: Strategy, step: StepProfile) -> CodecCost | None:
+    """By the compressor's name; older profiles have former names."""
+    today = {FORMER_NAMES.get(name, name): cost for name, cost in step.compressors.items()}
+    return today.get(strategy.compressor.name)
+
+
+def _variables(step: StepProfile) -> tuple[Variable, ...]:
+    """The layers of a profiled model, nameless; one where an older profile does not tell them."""
+    sizes = step.layers or (step.parameters,)
+    ends = itertools.accumulate(sizes)
+    return tuple(Variable("", (size,), end - size, size) for size, end in zip(sizes, ends, strict=True))
