@@ -2,19 +2,10 @@
 
 Source: Gu et al., Eq. 1. A counter that cannot be read is null with a reason, never 0.
 
-Clocks in Hz:
-- f_cpu: mean over the online cores of the main cluster.
-- f_gpu: graphics clock.
-- f_emc: memory controller; on a PC the memory clock of the GPU, since no other can be read.
-- f_cp: co-processor.
-
-Shares, 0..1:
-- u_cpu, u_gpu, u_cp: busy time.
-- u_mem: main memory in use.
-
-Bytes in use: m_gpu, m_swap.
-
-Cores: c_cp, active cores of the co-processor.
+f_cpu, f_gpu, f_emc, f_cp: mean clock of the online cores of the main cluster, of graphics, of the
+    memory controller (on a PC the GPU's memory clock, the only one to read), of the co-processor.
+u_cpu, u_gpu, u_cp, u_mem: busy shares, and share of main memory in use, 0..1.
+m_gpu, m_swap: bytes in use. c_cp: active cores of the co-processor.
 
 The co-processor is a second cluster of cores of another design, such as Denver on a TX2.
 Other machines have none. With several GPUs, the first in CUDA_VISIBLE_DEVICES is read.
@@ -27,19 +18,10 @@ from profilers import procfs, tegra, tegrastats
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 
-UNITS = {
-    "f_cpu": "Hz",
-    "f_gpu": "Hz",
-    "f_emc": "Hz",
-    "f_cp": "Hz",
-    "u_cpu": "1",
-    "u_gpu": "1",
-    "u_cp": "1",
-    "u_mem": "1",
-    "m_gpu": "bytes",
-    "m_swap": "bytes",
-    "c_cp": "cores",
-}
+#: The unit of each counter.
+UNITS = dict.fromkeys(("f_cpu", "f_gpu", "f_emc", "f_cp"), "Hz")
+UNITS.update(dict.fromkeys(("u_cpu", "u_gpu", "u_cp", "u_mem"), "1"))
+UNITS.update(m_gpu="bytes", m_swap="bytes", c_cp="cores")
 
 Reader = Callable[[], float]
 
@@ -52,14 +34,13 @@ class Counters:
     """
 
     def __init__(self, tree: FileTree) -> None:
-        self._tegrastats = tegrastats.shared(tree)
+        self._tegrastats = tegrastats.shared(tree.root)
         self.readers: Dict[str, Reader] = {}
         self.reasons: Dict[str, str] = {}
         self._choose(procfs.candidates(tree) + tegra.candidates(tree) + nvml.candidates(tree))
         if tegra.is_tegra(tree):
-            self._choose(
-                [(name, functools.partial(self._tegrastats.read, name)) for name in ("f_gpu", "u_gpu", "f_emc")]
-            )
+            names = ("f_gpu", "u_gpu", "f_emc")
+            self._choose([(name, functools.partial(self._tegrastats.read, name)) for name in names])
             self.close()
         for name in ("f_cp", "u_cp", "c_cp"):
             if name not in self.readers:

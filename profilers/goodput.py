@@ -16,6 +16,7 @@ SILENCE_LIMIT_S = 5.0
 _BLOCK_BYTES = 1 << 18
 _ANSWER_BYTES = 1 << 16
 _POLL_S = 0.1
+_IPERF3 = ("iperf3", "--json", "--interval", str(INTERVAL_S))
 
 
 class LinkError(Exception):
@@ -24,45 +25,20 @@ class LinkError(Exception):
 
 def iperf3_server_command(port: int, address: str) -> List[str]:
     """The command that serves one test on one address of this device, then ends."""
-    return [
-        "iperf3",
-        "--server",
-        "--one-off",
-        "--port",
-        str(port),
-        "--bind",
-        address,
-        "--interval",
-        str(INTERVAL_S),
-        "--json",
-    ]
+    return [*_IPERF3, "--port", str(port), "--server", "--one-off", "--bind", address]
 
 
 def iperf3_client_command(address: str, port: int, seconds: float) -> List[str]:
-    """The command that sends for ``seconds`` and prints what the server received.
-
-    iperf3 takes whole seconds only; they are rounded up.
-    """
-    return [
-        "iperf3",
-        "--client",
-        address,
-        "--port",
-        str(port),
-        "--time",
-        str(math.ceil(seconds)),
-        "--interval",
-        str(INTERVAL_S),
-        "--json",
-        "--get-server-output",
-    ]
+    """The command that sends for whole seconds, rounded up, and prints what the server received."""
+    test = ["--client", address, "--time", str(math.ceil(seconds)), "--get-server-output"]
+    return [*_IPERF3, "--port", str(port), *test]
 
 
 def parse_iperf3(text: str) -> Tuple[List[float], Optional[str]]:
     """Parse ``iperf3 --json``: (bytes/s received in each interval, None), or ([], error).
 
-    The sender's figures are not used: they count bytes in its own buffers. The receiver's total is
-    taken where there are no intervals of the receiver, as on links too slow for them.
+    The sender's figures count bytes in its own buffers, so that only the receiver's are used: its
+    total where a link is too slow for intervals.
     """
     try:
         report = json.loads(text)
@@ -193,12 +169,8 @@ def _send_until_answered(sock: socket.socket, deadline: float) -> None:
 
 def _receive_rates(sock: socket.socket) -> List[float]:
     sock.settimeout(SILENCE_LIMIT_S)
-    text = b""
-    while len(text) < _ANSWER_BYTES:
-        chunk = sock.recv(_ANSWER_BYTES)
-        if not chunk:
-            break
-        text += chunk
+    with sock.makefile("rb") as stream:
+        text = stream.read(_ANSWER_BYTES)
     try:
         return [float(rate) for rate in json.loads(text.decode())]
     except (ValueError, TypeError) as error:

@@ -1,14 +1,18 @@
-"""Whether devices reach each other's ports at all: one listens, the others knock."""
+"""A device tells its IP addresses, and whether it reaches ports of the other devices."""
 
 import binascii
 import contextlib
+import fcntl
 import os
 import socket
+import struct
 from typing import Any, NamedTuple, Optional
 
 #: An address that drops packets is told from one that is slow by this.
 KNOCK_S = 4.0
 _POLL_S = 0.1
+_SIOCGIFADDR = 0x8915
+_DISCARD_PORT = 9  # a connected datagram socket needs a port; nothing is sent to it
 _TOKEN_BYTES = 16
 
 
@@ -20,6 +24,28 @@ class Listening(NamedTuple):
 
     port: int
     token: str = ""
+
+
+def interface_address(job: object, name: str) -> Optional[str]:
+    """The IPv4 address of a network interface; None where it has none or does not exist."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("256s", name.encode()[:15])
+        try:
+            answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+        except OSError:
+            return None
+    return socket.inet_ntoa(answer[20:24])
+
+
+def address_towards(job: object, target: str) -> str:
+    """The address from which this device sends to ``target``, an address or a host name.
+
+    Nothing is sent. Raises OSError where the name is not resolved or no route exists.
+    """
+    family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD_PORT, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as probe:
+        probe.connect(address)
+        return str(probe.getsockname()[0])
 
 
 def listen(job: Any, address: str) -> None:

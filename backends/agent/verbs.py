@@ -10,7 +10,7 @@ from backends.agent import command, files, roles
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
-from profilers import addresses, facts, reach, records
+from profilers import facts, reach, records
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
 
@@ -40,9 +40,9 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.CollectFacts: collect_facts,
     orders.CoordinatePeers: roles.coordinate_peers,
     orders.FetchFile: lambda task, order: files.fetch(order.path),
-    orders.FindAddressTowards: lambda task, order: addresses.address_towards(task, order.target),
+    orders.FindAddressTowards: lambda task, order: reach.address_towards(task, order.target),
     orders.FindFile: lambda task, order: files.find(order.name),
-    orders.FindInterfaceAddress: lambda task, order: addresses.interface_address(task, order.name),
+    orders.FindInterfaceAddress: lambda task, order: reach.interface_address(task, order.name),
     orders.Knock: lambda task, order: reach.knock(task, *order),
     orders.MeasureCommand: command.measure,
     orders.MeasureIdle: measure_idle,

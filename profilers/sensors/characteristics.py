@@ -1,4 +1,4 @@
-"""This module measures the update period, the noise and the resolution of power sensors."""
+"""This module measures the update period and the noise of power sensors."""
 
 import math
 import time
@@ -22,12 +22,10 @@ class Characteristics(NamedTuple):
 
     period_s: seconds between new values.
     noise_w: standard deviation of a reading.
-    resolution_w: smallest step between readings; None for a counter of joules.
     """
 
     period_s: Optional[float]
     noise_w: Optional[float]
-    resolution_w: Optional[float]
 
 
 class ObservedReadings(NamedTuple):
@@ -53,7 +51,7 @@ def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: b
     """
     changes = [index for index in range(1, len(values)) if values[index] != values[index - 1]]
     if len(changes) < MIN_CHANGES:
-        return Characteristics(None, None, None)
+        return Characteristics(None, None)
     pairs = list(zip(changes, changes[1:]))
     intervals_s = [times_s[after] - times_s[before] for before, after in pairs]
     if counts_joules:
@@ -63,8 +61,7 @@ def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: b
     else:
         readings_w = [values[index] for index in changes]
     steps_w = [abs(after - before) for before, after in zip(readings_w, readings_w[1:])]
-    noise_w = stats.median(steps_w) / (0.6745 * math.sqrt(2.0))
-    return Characteristics(stats.median(intervals_s), noise_w, None if counts_joules else min(steps_w))
+    return Characteristics(stats.median(intervals_s), stats.median(steps_w) / (0.6745 * math.sqrt(2.0)))
 
 
 def read_repeatedly(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedReadings]:

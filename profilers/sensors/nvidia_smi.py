@@ -16,7 +16,6 @@ from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, check_sensors
 from profilers.sensors.polling import PolledSensor, Poller
-from profilers.sensors.visible_gpus import CUDA_VARIABLE, visible_gpus
 
 #: The program in PATH, or its path on WSL.
 PROGRAMS = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
@@ -30,23 +29,14 @@ _POWER = tuple(
     for section in ("gpu_power_readings", "power_readings")
     for value in ("average_power_draw", "power_draw", "instant_power_draw")
 )
-_LIMIT = ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit", "power_readings/power_limit")
-_UNITS = {"W": 1.0, "MHz": 1e6, "%": 0.01, "MiB": 1024.0**2}
 
 
 class GpuState(NamedTuple):
-    """State of a GPU; None where the driver states no value. ``reason``: why it has no watts."""
+    """The UUID of a GPU, and its watts or the reason why it has none."""
 
-    name: str
     uuid: str
     watts: Optional[float]
     reason: Optional[str]
-    limit_w: Optional[float]
-    graphics_hz: Optional[float]
-    memory_hz: Optional[float]
-    load: Optional[float]
-    memory_used_bytes: Optional[float]
-    memory_total_bytes: Optional[float]
 
 
 def parse(text: str) -> Tuple[GpuState, ...]:
@@ -81,7 +71,7 @@ def polled_sensors(ask: Callable[[], Tuple[GpuState, ...]]) -> DiscoveredSensors
     return check_sensors(
         [
             PolledSensor("nvidia-smi:%d" % index, "gpu", poller, functools.partial(_watts, index))
-            for index in visible_gpus(uuids, os.environ.get(CUDA_VARIABLE))
+            for index in nvml.visible_gpus(uuids, os.environ.get(nvml.CUDA_VARIABLE))
         ]
     )
 
@@ -123,27 +113,11 @@ def _watts(index: int, states: Tuple[GpuState, ...]) -> float:
 
 
 def _state(gpu: ElementTree.Element) -> GpuState:
-    watts = _first(gpu, *_POWER)
-    texts = [text for text in map(gpu.findtext, _POWER) if text]
-    reason = "nvidia-smi says %r instead of watts" % texts[0].strip()[:40] if texts else "nvidia-smi states no watts"
-    return GpuState(
-        (gpu.findtext("product_name") or "").strip(),
-        (gpu.findtext("uuid") or "").strip(),
-        watts,
-        None if watts is not None else reason,
-        _first(gpu, *_LIMIT),
-        _first(gpu, "clocks/graphics_clock"),
-        _first(gpu, "clocks/mem_clock"),
-        _first(gpu, "utilization/gpu_util"),
-        _first(gpu, "fb_memory_usage/used"),
-        _first(gpu, "fb_memory_usage/total"),
-    )
-
-
-def _first(gpu: ElementTree.Element, *paths: str) -> Optional[float]:
-    """The first of these quantities with a number and a known unit, in SI units or bytes."""
-    for path in paths:
-        match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?) (\S{1,9})\s*", gpu.findtext(path) or "")
-        if match and match.group(2) in _UNITS:
-            return float(match.group(1)) * _UNITS[match.group(2)]
-    return None
+    uuid = (gpu.findtext("uuid") or "").strip()
+    texts = [text.strip() for text in map(gpu.findtext, _POWER) if text]
+    for text in texts:
+        match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) W", text)
+        if match:
+            return GpuState(uuid, float(match.group(1)), None)
+    reason = "nvidia-smi says %r instead of watts" % texts[0][:40] if texts else "nvidia-smi states no watts"
+    return GpuState(uuid, None, reason)

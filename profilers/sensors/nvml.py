@@ -9,13 +9,13 @@ import ctypes
 import functools
 import os
 import time
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from profilers.file_tree import FileTree, Unavailable, fail
 from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
-from profilers.sensors.visible_gpus import CUDA_VARIABLE, visible_gpus
 
 LIBRARY = "libnvidia-ml.so.1"
+CUDA_VARIABLE = "CUDA_VISIBLE_DEVICES"
 GRAPHICS_CLOCK, MEMORY_CLOCK = 0, 2
 #: An energy counter that stands still for so long is not used; those of data centre GPUs change
 #: every 20 to 100 ms.
@@ -130,6 +130,36 @@ def counts_energy(gpu: Gpu) -> bool:
     except Unavailable:
         return False
     return True
+
+
+def visible_gpus(uuids: Sequence[str], setting: Optional[str]) -> Tuple[int, ...]:
+    """Indices of the GPUs in a setting of CUDA_VISIBLE_DEVICES, in its order.
+
+    uuids: of all GPUs, in PCI bus order.
+    setting: indices or prefixes of UUIDs; None: all GPUs.
+
+    As in CUDA, a name that fits no GPU, or several, ends the list. A slice of a GPU (MIG) stands
+    for its GPU where its name contains it. Indices are in PCI bus order; CUDA orders GPUs of
+    several kinds differently unless CUDA_DEVICE_ORDER is PCI_BUS_ID.
+    """
+    if setting is None:
+        return tuple(range(len(uuids)))
+    chosen: List[int] = []
+    for entry in setting.split(","):
+        fitting = _fitting(entry.strip(), uuids)
+        if len(fitting) != 1:
+            break
+        if fitting[0] not in chosen:
+            chosen += fitting
+    return tuple(chosen)
+
+
+def _fitting(entry: str, uuids: Sequence[str]) -> List[int]:
+    if entry.isdigit():
+        return [index for index in range(len(uuids)) if str(index) == entry]
+    if entry.startswith("MIG-GPU-"):
+        entry = entry[len("MIG-") :].partition("/")[0]
+    return [index for index, uuid in enumerate(uuids) if entry.startswith("GPU-") and uuid.startswith(entry)]
 
 
 def gpus(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:

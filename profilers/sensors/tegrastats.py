@@ -23,7 +23,7 @@ class TegrastatsRails(Sensor):
         missing = [label for label in self._labels if label not in rails]
         if missing:
             raise Unavailable("tegrastats no longer states " + ", ".join(missing))
-        return sum(rails[label].now_w for label in self._labels)
+        return sum(rails[label] for label in self._labels)
 
     def close(self) -> None:
         self._program.close()
@@ -33,7 +33,7 @@ def discover(tree: FileTree) -> DiscoveredSensors:
     """The totals of tegrastats; none on other machines, or where sysfs has them."""
     if tree.emulated or not tegra.is_tegra(tree) or ina3221.discover(tree).sensors:
         return NO_SENSORS
-    return discover_totals(tegrastats.shared(tree))
+    return discover_totals(tegrastats.shared(tree.root))
 
 
 def discover_totals(program: tegrastats.Tegrastats) -> DiscoveredSensors:

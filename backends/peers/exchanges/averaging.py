@@ -6,7 +6,7 @@ from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
 from backends.strategies import aggregation
 from backends.strategies.message import WHOLE, whole
-from backends.strategies.topologies.derangement import segments
+from backends.strategies.topologies.graphs import segments
 
 
 class WeightAveraging(Exchange):

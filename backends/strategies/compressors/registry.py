@@ -7,8 +7,7 @@ from backends.frameworks.base import Variable
 from backends.strategies.compressors.adaptive import Adaptive
 from backends.strategies.compressors.ako import Ako
 from backends.strategies.compressors.base import Compressor
-from backends.strategies.compressors.dense import Uncompressed
-from backends.strategies.compressors.float16 import Float16
+from backends.strategies.compressors.dense import Float16, Uncompressed
 from backends.strategies.compressors.gaia import Gaia
 from backends.strategies.compressors.layer_drop import LayerDrop
 from backends.strategies.compressors.max_n import MaxN

@@ -1,13 +1,13 @@
-"""A graph tells to whom each worker sends at a step: a star, all to all, one to one, or pairs."""
+"""Graphs of workers: a star, all to all, one to one, random pairs, and random permutations."""
 
 import abc
-from typing import Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 import numpy as np
 
+from backends.frameworks.base import Variable
 from backends.strategies.option_text import whole_number
 from backends.strategies.topologies.base import SERVER, MessageLoad, Topology
-from backends.strategies.topologies.derangement import derangement
 
 
 class Star(Topology):
@@ -123,3 +123,38 @@ def hop(n: int, step: int) -> int:
     all, directly or not; it has the mean itself where n is a power of 2.
     """
     return 1 << (step % (n - 1).bit_length())
+
+
+def derangement(n: int, seed: int, step: int, segment: int = 0) -> Tuple[int, ...]:
+    """The receiver of each of n ranks in a step: a random permutation without fixed points.
+
+    Crossover-SGD's Alg. 2 draws rank by rank, and the last may have only itself left. Here whole
+    permutations are drawn until one has no fixed point: e draws on average, and all derangements
+    are equally likely. It is the same on every machine: RandomState is frozen (NEP 19).
+    Raises ValueError for fewer than 2 ranks, and where a number is not in 0..2**32 - 1.
+    """
+    if n < 2:
+        raise ValueError("%d ranks have no permutation without fixed points" % n)
+    source = np.random.RandomState([seed, step, segment])
+    places = np.arange(n)
+    while True:
+        drawn = source.permutation(n)
+        if not np.any(drawn == places):
+            return tuple(drawn.tolist())
+
+
+def segments(variables: Sequence[Variable], count: int) -> List[Tuple[int, int]]:
+    """Start and end, in the flat buffer, of ``count`` segments of about equal size.
+
+    Segments consist of whole layers: each ends with the layer nearest to an equal division. Where
+    there are fewer layers, each layer is a segment.
+    """
+    ends = [variable.start + variable.size for variable in variables]
+    count = min(count, len(ends))
+    borders, first = [0], 0
+    for i in range(1, count):
+        ideal_end = ends[-1] * i / count
+        gaps = [abs(end - ideal_end) for end in ends[first : len(ends) - count + i]]
+        first += gaps.index(min(gaps)) + 1
+        borders.append(ends[first - 1])
+    return list(zip(borders, borders[1:] + ends[-1:]))

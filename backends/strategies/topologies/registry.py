@@ -1,9 +1,8 @@
 """The registry names every topology, and builds one from its name and options."""
 
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from backends.strategies.option_text import name_of, options_of, typed, whole_number
-from backends.strategies.topologies import groups
 from backends.strategies.topologies.base import SERVER, MessageLoad, Topology
 from backends.strategies.topologies.graphs import AllToAll, ExponentialGraph, RandomGossip, RandomPairs, Ring, Star
 
@@ -14,9 +13,11 @@ def _spec(text: str) -> "TopologySpec":
 
 
 class GroupedTopology(Topology):
-    """Followers send gradients to their leader, leaders use a topology of their own.
+    """Groups of consecutive ranks, led by their first one (hierarchical Crossover-SGD, 3.3).
 
-    Weights return to the followers (Crossover-SGD, 3.3).
+    Followers send gradients to their leader, which sums them; leaders exchange over a topology of
+    their own, and weights return to the followers. Ranks that share a fast link should be
+    consecutive. A join or leave moves the borders.
     """
 
     options = {"count": whole_number, "between": _spec}
@@ -38,7 +39,7 @@ class GroupedTopology(Topology):
         return self._among_leaders(self.between.receives_from, rank, n, step, segment)
 
     def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
-        leaders = groups.leaders(n, self.count)
+        leaders = leaders_of(n, self.count)
         place = _place(rank, leaders)
         if place is None:
             return (MessageLoad(1, 1.0),)
@@ -46,19 +47,35 @@ class GroupedTopology(Topology):
         return within + self.between.traffic(place, len(leaders))
 
     def leader(self, rank: int, n: int) -> int:
-        return groups.group_of(rank, n, self.count)[0]
+        return group_of(rank, n, self.count)[0]
 
     def followers(self, rank: int, n: int) -> Tuple[int, ...]:
-        first, *others = groups.group_of(rank, n, self.count)
+        first, *others = group_of(rank, n, self.count)
         return tuple(others) if rank == first else ()
 
     def _among_leaders(
         self, asked: Callable[[int, int, int, int], Tuple[int, ...]], rank: int, n: int, step: int, segment: int
     ) -> Tuple[int, ...]:
-        leaders = groups.leaders(n, self.count)
+        leaders = leaders_of(n, self.count)
         place = _place(rank, leaders)
         peers = () if place is None else asked(place, len(leaders), step, segment)
         return tuple(peer if peer == SERVER else leaders[peer] for peer in peers)
+
+
+def split(n: int, count: int) -> List[range]:
+    """The groups of n ranks, whose sizes differ by at most 1; none is empty."""
+    count = min(count, n)
+    return [range(n * i // count, n * (i + 1) // count) for i in range(count)]
+
+
+def leaders_of(n: int, count: int) -> Tuple[int, ...]:
+    """The first rank of each group."""
+    return tuple(group[0] for group in split(n, count))
+
+
+def group_of(rank: int, n: int, count: int) -> range:
+    """The group that ``rank`` is in; 0 <= rank < n."""
+    return next(group for group in split(n, count) if rank in group)
 
 
 def _place(rank: int, leaders: Sequence[int]) -> Optional[int]:

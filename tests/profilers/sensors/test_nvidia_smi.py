@@ -10,19 +10,18 @@ from hypothesis import strategies as st
 
 from profilers.file_tree import Unavailable
 from profilers.sensors import nvidia_smi
-from profilers.sensors.visible_gpus import CUDA_VARIABLE
+from profilers.sensors.nvml import CUDA_VARIABLE
 
-MIB = 1024**2
-#: name, watts, limit_w, graphics and memory MHz, load, memory used in MiB
+#: Watts in some recorded reports.
 RECORDED = {
-    "a100-sxm4-v12": ("NVIDIA A100-SXM4-80GB", 67.03, 500, 1275, 1593, None, 50),
-    "gtx-1660-ti": ("Graphics Device", 8.93, 130, 300, 405, 0, 0),
-    "quadro-p2000-v12": ("Quadro P2000", 4.61, 75, 139, 405, 0, 1),
-    "quadro-p400": ("Quadro P400", None, None, 139, 405, 0, 0),
-    "rtx-3060-v12": ("NVIDIA GeForce RTX 3060", 11.60, 170, 210, 405, 0, 116),
-    "rtx-3080-v12": ("NVIDIA GeForce RTX 3080", 22.78, 336, 210, 405, 0, 1128),
-    "rtx-4000-sff-ada-v13": ("NVIDIA RTX 4000 SFF Ada Generation", 8.81, 70, 210, 405, 0, 3534),
-    "tesla-t4": ("Tesla T4", 26.78, 70, 585, 5000, 0, 1032),
+    "a100-sxm4-v12": 67.03,
+    "gtx-1660-ti": 8.93,
+    "quadro-p2000-v12": 4.61,
+    "quadro-p400": None,
+    "rtx-3060-v12": 11.60,
+    "rtx-3080-v12": 22.78,
+    "rtx-4000-sff-ada-v13": 8.81,
+    "tesla-t4": 26.78,
 }
 REPORT = """<?xml version="1.0" ?><!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd"><nvidia_smi_log>
 <gpu id="0"><product_name>A</product_name><uuid>GPU-a</uuid>
@@ -42,11 +41,7 @@ def no_setting(monkeypatch):
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_reports(shared_data, name):
     (gpu,) = nvidia_smi.parse((shared_data / "nvidia-smi" / f"{name}.xml").read_text())
-    product, watts, limit_w, graphics, memory, load, used = RECORDED[name]
-    assert (gpu.name, gpu.watts, gpu.limit_w) == (product, watts, limit_w)
-    assert (gpu.graphics_hz, gpu.memory_hz, gpu.load) == (graphics * 1e6, memory * 1e6, load)
-    assert gpu.memory_used_bytes == used * MIB < gpu.memory_total_bytes
-    assert gpu.uuid.startswith("GPU-")
+    assert gpu.watts == RECORDED[name] and gpu.uuid.startswith("GPU-")
 
 
 def test_every_recorded_report_is_parsed(shared_data):

@@ -4,10 +4,12 @@ import shutil
 import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.sensors.visible_gpus import CUDA_VARIABLE
+from profilers.sensors.nvml import CUDA_VARIABLE, visible_gpus
 
 SOURCE = r"""
 #include <string.h>
@@ -146,3 +148,47 @@ def test_hiding_all_gpus_is_a_reason(library, monkeypatch):
 
 def test_a_driver_without_a_gpu_is_a_reason(compiled):
     assert nvml.discover(FileTree("/"), compiled(COUNT=0)).missing == (("nvml", "the NVIDIA driver sees no GPU"),)
+
+
+# -- CUDA_VISIBLE_DEVICES ----------------------------------------------------------------------
+
+
+UUIDS = ["GPU-aaaa1111-1", "GPU-aaaa2222-2", "GPU-bbbb3333-3"]
+
+
+@pytest.mark.parametrize(
+    "setting, indices",
+    [
+        (None, (0, 1, 2)),
+        ("", ()),
+        ("-1", ()),
+        ("NoDevFiles", ()),
+        ("none", ()),
+        ("1", (1,)),
+        ("2,0", (2, 0)),
+        (" 1 , 2 ", (1, 2)),
+        ("1,1", (1,)),
+        ("0,7,1", (0,)),
+        ("0,-1,1", (0,)),
+        ("0,,1", (0,)),
+        ("GPU-bbbb", (2,)),
+        ("GPU-bbbb3333-3,0", (2, 0)),
+        ("GPU-aaaa", ()),
+        ("GPU-aaaa2,GPU-cccc,0", (1,)),
+        ("MIG-GPU-bbbb3333-3/1/0", (2,)),
+        ("MIG-0a1b2c3d", ()),
+    ],
+)
+def test_a_setting_selects_these_gpus(setting, indices):
+    assert visible_gpus(UUIDS, setting) == indices
+
+
+def test_a_gpu_without_a_uuid_is_named_by_its_index_only():
+    assert visible_gpus(["", ""], "1") == (1,)
+    assert visible_gpus(["", ""], "GPU-") == ()
+
+
+@given(st.text(alphabet="0123456789,-GPUMIGab/ "))
+def test_any_setting_selects_existing_gpus_once(setting):
+    found = visible_gpus(UUIDS, setting)
+    assert set(found) <= {0, 1, 2} and len(set(found)) == len(found)

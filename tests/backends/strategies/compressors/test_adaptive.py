@@ -5,7 +5,7 @@ import pytest
 
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.adaptive import Adaptive
-from backends.strategies.compressors.float16 import Float16
+from backends.strategies.compressors.dense import Float16
 from backends.strategies.compressors.gaia import Gaia
 from backends.strategies.compressors.top_k import TopK
 from backends.strategies.message import DENSE, HALF, SPARSE, bytes_of
