@@ -26,8 +26,6 @@ SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
 MESSAGE_LIMIT = 1 << 30
 ROUND_TRIPS = 20
 _FEWEST = 3  # messages of a size: one to warm up and two to compare
-_ENOUGH_S = 0.4  # a size that has taken as long is not repeated for more than the fewest
-_TURNS, _TURN_S = 3, 0.15  # of transfers beside a computation at either end; a turn is one message at least
 _COLD_S = 0.1  # until a computation that has just begun is as fast as ever
 _MEMORY_BYTES, _CACHE_LINE_BYTES = 1 << 26, 64  # more than caches hold
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
@@ -129,7 +127,7 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
     latency_s: half round trips
     points: for each size message_bytes, seconds, warmup, and send_cpu_s and receive_cpu_s,
         the processor seconds of a message at either end
-    send_stolen_cpu_s, receive_stolen_cpu_s: with ``beside`` only, processor seconds per byte that
+    send_stolen_cpu_s, receive_stolen_cpu_s: with ``turns`` only, processor seconds per byte that
         a computation on all processors lacks meanwhile; None where other work hid it
     """
     tls = framing.context(order.identity, server_side=False)
@@ -142,41 +140,42 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
             expected_s = _expected_s(points, size, latency_s)
             if points and (_FEWEST * expected_s > order.limit_s or size > MESSAGE_LIMIT or task.stopping.is_set()):
                 break
-            count = max(_FEWEST, min(1 + order.repeats, int(_ENOUGH_S / expected_s)))
+            count = max(_FEWEST, min(1 + order.repeats, int(order.enough_s / expected_s)))
             message = memoryview(bytearray(b"\x55") * size)
             exchanges = [_exchange_after(connection, message, memory) for _ in range(count)]
             points.append(_point(size, exchanges, latency_s))
-        stolen = _send_beside(connection, message[: _within_a_turn(points[-1])]) if order.beside else {}
+        stolen = _send_beside(connection, order, points[-1], message) if order.turns else {}
         connection.send({"bytes": 0, "last": True})
     return dict(stolen, latency_s=trips, points=points)
 
 
-def _send_beside(connection: framing.Connection, message: memoryview) -> Dict[str, Optional[float]]:
+def _send_beside(
+    connection: framing.Connection, order: SendMessages, point: Dict[str, Any], message: memoryview
+) -> Dict[str, Optional[float]]:
     """Processor seconds per byte that a transfer takes from a receiver and a sender that compute.
 
     Not both at once: in training whoever exchanges with a computing host is not computing itself.
+    A message is no larger than what passes in a turn, at the rate of the point.
     """
+    message = message[: int(point["message_bytes"] * order.turn_s / statistics.median(point["seconds"])) + 1]
     _tell(connection, beside=True)  # it has computed for a while
-    received = _send_turns(connection, message, contextlib.ExitStack)
+    received = _send_turns(connection, order, message, contextlib.ExitStack)
     received_s = _tell(connection, done=True)["stolen_cpu_s"]
     with _beside() as beside:
-        sent = _send_turns(connection, message, beside.turn)
+        sent = _send_turns(connection, order, message, beside.turn)
     stolen = {"send_stolen_cpu_s": (beside.stolen_cpu_s, sent), "receive_stolen_cpu_s": (received_s, received)}
     return {key: None if seconds is None else seconds / count for key, (seconds, count) in stolen.items()}
 
 
-def _within_a_turn(point: Dict[str, Any]) -> int:
-    """Bytes that a turn has time for, at the rate of messages of one size."""
-    return int(point["message_bytes"] * _TURN_S / statistics.median(point["seconds"])) + 1
-
-
-def _send_turns(connection: framing.Connection, message: memoryview, turn: Callable[[], ContextManager[Any]]) -> int:
+def _send_turns(
+    connection: framing.Connection, order: SendMessages, message: memoryview, turn: Callable[[], ContextManager[Any]]
+) -> int:
     """Messages, each acknowledged, in turns with a rest after each; their bytes."""
     count = 0
-    for _ in range(_TURNS):
+    for _ in range(order.turns):
         _tell(connection)
         with turn():
-            count += _send_for(connection, message, _TURN_S)
+            count += _send_for(connection, message, order.turn_s)
         _tell(connection)
         time.sleep(REST_S)
     return count

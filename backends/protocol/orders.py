@@ -159,7 +159,9 @@ class SendMessages(NamedTuple):
     """Time messages of several sizes through the data plane.
 
     sizes: bytes; repeats: messages of a size; limit_s: for each size.
-    beside: also tell what transfers take from a computation at either end.
+    enough_s: a size that has taken as long is not repeated for more than the fewest messages.
+    turns, turn_s: of transfers that tell what they take from a computation at either end; a turn is
+    one message at least, and none are 0.
     cold: messages find the caches as a training step leaves them.
     """
 
@@ -169,7 +171,9 @@ class SendMessages(NamedTuple):
     sizes: Tuple[int, ...]
     repeats: int = 5
     limit_s: float = 1.2
-    beside: bool = False
+    enough_s: float = 0.4
+    turns: int = 0
+    turn_s: float = 0.15
     cold: bool = False
 
 

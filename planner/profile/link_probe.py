@@ -18,11 +18,6 @@ from planner.errors import AgentError, DeviceLostError, RemoteError
 from planner.profile import link_curves
 from profilers.records import IncastProfile, LinkProfile
 
-#: Seconds of a throughput probe. No network limits the loopback, which settles sooner.
-SECONDS = 1.0
-LOOPBACK_SECONDS = 0.3
-#: Messages of each size over the loopback; quotas and cold caches show in many of them only.
-LOCAL_REPEATS = 15
 #: Seconds without an answer after which an end of a probe counts as hung.
 ANSWER_S = 60.0
 READY_S = 20.0
@@ -30,6 +25,26 @@ READY_S = 20.0
 Flow = tuple[str, str]
 Result = LinkProfile | IncastProfile
 _Step = tuple[str, Callable[[], Result | None]]
+
+
+class ProbeLengths(NamedTuple):
+    """How long probes take.
+
+    throughput_s: seconds of a throughput probe between two devices.
+    loopback_s: seconds of one within a device, which no network limits and which settles sooner.
+    loopback_repeats: messages of each size; quotas and cold caches show in many of them only.
+    enough_s, turns, turn_s: see ``SendMessages``.
+    """
+
+    throughput_s: float = 1.0
+    loopback_s: float = 0.3
+    loopback_repeats: int = 15
+    enough_s: float = 0.4
+    turns: int = 3
+    turn_s: float = 0.15
+
+
+LENGTHS = ProbeLengths()
 
 
 class Outstanding(NamedTuple):
@@ -76,6 +91,7 @@ def measure_links(
     on_progress: Callable[[str, float | None], None],
     on_result: Callable[[Result], None],
     only: Outstanding | None = None,
+    lengths: ProbeLengths = LENGTHS,
 ) -> dict[str, str]:
     """Measure the links between devices and return the reasons of failed probes, by name.
 
@@ -89,7 +105,7 @@ def measure_links(
     A pair that fails is left out of the incasts, and nothing else.
     """
     probes = Outstanding.among(agents) if only is None else only
-    probe = _Probe(agents, addresses, sizes)
+    probe = _Probe(agents, addresses, sizes, lengths)
     errors: dict[str, str] = {}
 
     def incast(host: str, direction: str) -> Result:
@@ -125,12 +141,13 @@ def repeat_links(
     links: Sequence[LinkProfile],
     on_progress: Callable[[str, float | None], None],
     on_result: Callable[[LinkProfile], None],
+    lengths: ProbeLengths = LENGTHS,
 ) -> dict[str, str]:
     """Probe ``links`` again, minutes after ``measure_links``; return the reasons of failed probes.
 
     on_result: called with each link, both probes in it. A link that fails stays as it was.
     """
-    probe = _Probe(agents, addresses, sizes)
+    probe = _Probe(agents, addresses, sizes, lengths)
     errors: dict[str, str] = {}
     for done, link in enumerate(links):
         what = _arrow((link.source, link.target))
@@ -161,10 +178,14 @@ def _incast(host: str, direction: str, names: Iterable[str]) -> list[Flow]:
 class _Probe:
     """Makes single probes between the agents of a fleet."""
 
-    def __init__(self, agents: Mapping[str, AgentClient], addresses: Mapping[str, str], sizes: Sequence[int]) -> None:
+    def __init__(
+        self, agents: Mapping[str, AgentClient], addresses: Mapping[str, str], sizes: Sequence[int],
+        lengths: ProbeLengths,
+    ) -> None:  # fmt: skip
         self._agents = agents
         self._addresses = addresses
-        self._sizes = list(sizes)
+        self._sizes = tuple(sizes)
+        self._lengths = lengths
         self._iperf3: dict[str, bool] = {}
         self._loopbacks: dict[str, link_curves.Curve] = {}
         self._authority = Authority()
@@ -173,7 +194,7 @@ class _Probe:
         """Measure throughput and message-size curve of a directed link. Raises RemoteError."""
         flow = (source, target)
         tool = self._tool([flow])
-        (rates,) = self._throughput([flow], tool, SECONDS)
+        (rates,) = self._throughput([flow], tool, self._lengths.throughput_s)
         return link_curves.first(*flow, tool, rates, self.curve(source, target))
 
     def curve(self, source: str, target: str) -> link_curves.Curve:
@@ -182,12 +203,15 @@ class _Probe:
         Between two devices also the processor time that a computation at either end loses.
         Raises RemoteError.
         """
-        address = self._addresses[target]
+        address, lengths = self._addresses[target], self._lengths
         serve = ServeMessages(address, self._authority.identity(framing.SERVER))
         with _serving(self._agents[target], serve) as ready:
-            order = SendMessages(address, ready.port, self._authority.identity(source), tuple(self._sizes))
-            loopback = source == target
-            order = order._replace(repeats=LOCAL_REPEATS, cold=True) if loopback else order._replace(beside=True)
+            order = SendMessages(address, ready.port, self._authority.identity(source), self._sizes)
+            order = order._replace(enough_s=lengths.enough_s)
+            if source == target:
+                order = order._replace(repeats=lengths.loopback_repeats, cold=True)
+            else:
+                order = order._replace(turns=lengths.turns, turn_s=lengths.turn_s)
             curve: dict[str, Any] = self._agents[source].call(order, ANSWER_S)
         return curve
 
@@ -197,7 +221,7 @@ class _Probe:
 
     def loopback(self, name: str) -> LinkProfile:
         """Measure the throughput of a loopback, and its curve again. Raises RemoteError."""
-        (rates,) = self._throughput([(name, name)], PYTHON, LOOPBACK_SECONDS)
+        (rates,) = self._throughput([(name, name)], PYTHON, self._lengths.loopback_s)
         link = link_curves.first(name, name, PYTHON, rates, self._loopbacks[name])
         # Both connections count as one repeat.
         return link_curves.pooled(link, self.curve(name, name))._replace(repeats=1)
@@ -210,8 +234,9 @@ class _Probe:
         if len(flows) < 2:
             raise AgentError(f"{host}: fewer than two of the others can be reached, which is no incast")
         tool = self._tool(flows)
+        received = self._throughput(flows, tool, self._lengths.throughput_s)
         rates = {}
-        for (source, target), values in zip(flows, self._throughput(flows, tool, SECONDS), strict=True):
+        for (source, target), values in zip(flows, received, strict=True):
             edge = len(values) // 5
             peer = source if direction == "in" else target
             rates[peer] = statistics.median(values[edge : len(values) - edge])

@@ -28,8 +28,6 @@ from profilers import records
 
 __all__ = ["Profiler", "ProfileRequest"]
 
-#: Seconds of idling in which idle watts are measured.
-IDLE_S = 2.0
 #: Seconds without an answer after which a device counts as hung.
 ANSWER_S = 60.0
 #: About what both probes of a link take: 4 to 6 s in labs of three to six devices.
@@ -67,7 +65,7 @@ class Profiler:
         self._stopped = False
         self._power_models = FleetPowerModels(fleet, path.parent)
         self.profile = self._previous(fresh)
-        common_s = IDLE_S + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
+        common_s = request.idle_s + PROBE_S * self._outstanding([device.name for device in self._chosen]).probes
         machines = machines_of(self.profile.devices).values()
         self._timer = StepTimer(
             request,
@@ -165,7 +163,8 @@ class Profiler:
         if self.profile.devices[device.name].idle is None:
             self._on_progress(device.name, "idle power", None)
             began = time.monotonic()
-            idle = decode(records.Window, agent.call(MeasureIdle(IDLE_S), ANSWER_S), f"{device.name}.idle")
+            answer = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
+            idle = decode(records.Window, answer, f"{device.name}.idle")
             took = {**self.profile.devices[device.name].took_s, "idle": time.monotonic() - began}
             self._note(device.name, idle=idle, took_s=took)
 
@@ -251,7 +250,9 @@ class Profiler:
                 self._fail(name, str(error))
             reached = {name: able[name] for name in addresses}
             only = self._outstanding(reached)
-            errors = measure_links(reached, addresses, self._sizes(), self._on_link, self._add_link, only)
+            errors = measure_links(
+                reached, addresses, self._sizes(), self._on_link, self._add_link, only, self._request.links
+            )
             self._took_for_links(began)
         for what, reason in errors.items():
             self._on_progress("links", f"{what}: {reason}", None)
@@ -268,7 +269,9 @@ class Profiler:
             began = time.monotonic()
             addresses, failed = try_addresses({name: pool.devices[name] for name in able}, able)
             links = [link for link in once if {link.source, link.target} <= set(addresses)]
-            errors = repeat_links(able, addresses, self._sizes(), links, self._on_link, self._add_link)
+            errors = repeat_links(
+                able, addresses, self._sizes(), links, self._on_link, self._add_link, self._request.links
+            )
             for what, reason in {**failed, **errors}.items():
                 self._on_progress("links", f"{what}: probed once only: {reason}", None)
             self._took_for_links(began)

@@ -6,6 +6,7 @@ from backends import models
 from backends.frameworks.base import FRAMEWORKS
 from planner.errors import PlanError
 from planner.profile.file import DEFAULT_STEPS
+from planner.profile.link_probe import LENGTHS, ProbeLengths
 from profilers.records import Facts
 
 
@@ -14,6 +15,7 @@ class ProfileRequest(NamedTuple):
 
     framework: what to compute with; None is the first one that each device has.
     input_shape, classes: of a data set; None is each model's own.
+    idle_s: seconds of idling in which idle watts are measured.
     """
 
     models: tuple[str, ...]
@@ -23,6 +25,8 @@ class ProfileRequest(NamedTuple):
     input_shape: tuple[int, ...] | None = None
     classes: int | None = None
     steps_planned: int = DEFAULT_STEPS
+    idle_s: float = 2.0
+    links: ProbeLengths = LENGTHS
 
     def framework_on(self, facts: Facts) -> str:
         """Return the framework of a device. Raises PlanError where it is not installed."""

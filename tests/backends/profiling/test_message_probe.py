@@ -71,9 +71,8 @@ def test_processor_seconds_of_both_ends_are_those_of_encryption(authority):
         assert points[-1][end] > points[0][end]
 
 
-def test_what_a_transfer_takes_from_a_computation_is_told_of_both_ends(authority, monkeypatch):
-    monkeypatch.setattr(message_probe, "_TURNS", 2)
-    result = curve(authority, sizes=[1 << 20], limit_s=0.3, beside=True)
+def test_what_a_transfer_takes_from_a_computation_is_told_of_both_ends(authority):
+    result = curve(authority, sizes=[1 << 20], limit_s=0.3, turns=2)
     assert 0 <= result["send_stolen_cpu_s"] < 1e-6
     assert 0 <= result["receive_stolen_cpu_s"] < 1e-6
     assert "send_stolen_cpu_s" not in curve(authority, limit_s=0.01)

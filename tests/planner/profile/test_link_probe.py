@@ -15,7 +15,7 @@ from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.profile import link_probe
-from planner.profile.link_probe import Outstanding, Result, measure_links, repeat_links
+from planner.profile.link_probe import Flow, Outstanding, ProbeLengths, Result, measure_links, repeat_links
 from planner.remote.local import LocalRemote
 from profilers.records import IncastProfile, LinkProfile, encode
 
@@ -23,6 +23,8 @@ OnProgress = Callable[[str, float | None], None]
 
 LOOPBACK = "127.0.0.1"
 NOWHERE = "192.0.2.1"  # reserved for documentation (RFC 5737)
+#: Probes that are real, but tell no rate precisely.
+BRIEF = ProbeLengths(throughput_s=0.2, loopback_s=0.1, loopback_repeats=3, enough_s=0.02, turns=0)
 needs_iperf3 = pytest.mark.skipif(
     shutil.which("iperf3") is None and "CI" not in os.environ, reason="no iperf3 on this machine"
 )
@@ -44,16 +46,22 @@ class Fleet:
         self._remotes.append(LocalRemote(name))
         self.agents[name] = AgentClient.launch(device, self._remotes[-1])
 
-    def measure(self, only: Outstanding | None = None, on_progress: OnProgress | None = None, **at: str) -> None:
+    def measure(
+        self,
+        only: Outstanding | None = None,
+        on_progress: OnProgress | None = None,
+        lengths: ProbeLengths = BRIEF,
+        **at: str,
+    ) -> None:
         """Probe every device at the loopback address, except those in ``at``."""
         addresses = dict.fromkeys(self.agents, LOOPBACK) | at
         progress = on_progress or self._on_progress
-        self.errors = measure_links(self.agents, addresses, [100_000], progress, self.results.append, only)
+        self.errors = measure_links(self.agents, addresses, [100_000], progress, self.results.append, only, lengths)
 
-    def repeat(self, links: list[LinkProfile], **at: str) -> dict[str, str]:
+    def repeat(self, *flows: Flow, **at: str) -> dict[str, str]:
         """Probe links again, every device at the loopback address, except those in ``at``."""
-        addresses = dict.fromkeys(self.agents, LOOPBACK) | at
-        return repeat_links(self.agents, addresses, [100_000], links, self._on_progress, self.results.append)
+        addresses, links = dict.fromkeys(self.agents, LOOPBACK) | at, [self.links[flow] for flow in flows]
+        return repeat_links(self.agents, addresses, [100_000], links, self._on_progress, self.results.append, BRIEF)
 
     @property
     def links(self) -> dict[tuple[str, str], LinkProfile]:
@@ -76,12 +84,6 @@ def fleet() -> Iterator[Fleet]:
     made = Fleet()
     yield made
     made.close()
-
-
-@pytest.fixture
-def short_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_probe, "SECONDS", 0.2)
-    monkeypatch.setattr(link_probe, "LOOPBACK_SECONDS", 0.1)
 
 
 # -- what is outstanding ---------------------------------------------------------------------------
@@ -114,7 +116,7 @@ def test_every_probe_has_a_name() -> None:
 # -- measured --------------------------------------------------------------------------------------
 
 
-def test_three_devices_without_iperf3(fleet: Fleet, short_probes: None) -> None:
+def test_three_devices_without_iperf3(fleet: Fleet) -> None:
     for name in "abc":
         fleet.add(name, iperf3=False)
     fleet.measure()
@@ -139,45 +141,33 @@ def test_three_devices_without_iperf3(fleet: Fleet, short_probes: None) -> None:
     assert len(shares) == 6 + 6 + 3 * 2
 
 
-def test_a_loopback_is_probed_before_and_after_all_other_links(fleet: Fleet, short_probes: None) -> None:
+def test_a_second_probe_adds_its_messages_and_keeps_the_throughput(fleet: Fleet) -> None:
     for name in "ab":
         fleet.add(name, iperf3=False)
-    fleet.measure()
-    loopbacks = ["a -> a", "b -> b"]
-    assert [what for what, _ in fleet.progress] == [*loopbacks, "a -> b", "b -> a", *loopbacks]
-    assert [*fleet.links] == [("a", "b"), ("b", "a"), ("a", "a"), ("b", "b")]
-
-
-def test_a_second_probe_adds_its_messages_and_keeps_the_throughput(fleet: Fleet, short_probes: None) -> None:
-    for name in "ab":
-        fleet.add(name, iperf3=False)
-    fleet.measure()
+    fleet.measure(lengths=BRIEF._replace(turns=1, turn_s=0.02))
     before = dict(fleet.links)
-    assert fleet.repeat(list(before.values())) == {}
-    for ends, link in fleet.links.items():
-        assert (before[ends].repeats, link.repeats) == (1, 2)
-        assert link.bytes_per_s == before[ends].bytes_per_s
-        for point, earlier in zip(link.curve, before[ends].curve, strict=True):
-            count = len(earlier.seconds.values)
-            assert point.seconds.values[:count] == earlier.seconds.values
+    loopbacks, between = (("a", "a"), ("b", "b")), (("a", "b"), ("b", "a"))
+    names = ["a -> a", "b -> b"]
+    assert [what for what, _ in fleet.progress] == [*names, "a -> b", "b -> a", *names]  # loopbacks at both ends
+    assert tuple(before) == (*between, *loopbacks)
+    assert fleet.repeat(*loopbacks, ("a", "b")) == {}
+    for ends in (*loopbacks, ("a", "b")):
+        earlier, link = before[ends], fleet.links[ends]
+        assert (earlier.repeats, link.repeats) == (1, 2)
+        assert link.bytes_per_s == earlier.bytes_per_s
+        for point, first in zip(link.curve, earlier.curve, strict=True):
+            count = len(first.seconds.values)
+            assert point.seconds.values[:count] == first.seconds.values
             assert len(point.seconds.values) > count
-    assert [what for what, _ in fleet.progress[-4:]] == [f"{a} -> {b}, again" for a, b in before]
+    assert [what for what, _ in fleet.progress[-3:]] == ["a -> a, again", "b -> b, again", "a -> b, again"]
 
-
-def test_a_link_whose_second_probe_fails_stays_as_it_was(fleet: Fleet, short_probes: None) -> None:
-    for name in "ab":
-        fleet.add(name, iperf3=False)
-    pairs = (("a", "b"), ("b", "a"))
-    fleet.measure(Outstanding(pairs, ()))
-    before = dict(fleet.links)
-    errors = fleet.repeat(list(before.values()), b=NOWHERE)
+    errors = fleet.repeat(*between, b=NOWHERE)  # what fails stays as it was
     assert list(errors) == ["a -> b"]
-    assert fleet.links["a", "b"] == before["a", "b"]
-    assert fleet.links["b", "a"].repeats == 2
+    assert (fleet.links["a", "b"].repeats, fleet.links["b", "a"].repeats) == (2, 2)
 
 
 @needs_iperf3
-def test_iperf3_where_both_ends_have_it(fleet: Fleet, short_probes: None) -> None:
+def test_iperf3_where_both_ends_have_it(fleet: Fleet) -> None:
     for name, iperf3 in (("a", True), ("b", True), ("bare", False)):
         fleet.add(name, iperf3)
     fleet.measure(Outstanding((("a", "b"), ("a", "bare"), ("bare", "a")), (("bare", "out"),)))
@@ -201,7 +191,7 @@ def test_an_incast_by_iperf3(fleet: Fleet) -> None:
 # -- what fails ------------------------------------------------------------------------------------
 
 
-def test_a_device_that_cannot_be_reached_loses_only_its_pairs(fleet: Fleet, short_probes: None) -> None:
+def test_a_device_that_cannot_be_reached_loses_only_its_pairs(fleet: Fleet) -> None:
     for name in "abc":
         fleet.add(name, iperf3=False)
     into_c = (("a", "c"), ("b", "c"))
@@ -214,9 +204,7 @@ def test_a_device_that_cannot_be_reached_loses_only_its_pairs(fleet: Fleet, shor
     assert set(fleet.incasts["a", "in"].bytes_per_s) == {"b", "c"}
 
 
-def test_a_device_that_dies_loses_only_its_pairs(
-    fleet: Fleet, short_probes: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_dies_loses_only_its_pairs(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its death is an event that ends a probe at once: no limit of an hour runs out."""
     monkeypatch.setattr(link_probe, "ANSWER_S", 3600.0)
     monkeypatch.setattr(link_probe, "READY_S", 3600.0)
@@ -234,7 +222,7 @@ def test_a_device_that_dies_loses_only_its_pairs(
     assert set(fleet.incasts["b", "in"].bytes_per_s) == {"a", "c"}
 
 
-def test_results_come_one_by_one_and_survive_an_interruption(fleet: Fleet, short_probes: None) -> None:
+def test_results_come_one_by_one_and_survive_an_interruption(fleet: Fleet) -> None:
     fleet.add("a", iperf3=False)
     fleet.add("b", iperf3=False)
 
