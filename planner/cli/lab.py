@@ -70,7 +70,7 @@ def status(name: Name = "lab", as_json: AsJson = False) -> None:
 @app.command("set", epilog="Example: planner lab set tx2 --rate 10mbit --cpus 0.25")
 def change(device: DeviceName, rate: Rate = None, cpus: Cpus = None, name: Name = "lab") -> None:
     """Change a device's link or processor while it runs."""
-    from planner.fleet.device import parse_rate
+    from planner.fleet.quantities import parse_rate
     from planner.lab.lab import Lab
     from planner.lab.spec import parse_cpus
 

@@ -113,7 +113,7 @@ def _weights(metric: str | None, weights: str | None) -> dict[str, float] | None
 
 def _rates(given: list[str]) -> dict[str, float]:
     """Bytes/s by device, from DEVICE=RATE. Raises PlanError."""
-    from planner.fleet.device import parse_rate
+    from planner.fleet.quantities import parse_rate
 
     found = {}
     for text in given:

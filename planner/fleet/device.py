@@ -1,9 +1,7 @@
 """A fleet consists of devices, as the operator describes them in a fleet file."""
 
 import ipaddress
-import math
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -11,12 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.errors import FleetError, suggest
-
-RATE_UNITS = {"bit": 1e0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-
-
-_RATE = re.compile(r"([0-9]*\.?[0-9]+)\s*([a-z]*?)(?:/s)?", re.IGNORECASE)
-
 
 _ADDRESS = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<host>\[[^\]]+\]|[^@:\s\[\]]+)(?::(?P<port>\d+))?")
 
@@ -121,24 +113,3 @@ def expand_home(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError as error:
         raise ValueError(f'"{text}": nobody here has that home directory; write the whole path') from error
-
-
-def parse_rate(text: str) -> float:
-    """Bytes per second of a network rate such as ``100mbit``, as tc(8) writes it.
-
-    Raises ValueError.
-    """
-    match = _RATE.fullmatch(text.strip())
-    unit = RATE_UNITS.get(match[2].lower()) if match else None
-    if match is None or unit is None:
-        units = ", ".join(RATE_UNITS)
-        raise ValueError(f'"{text}" is not a rate; write a number and one of {units}, like "100mbit"')
-    rate = float(match[1]) * unit / 8
-    if not 0 < rate < math.inf:
-        raise ValueError(f'rate "{text}" is not above zero and finite')
-    return rate
-
-
-def default_python(local: bool) -> str:
-    """The interpreter of a device whose entry names none."""
-    return sys.executable if local else "python3"

@@ -1,31 +1,19 @@
-"""A fleet file is validated as a whole: every mistake is reported with its line and a remedy."""
+"""A fleet file names devices and how each is reached; its validation knows every key."""
 
 import re
 import shlex
-import tomllib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
-from planner.errors import FleetError
-from planner.fleet.device import Address, Device, Fleet, default_python, expand_home, parse_address, parse_rate
-from planner.fleet.toml_errors import Mistake, explain, not_toml, place, repeated, report
+from planner.fleet import toml_file
+from planner.fleet.device import Address, Device, Fleet, expand_home, parse_address
+from planner.fleet.quantities import parse_rate
 from profilers.file_tree import Unavailable
 from profilers.sensors.external_meters import meter_sensor
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -39,55 +27,85 @@ def _words(value: Any) -> Any:
         raise ValueError(f"no shell reads {value!r}: {error}; close the quotation, or write a list") from error
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+def _address(value: str) -> str:
+    if value != "local":
+        parse_address(value)
+    return value
 
 
-class _Entry(_Table):
+def _jump(value: str) -> str:
+    for hop in [] if value == "none" else value.split(","):
+        parse_address(hop.strip())
+    return value
+
+
+def _rate(value: str) -> str:
+    parse_rate(value)
+    return value
+
+
+def _meters(value: list[str]) -> list[str]:
+    for url in value:
+        try:
+            meter_sensor(url)
+        except Unavailable as error:
+            raise ValueError(str(error)) from error
+        if url.split() != [url]:
+            raise ValueError(f'"{url}" holds a space; write %20')
+    return value
+
+
+def _only_over_ssh(value: str, info: ValidationInfo) -> str:
+    if info.data.get("address") == "local":
+        raise ValueError('means nothing where address is "local"; remove it')
+    return value
+
+
+def _variables(value: dict[str, str]) -> dict[str, str]:
+    wrong = [name for name in value if not _VARIABLE.fullmatch(name)]
+    if wrong:
+        raise ValueError(f"not names of variables: {', '.join(map(repr, wrong))}")
+    return value
+
+
+def _file(what: str, remedy: str) -> Callable[[str, ValidationInfo], str]:
+    """A validator of a path: ~ is expanded, relative ones start at the fleet file's folder."""
+
+    def absolute(value: str, info: ValidationInfo) -> str:
+        assert isinstance(info.context, toml_file.Context)
+        path = (info.context.folder / expand_home(value)).absolute()
+        if not path.is_file():
+            raise ValueError(f"there is no {what} {path}; {remedy}, or correct the path")
+        return str(path)
+
+    return absolute
+
+
+_OverSsh = Annotated[str, AfterValidator(_only_over_ssh)]
+_Text = Annotated[str, Field(min_length=1)]
+_KeyFile = Annotated[_OverSsh, AfterValidator(_file("key file", "make one with ssh-keygen"))]
+_PowerModel = Annotated[str, AfterValidator(_file("power model", "fit one with `planner power fit`"))]
+
+
+class _Entry(toml_file.Table):
     """One ``[devices.NAME]``. A validator sees the keys declared above its own."""
 
-    address: str
-    key: str | None = None
-    jump: str | None = None
-    kind: Annotated[str, Field(min_length=1)] = "pc"
-    data_address: Annotated[str | None, Field(min_length=1)] = None
-    data_interface: Annotated[str | None, Field(min_length=1)] = None
-    idle_watts: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
-    max_watts: Annotated[float | None, Field(gt=0, allow_inf_nan=False)] = None
-    meters: list[str] = []
-    power_model: str | None = None
+    address: Annotated[str, AfterValidator(_address)]
+    key: _KeyFile | None = None
+    jump: Annotated[_OverSsh, AfterValidator(_jump)] | None = None
+    kind: _Text = "pc"
+    data_address: _Text | None = None
+    data_interface: _Text | None = None
+    idle_watts: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_watts: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    meters: Annotated[list[str], AfterValidator(_meters)] = []
+    power_model: _PowerModel | None = None
     prefix: Annotated[list[str], BeforeValidator(_words)] = []
-    python: Annotated[str | None, Field(min_length=1)] = None
-    venv: Annotated[str | None, Field(min_length=1)] = None
-    environment: dict[str, str] = {}
-    rate: str | None = None
+    python: _Text | None = None
+    venv: _Text | None = None
+    environment: Annotated[dict[str, str], AfterValidator(_variables)] = {}
+    rate: Annotated[str, AfterValidator(_rate)] | None = None
     slowdown: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
-
-    @field_validator("address")
-    @classmethod
-    def _address(cls, value: str) -> str:
-        if value != "local":
-            parse_address(value)
-        return value
-
-    @field_validator("key", "jump")
-    @classmethod
-    def _only_over_ssh(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if info.data.get("address") == "local":
-            raise ValueError('means nothing where address is "local"; remove it')
-        return value
-
-    @field_validator("key")
-    @classmethod
-    def _key(cls, value: str, info: ValidationInfo) -> str:
-        return _file(value, info, "key file", "make one with ssh-keygen")
-
-    @field_validator("jump")
-    @classmethod
-    def _jump(cls, value: str) -> str:
-        for hop in [] if value == "none" else value.split(","):
-            parse_address(hop.strip())
-        return value
 
     @field_validator("max_watts")
     @classmethod
@@ -97,153 +115,53 @@ class _Entry(_Table):
             raise ValueError(f"{value:g} W is below idle_watts, {idle:g} W; exchange or correct them")
         return value
 
-    @field_validator("meters")
-    @classmethod
-    def _meters(cls, value: list[str]) -> list[str]:
-        for url in value:
-            try:
-                meter_sensor(url)
-            except Unavailable as error:
-                raise ValueError(str(error)) from error
-            if url.split() != [url]:
-                raise ValueError(f'"{url}" holds a space; write %20')
-        return value
-
-    @field_validator("power_model")
-    @classmethod
-    def _power_model(cls, value: str, info: ValidationInfo) -> str:
-        return _file(value, info, "power model", "fit one with `planner power fit`")
-
     @field_validator("python", "venv")
     @classmethod
-    def _home(cls, value: str, info: ValidationInfo) -> str:
+    def _interpreter(cls, value: str, info: ValidationInfo) -> str:
         if value.startswith("~") and (info.data.get("prefix") or not value.startswith("~/")):
             raise ValueError(f'"{value}": no shell expands this ~ on the device; write the whole path')
-        return value
-
-    @field_validator("venv")
-    @classmethod
-    def _one_python(cls, value: str, info: ValidationInfo) -> str:
         if info.data.get("python") is not None:
             raise ValueError("and python both name an interpreter; keep one of them")
         return value
 
-    @field_validator("environment")
-    @classmethod
-    def _variables(cls, value: dict[str, str]) -> dict[str, str]:
-        wrong = [name for name in value if not _VARIABLE.fullmatch(name)]
-        if wrong:
-            raise ValueError(f"not names of variables: {', '.join(map(repr, wrong))}")
-        return value
 
-    @field_validator("rate")
-    @classmethod
-    def _rate(cls, value: str) -> str:
-        parse_rate(value)
-        return value
-
-
-class _File(_Table):
-    ssh_config: str | None = None
+class _File(toml_file.Table):
+    ssh_config: Annotated[str, AfterValidator(_file("file", "remove the line"))] | None = None
     devices: Annotated[dict[str, _Entry], Field(min_length=1)]
 
-    @field_validator("ssh_config")
-    @classmethod
-    def _ssh_config(cls, value: str, info: ValidationInfo) -> str:
-        path = _beside(value, info)
-        if not path.is_file():
-            raise ValueError(f"there is no file {path}; correct or remove it")
-        return str(path)
+
+def load_fleet(path: Path) -> Fleet:
+    """Read a fleet file. Raises FleetError with every mistake, one a line."""
+    text = toml_file.read_text(path, "no such fleet file; `planner init` writes an example to edit")
+    file = toml_file.parse(_File, {"devices": _Entry}, text, path, 'address = "user@host" or "local"')
+    return Fleet(tuple(_device(name, entry, file.ssh_config) for name, entry in file.devices.items()), path)
 
 
-def parse_fleet(text: str, path: Path) -> Fleet:
-    """The fleet of a file's text. Raises FleetError with every mistake, one a line."""
-    twice = [f"{path}:{line}: devices.{name} is declared twice; rename one" for name, line in repeated(text, "devices")]
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FleetError("\n".join(twice or [not_toml(path, text, str(error))])) from error
-    mistakes = list(_bad_names(table))
-    try:
-        file = _File.model_validate(table, context=path.parent)
-    except ValidationError as error:
-        mistakes += [(place(details), _say(details)) for details in error.errors()]
-    if mistakes:
-        raise FleetError(report(path, text, mistakes))
-    config = Path(file.ssh_config) if file.ssh_config else None
-    return Fleet(tuple(_device(name, entry, config) for name, entry in file.devices.items()), path)
-
-
-def _device(name: str, entry: _Entry, ssh_config: Path | None) -> Device:
+def _device(name: str, entry: _Entry, ssh_config: str | None) -> Device:
     local = entry.address == "local"
     address = Address(None, "", None) if local else parse_address(entry.address)
-    python = f"{entry.venv.rstrip('/')}/bin/python" if entry.venv else entry.python
+    unchanged = entry.model_dump(
+        include={"jump", "kind", "data_address", "data_interface", "idle_watts", "max_watts", "environment", "slowdown"}
+    )
     return Device(
         name=name,
         host=None if local else address.host,
         port=address.port,
         user=address.user,
         key=Path(entry.key) if entry.key else None,
-        jump=entry.jump,
-        kind=entry.kind,
-        data_address=entry.data_address,
-        data_interface=entry.data_interface,
-        idle_watts=entry.idle_watts,
-        max_watts=entry.max_watts,
         meters=tuple(entry.meters),
         power_model=Path(entry.power_model) if entry.power_model else None,
-        python=_at_home(python, local) if python else default_python(local),
+        python=_python(entry, local),
         prefix=tuple(entry.prefix),
-        environment=entry.environment,
         rate_bytes_per_s=parse_rate(entry.rate) if entry.rate else None,
-        slowdown=entry.slowdown,
-        ssh_config=None if local else ssh_config,
+        ssh_config=Path(ssh_config) if ssh_config and not local else None,
+        **unchanged,
     )
 
 
-def _at_home(program: str, local: bool) -> str:
-    """A program path without ``~/``, for sshd starts every command in the home directory."""
+def _python(entry: _Entry, local: bool) -> str:
+    """The interpreter, without ``~/``, because sshd starts every command in the home directory."""
+    program = f"{entry.venv.rstrip('/')}/bin/python" if entry.venv else entry.python
     if local:
-        return str(Path(program).expanduser())
-    return f"./{program[2:]}" if program.startswith("~/") else program
-
-
-def _file(value: str, info: ValidationInfo, what: str, remedy: str) -> str:
-    """The path of a file that the fleet file names. Raises ValueError where there is none."""
-    path = _beside(value, info)
-    if not path.is_file():
-        raise ValueError(f"there is no {what} {path}; {remedy}, or correct the path")
-    return str(path)
-
-
-def _beside(value: str, info: ValidationInfo) -> Path:
-    """A path as written in the file: ~ is expanded, relative ones start at the file's folder."""
-    folder = info.context
-    assert isinstance(folder, Path)
-    return (folder / expand_home(value)).absolute()
-
-
-def _bad_names(table: dict[str, Any]) -> Iterator[Mistake]:
-    devices = table.get("devices")
-    for name in devices if isinstance(devices, dict) else ():
-        if not _NAME.fullmatch(name):
-            yield ("devices", name), "a name has letters, digits, - and _, and starts with a letter or digit"
-
-
-def _say(details: ErrorDetails) -> str:
-    location, kind = place(details), details["type"]
-    if location == ("devices",) and kind in ("missing", "too_short"):
-        absent = "there are no devices" if kind == "missing" else "is empty"
-        return f'{absent}; add [devices.NAME] with address = "user@host" or "local"'
-    return explain(details, (_Entry if location[:1] == ("devices",) else _File).model_fields)
-
-
-def load_fleet(path: Path) -> Fleet:
-    """Read a fleet file. Raises FleetError with every mistake, one a line."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise FleetError(f"{path}: no such fleet file; `planner init` writes an example to edit") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FleetError(f"{path}: cannot be read as UTF-8 text: {error}") from error
-    return parse_fleet(text, path)
+        return str(Path(program).expanduser()) if program else sys.executable
+    return f"./{program[2:]}" if program and program.startswith("~/") else program or "python3"

@@ -223,4 +223,4 @@ def _targets(current: LabState, spec: Spec) -> list[AppliedDevice]:
 
 def _sensors(device: DeviceSpec) -> tuple[str, bool, bool]:
     """The files that a sensor emulator writes and reads; while it runs it cannot change them."""
-    return device.kind, device.sensors, device.memory_bytes is None
+    return device.kind, device.power is None, device.memory_bytes is None

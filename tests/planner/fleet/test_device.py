@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import FleetError
-from planner.fleet.device import RATE_UNITS, Address, Device, Fleet, device_at, example, parse_address, parse_rate
+from planner.fleet.device import Address, Device, Fleet, device_at, example, parse_address
 from planner.fleet.file import load_fleet
+from planner.fleet.quantities import RATE_UNITS, parse_rate
 
 
 def fleet(tmp_path: Path, text: str) -> Fleet:

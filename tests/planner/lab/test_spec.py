@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import FleetError
+from planner.fleet.quantities import parse_duration, parse_size
 from planner.lab.power import MODELS
 from planner.lab.spec import Change, DeviceSpec, LinkSpec, load_spec, parse_spec
-from planner.lab.units import parse_duration, parse_size
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "lab"
 
@@ -55,8 +55,8 @@ def test_a_whole_spec() -> None:
     spec = parse_spec(WHOLE, Path("lab.toml"))
     tx2 = MODELS["tx2"]._replace(idle_w=4.0)
     assert spec.devices == (
-        DeviceSpec("pc", "pc", 1.0, 125e6, None, 0.0, None, None, MODELS["pc"], True),
-        DeviceSpec("tx2", "tx2", 0.5, 12.5e6, 2_000_000_000, 0.02, 2.0, 15.0, tx2, True),
+        DeviceSpec("pc", "pc", 1.0, 125e6, None, 0.0, None, None, MODELS["pc"]),
+        DeviceSpec("tx2", "tx2", 0.5, 12.5e6, 2_000_000_000, 0.02, 2.0, 15.0, tx2),
     )
     assert spec.links == (LinkSpec("pc", "tx2", 3.75e6), LinkSpec("tx2", "pc", 3.75e6))
     assert spec.schedule == (Change(500.0, "tx2", 6.25e6, None), Change(600.0, "pc", None, 0.5))
