@@ -20,17 +20,22 @@ from profilers import records
 Record = TypeVar("Record")
 
 REMEDY = "run the command that wrote it again"
-_UNIONS = (Union, types.UnionType)
+#: What JSON values a scalar type takes, and words for them.
+_SCALARS: dict[type, tuple[Any, str]] = {
+    float: ((int, float), "a number"),
+    int: (int, "a whole number"),
+    str: (str, "a string"),
+    bool: (bool, "true or false"),
+}
 
 
 def decode(cls: type[Record], value: object, where: str = "") -> Record:
-    """Return the record of type ``cls`` in a JSON value.
+    """The record of type ``cls`` in a JSON value. Raises RecordError.
 
     cls: a NamedTuple of str, bool, int, float, Any, dict[str, X], tuple[X, ...], X | None and
         other such NamedTuples. A class method ``from_text`` reads a text in its place, and
         ``former_keys`` gives the present names of fields by those in older files.
     where: path of ``value`` in its document, for messages.
-    Raises RecordError.
     """
     return cast(Record, _decode(cls, value, where))
 
@@ -101,14 +106,15 @@ def _decode(cls: Any, value: Any, where: str) -> Any:
     origin = get_origin(cls)
     if cls is Any:
         return value
-    if origin in _UNIONS:
-        return None if value is None else _decode(_present(cls), value, where)
+    if origin in (Union, types.UnionType):
+        (present,) = set(get_args(cls)) - {types.NoneType}
+        return None if value is None else _decode(present, value, where)
     if origin is dict:
-        _expect(value, dict, "an object", where)
+        _expect(value, isinstance(value, dict), "an object", where)
         item = get_args(cls)[1]
         return {key: _decode(item, each, _join(where, key)) for key, each in value.items()}
     if origin is tuple:
-        _expect(value, list, "a list", where)
+        _expect(value, isinstance(value, list), "a list", where)
         item = get_args(cls)[0]
         return tuple(_decode(item, each, f"{where}[{index}]") for index, each in enumerate(value))
     if hasattr(cls, "_fields"):
@@ -118,8 +124,11 @@ def _decode(cls: Any, value: Any, where: str) -> Any:
 
 def _decode_record(cls: Any, value: Any, where: str) -> Any:
     if isinstance(value, str) and hasattr(cls, "from_text"):
-        return _from_text(cls, value, where)
-    _expect(value, dict, f"an object ({cls.__name__})", where)
+        try:
+            return cls.from_text(value)
+        except ValueError as error:
+            raise RecordError(f"{where or cls.__name__}: {error}") from None
+    _expect(value, isinstance(value, dict), f"an object ({cls.__name__})", where)
     former = cls.former_keys() if hasattr(cls, "former_keys") else {}
     value = {former.get(key, key): each for key, each in value.items()}
     missing = [key for key in cls._fields if key not in value and key not in cls._field_defaults]
@@ -131,41 +140,18 @@ def _decode_record(cls: Any, value: Any, where: str) -> Any:
     return cls(**{key: _decode(hints[key], each, _join(where, key)) for key, each in value.items()})
 
 
-def _from_text(cls: Any, text: str, where: str) -> Any:
-    try:
-        return cls.from_text(text)
-    except ValueError as error:
-        raise RecordError(f"{where or cls.__name__}: {error}") from None
-
-
 def _decode_scalar(cls: Any, value: Any, where: str) -> Any:
-    if cls is float:
-        if isinstance(value, bool):
-            _refuse(value, "a number", where)
-        _expect(value, (int, float), "a number", where)
-        return float(value)
-    if cls is int and isinstance(value, bool):
-        _refuse(value, "a whole number", where)
-    _expect(value, cls, {int: "a whole number", str: "a string", bool: "true or false"}[cls], where)
-    return value
-
-
-def _present(union: Any) -> Any:
-    """Return X of X | None."""
-    (present,) = (each for each in get_args(union) if each is not type(None))
-    return present
+    kinds, expected = _SCALARS[cls]
+    _expect(value, isinstance(value, kinds) and isinstance(value, bool) == (cls is bool), expected, where)
+    return float(value) if cls is float else value
 
 
 def _join(where: str, key: str) -> str:
     return f"{where}.{key}" if where else str(key)
 
 
-def _expect(value: object, kinds: Any, expected: str, where: str) -> None:
-    if not isinstance(value, kinds):
-        _refuse(value, expected, where)
-
-
-def _refuse(value: object, expected: str, where: str) -> NoReturn:
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    raise RecordError(f"{where or 'the document'}: expected {expected}, found {shown}")
+def _expect(value: object, fits: bool, expected: str, where: str) -> None:
+    if not fits:
+        shown = repr(value)
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        raise RecordError(f"{where or 'the document'}: expected {expected}, found {shown}")

@@ -22,17 +22,20 @@ def newest_profile(folder: Path) -> Path:
 
 
 class RunFolder:
-    """The folder of one training run."""
+    """The folder of one training run, and the files in it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.plan = path / PLAN
+        self.options = path / "options.json"
+        self.events = path / "events.jsonl"
+        self.checkpoint = path / "checkpoint.npz"
+        self.result = path / "result.json"
+        self.log = path / "remote.log"
 
     @classmethod
     def create(cls, parent: Path, model: str) -> "RunFolder":
-        """Make a new folder, named after the time and the model.
-
-        Raises RecordError where it cannot be made.
-        """
+        """Make a new folder, named after the time and the model. Raises RecordError."""
         stem = f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{cls.label(model)}"
         for suffix in ("", *(f"-{number}" for number in range(2, 100))):
             path = parent / (stem + suffix)
@@ -47,29 +50,5 @@ class RunFolder:
 
     @staticmethod
     def label(model: str) -> str:
-        """Return a model's name, or the stem of its file, for a path."""
+        """A model's name, or the stem of its file."""
         return Path(model.partition(":")[0]).stem
-
-    @property
-    def plan(self) -> Path:
-        return self.path / PLAN
-
-    @property
-    def options(self) -> Path:
-        return self.path / "options.json"
-
-    @property
-    def events(self) -> Path:
-        return self.path / "events.jsonl"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint.npz"
-
-    @property
-    def result(self) -> Path:
-        return self.path / "result.json"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "remote.log"

@@ -1,5 +1,7 @@
 """Quantities are shown with three digits and a unit, unknown ones as "-"."""
 
+import functools
+
 _SCALES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _TIMES = ((1e-3, 1e-6, "µs"), (1.0, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min"))
 
@@ -11,6 +13,11 @@ def number(value: float | None, unit: str = "") -> str:
     rounded = _rounded(value)
     scale, prefix = next((each for each in _SCALES if abs(rounded) >= each[0]), (1.0, ""))
     return f"{_digits(rounded / scale)} {prefix}{unit}".rstrip()
+
+
+watts = functools.partial(number, unit="W")
+joules = functools.partial(number, unit="J")
+bytes_text = functools.partial(number, unit="B")
 
 
 def seconds(value: float | None) -> str:
@@ -27,21 +34,6 @@ def seconds(value: float | None) -> str:
 def percent(share: float | None, digits: int = 1) -> str:
     """Format a share of 1 as per cent."""
     return "-" if share is None else f"{100 * share:.{digits}f} %"
-
-
-def watts(value: float | None) -> str:
-    """Format power."""
-    return number(value, "W")
-
-
-def joules(value: float | None) -> str:
-    """Format energy."""
-    return number(value, "J")
-
-
-def bytes_text(value: float | None) -> str:
-    """Format an amount of data, in powers of 1000."""
-    return number(value, "B")
 
 
 def _digits(value: float) -> str:

@@ -16,9 +16,7 @@ class PlannedWorker(NamedTuple):
 
     steps: its part of the steps.
     cycle_s, build_s: T_i^C, and T_i^B including the initial weights.
-    cores: processor cores.
-    idle_w, busy_w, power_w: watts idle and busy, and P_i^C.
-    power_source: where the watts come from.
+    power_w: P_i^C; power_source: where all watts come from.
     alpha_time, beta_time, alpha_power, beta_power: factors of Eq. 2 and 3.
     framework: torch in plans from before there was another.
     computing_s: seconds of a step that it computes, as profiled; None in plans of older versions.
@@ -45,17 +43,12 @@ class Plan(NamedTuple):
     """plan.json: the cluster that ``planner train`` is to run, with its prediction.
 
     framework: the workers', joined by "+".
-    interval: 95 % bounds of the metric's value, from the measured spread; empty once the steps were
-        changed.
-    network_bytes: of the run.
+    interval: 95 % bounds of the metric's value; empty once the steps were changed.
     shares: of the workers' time, by bottleneck.
-    besides_w: watts in the prediction that are not the workers' (``--base-watts``,
-        ``--count-idle``).
-    energy_uncertainty: half of the energy's 95 % interval, as a share; None where no spread is
-        known.
-    strategy: how the workers exchange what they learn.
+    besides_w: watts of the prediction that are no worker's (``--base-watts``, ``--count-idle``).
+    energy_uncertainty, time_uncertainty: half of the 95 % interval, as a share; None where no
+        spread is known.
     predicted_strategy: that of the prediction, where it is another.
-    time_uncertainty: half of the time's 95 % interval, as a share; None where no spread is known.
     """
 
     schema: int
@@ -81,7 +74,6 @@ class Plan(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The workers' names."""
         return tuple(worker.name for worker in self.workers)
 
     @property
@@ -104,10 +96,7 @@ class Plan(NamedTuple):
         )
 
     def with_strategy(self, strategy: Strategy | None) -> "Plan":
-        """The same cluster with another strategy, if one is given.
-
-        What was predicted stays that of the plan's own.
-        """
+        """The same cluster with another strategy; what was predicted stays that of its own."""
         if strategy is None or strategy.same_as(self.strategy):
             return self
         return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())

@@ -1,8 +1,7 @@
 """A ranking orders clusters by the operator's metrics, and marks those that tie with the best.
 
-Every metric is a product T^a P^b: time (1, 0), power (0, 1), energy (1, 1), EDP (2, 1). Weights
-over several of them form their weighted geometric mean. That needs no scale for seconds against
-joules, and time and energy with equal weights order clusters exactly as EDP does.
+Every metric is a product T^a P^b. Weights over several form their weighted geometric mean, which
+needs no scale for seconds against joules; equal ones of time and energy order clusters as EDP does.
 """
 
 from collections.abc import Mapping
@@ -17,12 +16,7 @@ from planner.predict.prediction_error import ErrorParts
 from profilers.stats import Z95
 
 #: Exponents of time and power.
-METRICS: dict[str, tuple[float, float]] = {
-    "time": (1.0, 0.0),
-    "power": (0.0, 1.0),
-    "energy": (1.0, 1.0),
-    "edp": (2.0, 1.0),
-}
+METRICS = {"time": (1.0, 0.0), "power": (0.0, 1.0), "energy": (1.0, 1.0), "edp": (2.0, 1.0)}
 
 
 class Ranking(NamedTuple):
@@ -42,10 +36,7 @@ class Ranking(NamedTuple):
 
 
 def parse_weights(text: str) -> dict[str, float]:
-    """``time=0.3,energy=0.7`` as weights by metric.
-
-    Raises PlanError naming the term that does not fit.
-    """
+    """``time=0.3,energy=0.7`` as weights by metric. PlanError names the term that does not fit."""
     weights: dict[str, float] = {}
     for term in text.split(","):
         metric, _, number = (part.strip() for part in term.partition("="))
@@ -79,10 +70,7 @@ def exponents(weights: Mapping[str, float]) -> tuple[float, float]:
 
 
 def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
-    """Rank all candidates; of equal scores the smaller cluster is first.
-
-    The watts of metrics with power must be known.
-    """
+    """Rank all candidates, smaller ones before equal ones. Power metrics need all watts known."""
     time, power = exponents(weights)
     log_score = time * np.log(predictions.time_s)
     if power:
@@ -106,8 +94,7 @@ def rank(predictions: Predictions, weights: Mapping[str, float]) -> Ranking:
 def _variance_apart(errors: ErrorParts, hosts: Ints, best: np.int64) -> Floats:
     """(C,) variance of each candidate's log score against the best's.
 
-    An error of a mean that both rest on cancels. Links cancel only with the same host: others are
-    other links.
+    An error of a mean that both rest on cancels; those of links do so only with the same host.
     """
     apart = ErrorParts(*(part - part[best] for part in errors))
     other_host = (hosts != hosts[best])[:, None]

@@ -16,6 +16,7 @@ from planner.predict.clusters import Candidates, ClusterConfig, conducted, enume
 from planner.predict.costs import Costs, costs_of
 from planner.predict.power import idle_watts
 from planner.predict.predict import Factors, Prediction, Predictions, factors, predict
+from planner.predict.prediction_error import ErrorParts
 from planner.predict.step_cycle import BOTTLENECKS
 from planner.profile.file import Profile
 from planner.provenance import Provenance
@@ -24,14 +25,11 @@ from profilers.stats import Z95
 
 
 class Row(NamedTuple):
-    """One cluster of a ranking.
+    """One cluster of a ranking; fields that a ``Plan`` also has mean the same there.
 
     score, interval: the metric's value and its 95 % bounds, equal where no spread is known.
     tie: whether it ties with the best.
-    besides_w: watts in the prediction that are no member's.
     provenance: of the members' watts.
-    energy_uncertainty: half of the energy's 95 % interval, as a share; None where no spread is
-        known.
     """
 
     config: ClusterConfig
@@ -52,8 +50,7 @@ class Recommendation:
     """All candidates, predicted and ranked.
 
     left_out: the reason by device that is no candidate.
-    profiling_s: seconds that profiling took.
-    overhead: these as a share of the best cluster's time.
+    overhead: ``profiling_s``, what profiling took, as a share of the best cluster's time.
     """
 
     metric: str
@@ -70,10 +67,7 @@ class Recommendation:
         return int(self.ranking.order.size)
 
     def row(self, place: int) -> Row:
-        """The cluster at a place of the ranking, 1 the best.
-
-        Raises PlanError when there is no such place.
-        """
+        """The cluster at a place of the ranking, 1 the best. PlanError: there is no such place."""
         index = self._candidate(place)
         masks, hosts = self.predictions.candidates
         names, shares = self.costs.names, self.predictions.shares[index]
@@ -101,9 +95,7 @@ class Recommendation:
 
     def time_uncertainty(self, place: int) -> float | None:
         """Half of the time's 95 % interval at a place, as a share; None if no spread is known."""
-        errors = self.predictions.time_errors.at(self._candidate(place))
-        spread = Z95 * math.sqrt(float(errors.variance()[0]))
-        return math.expm1(spread) if spread else None
+        return _half_interval(self.predictions.time_errors.at(self._candidate(place)))
 
     def _worker(self, index: int, device: int, found: Factors) -> PlannedWorker:
         devices, masks = self.costs.devices, self.predictions.candidates.masks
@@ -114,9 +106,9 @@ class Recommendation:
             steps=float(self.predictions.steps[index, device]),
             cycle_s=float(self.predictions.cycle_s[index, device]),
             build_s=float(self.predictions.start_s[index, device]),
-            cores=float(self.costs.devices.cores[device]),
-            idle_w=_known(self.costs.devices.idle_w[device]),
-            busy_w=_known(self.costs.devices.busy_w[device]),
+            cores=float(devices.cores[device]),
+            idle_w=_known(devices.idle_w[device]),
+            busy_w=_known(devices.busy_w[device]),
             power_w=_known(self.predictions.device_w[index, device]),
             power_source=self.costs.power_sources[device],
             alpha_time=float(found.alpha_time[device]),
@@ -133,17 +125,19 @@ class Recommendation:
         return int(self.ranking.order[place - 1])
 
     def _energy_uncertainty(self, index: int) -> float | None:
-        """As ``rank`` has it for the metric: of E = P T, the errors of time and power."""
-        errors = self.predictions.time_errors.at(index).product(self.predictions.power_errors.at(index))
-        spread = Z95 * math.sqrt(float(errors.variance()[0]))
-        return math.expm1(spread) if spread and not math.isnan(self.predictions.power_w[index]) else None
+        if math.isnan(self.predictions.power_w[index]):
+            return None
+        return _half_interval(self.predictions.time_errors.at(index).product(self.predictions.power_errors.at(index)))
+
+
+def _half_interval(errors: ErrorParts) -> float | None:
+    """Half of a result's 95 % interval, as a share; None where no spread is known."""
+    spread = Z95 * math.sqrt(float(errors.variance()[0]))
+    return math.expm1(spread) if spread else None
 
 
 def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
-    """Predict and rank every admissible cluster of a profiled fleet.
-
-    Raises PlanError naming what stands in the way.
-    """
+    """Predict and rank every admissible cluster. PlanError tells what stands in the way."""
     request.check()
     steps = profile.steps_planned if request.steps is None else request.steps
     run = RunLength(steps, request.training_samples, request.sample_efficiency, request.critical_batch)
@@ -184,8 +178,7 @@ def _weights(
 ) -> tuple[Mapping[str, float], list[str]]:
     """The weights that clusters are ranked by, and notes on them.
 
-    asked: None for EDP, or for time where a member's watts are unknown. Raises PlanError where they
-    are unknown and asked for.
+    asked: None for EDP, or for time where watts are unknown. PlanError: unknown ones are asked for.
     """
     used = candidates.members(len(known.names)).any(axis=0)
     unknown = ", ".join(known.names[i] for i in np.flatnonzero(used & np.isnan(known.devices.busy_w)))
@@ -212,20 +205,17 @@ def metric_name(weights: Mapping[str, float]) -> str:
 
 
 def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Plan:
-    """The plan for the cluster at a place of the ranking.
-
-    ``fleet`` is the path of the fleet file.
-    """
-    row, workers = recommendation.row(place), recommendation.workers(place)
+    """The plan for the cluster at a place of the ranking. fleet: path of the fleet file."""
+    row, workers, costs = recommendation.row(place), recommendation.workers(place), recommendation.costs
     return Plan(
         schema=SCHEMA,
         fleet=fleet,
-        model=recommendation.costs.model,
-        fingerprint=recommendation.costs.fingerprint,
+        model=costs.model,
+        fingerprint=costs.fingerprint,
         framework="+".join(sorted({worker.framework for worker in workers})),
         metric=recommendation.metric,
         steps=round(math.fsum(worker.steps for worker in workers)),
-        batch=recommendation.costs.batch,
+        batch=costs.batch,
         server=row.config.server,
         workers=workers,
         prediction=row.prediction,
@@ -235,7 +225,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         shares=row.shares,
         besides_w=row.besides_w,
         energy_uncertainty=row.energy_uncertainty,
-        strategy=recommendation.costs.strategy,
+        strategy=costs.strategy,
         time_uncertainty=recommendation.time_uncertainty(place),
     )
 
@@ -251,10 +241,7 @@ def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[s
 
 
 def _idle_of_left_out(profile: Profile, known: Costs) -> float:
-    """Idle watts of the devices that are no candidates.
-
-    PlanError where any device's are unknown.
-    """
+    """Idle watts of the devices that are no candidates. PlanError: some device's are unknown."""
     idle = dict(zip(known.names, known.devices.idle_w.tolist(), strict=True))
     others = {name: idle_watts(device) for name, device in profile.devices.items() if name not in idle}
     unknown = [name for name, watts in {**idle, **others}.items() if math.isnan(watts)]

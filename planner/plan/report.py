@@ -9,17 +9,14 @@ from profilers.records import encode
 
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:
-    """{"metric", "model", "strategy", "frameworks", "ranking", "notes", "left_out"}.
-
-    The ranking is best first; frameworks are by device.
-    """
-    rows = (recommendation.row(place) for place in range(1, len(recommendation) + 1))
-    sources = dict(zip(recommendation.costs.names, recommendation.costs.power_sources, strict=True))
+    """The ranking, best first, and what it rests on."""
+    rows, costs = (recommendation.row(place) for place in range(1, len(recommendation) + 1)), recommendation.costs
+    sources = dict(zip(costs.names, costs.power_sources, strict=True))
     return {
         "metric": recommendation.metric,
-        "model": recommendation.costs.model,
-        "strategy": recommendation.costs.strategy.as_text(),
-        "frameworks": dict(zip(recommendation.costs.names, recommendation.costs.frameworks, strict=True)),
+        "model": costs.model,
+        "strategy": costs.strategy.as_text(),
+        "frameworks": dict(zip(costs.names, costs.frameworks, strict=True)),
         "ranking": [_row_json(row, sources) for row in rows],
         "notes": list(recommendation.notes),
         "left_out": recommendation.left_out,

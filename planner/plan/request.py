@@ -21,21 +21,16 @@ def parse_strategy(text: str) -> Strategy:
 class RecommendRequest(NamedTuple):
     """What to predict and how to rank it; what is None or empty is left to the profile.
 
-    weights: of the metrics by name, {"edp": 1.0} for one metric alone; None for EDP, or for time
-        where watts are unknown.
-    model: may be left out where the profile holds only one.
+    weights: of the metrics by name; None for EDP, or for time where watts are unknown.
     framework: on all devices; None for the fastest on each.
     steps: of the whole run; None for what the profile was made for.
-    batch: images a worker takes a step; None for the profiled ones.
+    batch: images of a worker's step.
     server: the only admissible host of the parameter server.
     include, exclude: devices that every cluster has, or none.
     count_idle: add the idle watts of devices left out (Eq. 5 counts members alone).
     base_watts: watts added to every cluster.
     rates: what-if line rates of devices' networks, bytes/s.
-    strategy: how workers exchange what they learn.
-    training_samples: images of the data set, by which global batches grow.
-    sample_efficiency: of the strategy; if given, ``steps`` are those of one device alone.
-    critical_batch: images, see ``sample_efficiency.images_factor``.
+    training_samples, sample_efficiency, critical_batch: as in ``batch_size.RunLength``.
     """
 
     weights: Mapping[str, float] | None = None

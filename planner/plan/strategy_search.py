@@ -1,9 +1,8 @@
 """``--strategy auto`` chooses the strategy that reaches a target best, by its sample efficiency.
 
-EQUAL strategies make the same weights in as many steps. Others need more or fewer images, which a
-race has measured. Each is predicted for the steps that reach the same accuracy as the requested
-ones, which are those of one device alone. The least sample efficiency that was measured counts,
-because it differs several times from place to place.
+EQUAL strategies make the same weights in as many steps; a race has measured how many images others
+need. Each is predicted for the steps that reach the accuracy of the requested ones, which are those
+of one device alone. The least measured sample efficiency counts, for it differs among places.
 """
 
 from dataclasses import replace
@@ -37,10 +36,7 @@ class Candidate(NamedTuple):
 def best_of(
     profile: Profile, request: RecommendRequest, strategy: str, efficiencies: SampleEfficiencies
 ) -> Recommendation:
-    """``recommend`` for the strategy of that text, or the best candidate for ``auto``.
-
-    Raises PlanError as ``recommend`` does.
-    """
+    """``recommend`` for the strategy of that text, or the best candidate for ``auto``."""
     if strategy != AUTO:
         return recommend(profile, request._replace(strategy=parse_strategy(strategy)))
     request = request._replace(critical_batch=efficiencies.critical_batch)
@@ -71,27 +67,18 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
     source = efficiencies.source
     if source is None:
         return []
-    where = (
-        f"sample efficiencies were measured with {source.model} on {source.data} to {source.target:.0%} accuracy "
-        f"({', '.join(source.environments)}; {source.date})"
-    )
-    other = "" if source.model == best.costs.model else f", not with {best.costs.model}"
-    return [*_of_strategy(efficiencies, best), *_of_workers(efficiencies, best), where + other]
-
-
-def _of_strategy(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
-    return [
+    notes = [
         f"{each.strategy} is taken to need {1 / each.least:.2f} times the images of synchronous workers, the most in "
         f"{each.pairs} pairs of runs ({1 / each.mean:.2f} on average, {1 / each.most:.2f} at the least)"
         for each in efficiencies.measured
         if best.costs.strategy.same_as(parse_strategy(each.strategy))
     ]
-
-
-def _of_workers(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
-    """How many images more than one alone the best cluster's workers need."""
-    count, batch = len(best.row(1).config.workers), best.costs.batch
-    if efficiencies.critical_batch is None or count == 1:
-        return []
-    more = images_factor(count, batch, efficiencies.critical_batch)
-    return [f"{count} synchronous workers need {more:.2f} times the images of one device alone; --steps are its steps"]
+    count = len(best.row(1).config.workers)
+    if efficiencies.critical_batch is not None and count > 1:
+        more = images_factor(count, best.costs.batch, efficiencies.critical_batch)
+        alone = f"{count} synchronous workers need {more:.2f} times the images of one device alone"
+        notes.append(f"{alone}; --steps are its steps")
+    other = "" if source.model == best.costs.model else f", not with {best.costs.model}"
+    measured = f"with {source.model} on {source.data} to {source.target:.0%} accuracy"
+    places = f"({', '.join(source.environments)}; {source.date})"
+    return [*notes, f"sample efficiencies were measured {measured} {places}{other}"]
