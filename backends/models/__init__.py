@@ -4,19 +4,11 @@ import difflib
 import hashlib
 from typing import Callable, Dict, Optional, Union
 
-from backends.models.alexnet import alexnet
-from backends.models.cifar10 import cifar10
-from backends.models.cipher import cipher
-from backends.models.initial import initial_weights
+from backends.models import zoo
 from backends.models.layers import Model, Shape
-from backends.models.mobilenet import mobilenet
-from backends.models.nin import nin
-from backends.models.resnet import resnet, resnet50, resnet152
-from backends.models.shapes import size, trace
-from backends.models.squeezenet import squeezenet
+from backends.models.shapes import initial_weights, size, trace
 from backends.models.user import is_user_model
 from backends.models.user_source import locate, source_files
-from backends.models.vgg import vgg19
 
 __all__ = [
     "MODELS",
@@ -32,16 +24,16 @@ __all__ = [
 
 #: Command-line name -> function of (input_shape, classes), each with the defaults of its source.
 MODELS: Dict[str, Callable[..., Model]] = {
-    "alexnet": alexnet,
-    "cifar10": cifar10,
-    "cipher": cipher,
-    "mobilenet": mobilenet,
-    "nin": nin,
-    "resnet": resnet,
-    "resnet50": resnet50,
-    "resnet152": resnet152,
-    "squeezenet": squeezenet,
-    "vgg19": vgg19,
+    "alexnet": zoo.alexnet,
+    "cifar10": zoo.cifar10,
+    "cipher": zoo.cipher,
+    "mobilenet": zoo.mobilenet,
+    "nin": zoo.nin,
+    "resnet": zoo.resnet,
+    "resnet50": zoo.resnet50,
+    "resnet152": zoo.resnet152,
+    "squeezenet": zoo.squeezenet,
+    "vgg19": zoo.vgg19,
 }
 
 

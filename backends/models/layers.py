@@ -7,7 +7,7 @@ Windows are square.
 the same. Padded values never win a maximum and are not counted in an average.
 """
 
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Tuple
 
 Shape = Tuple[int, ...]
 
@@ -109,14 +109,6 @@ class Concat(NamedTuple):
     branches: Tuple[Tuple[Any, ...], ...]
 
 
-class Published(NamedTuple):
-    """The parameter count that a source prints (270_000 for "0.27 M"), and for which input."""
-
-    parameters: int
-    input_shape: Shape
-    classes: int
-
-
 class Model(NamedTuple):
     """A network: input (height, width, channels), number of classes, layers, and its source."""
 
@@ -125,7 +117,6 @@ class Model(NamedTuple):
     classes: int
     layers: Tuple[Any, ...]
     source: str
-    published: Optional[Published] = None
 
 
 def label(index: int, layer: Any) -> str:

@@ -1,6 +1,8 @@
-"""Shapes, variables and multiply-adds of a model follow from its description alone."""
+"""Shapes, variables, multiply-adds and initial weights of a model follow from its description."""
 
 from typing import Any, Callable, Dict, NamedTuple, Tuple
+
+import numpy as np
 
 from backends.models import layers as kinds
 from backends.models.layers import Model, Shape, label
@@ -34,6 +36,25 @@ def trace(model: Model) -> Trace:
     if result.output != (model.classes,):
         raise ValueError("model %s ends in shape %s, not in %d classes" % (model.name, result.output, model.classes))
     return result
+
+
+def initial_weights(model: Model, seed: int) -> np.ndarray:
+    """Flat float32 (parameters,): scales one, biases zero, weights uniform within ±limit.
+
+    limit: sqrt(6 / inputs) for kernels (He et al., Delving deep into rectifiers, 2015), sqrt(6 /
+    (inputs + outputs)) for dense weights (Glorot and Bengio, 2010).
+    They are the same in every framework and every version of numpy: RandomState is frozen.
+    """
+    random = np.random.RandomState(seed)
+    return np.concatenate([_initial(random, name, shape) for name, shape in trace(model).variables])
+
+
+def _initial(random: np.random.RandomState, name: str, shape: Shape) -> np.ndarray:
+    if len(shape) == 1:
+        return np.full(shape, float(name.endswith(".weight")), np.float32)
+    inputs, outputs = size(shape[1:]), shape[0] if len(shape) == 2 else 0
+    limit = np.sqrt(6.0 / (inputs + outputs))
+    return random.uniform(-limit, limit, size(shape)).astype(np.float32)
 
 
 def sequence(layers: Tuple[Any, ...], shape: Shape) -> Trace:
@@ -134,10 +155,7 @@ def _same(layer: Any, shape: Shape) -> Trace:
 
 def size(shape: Shape) -> int:
     """Number of elements of an array of this shape."""
-    result = 1
-    for length in shape:
-        result *= length
-    return result
+    return int(np.prod(shape, dtype=np.int64))
 
 
 _RULES: Dict[type, Callable[[Any, Shape], Trace]] = {

@@ -22,18 +22,19 @@ PUBLISHED = {
 COUNTED = {"resnet": (269_722, 270_000), "nin": (966_986, 1_000_000), "cipher": (1_337_590, 5_000_000 / 4)}
 
 
+def as_published(name):
+    """A model for ImageNet, CIFAR10's for its cropped images."""
+    return models.model(name, *(((24, 24, 3), 10) if name == "cifar10" else ((224, 224, 3), 1000)))
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_published_model_has_exactly_the_published_number_of_parameters(name):
-    published = models.model(name).published
-    description = models.model(name, published.input_shape, published.classes)
-    assert models.parameter_count(description) == published.parameters == PUBLISHED[name][0]
+    assert models.parameter_count(as_published(name)) == PUBLISHED[name][0]
 
 
 @pytest.mark.parametrize("name", [name for name, (_, adds) in PUBLISHED.items() if adds])
 def test_multiply_adds_are_those_published(name):
-    published = models.model(name).published
-    millions = models.multiply_adds(models.model(name, published.input_shape, published.classes)) / 1e6
-    assert millions == pytest.approx(PUBLISHED[name][1], rel=1e-3)
+    assert models.multiply_adds(as_published(name)) / 1e6 == pytest.approx(PUBLISHED[name][1], rel=1e-3)
 
 
 @pytest.mark.parametrize("name", COUNTED)
