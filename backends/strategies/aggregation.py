@@ -1,13 +1,12 @@
 """Aggregation weighs gradients and averages weights, in place on flat float32 arrays."""
 
-from typing import Callable, Dict
+from typing import Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
-#: The largest weight of a gradient relative to one's own. Eq. 7 has no bound: a worker with one
-#: sample would take a gradient of hundreds at hundreds of times the learning rate. The widest ratio
-#: of batches in DLion's experiments is that of workers with 8 accelerators and with 1 (Table 3); up
-#: to it the equation holds unchanged.
+#: The largest weight of a gradient relative to one's own: the widest ratio of batches in DLion's
+#: experiments (Table 3). Eq. 7 has no bound, and a worker with one sample would take a gradient of
+#: hundreds at hundreds of times the learning rate.
 MOST = 8.0
 
 
@@ -19,8 +18,7 @@ def equal(batch: int, own: float, usual: int, n: int) -> float:
 def by_own_batch(batch: int, own: float, usual: int, n: int) -> float:
     """(LBS_j / LBS_k) / n, for worker k's own update (DLion, Eq. 7); the ratio is at most ``MOST``.
 
-    A parameter server has no batch of its own and uses the mean of the workers' batches. The
-    factors of a round then sum to 1, as if one process computed all samples.
+    A parameter server uses the mean of the workers' batches. The factors of a round then sum to 1.
     """
     return min(MOST, batch / own) / n
 
@@ -65,8 +63,46 @@ def average(weights: np.ndarray, received: np.ndarray) -> None:
 def average_pair(first: np.ndarray, second: np.ndarray) -> None:
     """Set both arrays to their mean, which keeps their sum (AD-PSGD, Lian et al., 2018, Alg. 1).
 
-    Atomicity needs the lock of the passive worker. It averages the received weights with its own,
-    and sends the result back from the receive buffer.
+    The passive worker does it under its lock, and sends the result back.
     """
     average(first, second)
     second[:] = first
+
+
+class PushSum:
+    """One worker's ``x``, (parameters,) float32, and its push-sum ``weight``, initially 1 (SGP).
+
+    Gradients are computed at z = x / weight and applied to x. The sums of x and of weight over all
+    workers and all messages in transit are constant, whoever shares how often (Assran et al.).
+    """
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self.x = weights.copy()
+        self.weight = 1.0
+
+    def share(self, peers: int = 1) -> Tuple[np.ndarray, float]:
+        """Split into ``peers`` + 1 equal parts; keep one, and return x and weight of the others."""
+        part = 1.0 / (peers + 1)
+        self.x *= part
+        self.weight *= part
+        return self.x, self.weight
+
+    def take(self, x: np.ndarray, weight: float) -> None:
+        """Add the part that a peer shared."""
+        self.x += x
+        self.weight += weight
+
+    def debias(self, out: np.ndarray) -> None:
+        """Write z = x / weight to ``out``, (parameters,) float32, such as a replica's weights."""
+        np.divide(self.x, self.weight, out=out)
+
+    def state(self) -> Tuple[np.ndarray, ...]:
+        """For a checkpoint: x, not copied, and (1,) float64 of the weight."""
+        return self.x, np.array([self.weight])
+
+    def restore(self, state: Sequence[np.ndarray]) -> None:
+        """Go on from ``state``. Raises ValueError for another shape."""
+        if len(state) != 2 or state[0].shape != self.x.shape or state[1].shape != (1,):
+            raise ValueError("not the push-sum state of %d parameters" % self.x.size)
+        self.x[:] = state[0]
+        self.weight = float(state[1][0])

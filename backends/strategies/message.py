@@ -5,7 +5,7 @@ hold are zero.
 """
 
 import json
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -113,38 +113,14 @@ def add(message: Message, total: np.ndarray, scale: float = 1.0) -> None:
 
     Raises ValueError for a message that does not fit.
     """
-    _same_size(message, total)
-    if message.kind in (DENSE, HALF):
-        values = _all(message)
-        total += values if scale == 1.0 else np.float32(scale) * values
-    elif message.kind == SPANS:
-        edges, values = message.arrays
-        at = 0
-        for start, end in _checked(edges, values, total.size):
-            total[start:end] += np.float32(scale) * values[at : at + end - start]
-            at += end - start
-    else:
-        indices, values = message.arrays
-        total[_ascending(indices, total.size)] += np.float32(scale) * values
+    for place, values in _parts(message, total):
+        total[place] += values if scale == 1.0 else np.float32(scale) * values
 
 
 def put(message: Message, total: np.ndarray) -> None:
-    """Overwrite the elements of ``total`` that the message holds; (size,) float32.
-
-    Raises ValueError as ``add`` does.
-    """
-    _same_size(message, total)
-    if message.kind in (DENSE, HALF):
-        total[:] = _all(message)
-    elif message.kind == SPANS:
-        edges, values = message.arrays
-        at = 0
-        for start, end in _checked(edges, values, total.size):
-            total[start:end] = values[at : at + end - start]
-            at += end - start
-    else:
-        indices, values = message.arrays
-        total[_ascending(indices, total.size)] = values
+    """Overwrite the elements of ``total`` that the message holds. Raises ValueError as ``add``."""
+    for place, values in _parts(message, total):
+        total[place] = values
 
 
 def whole(message: Message) -> np.ndarray:
@@ -168,14 +144,20 @@ def sound(message: Message) -> bool:
     return finite(message.arrays[-1])
 
 
-def _same_size(message: Message, total: np.ndarray) -> None:
+def _parts(message: Message, total: np.ndarray) -> List[Tuple[Any, np.ndarray]]:
+    """(place, float32 values) of each part, for a vector that the message must fit."""
     if message.size != total.size:
         raise ValueError("a message of %d elements does not fit a vector of %d" % (message.size, total.size))
-
-
-def _all(message: Message) -> np.ndarray:
-    """The (size,) float32 values of a dense or half message; dense ones are not copied."""
-    return message.arrays[0] if message.kind == DENSE else half_precision.decode(message.arrays[0])
+    if message.kind == DENSE:
+        return [(slice(None), message.arrays[0])]
+    if message.kind == HALF:
+        return [(slice(None), half_precision.decode(message.arrays[0]))]
+    places, values = message.arrays
+    if message.kind == SPARSE:
+        return [(_ascending(places, total.size), values)]
+    edges = _checked(places, values, total.size)
+    starts = np.cumsum([0] + [end - start for start, end in edges])
+    return [(slice(start, end), values[at : at + end - start]) for (start, end), at in zip(edges, starts.tolist())]
 
 
 def _checked(edges: np.ndarray, values: np.ndarray, size: int) -> Sequence[Tuple[int, int]]:

@@ -7,8 +7,8 @@ from typing import Optional, Sequence
 
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange, ExchangeParts
+from backends.strategies.aggregation import PushSum
 from backends.strategies.message import add, dense
-from backends.strategies.pushsum import PushSum
 
 
 class PushSumExchange(Exchange):

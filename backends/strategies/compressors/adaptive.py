@@ -1,23 +1,22 @@
 """Adaptive compression sends the whole gradient where compression would lose too much (ScaDLES)."""
 
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence
 
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.base import Compressor
+from backends.strategies.compressors.base import Compressor, Wrapper
 from backends.strategies.compressors.error_feedback import ErrorFeedback
 from backends.strategies.compressors.top_k import TopK
 from backends.strategies.message import DENSE, Message, add, bytes_of
 
 
-class Adaptive(Compressor):
+class Adaptive(Wrapper):
     """Compresses with ``of`` while | |g|^2 - |sent|^2 | / |g|^2 <= delta, else sends all of g.
 
     g is everything that the wrapped compressor had to send, its residual included. What it leaves
     behind is orthogonal to what it sends, so that |g|^2 is the sum of their squares.
-    A compressor without a residual leaves nothing behind.
-    Without an ``of`` it wraps top-k.
+    Without an ``of`` it wraps top-k. Its own array: (2,) of compressed steps and all steps.
     Raises ValueError unless 0 <= delta <= 1, and where it would wrap another Adaptive.
     """
 
@@ -26,26 +25,17 @@ class Adaptive(Compressor):
             raise ValueError("adaptive needs a delta from 0 to 1, not %s" % delta)
         if isinstance(of, Adaptive):
             raise ValueError("adaptive can be of every other kind, not of its own")
-        super().__init__(variables)
-        self.of: Compressor = TopK(variables) if of is None else of
-        self.lossy = self.of.lossy
-        self.by_link = self.of.by_link
+        super().__init__(TopK(variables) if of is None else of, np.zeros(2))
         self.delta = delta
-        self.compressed = 0
-        self.steps = 0
-
-    def bind_weights(self, weights: np.ndarray) -> None:
-        """Pass the weights to the wrapped compressor."""
-        self.of.bind_weights(weights)
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """See Compressor. Exceeds budget_bytes where the rule asks for all values."""
         message = self.of.compress(values, budget_bytes)
-        self.steps += 1
+        self.own[1] += 1
         if isinstance(self.of, ErrorFeedback) and _loss(self.of.accumulator, message.arrays[-1]) > self.delta:
             add(message, self.of.accumulator)
             return self.of.take_all()
-        self.compressed += 1
+        self.own[0] += 1
         return message
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
@@ -54,27 +44,13 @@ class Adaptive(Compressor):
         everything = bytes_of(DENSE, self.size, self.size)
         return ratio * self.of.traffic_bytes(budget_bytes) + (1.0 - ratio) * everything
 
-    def residual(self) -> Optional[np.ndarray]:
-        """The residual of the wrapped compressor."""
-        return self.of.residual()
-
-    def state(self) -> Tuple[np.ndarray, ...]:
-        """The wrapped compressor's state, and (2,) float64: compressed steps and all steps."""
-        return self.of.state() + (np.array([self.compressed, self.steps], np.float64),)
-
-    def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``'s arrays. Raises ValueError where they are of another shape."""
-        if not state or state[-1].shape != (2,):
-            raise ValueError("Adaptive has (2,) numbers after the arrays of what it wraps")
-        self.of.restore(state[:-1])
-        self.compressed, self.steps = (int(number) for number in state[-1])
-
     def metrics(self) -> Dict[str, Any]:
         """cnc_ratio: compressed steps / all steps, 0 before the first; and the wrapped metrics."""
         return dict(self.of.metrics(), cnc_ratio=self._ratio())
 
     def _ratio(self) -> float:
-        return self.compressed / self.steps if self.steps else 0.0
+        compressed, steps = self.own.tolist()
+        return compressed / steps if steps else 0.0
 
 
 def _loss(rest: np.ndarray, sent: np.ndarray) -> float:

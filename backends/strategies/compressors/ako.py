@@ -10,12 +10,10 @@ from backends.strategies.message import DENSE, SPANS, Message, bytes_of
 
 
 class Ako(ErrorFeedback):
-    """Cuts the vector into blocks of one size and sends one a step, in turn.
+    """Cuts the vector into blocks of one size and sends one a step, in turn; the others accumulate.
 
-    The other blocks accumulate meanwhile.
-    With a byte budget there are as few blocks as make each of them fit (DLion, section 5.1.4: by
-    network capacity and computation power); without one there are ``blocks``.
-    Raises ValueError unless blocks >= 1.
+    With a byte budget there are as few blocks as make each of them fit (DLion, section 5.1.4);
+    without one there are ``blocks``. Raises ValueError unless blocks >= 1.
     """
 
     counters = ("at",)
@@ -29,10 +27,7 @@ class Ako(ErrorFeedback):
         self.at = 0
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """The elements from the end of the last block to the end of the next.
-
-        Exceeds budget_bytes only where a single element does.
-        """
+        """See Compressor. Exceeds budget_bytes only where a single element does."""
         self.accumulate(values)
         start, blocks = self.at, self._blocks(budget_bytes)
         after = start * blocks // self.size + 1

@@ -28,16 +28,14 @@ class Compressor(abc.ABC):
     def bind_weights(self, weights: np.ndarray) -> None:
         """Set the (size,) float32 weights that messages will change; some compressors need them.
 
-        They are read at each ``compress`` and never written. One call is enough while the weights
-        stay in that memory.
+        They are read at each ``compress`` and never written. One call is enough for one memory.
         """
         self.weights = weights
 
     @abc.abstractmethod
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """The message to send now, from (size,) float32 values and the residual.
+        """The message to send now, from (size,) float32 values, left as they are, and the residual.
 
-        The values are not changed.
         budget_bytes: capacity of the link until the next message; some compressors ignore it.
         """
 
@@ -46,10 +44,7 @@ class Compressor(abc.ABC):
         """Mean bytes of a message, as far as they are known without running."""
 
     def answer_bytes(self, workers: int) -> float:
-        """Bytes of weights that a parameter server sends back after messages of so many workers.
-
-        These are all weights, unless messages leave whole layers unchanged.
-        """
+        """Bytes of weights that a server sends back to messages of so many workers: all."""
         return bytes_of(DENSE, self.size, self.size)
 
     def residual(self) -> Optional[np.ndarray]:
@@ -68,3 +63,34 @@ class Compressor(abc.ABC):
     def metrics(self) -> Dict[str, Any]:
         """Figures for the run's result, such as a threshold or the CNC ratio."""
         return {}
+
+
+class Wrapper(Compressor):
+    """Changes what another compressor, ``of``, is given or sends.
+
+    own: the array of its own that a checkpoint must hold.
+    """
+
+    def __init__(self, of: Compressor, own: np.ndarray) -> None:
+        super().__init__(of.variables)
+        self.of, self.own = of, own
+        self.lossy, self.by_link = of.lossy, of.by_link
+
+    def bind_weights(self, weights: np.ndarray) -> None:
+        self.of.bind_weights(weights)
+
+    def residual(self) -> Optional[np.ndarray]:
+        return self.of.residual()
+
+    def state(self) -> Tuple[np.ndarray, ...]:
+        return self.of.state() + (self.own.copy(),)
+
+    def restore(self, state: Sequence[np.ndarray]) -> None:
+        if not state or state[-1].shape != self.own.shape:
+            kind, shape = type(self).__name__, self.own.shape
+            raise ValueError("%s has %s numbers after the arrays of what it wraps" % (kind, shape))
+        self.of.restore(state[:-1])
+        self.own[:] = state[-1]
+
+    def metrics(self) -> Dict[str, Any]:
+        return self.of.metrics()

@@ -24,7 +24,6 @@ class ErrorFeedback(Compressor):
         self.accumulator = np.zeros(self.size, np.float32)
 
     def accumulate(self, values: np.ndarray) -> np.ndarray:
-        """Add values to the accumulator, and return it."""
         self.accumulator += values
         return self.accumulator
 
@@ -56,7 +55,6 @@ class ErrorFeedback(Compressor):
         return message._replace(arrays=(edges, values))
 
     def take_all(self) -> Message:
-        """A message of all elements, without a copy."""
         message = dense(self.accumulator)
         self.accumulator = np.zeros(self.size, np.float32)
         return message
@@ -66,11 +64,9 @@ class ErrorFeedback(Compressor):
         return self.accumulator
 
     def state(self) -> Tuple[np.ndarray, ...]:
-        """Copies: (size,) float32 of the residual, and (counters,) float64."""
         return self.accumulator.copy(), np.array([getattr(self, name) for name in self.counters], np.float64)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``'s arrays, which are copied. Raises ValueError for other shapes."""
         expected = [(self.size,), (len(self.counters),)]
         shapes = [array.shape for array in state]
         if shapes != expected:

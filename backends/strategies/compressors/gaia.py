@@ -19,11 +19,9 @@ SHARE = 0.07
 class Gaia(ErrorFeedback):
     """Sends the entries with |u| > s |w|, where u is the accumulated update.
 
-    Any change of a weight that is zero is significant.
-    u must be scaled as it will be subtracted from the weights w, which ``bind_weights`` sets.
-    s is a hundredth as in DLion, section 5.1.4.
-    falling: whether s is divided by the square root of the step number, as in Gaia; in DLion it
-    stays constant.
+    u must be scaled as it will be subtracted from the weights w, which ``bind_weights`` sets. Any
+    change of a weight of zero is significant. s is a hundredth as in DLion, section 5.1.4.
+    falling: whether s is divided by the square root of the step number, as in Gaia, not in DLion.
     Raises ValueError unless 0 < s < 1.
     """
 
@@ -38,7 +36,6 @@ class Gaia(ErrorFeedback):
         self.steps = 0
 
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
-        """See Compressor. Asserts that the weights were bound."""
         assert self.weights is not None, "gaia needs the weights (bind_weights) before it compresses"
         self.steps += 1
         s = np.float32(self.s / math.sqrt(self.steps) if self.falling else self.s)
@@ -49,6 +46,5 @@ class Gaia(ErrorFeedback):
         return self.take(np.concatenate(found))
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """The bytes of ``SHARE`` of all entries."""
         entries = int(SHARE * self.size)
         return bytes_of(SPARSE, self.size, entries, entries)

@@ -21,7 +21,6 @@ def blocks(values: np.ndarray) -> Iterator[Tuple[int, np.ndarray]]:
 
 
 def total(values: np.ndarray) -> float:
-    """The sum of all magnitudes."""
     return sum(float(magnitudes.sum()) for _, magnitudes in blocks(values))
 
 
@@ -72,10 +71,7 @@ def likely(sample: np.ndarray, count: float) -> float:
 
 
 def few_exceed(sample: np.ndarray, count: float) -> float:
-    """A magnitude that no more elements than wanted nearly always exceed.
-
-    Arguments as of ``likely``; the estimate includes two standard deviations fewer of the sample.
-    """
+    """A magnitude that no more elements than wanted nearly always exceed; see ``likely``."""
     return _from_above(sample, int(count - 2.0 * math.sqrt(count)))
 
 

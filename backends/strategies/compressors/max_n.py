@@ -59,7 +59,6 @@ class MaxN(ErrorFeedback):
         return min(self._bytes(int(entries)), everything)
 
     def metrics(self) -> Dict[str, Any]:
-        """n: that of the last message."""
         return {"n": self._last_n}
 
     def _near(self, gathered: np.ndarray, most: Sequence[float], floor: float) -> np.ndarray:
@@ -91,10 +90,7 @@ class MaxN(ErrorFeedback):
         return floor, found[near >= floor]
 
     def _candidates(self, gathered: np.ndarray, most: Sequence[float], count: int) -> Tuple[np.ndarray, np.ndarray]:
-        """Indices and nearness of ``count`` entries or more.
-
-        All other entries are less near.
-        """
+        """Indices and nearness of ``count`` entries or more; all others are less near."""
         step = self.size // SAMPLE
         if step > 1:
             estimate = min(likely(self._sample(gathered, most, step), count / step), _floor(LEAST))

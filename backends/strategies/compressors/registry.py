@@ -52,10 +52,7 @@ class CompressorSpec(NamedTuple):
         return found
 
     def build(self, variables: Sequence[Variable], momentum: float = 0.0) -> Compressor:
-        """A compressor of gradients of these variables.
-
-        momentum: applied before compression (MomentumCorrection).
-        """
+        """A compressor of these variables; ``momentum`` is applied before compression."""
         options = dict(self.options)
         if self.wrapped is not None:
             options["of"] = self.wrapped.build(variables)

@@ -33,7 +33,6 @@ class TopK(ErrorFeedback):
         return self.take(largest(gathered, self.count))
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
-        """Exact."""
         if 2 * self.count >= self.size:
             return bytes_of(DENSE, self.size, self.size)
         return bytes_of(SPARSE, self.size, self.count, self.count)
