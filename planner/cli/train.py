@@ -77,7 +77,7 @@ def train(
     from backends.frameworks.base import FRAMEWORKS
     from planner import console
     from planner.plan.rank import METRICS
-    from planner.train.train import Request
+    from planner.train.train import TrainRequest
     from planner.train.train import train as run_training
     from planner.views import training as view
 
@@ -93,7 +93,7 @@ def train(
         "strategy": strategy,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
-    request = Request(fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir)
+    request = TrainRequest(fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir)
     with view.training(detail) as shown:
         result, folder = run_training(request, shown)
     console.show(result if as_json else view.render(result, folder))

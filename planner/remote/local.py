@@ -11,7 +11,8 @@ from planner.errors import DeviceLostError
 from planner.remote.base import Process, Remote
 from planner.remote.drain import LAST_WORDS_S, Drain
 
-_PATIENCE_S = 3.0
+#: Seconds that a process may take to end by itself after its input has closed.
+_CLOSE_S = 3.0
 _ERRORS_BYTES = 1 << 16
 
 
@@ -69,9 +70,9 @@ class LocalProcess(Process):
         with suppress(OSError):
             _stream(self._popen.stdin).close()
         with suppress(subprocess.TimeoutExpired):
-            self._popen.wait(_PATIENCE_S)
+            self._popen.wait(_CLOSE_S)
         _kill(self._popen)
-        self._stderr.join(_PATIENCE_S)
+        self._stderr.join(_CLOSE_S)
         _stream(self._popen.stdout).close()
         _stream(self._popen.stderr).close()
 

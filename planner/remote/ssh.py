@@ -18,7 +18,7 @@ from planner.remote.ssh_transport import GONE, quietly
 _CHUNK_BYTES = 1 << 16
 _ERRORS_BYTES = 1 << 16
 #: Seconds that sending a channel's close message may take.
-_PATIENCE_S = 5.0
+_CLOSE_S = 5.0
 
 
 class SshRemote(Remote):
@@ -112,7 +112,7 @@ class SshProcess(Process):
 
 def _hang_up(channel: paramiko.Channel, transport: paramiko.Transport) -> None:
     """Close a channel, or after a time limit the connection, which wakes blocked readers."""
-    with _limited(_PATIENCE_S, transport.close):
+    with _limited(_CLOSE_S, transport.close):
         quietly(channel.close)
 
 

@@ -33,7 +33,7 @@ from planner.train.worker_result import worker_results
 RUN_REMEDY = "give --resume a run folder that `planner train` made"
 
 
-class Request(NamedTuple):
+class TrainRequest(NamedTuple):
     """The operator's request; None leaves a field to the plan or to the run that is resumed.
 
     options: the fields of ``Options`` that were given.
@@ -51,8 +51,8 @@ class Request(NamedTuple):
     runs: Path
 
 
-class View(NamedTuple):
-    """Shows progress.
+class RunCallbacks(NamedTuple):
+    """Called as a run makes progress.
 
     on_profile: of profiling.
     on_plan: the plan that was chosen.
@@ -66,7 +66,7 @@ class View(NamedTuple):
     on_event: OnEvent
 
 
-def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
+def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any], RunFolder]:
     """Train; returns the content of result.json and the run's folder. Raises PlannerError."""
     fleet = load_fleet(request.fleet) if request.fleet else None
     before = RunFolder(request.resume) if request.resume else None
@@ -79,14 +79,14 @@ def train(request: Request, view: View) -> tuple[dict[str, Any], RunFolder]:
     if not options.data:
         raise PlanError("no data: name a directory with --data")
     dataset = orders.load_dataset(options.data)
-    plan = _plan(request, options, dataset, before, view)
+    plan = _plan(request, options, dataset, before, callbacks)
     options = options._replace(strategy=plan.strategy.as_text()) if options.strategy == AUTO else options
     plan = plan.with_strategy(None if options.strategy is None else parse_strategy(options.strategy))
     _check_fit(plan, dataset)
     _check_checkpoint(plan, before)
-    view.on_plan(plan)
+    callbacks.on_plan(plan)
     folder = RunFolder.create(request.runs, plan.model)
-    launch = Launch(plan, fleet or load_fleet(Path(plan.fleet)), dataset, options, folder, view.on_event)
+    launch = Launch(plan, fleet or load_fleet(Path(plan.fleet)), dataset, options, folder, callbacks.on_event)
     return carry_out(launch, before.checkpoint if before else None), folder
 
 
@@ -106,15 +106,17 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
     return result
 
 
-def _options(request: Request, before: RunFolder | None) -> Options:
+def _options(request: TrainRequest, before: RunFolder | None) -> Options:
     """The options of the request, and otherwise those of the run that is resumed."""
     saved = Options("") if before is None else load(Options, before.options, RUN_REMEDY)
     return saved._replace(**request.options)
 
 
-def _plan(request: Request, options: Options, dataset: Any, before: RunFolder | None, view: View) -> Plan:
+def _plan(
+    request: TrainRequest, options: Options, dataset: Any, before: RunFolder | None, callbacks: RunCallbacks
+) -> Plan:
     if request.metric is not None:
-        return _plan_now(request, options, dataset, view, load(Plan, before.plan, RUN_REMEDY) if before else None)
+        return _plan_now(request, options, dataset, callbacks, load(Plan, before.plan, RUN_REMEDY) if before else None)
     if request.plan is None and before is not None:
         plan = load(Plan, before.plan, RUN_REMEDY)
     else:
@@ -122,11 +124,13 @@ def _plan(request: Request, options: Options, dataset: Any, before: RunFolder | 
     if request.steps is None or request.steps == plan.steps:
         return plan
     for note in notes_scaled(plan.strategy):
-        view.on_note(note)
+        callbacks.on_note(note)
     return plan.for_steps(request.steps)
 
 
-def _plan_now(request: Request, options: Options, dataset: Any, view: View, before: Plan | None) -> Plan:
+def _plan_now(
+    request: TrainRequest, options: Options, dataset: Any, callbacks: RunCallbacks, before: Plan | None
+) -> Plan:
     """Profile what is missing, choose, and write plan.json."""
     model = request.model or (before.model if before else "cifar10")
     steps = request.steps or (before.steps if before else DEFAULT_STEPS)
@@ -137,14 +141,14 @@ def _plan_now(request: Request, options: Options, dataset: Any, view: View, befo
         (model,), batch, framework=framework,
         input_shape=tuple(dataset.input_shape), classes=dataset.classes, steps_planned=steps,
     )  # fmt: skip
-    profile = Profiler(fleet, to_profile, Path(PROFILE), view.on_profile).run(Path(PROFILE).with_suffix(".log"))
+    profile = Profiler(fleet, to_profile, Path(PROFILE), callbacks.on_profile).run(Path(PROFILE).with_suffix(".log"))
     to_recommend = RecommendRequest(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
         training_samples=len(dataset.train_labels),
     )  # fmt: skip
     ranked = best_of(profile, to_recommend, options.strategy or PARAMETER_SERVER.text, newest(Path()))
     for note in ranked.notes if options.strategy == AUTO else ():
-        view.on_note(note)
+        callbacks.on_note(note)
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))
     return plan

@@ -33,7 +33,7 @@ from planner.plan.file import Plan
 from planner.profile.power_readings import uncertainty, window_watts
 from planner.provenance import Provenance
 from planner.train.events import LogFailed, MemberGivenUp, MemberLost
-from planner.train.train import View
+from planner.train.train import RunCallbacks
 from planner.units import bytes_text, joules, number, percent, seconds, watts
 from planner.views import tables
 from planner.views.tables import EMULATED_NOTE, marked, stack, table
@@ -56,13 +56,13 @@ EVERY_S = 10.0
 
 
 @contextmanager
-def training(detail: Detail = Detail.NORMAL) -> Iterator[View]:
+def training(detail: Detail = Detail.NORMAL) -> Iterator[RunCallbacks]:
     """Shows, on standard error, the profiling that may come first and then the run."""
     console = Console(quiet=True) if detail is Detail.QUIET else plain(stderr=True)
     live = Live(console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal)
     with device_output(console) if detail is Detail.VERBOSE else nullcontext(), live:
         shown = TrainingProgress(live, detail is Detail.VERBOSE)
-        yield View(shown.on_profile, shown.on_plan, shown.on_note, shown.on_event)
+        yield RunCallbacks(shown.on_profile, shown.on_plan, shown.on_note, shown.on_event)
 
 
 class TrainingProgress:

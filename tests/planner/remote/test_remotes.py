@@ -167,7 +167,7 @@ def test_closing_a_remote_ends_its_processes_and_may_be_repeated(remote: Remote)
 def test_a_local_process_that_does_not_listen_is_killed_with_its_children(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("planner.remote.local._PATIENCE_S", 0.2)
+    monkeypatch.setattr("planner.remote.local._CLOSE_S", 0.2)
     process = LocalRemote("device").spawn(["sh", "-c", "sleep 60 & echo $! $$; wait"])
     pids = [int(word) for word in process.read(100).split()]
     process.close()

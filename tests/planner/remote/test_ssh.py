@@ -203,7 +203,7 @@ class TestLostConnections:
     def test_closing_wakes_a_writer_on_a_link_that_takes_nothing_any_more(
         self, client_key: paramiko.PKey, target_of: MakeTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("planner.remote.ssh._PATIENCE_S", 0.5)
+        monkeypatch.setattr("planner.remote.ssh._CLOSE_S", 0.5)
         pipe, pid = tmp_path / "pipe.py", tmp_path / "pid"
         pipe.write_text(f"import os\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\n" + TestProxyCommands.PIPE)
         with ssh_server(client_key) as server:

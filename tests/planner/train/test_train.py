@@ -14,7 +14,7 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.train.orders import Options
-from planner.train.train import Request, View, _check_checkpoint, _check_folder, _plan
+from planner.train.train import TrainRequest, RunCallbacks, _check_checkpoint, _check_folder, _plan
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
 
@@ -35,10 +35,10 @@ def profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_why(profiled: None) -> None:
-    request = Request(Path("fleet.toml"), None, "time", "net", 900, None, None, {}, None, Path())
+    request = TrainRequest(Path("fleet.toml"), None, "time", "net", 900, None, None, {}, None, Path())
     dataset = SimpleNamespace(input_shape=(32, 32, 3), classes=10, train_labels=range(3000))
     noted: list[str] = []
-    view = View(lambda *_: None, lambda _: None, noted.append, lambda *_: None)
+    view = RunCallbacks(lambda *_: None, lambda _: None, noted.append, lambda *_: None)
     found = _plan(request, Options("data", strategy="auto"), dataset, None, view)
     assert (found.strategy.text, found.steps) == ("sgp", 1000)
     assert any("1.11 times the images" in note for note in noted) and any(
