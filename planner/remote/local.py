@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
@@ -40,6 +41,7 @@ class LocalProcess(Process):
         self._name = name
         self._popen = _start(command)
         self._closed = False
+        self._closing = threading.Lock()
         self._stderr = Drain(name, _stream(self._popen.stderr).read, _ERRORS_BYTES)
 
     def write(self, data: bytes) -> None:
@@ -64,9 +66,12 @@ class LocalProcess(Process):
         return self._stderr.bytes()
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
+        with self._closing:  # whoever comes second also returns when the process has ended
+            if not self._closed:
+                self._closed = True
+                self._end()
+
+    def _end(self) -> None:
         with suppress(OSError):
             _stream(self._popen.stdin).close()
         with suppress(subprocess.TimeoutExpired):

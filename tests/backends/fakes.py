@@ -1,5 +1,6 @@
 """A framework in fifty lines of numpy, its data, and what one process would learn from them."""
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,16 @@ class Softmax(Replica):
     """Softmax regression with a bias. Its state: the running mean of the first two pixels."""
 
     accelerator = "cpu"
-    variables = (
-        Variable("dense/kernel", (PIXELS, CLASSES), 0, PIXELS * CLASSES),
-        Variable("dense/bias", (CLASSES,), PIXELS * CLASSES, CLASSES),
-    )
     state_variables = (Variable("norm/mean", (2,), 0, 2),)
 
-    def __init__(self, seed: int = 0) -> None:
-        size = (PIXELS + 1) * CLASSES
+    def __init__(self, seed: int = 0, input_shape: tuple[int, ...] = (2, 2, 3), classes: int = CLASSES) -> None:
+        self.input_shape, self.classes = input_shape, classes
+        pixels = math.prod(input_shape)
+        size = (pixels + 1) * classes
+        self.variables = (
+            Variable("dense/kernel", (pixels, classes), 0, pixels * classes),
+            Variable("dense/bias", (classes,), pixels * classes, classes),
+        )
         self.weights = np.random.default_rng(seed).normal(0, 0.1, size).astype(np.float32)
         self.gradients = np.zeros(size, np.float32)
         self.state = np.zeros(2, np.float32)
@@ -34,8 +37,8 @@ class Softmax(Replica):
 
     def _probabilities(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inputs = images.reshape(len(images), -1) / np.float32(255)
-        kernel, bias = np.split(self.weights, [PIXELS * CLASSES])
-        scores = inputs @ kernel.reshape(PIXELS, CLASSES) + bias
+        kernel, bias = np.split(self.weights, [self.variables[0].size])
+        scores = inputs @ kernel.reshape(self.variables[0].shape) + bias
         exponents = np.exp(scores - scores.max(axis=1, keepdims=True))
         return inputs, exponents / exponents.sum(axis=1, keepdims=True)
 

@@ -1,18 +1,72 @@
-"""Training runs of two local devices as processes of their own."""
+"""Training runs of two local devices as processes of their own, with a framework in numpy."""
 
 from pathlib import Path
+from typing import Any
 
 from backends.training import checkpoint
-from tests.running import FASHION, Command, fleet_file, plan_file, tiny_model
+from tests.running import FASHION, ROOT, Command, fleet_file, plan_file
 
 STEPS = 200
+
+#: A softmax regression whose worker makes no more steps than a file says while it is there.
+MODEL = """
+import time
+from tests.backends.fakes import Softmax
+
+def most_steps():
+    try:
+        with open({hold!r}) as file:
+            return int(file.read())
+    except FileNotFoundError:
+        return float("inf")
+
+class Held(Softmax):
+    steps = 0
+
+    def gradient(self, *args, **options):
+        self.steps += 1
+        while self.steps > most_steps():
+            time.sleep(0.02)
+        return super().gradient(*args, **options)
+
+def tiny():
+    return Held(input_shape=(28, 28, 1), classes=10), (28, 28, 1)
+"""
 
 
 def new_pair(folder: Path) -> Path:
     """Make a folder with a fleet of two devices and a plan for both."""
-    fleet_file(folder, {"desktop": {}, "tx2": {}})
-    plan_file(folder / "plan.json", tiny_model(folder), ("desktop", "tx2"), STEPS)
+    (folder / "tiny.py").write_text(MODEL.format(hold=str(folder / "hold")))
+    pair_fleet(folder)
+    new_plan(folder, "desktop", "tx2")
     return folder
+
+
+def pair_fleet(folder: Path, **entries: dict[str, Any]) -> None:
+    """Write the fleet file; ``entries``: what a device has besides its environment."""
+    numpy_alone = {"PYTHONPATH": f"{ROOT / 'tests' / 'numpy_framework'}:{ROOT}"}
+    fleet = {name: {**entries.get(name, {})} for name in ("desktop", "tx2")}
+    for entry in fleet.values():
+        entry["environment"] = {**numpy_alone, **entry.get("environment", {})}
+    fleet_file(folder, fleet)
+
+
+def new_plan(folder: Path, *names: str, steps: int = STEPS) -> Path:
+    """Write the plan of a run on these devices."""
+    return plan_file(folder / "plan.json", f"{folder}/tiny.py:tiny", names, steps)
+
+
+def hold(folder: Path, steps: int = 40) -> None:
+    """Before a run: let no worker go beyond so many steps until ``release``.
+
+    What is done to a run in the meantime comes before its end, however slow this machine is.
+    """
+    (folder / "hold").write_text(str(steps))
+
+
+def release(folder: Path) -> None:
+    """Let held workers go on."""
+    (folder / "hold").unlink()
 
 
 def start(folder: Path, *arguments: str) -> Command:

@@ -36,6 +36,7 @@ def test_a_peer_that_does_not_introduce_itself_properly_is_dropped_with_the_reas
     odd.send({**HELLO, **changes})
     run.await_event(Dropped)
     assert reason in reasons(run)[0]
+    first.abort()  # the end of the run would wait for its state
     run.stopping.set()
     run.account()
 

@@ -155,7 +155,7 @@ def test_a_checkpoint_on_the_way_waits_for_what_all_workers_keep(tmp_path):
             run,
             name,
             batches=DrawnBatches(seed=seed),
-            compressor=CompressorSpec.from_text(sparse).build(Softmax.variables),
+            compressor=CompressorSpec.from_text(sparse).build(Softmax().variables),
         )
         for seed, name in enumerate(NAMES)
     ]

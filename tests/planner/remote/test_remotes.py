@@ -181,3 +181,16 @@ def test_ctrl_c_does_not_reach_a_local_process() -> None:
 
 def test_connect_chooses_by_the_device() -> None:
     assert isinstance(connect(Device(name="here")), LocalRemote)
+
+
+def test_whoever_closes_a_stopped_local_process_second_also_finds_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.remote.local._CLOSE_S", 0.5)
+    stops = "import os, signal; print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP)"
+    process = LocalRemote("device").spawn([PYTHON, "-c", stops])
+    pid = int(process.read(100))
+    first = threading.Thread(target=process.close)
+    first.start()
+    assert wait_until(lambda: process._closed)
+    process.close()
+    assert not exists(pid)
+    first.join()

@@ -21,15 +21,19 @@ from planner.train.orders import Options
 from tests.planner.pairs import (
     STEPS,
     has_checkpoint,
+    hold,
     left_files,
     new_pair,
+    new_plan,
     one_line,
+    pair_fleet,
+    release,
     run_folders,
     saved_step,
     start,
     training,
 )
-from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
+from tests.running import agents, gone, run, signal_all, until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 
@@ -40,6 +44,7 @@ def pair(tmp_path: Path) -> Path:
 
 
 def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes_on(pair: Path) -> None:
+    hold(pair)
     command = start(pair)
     command.says("desktop joined")
     until(lambda: has_checkpoint(pair), lambda: command.errors)
@@ -49,9 +54,10 @@ def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes
     message = one_line(command)
     assert str(first.relative_to(pair) / "checkpoint.npz") in message and "--resume" in message
     gone(pair)
+    release(pair)
 
     before = saved_step(first)
-    alone = plan_file(pair / "alone.json", str(pair / "tiny.py:tiny"), ("tx2",), STEPS)
+    alone = new_plan(pair, "tx2")
     command = run(pair, *training(str(alone), "--resume", str(first), "--json"))
     assert command.popen.returncode == 0, command.errors
     result = json.loads(command.output)
@@ -60,6 +66,7 @@ def test_a_lost_server_ends_the_run_with_its_checkpoint_and_another_cluster_goes
 
 
 def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pair: Path) -> None:
+    hold(pair)
     command = start(pair)
     command.says("tx2 joined")
     until(lambda: has_checkpoint(pair), lambda: command.errors)
@@ -79,8 +86,12 @@ def test_ctrl_c_keeps_the_weights_and_a_dead_controller_leaves_nothing_behind(pa
 
 def test_a_strategy_is_followed_and_what_its_workers_keep_survives_a_resumption(pair: Path) -> None:
     strategy = "layer-drop:sync=synchronous"
-    command = run(pair, *training("--strategy", strategy, "--steps", "60", "--json"))
-    assert command.popen.returncode == 0, command.errors
+    hold(pair, 1)
+    command = start(pair, "--strategy", strategy, "--steps", "60", "--json")
+    for name in ("desktop", "tx2"):
+        command.says(f"{name} joined")
+    release(pair)
+    assert command.ended() == 0, command.errors
     workers = json.loads(command.output)["workers"]
     assert abs(workers["desktop"]["steps"] - workers["tx2"]["steps"]) <= 5  # one may have begun before the other
     (first,) = run_folders(pair)
@@ -116,10 +127,13 @@ def test_scadles_tells_how_often_it_compressed(pair: Path, parts: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["allreduce", "dlion:sync=bounded", "crossover"])
 def test_peers_exchange_among_themselves_and_go_on_after_one_has_died(pair: Path, strategy: str) -> None:
+    hold(pair)
     command = start(pair, "--strategy", strategy, "--steps", "200", "--json")
     command.says("coordinator: tx2 joined")
     until(lambda: has_checkpoint(pair), lambda: command.errors)
     signal_all(agents(pair, "tx2")[:1], signal.SIGKILL)
+    command.says("tx2 was dropped")
+    release(pair)
     assert command.ended() == 0, command.errors
     result = json.loads(command.output)
     assert result["steps_made"] >= 200
@@ -169,8 +183,8 @@ def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
 
 
 def test_data_of_another_shape_are_named(pair: Path) -> None:
-    (pair / "tiny.py").write_text((pair / "tiny.py").read_text().replace("28 * 28", "100").replace("28, 28", "10, 10"))
-    plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("desktop", "tx2"), STEPS)
+    (pair / "tiny.py").write_text((pair / "tiny.py").read_text().replace("28, 28", "10, 10"))
+    new_plan(pair, "desktop", "tx2")
     command = run(pair, *training())
     assert command.popen.returncode == 1
     assert "10, 10" in one_line(command) and "28, 28" in one_line(command)
@@ -188,7 +202,7 @@ def test_a_device_without_the_framework_is_named(pair: Path) -> None:
     hidden = pair / "hidden"
     hidden.mkdir()
     (hidden / "torch.py").write_text("raise ImportError(\"No module named 'torch'\")\n")
-    fleet_file(pair, {"desktop": {}, "tx2": {"environment": {"PYTHONPATH": str(hidden)}}})
+    pair_fleet(pair, tx2={"environment": {"PYTHONPATH": str(hidden)}})
     command = run(pair, *training())
     assert command.popen.returncode == 1
     assert "tx2" in one_line(command) and "torch" in one_line(command)
@@ -204,41 +218,33 @@ def test_a_plan_that_is_truncated_is_named(pair: Path) -> None:
     assert "plan.json" in one_line(command) and "planner recommend" in one_line(command)
 
 
-def test_a_checkpoint_that_is_truncated_is_named(pair: Path) -> None:
-    command = run(pair, *training("--steps", "20"))
-    assert command.popen.returncode == 0, command.errors
-    (first,) = run_folders(pair)
-    kept = first / "checkpoint.npz"
-    kept.write_bytes(kept.read_bytes()[:3000])
-    command = run(pair, *training("--resume", str(first), "--steps", "40"))
-    assert command.popen.returncode == 1
-    assert str(kept) in one_line(command)
-
-
-def test_more_steps_may_follow_a_run_that_has_ended(pair: Path) -> None:
-    plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("tx2",), 20)
+def test_a_run_that_has_ended_goes_on_with_more_steps_or_with_what_it_lacks_and_not_otherwise(pair: Path) -> None:
+    new_plan(pair, "tx2", steps=20)
     assert run(pair, *training()).popen.returncode == 0
     (first,) = run_folders(pair)
-    command = run(pair, *training("--resume", str(first)))
+    resumed = training("--resume", str(first), "--json")
+    command = run(pair, *resumed)
     assert command.popen.returncode == 1 and "--steps" in one_line(command)
-    command = run(pair, *training("--resume", str(first), "--steps", "30"))
+
+    command = run(pair, *resumed, "--steps", "30")
     assert command.popen.returncode == 0, command.errors
     assert saved_step(run_folders(pair)[-1]) == 30
 
-
-def test_a_run_that_was_stopped_before_its_last_evaluation_goes_on_with_it(pair: Path) -> None:
-    assert run(pair, *training("--steps", "20")).popen.returncode == 0
-    (first,) = run_folders(pair)
-    path = str(first / "checkpoint.npz")
-    saved, layout = checkpoint.read(path)
-    saved.meta["evaluations"].clear()
-    checkpoint.write(path, saved, layout)
-    command = run(pair, *training("--resume", str(first), "--json"))
+    path = first / "checkpoint.npz"
+    saved, layout = checkpoint.read(str(path))
+    saved.meta["evaluations"].clear()  # as of a run that was stopped before its last evaluation
+    checkpoint.write(str(path), saved, layout)
+    command = run(pair, *resumed)
     assert command.popen.returncode == 0, command.errors
     assert [each["step"] for each in json.loads(command.output)["evaluations"]] == [20]
     assert not left_files(pair)
     command = run(pair, *training("--resume", str(run_folders(pair)[-1])))
     assert command.popen.returncode == 1 and "--steps" in one_line(command)
+
+    path.write_bytes(path.read_bytes()[:3000])
+    command = run(pair, *resumed, "--steps", "40")
+    assert command.popen.returncode == 1
+    assert str(path) in one_line(command)
 
 
 @pytest.fixture
@@ -255,11 +261,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @as_root
 def test_a_full_disk_costs_no_checkpoint_and_no_step(pair: Path, small_disk: Path) -> None:
+    hold(pair)
     command = start(pair, "--run-dir", str(small_disk / "runs"))
     until(lambda: any(small_disk.glob("runs/*/checkpoint.npz")), lambda: command.errors)
     with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="space"):
         while True:
             filler.write(bytes(4096))
+    release(pair)
     (folder,) = (small_disk / "runs").iterdir()
     kept = saved_step(folder)
     assert command.ended() == 1
@@ -273,7 +281,7 @@ def test_a_full_disk_costs_no_checkpoint_and_no_step(pair: Path, small_disk: Pat
 @as_root
 def test_a_full_disk_on_a_device_is_named(pair: Path, small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(bytes(40_000))
-    fleet_file(pair, {"desktop": {}, "tx2": {"environment": {"XDG_CACHE_HOME": str(small_disk)}}})
+    pair_fleet(pair, tx2={"environment": {"XDG_CACHE_HOME": str(small_disk)}})
     command = run(pair, *training())
     assert command.popen.returncode == 1
     assert "tx2" in one_line(command) and "No space left" in one_line(command)

@@ -22,15 +22,19 @@ from planner.train.worker_restart import ATTEMPTS, Signals, WorkerSupervisor
 from tests.planner.pairs import (
     STEPS,
     has_checkpoint,
+    hold,
     left_files,
     new_pair,
+    new_plan,
     one_line,
+    pair_fleet,
+    release,
     run_folders,
     saved_step,
     start,
     training,
 )
-from tests.running import agents, fleet_file, gone, plan_file, run, signal_all, until
+from tests.running import agents, gone, run, signal_all, until
 
 
 @pytest.fixture
@@ -39,7 +43,8 @@ def pair(tmp_path: Path) -> Path:
 
 
 def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lost(pair: Path) -> None:
-    command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
+    hold(pair)
+    command = start(pair, "--evaluate-every", "1000")
     command.says("tx2 joined")
     until(lambda: has_checkpoint(pair), lambda: command.errors)
     signal_all(agents(pair, "tx2"), signal.SIGKILL)
@@ -47,18 +52,19 @@ def test_a_worker_that_dies_or_hangs_is_dropped_and_comes_back_and_no_step_is_lo
     command.says("tx2 joined", times=2)
     signal_all(agents(pair, "tx2"), signal.SIGSTOP)
     command.says("tx2 is silent")
+    release(pair)
     assert command.ended() == 0, command.errors
     (folder,) = run_folders(pair)
     result = json.loads((folder / "result.json").read_text())
-    assert saved_step(folder) == 4 * STEPS
-    assert sum(worker["steps"] for worker in result["workers"].values()) == 4 * STEPS
+    assert saved_step(folder) == STEPS
+    assert sum(worker["steps"] for worker in result["workers"].values()) == STEPS
     assert all(worker["steps"] > 0 for worker in result["workers"].values())
     gone(pair)
 
 
 def test_a_model_that_fails_is_not_tried_again_and_again(pair: Path) -> None:
     (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
-    plan_file(pair / "plan.json", str(pair / "tiny.py:tiny"), ("desktop", "tx2"), STEPS)
+    new_plan(pair, "desktop", "tx2")
     command = run(pair, *training())
     assert command.popen.returncode == 1
     assert "NameError" in one_line(command) and ".py:2" in one_line(command)
@@ -152,15 +158,17 @@ def link(network: str, state: str) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_a_worker_whose_link_is_cut_is_dropped_and_comes_back_with_the_link(pair: Path, network: str) -> None:
     inside = {"prefix": f"ip netns exec {network}", "data_address": "10.213.77.2"}
-    fleet_file(pair, {"desktop": {"data_address": "10.213.77.1"}, "tx2": inside})
-    command = start(pair, "--evaluate-every", "1000", "--steps", str(4 * STEPS))
+    pair_fleet(pair, desktop={"data_address": "10.213.77.1"}, tx2=inside)
+    hold(pair)
+    command = start(pair, "--evaluate-every", "1000")
     command.says("tx2 joined")
     link(network, "down")
     command.says("tx2 is silent")
     command.says("lost")
     link(network, "up")
     command.says("tx2 joined", times=2)
+    release(pair)
     assert command.ended() == 0, command.errors
     (folder,) = run_folders(pair)
-    assert saved_step(folder) == 4 * STEPS
+    assert saved_step(folder) == STEPS
     gone(pair)

@@ -1,0 +1,27 @@
+"""A backend module as ``frameworks.base.framework`` gives it, for users' models in numpy."""
+
+import platform
+
+import numpy as np
+
+from backends import models
+from backends.models import user
+from backends.models.layers import Shape
+from tests.backends.fakes import Softmax
+
+
+def version() -> str:
+    return np.__version__
+
+
+def accelerator() -> tuple[str, str]:
+    return "cpu", platform.machine()
+
+
+def build(
+    model: str, input_shape: Shape | None = None, classes: int | None = None, seed: int = 0, threads: int = 1
+) -> Softmax:
+    """A replica of a user's model, whose function returns a Softmax and its input shape."""
+    replica, shape = user.returned(model, Softmax.__name__, lambda result: isinstance(result, Softmax))
+    models.agree(model, shape, replica.classes, input_shape, classes)
+    return replica
