@@ -2,7 +2,6 @@
 
 import socket
 import sys
-import time
 import venv
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -24,9 +23,12 @@ from planner.remote.base import Remote
 from planner.views.check import render
 from profilers.records import Facts, SensorFacts
 from tests.planner.screens import shown
+from tests.running import ROOT
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
 LATER = CHECKS[CHECKS.index("python") :]
+#: Most of these tests read one report on one fleet.
+pytestmark = pytest.mark.xdist_group("check")
 
 
 def fleet(*devices: Device) -> Fleet:
@@ -59,6 +61,7 @@ def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory)
     config = folder / "ssh_config"
     config.write_text(f"Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile none\n")
     cache = {"XDG_CACHE_HOME": str(folder)}
+    numpy_alone = {**cache, "PYTHONPATH": f"{ROOT / 'tests' / 'numpy_framework'}:{ROOT}"}
     (folder / "broken").mkdir()
     (folder / "broken" / "torch.py").write_text("raise ImportError('libcudart.so.10.2: cannot open it')")
     with ExitStack() as stack:
@@ -74,24 +77,24 @@ def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory)
         with socket.create_server(("127.0.0.1", 0)) as free:
             closed_port = free.getsockname()[1]
 
-        def over_ssh(name: str, port: int, environment: dict[str, str] = cache) -> Device:
+        def over_ssh(name: str, port: int, environment: dict[str, str] = numpy_alone) -> Device:
             return Device(
                 name=name, host="127.0.0.1", port=port, user="someone", key=key, ssh_config=config,
                 python=sys.executable, environment=environment,
             )  # fmt: skip
 
-        def local(name: str, environment: dict[str, str] = cache, **changes: Any) -> Device:
+        def local(name: str, environment: dict[str, str] = numpy_alone, **changes: Any) -> Device:
             return Device(name=name, environment=environment, **{"python": sys.executable, **changes})
 
         yield check(
             fleet(
                 over_ssh("off", closed_port),
                 *(over_ssh(name, server.port) for name, server in servers.items()),
-                local("here", idle_watts=5.0, max_watts=15.0),
+                local("here", cache, idle_watts=5.0, max_watts=15.0),
                 local("nowhere", data_address="192.0.2.1"),
                 local("unplugged", data_interface="none0"),
                 local("plain", {**cache, "PATH": str(folder)}, python=bare_python(folder / "plain", True)),
-                local("bare", python=bare_python(folder / "bare", False)),
+                local("bare", cache, python=bare_python(folder / "bare", False)),
                 local("broken", {**cache, "PYTHONPATH": str(folder / "broken")}),
                 local("missing", python=str(folder / "no-python")),
                 local("old", python=script(folder / "python2", "echo planner:old 2.7")),
@@ -247,10 +250,8 @@ def test_a_row_reads_without_colour(checked: CheckReport) -> None:
 
 def test_a_python_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "START_S", 0.3)
-    began_s = time.monotonic()
     report = check(fleet(Device(name="stuck", python=script(tmp_path / "python", "cat > /dev/null"))), ())
     assert_only_failed(report, "stuck", "python")
-    assert time.monotonic() - began_s < 5
 
 
 def test_alone_and_without_a_framework(tmp_path: Path) -> None:
