@@ -1,8 +1,7 @@
 """A backend module as ``frameworks.base.framework`` gives it, for users' models in numpy."""
 
 import platform
-
-import numpy as np
+from importlib import metadata
 
 from backends import models
 from backends.models import user
@@ -11,7 +10,8 @@ from tests.backends.fakes import Softmax
 
 
 def version() -> str:
-    return np.__version__
+    """That of the torch installed here, which a device's facts state as well."""
+    return metadata.version("torch")
 
 
 def accelerator() -> tuple[str, str]:

@@ -1,32 +1,84 @@
-"""A profiler and its failures: nothing that holds is measured twice. Real agents."""
+"""A profiler and its failures: nothing that holds is measured twice. Real agents.
+
+Their framework is in numpy, and probes are brief.
+"""
 
 import json
 import signal
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.agents import addresses
+from planner.console import OnProgress
 from planner.errors import FleetError
 from planner.fleet.file import load_fleet
 from planner.profile import profiler as profile
+from planner.profile.file import Profile
+from planner.profile.link_probe import ProbeLengths
 from planner.profile.request import ProfileRequest
-from tests.running import FASHION, Command, agents, fleet_file, gone, run, signal_all, tiny_model, until
+from planner.views.profile import render
+from tests.planner.screens import shown
+from tests.running import ROOT, Command, agents, fleet_file, gone, run, signal_all, until
+
+BRIEF = ProbeLengths(throughput_s=0.2, loopback_s=0.1, loopback_repeats=3, enough_s=0.02, turns=0)
+#: A softmax regression whose every step takes at least so long, whatever the machine.
+TINY = """
+import time
+from tests.backends.fakes import Softmax
+
+class Slow(Softmax):
+    def gradient(self, *args, **options):
+        time.sleep({step_s})
+        return super().gradient(*args, **options)
+
+def tiny():
+    return Slow(input_shape=(28, 28, 1), classes=10), (28, 28, 1)
+"""
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
-    """A folder with a model and a fleet of two devices, the second 30 times slower."""
-    fleet_file(tmp_path, {"desktop": {}, "tx2": {"slowdown": 30}})
-    tiny_model(tmp_path, 0.005)
+    """A folder with a model and a fleet of two devices."""
+    new_fleet(tmp_path, desktop={}, tx2={})
+    new_model(tmp_path, 0.005)
     return tmp_path
 
 
+def new_fleet(folder: Path, **entries: dict[str, Any]) -> None:
+    """Devices that compute in numpy, and find modules of the folder too."""
+    path = f"{ROOT / 'tests' / 'numpy_framework'}:{ROOT}:{folder}"
+    fleet_file(folder, {name: {**entry, "environment": {"PYTHONPATH": path}} for name, entry in entries.items()})
+
+
+def new_model(folder: Path, step_s: float) -> None:
+    (folder / "tiny.py").write_text(TINY.format(step_s=step_s))
+
+
+def model_of(folder: Path) -> str:
+    return f"{folder}/tiny.py:tiny"
+
+
+def new_profiler(
+    folder: Path, only: Sequence[str] = (), models: Sequence[str] = (), on_progress: OnProgress = lambda *_: None
+) -> profile.Profiler:
+    """A profiler of ``tiny`` or other models, with the fewest steps."""
+    request = ProfileRequest(
+        tuple(models) or (model_of(folder),), 2, framework="torch", steps_planned=10, idle_s=0.1, links=BRIEF
+    )
+    return profile.Profiler(load_fleet(folder / "fleet.toml"), request, folder / "profile.json", on_progress, only=only)
+
+
+def profiled(folder: Path, *only: str) -> Profile:
+    return new_profiler(folder, only).run()
+
+
 def profiling(folder: Path, *arguments: str) -> tuple[str, ...]:
-    options = ("--data", str(FASHION), "--batch-size", "2", "--framework", "torch")
-    return ("profile", "--model", f"{folder}/tiny.py:tiny", *options, *arguments)
+    options = ("--batch-size", "2", "--framework", "torch", "--steps", "10")
+    return ("profile", "--model", model_of(folder), *options, *arguments)
 
 
 def device(folder: Path, name: str) -> dict[str, Any]:
@@ -36,17 +88,16 @@ def device(folder: Path, name: str) -> dict[str, Any]:
 
 
 def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_measured(pair: Path) -> None:
-    command = Command(pair, *profiling(pair))
-    command.says("tx2: ")
-    until(lambda: device(pair, "desktop")["steps"], lambda: command.errors)
-    signal_all(agents(pair, "tx2"), signal.SIGKILL)
-    assert command.ended() == 0, command.errors
+    def kill_tx2(who: str, what: str, share: float | None) -> None:
+        if who == "tx2" and "step" in what:
+            signal_all(agents(pair, "tx2"), signal.SIGKILL)
+
+    new_profiler(pair, on_progress=kill_tx2).run()
     measured = device(pair, "desktop")
     assert measured["error"] is None
     assert "tx2" in device(pair, "tx2")["error"] and device(pair, "tx2")["steps"] == []
     gone(pair)
 
-    fleet_file(pair, {"desktop": {}, "tx2": {}})
     command = Command(pair, *profiling(pair))
     until(lambda: device(pair, "tx2")["steps"], lambda: command.errors)
     command.popen.send_signal(signal.SIGINT)
@@ -61,14 +112,13 @@ def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_m
 
 
 def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(pair: Path) -> None:
-    tiny_model(pair, 0.04)
-    fleet_file(pair, {"desktop": {}, "tx2": {"slowdown": 3}})
-    run(pair, *profiling(pair, "--steps", "10"))
-    (few,) = device(pair, "tx2")["steps"]
-    assert len(few["gradient_s"]["warmup"]) == 10 and len(few["gradient_s"]["values"]) == 30 + 10  # in a second visit
-    assert few["steps_planned"] == 10
-    links = json.loads((pair / "profile.json").read_text())["links"]
-    assert {link["repeats"] for link in links} == {2} and len(links) == 4
+    new_model(pair, 0.035)
+    new_fleet(pair, desktop={}, tx2={"slowdown": 3})
+    made = profiled(pair)
+    (few,) = made.devices["tx2"].steps
+    assert len(few.gradient_s.warmup) == 10 and len(few.gradient_s.values) == 30 + 10  # in a second repeat
+    assert few.steps_planned == 10
+    assert [link.repeats for link in made.links] == [2] * 4
 
 
 def test_a_device_that_lost_its_address_keeps_its_links(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,10 +136,7 @@ def test_a_device_that_lost_its_address_keeps_its_links(pair: Path, monkeypatch:
 
     monkeypatch.setattr(profile, "try_addresses", without_an_address)
     messages: list[str] = []
-    request = ProfileRequest((f"{pair}/tiny.py:tiny",), batch=2, framework="torch", steps_planned=10)
-    profiler = profile.Profiler(
-        load_fleet(pair / "fleet.toml"), request, pair / "profile.json", lambda who, what, share: messages.append(what)
-    )
+    profiler = new_profiler(pair, on_progress=lambda who, what, share: messages.append(what))
     made = profiler.run()
     links = {(link.source, link.target): link for link in made.links}
     assert {ends: link.repeats for ends, link in links.items()} == {
@@ -113,50 +160,36 @@ def large():
 
 
 def test_a_model_that_fails_on_a_device_takes_nothing_else_from_it(pair: Path) -> None:
-    fleet_file(pair, {name: {"environment": {"PYTHONPATH": str(pair)}} for name in ("desktop", "tx2")})
     (pair / "large.py").write_text(TOO_LARGE)
     large = f"{pair}/large.py:large"
-    command = run(pair, "profile", "--model", large, *profiling(pair, "--steps", "10")[1:])
-    assert command.popen.returncode == 0, command.errors
-    found = device(pair, "tx2")
-    assert found["error"] is None and [steps["model"] for steps in found["steps"]] == [f"{pair}/tiny.py:tiny"]
-    assert "no 574 MB left" in found["failures"][large] and "no 574 MB left" in command.output
-    assert len(device(pair, "desktop")["steps"]) == 2 and device(pair, "desktop")["failures"] == {}
-    links = json.loads((pair / "profile.json").read_text())["links"]
-    assert len(links) == 4
+    made = new_profiler(pair, models=(large, model_of(pair))).run()
+    found = made.devices["tx2"]
+    assert found.error is None and [steps.model for steps in found.steps] == [model_of(pair)]
+    assert "no 574 MB left" in found.failures[large] and "no 574 MB left" in shown(render(made, pair))
+    assert len(made.devices["desktop"].steps) == 2 and made.devices["desktop"].failures == {}
+    assert len(made.links) == 4
 
     (pair / "large.py").write_text("from tiny import tiny as large\n")
-    command = run(pair, "profile", "--model", large, *profiling(pair, "--steps", "10", "--device", "tx2")[3:])
-    assert command.popen.returncode == 0, command.errors
-    assert device(pair, "tx2")["failures"] == {} and len(device(pair, "tx2")["steps"]) == 2
+    found = new_profiler(pair, ("tx2",), (large,)).run().devices["tx2"]
+    assert found.failures == {} and len(found.steps) == 2
 
 
 def test_a_device_without_an_address_takes_only_its_own_links_and_the_profile_says_why(pair: Path) -> None:
-    elsewhere = {"tx2": {"data_interface": "none0"}, "tx1": {"data_address": "192.0.2.1"}}
-    fleet_file(pair, {"desktop": {}, **elsewhere})
-    command = run(pair, *profiling(pair, "--steps", "10", "--json"))
-    assert command.popen.returncode == 0, command.errors
-    profile = json.loads((pair / "profile.json").read_text())
-    assert 'data_interface "none0" has no IPv4 address' in profile["devices"]["tx2"]["error"]
-    assert {f"{link['source']} -> {link['target']}" for link in profile["links"]} == {
-        "desktop -> desktop", "tx1 -> desktop"
-    }  # fmt: skip
-    assert set(profile["link_errors"]) == {"desktop -> tx1", "tx1 -> tx1"}
-    assert json.loads(command.output)["link_errors"] == profile["link_errors"]
+    new_fleet(pair, desktop={}, tx2={"data_interface": "none0"}, tx1={"data_address": "192.0.2.1"})
+    made = profiled(pair)
+    assert 'data_interface "none0" has no IPv4 address' in str(made.devices["tx2"].error)
+    assert {(link.source, link.target) for link in made.links} == {("desktop", "desktop"), ("tx1", "desktop")}
+    assert set(made.link_errors) == {"desktop -> tx1", "tx1 -> tx1"}
 
-    fleet_file(pair, {"desktop": {}, "tx2": {"data_interface": "none0"}})
-    run(pair, *profiling(pair, "--steps", "10", "--device", "desktop"))
-    assert json.loads((pair / "profile.json").read_text())["link_errors"] == {}
+    new_fleet(pair, desktop={}, tx2={"data_interface": "none0"})
+    assert profiled(pair, "desktop").link_errors == {}
 
 
 def test_one_device_may_be_measured_and_what_is_known_of_others_stays(pair: Path) -> None:
-    fleet_file(pair, {"desktop": {}, "tx2": {}})
     for name in ("desktop", "tx2"):
-        command = run(pair, *profiling(pair, "--device", name))
-        assert command.popen.returncode == 0, command.errors
-    assert device(pair, "desktop")["steps"] and device(pair, "tx2")["steps"]
-    links = json.loads((pair / "profile.json").read_text())["links"]
-    assert {(link["source"], link["target"]) for link in links} == {("desktop", "desktop"), ("tx2", "tx2")}
+        made = profiled(pair, name)
+    assert made.devices["desktop"].steps and made.devices["tx2"].steps
+    assert {(link.source, link.target) for link in made.links} == {("desktop", "desktop"), ("tx2", "tx2")}
 
 
 def test_a_profile_that_is_truncated_is_named_and_may_be_made_again(pair: Path) -> None:
@@ -174,9 +207,8 @@ def test_a_profile_that_cannot_be_written_is_noticed_before_any_device_is_asked(
 
 
 def test_a_chosen_device_that_fails_is_an_error_though_others_were_measured_before(pair: Path) -> None:
-    fleet_file(pair, {"desktop": {}, "tx2": {}})
-    assert run(pair, *profiling(pair, "--device", "desktop")).popen.returncode == 0
-    fleet_file(pair, {"desktop": {}, "tx2": {"python": "no-such-python"}})
+    profiled(pair, "desktop")
+    new_fleet(pair, desktop={}, tx2={"python": "no-such-python"})
     command = run(pair, *profiling(pair, "--device", "tx2"))
     assert command.popen.returncode == 1
     assert "no-such-python" in command.output
@@ -191,9 +223,7 @@ def test_an_unknown_model_is_named_with_the_nearest(pair: Path) -> None:
 
 def test_a_model_file_with_a_mistake_is_named_with_its_line(pair: Path) -> None:
     (pair / "tiny.py").write_text("def tiny():\n    return undefined_name\n")
-    command = run(pair, *profiling(pair, "--json"))
-    assert command.popen.returncode == 1
-    errors = [device["error"] for device in json.loads(command.output)["devices"].values()]
+    errors = [str(device.error) for device in profiled(pair).devices.values()]
     assert all("NameError" in error and ".py:2" in error for error in errors)
 
 
