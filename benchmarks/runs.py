@@ -12,7 +12,7 @@ from backends.network import framing
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient
 from planner.fleet.device import Device
-from planner.profile.link_probe import Outstanding, measure_links
+from planner.profile.link_probe import LinkProber, Outstanding
 from planner.remote.local import LocalRemote
 from profilers.records import IncastProfile, LinkProfile
 
@@ -63,7 +63,7 @@ def measure(
     """The links between agents. Raises RuntimeError where one fails."""
     results: list[LinkProfile | IncastProfile] = []
     addresses = {name: star.address(name) for name in reached}
-    errors = measure_links(reached, addresses, sizes, lambda what, share: None, results.append, only)
+    errors = LinkProber(reached, addresses, sizes, lambda what, share: None).measure(results.append, only)
     if errors:
         raise RuntimeError(f"links could not be measured: {errors}")
     return results

@@ -25,8 +25,7 @@ _WRITTEN = re.compile(rf"(emulated(?: \((?P<slowdown>[^)]*)\))?, )?(?P<source>.*
 class Provenance(NamedTuple):
     """The source of watts or joules.
 
-    kind: one of KINDS.
-    covers: places that are counted, of WHOLE and PARTS.
+    kind: one of KINDS; covers: places that are counted, of WHOLE and PARTS.
     emulated: whether the device is.
     detail: what else to know, or why there are none.
     """
@@ -38,7 +37,6 @@ class Provenance(NamedTuple):
 
     @property
     def partial(self) -> bool:
-        """Whether only parts of a device are covered."""
         return any(part in PARTS for part in self.covers)
 
     @property
@@ -52,15 +50,11 @@ class Provenance(NamedTuple):
         return text + ", emulated" * self.emulated + f" ({self.detail})" * bool(self.detail)
 
     def noting(self, detail: str) -> "Provenance":
-        """Return it with another detail."""
         return self._replace(detail=", ".join(filter(None, (self.detail, detail))))
 
     @classmethod
     def joined(cls, parts: Iterable["Provenance"]) -> "Provenance":
-        """Return the provenance of a sum, whose kind is that of its weakest part.
-
-        Raises ValueError for no parts.
-        """
+        """The provenance of a sum, whose kind is that of its weakest part. ValueError: no parts."""
         known = list(parts)
         kinds = sorted({part.kind for part in known}, key=KINDS.index)
         if not kinds:
@@ -72,10 +66,7 @@ class Provenance(NamedTuple):
 
     @classmethod
     def of_sensors(cls, sources: Iterable[str], covers: Iterable[str]) -> "Provenance":
-        """Return the provenance of several sensors.
-
-        sources: as in ``PowerReading``; an emulated sensor counts as what it imitates.
-        """
+        """The provenance of several sensors, whose sources are as in ``PowerReading``."""
         known = set(sources)
         estimated = not known.isdisjoint({MODEL, EMULATED_MODEL})
         kind = MODEL if estimated else COUNTER if known == {COUNTER} else SENSOR

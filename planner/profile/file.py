@@ -42,10 +42,8 @@ class DeviceProfile(NamedTuple):
 class Profile(NamedTuple):
     """A profiled fleet.
 
-    planner: the version that wrote it.
-    created_s: seconds since the epoch.
+    planner: the version that wrote it; created_s: seconds since the epoch.
     links: directed; source == target is the loopback of a worker and a server on one host.
-    incasts: ``fans`` in files of before.
     took_s: seconds of each part common to all devices (links).
     steps_planned: training steps the profile was made for.
     link_errors: by link or incast, why it could not be measured.
@@ -66,11 +64,28 @@ class Profile(NamedTuple):
         """Keys of older files, each with its present name."""
         return {"fans": "incasts"}
 
-    def profiling_s(self, model: str | None = None) -> float:
-        """Seconds that profiling took, or would have taken for one model alone.
+    def with_device(self, name: str, **changes: Any) -> "Profile":
+        """It with other fields of one device."""
+        return self._replace(devices={**self.devices, name: self.devices[name]._replace(**changes)})
 
-        Machines are profiled in parallel, then the links.
-        """
+    def with_link(self, result: records.LinkProfile | records.IncastProfile, now_s: float) -> "Profile":
+        """It with a measured link, dated by its first probe, or an incast."""
+        if isinstance(result, records.IncastProfile):
+            return self._replace(incasts=(*self.incasts, result._replace(measured_s=now_s)))
+        others = (link for link in self.links if (link.source, link.target) != (result.source, result.target))
+        return self._replace(links=(*others, result._replace(measured_s=result.measured_s or now_s)))
+
+    def with_link_seconds(self, took_s: float) -> "Profile":
+        """It after so many more seconds of measuring links."""
+        return self._replace(took_s={**self.took_s, "links": self.took_s.get("links", 0.0) + took_s})
+
+    def without_links(self, name: str) -> "Profile":
+        """It without the links of a name that another machine has now, and without incasts."""
+        links = tuple(link for link in self.links if name not in (link.source, link.target))
+        return self._replace(links=links, incasts=())
+
+    def profiling_s(self, model: str | None = None) -> float:
+        """Seconds that profiling took, or would have taken for one model alone."""
         return self.longest_s(lambda device: _took_s(device, model)) + sum(self.took_s.values())
 
     def longest_s(self, took_s: Callable[[DeviceProfile], float]) -> float:
@@ -99,8 +114,5 @@ def _took_s(device: DeviceProfile, model: str | None) -> float:
 
 
 def load_profile(path: Path) -> Profile:
-    """Read profile.json.
-
-    Raises RecordError, with the remedy, when it is missing or does not fit.
-    """
+    """Read profile.json. Raises RecordError, with the remedy."""
     return load(Profile, path, remedy="run `planner profile --fresh`")

@@ -13,10 +13,9 @@ from power_models.base import PowerModel
 
 
 class FleetPowerModels:
-    """The power models of a fleet: those that its file names, read at once, and learned ones.
+    """The power models of a fleet: those that its file names, and learned ones.
 
-    folder: where learned models are saved.
-    Raises PowerError for a named model that cannot be used.
+    folder: where learned models are saved. Raises PowerError for a named one that cannot be used.
     """
 
     def __init__(self, fleet: Fleet, folder: Path) -> None:
@@ -24,10 +23,9 @@ class FleetPowerModels:
         self._named = {device.name: read(device.power_model) for device in fleet.devices if device.power_model}
 
     def estimated(self, devices: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
-        """Return the devices that have no sensor of the whole, with estimated watts.
+        """The devices that have no sensor of the whole, with estimated watts.
 
         The fleet file's model comes first, then one learned on a device of the same hardware.
-        Every learned model is saved.
         """
         learned = {name: model for name, device in devices.items() if (model := learn(device)) is not None}
         for name, model in learned.items():
@@ -41,17 +39,14 @@ class FleetPowerModels:
 
 
 def model_for(name: str, devices: Mapping[str, DeviceProfile], learned: Mapping[str, PowerModel]) -> PowerModel | None:
-    """Return the model learned on a device of the same hardware; None without one."""
+    """The model learned on a device of the same hardware; None without one."""
     own = _hardware(devices[name])
     alike = (model for other, model in learned.items() if _hardware(devices[other]) == own)
     return next(alike, None) if own is not None else None
 
 
 def read(path: Path) -> PowerModel:
-    """Read a saved model of watts.
-
-    Raises PowerError for any other file, OSError for one that cannot be read.
-    """
+    """A saved model of watts. PowerError for any other file, OSError for one that is unreadable."""
     try:
         model = modelfile.load(path)
     except ValueError as error:
@@ -64,9 +59,7 @@ def read(path: Path) -> PowerModel:
 
 
 def _hardware(device: DeviceProfile) -> tuple[object, ...] | None:
-    """Return what devices that share a power model have in common; None for one without facts."""
+    """What devices that share a power model have in common; None for one without facts."""
+    parts = ("board", "machine", "processor", "online_cores", "usable_cores", "gpus")
     facts = device.facts
-    if facts is None:
-        return None
-    kind = device.device.get("kind")
-    return kind, facts.board, facts.machine, facts.processor, facts.online_cores, facts.usable_cores, facts.gpus
+    return facts and (device.device.get("kind"), *(getattr(facts, part) for part in parts))

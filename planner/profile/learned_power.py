@@ -1,7 +1,7 @@
 """A power model is learned from a device's own sensor and estimates watts where there is none.
 
-Gu et al. (Eq. 1) fit one model for each kind of device.
-The data are the seconds sampled while the device was idle and while it trained.
+Gu et al. (Eq. 1) fit one model for each kind of device. The data are the seconds sampled while the
+device was idle and while it trained. Other devices of the same hardware are given its model.
 """
 
 import math
@@ -28,12 +28,7 @@ Z90 = 1.644854
 
 
 class Rows(NamedTuple):
-    """Seconds of one device as training data.
-
-    counters: a column each, a row a second.
-    watts: of each row, above zero.
-    workload: of each row, the name of a model or IDLE.
-    """
+    """Seconds of one device as training data: counters, watts, and what ran, a model or IDLE."""
 
     counters: Table
     watts: Floats
@@ -41,11 +36,10 @@ class Rows(NamedTuple):
 
 
 def learn(device: DeviceProfile) -> PowerModel | None:
-    """Fit a model to the watts of the device's own sensor.
+    """Fit a model to the watts of the device's own sensor; None where that cannot be done.
 
-    The kind with the least error on held-out workloads is chosen; its interval is their error.
-    With a single workload, single seconds are held out.
-    None without a sensor of the whole device, or with fewer than MIN_ROWS seconds.
+    The kind with the least error on held-out workloads, or seconds, is chosen; its interval is
+    their error. It needs a sensor of the whole device and MIN_ROWS seconds.
     """
     sensor = whole_reading(device.idle)
     rows = None if sensor is None else _rows(device, sensor)
@@ -69,10 +63,9 @@ def learn(device: DeviceProfile) -> PowerModel | None:
 
 
 def estimate(model: PowerModel, window: Window) -> PowerReading | None:
-    """Estimate the watts of a window.
+    """Estimate the watts of a window; None where it lacks a counter that the model needs.
 
-    relative_error: the model's on held-out data, which more seconds do not reduce.
-    None where the device lacks a counter that the model needs.
+    The error is the model's on held-out data, which more seconds do not reduce.
     """
     counters = _counters(window)
     if not set(model.features) <= counters.keys():
@@ -93,14 +86,14 @@ def estimate(model: PowerModel, window: Window) -> PowerReading | None:
 
 
 def estimated(window: Window, model: PowerModel) -> Window:
-    """Return the window with a model's estimate in place of any earlier one."""
+    """The window with a model's estimate in place of any earlier one."""
     estimate_now = estimate(model, window)
     sensors = tuple(each for each in window.power if each.source not in (MODEL, EMULATED_MODEL))
     return window._replace(power=sensors if estimate_now is None else (*sensors, estimate_now))
 
 
 def with_estimates(device: DeviceProfile, model: PowerModel) -> DeviceProfile:
-    """Return the device with all its windows ``estimated``."""
+    """The device with all its windows ``estimated``."""
     return device._replace(
         idle=device.idle and estimated(device.idle, model),
         steps=tuple(step._replace(window=estimated(step.window, model)) for step in device.steps),
@@ -108,12 +101,13 @@ def with_estimates(device: DeviceProfile, model: PowerModel) -> DeviceProfile:
 
 
 def _rows(device: DeviceProfile, sensor: PowerReading) -> Rows | None:
-    """Return the seconds in which the sensor and all common counters have a value."""
+    """The seconds in which the sensor and all common counters have a value."""
     windows = [(IDLE, device.idle), *((step.model, step.window) for step in device.steps)]
+    column = f"{WATTS}:{sensor.sensor}"
     sampled = [
-        (name, _counters(window), watts)
+        (name, _counters(window), _floats(window.seconds[column]))
         for name, window in windows
-        if window is not None and (watts := _watts(window, sensor)) is not None
+        if window is not None and column in window.seconds
     ]
     common = set.intersection(*(set(counters) for _, counters, _ in sampled)) if sampled else set()
     if not common:
@@ -126,13 +120,8 @@ def _rows(device: DeviceProfile, sensor: PowerReading) -> Rows | None:
     return Rows(Table(columns).take(rows), watts[rows], tuple(workload[row] for row in rows))
 
 
-def _watts(window: Window, sensor: PowerReading) -> Floats | None:
-    values = window.seconds.get(f"{WATTS}:{sensor.sensor}")
-    return None if values is None else _floats(values)
-
-
 def _counters(window: Window) -> dict[str, Floats]:
-    """Return a row a second where the window was sampled so, else one row of its means."""
+    """A row a second where the window was sampled so, else one row of its means."""
     sampled = {name: _floats(values) for name, values in window.seconds.items() if not name.startswith(f"{WATTS}:")}
     means = {name: _floats([each.mean]) for name, each in window.counters.items() if each.mean is not None}
     return sampled or means
@@ -143,10 +132,7 @@ def _floats(values: Iterable[float | None]) -> Floats:
 
 
 def _held_out(workload: tuple[str, ...]) -> Iterator[Ints]:
-    """Return the rows of each fold: one workload each, or single seconds of the only one.
-
-    Idle seconds are never held out where there are several workloads.
-    """
+    """The rows of each fold: one workload each, but idling, or single seconds of the only one."""
     names = np.array(workload)
     trained = sorted(set(workload) - {IDLE})
     if len(trained) > 1:

@@ -1,7 +1,7 @@
 """A link's profile is the mean of its probes' message-size curves. Pure.
 
-Probes are repeated minutes apart. The processor time of a message varies by a fifth between
-them, and its interference with a computation by more; messages in a row do not show that.
+Probes are repeated minutes apart: processor times vary by a fifth or more between them, which
+messages in a row do not show.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Curve = Mapping[str, Any]
 
 
 def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Curve) -> LinkProfile:
-    """Return the profile of a link after its first probe.
+    """The profile of a link after its first probe.
 
     rates: bytes/s of each interval; the first fifth is the ramp-up of TCP.
     """
@@ -36,17 +36,13 @@ def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Cu
 
 
 def unchecked(link: LinkProfile) -> bool:
-    """Whether the link was probed once only.
-
-    Profiles from before repeats were counted have 0 of them.
-    """
+    """Whether the link was probed once only; older profiles count no repeats."""
     return link.repeats == 1
 
 
 def pooled(link: LinkProfile, curve: Curve) -> LinkProfile:
-    """Return the link after another probe.
+    """The link after another probe: times are appended, processor seconds are means of all probes.
 
-    Times of messages are appended; processor seconds become the mean of all probes.
     Sizes are those of the first probe; a size that this one left out stays as it was.
     """
     again = {point["message_bytes"]: _point(point) for point in curve["points"]}
@@ -70,7 +66,7 @@ def _point(point: Mapping[str, Any]) -> CurvePoint:
 
 
 def _by_byte(link: LinkProfile) -> LinkProfile:
-    """Return the link with the processor seconds per byte of its largest message."""
+    """The link with the processor seconds per byte of its largest message."""
     size, _, send_s, receive_s = link.curve[-1]
     assert send_s is not None and receive_s is not None, "every probe that is counted states them"
     return link._replace(send_cpu_s=send_s / size, receive_cpu_s=receive_s / size)
@@ -89,7 +85,7 @@ def _both(samples: Samples, again: Samples) -> Samples:
 
 
 def _mean(known: float | None, again: float | None, repeats: int) -> float | None:
-    """Return the mean of ``repeats`` probes and another one; None stands for no value."""
+    """The mean of ``repeats`` probes and another one; None stands for no value."""
     if known is None or again is None:
         return again if known is None else known
     return (repeats * known + again) / (repeats + 1)

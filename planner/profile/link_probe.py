@@ -24,7 +24,6 @@ READY_S = 20.0
 
 Flow = tuple[str, str]
 Result = LinkProfile | IncastProfile
-_Step = tuple[str, Callable[[], Result | None]]
 
 
 class ProbeLengths(NamedTuple):
@@ -48,11 +47,7 @@ LENGTHS = ProbeLengths()
 
 
 class Outstanding(NamedTuple):
-    """Probes to make.
-
-    pairs: (source, target).
-    incasts: (host, ``in`` or ``out``).
-    """
+    """Probes to make: pairs are (source, target), incasts (host, ``in`` or ``out``)."""
 
     pairs: tuple[Flow, ...]
     incasts: tuple[tuple[str, str], ...]
@@ -64,7 +59,7 @@ class Outstanding(NamedTuple):
         have_pairs: Collection[Flow] = (),
         have_incasts: Collection[tuple[str, str]] = (),
     ) -> "Outstanding":
-        """Return all probes but those made before; two devices have no incast."""
+        """All probes but those made before; two devices have no incast."""
         names = list(names)
         pairs = ((source, target) for source in names for target in names)
         incasts = ((host, direction) for host in names for direction in ("in", "out") if len(names) > 2)
@@ -75,92 +70,12 @@ class Outstanding(NamedTuple):
 
     @property
     def probes(self) -> int:
-        """The number of probes."""
         return len(self.pairs) + len(self.incasts)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the probes, pairs first: ``a -> b`` and ``b, all in``."""
         return (*map(_arrow, self.pairs), *(_all(*incast) for incast in self.incasts))
-
-
-def measure_links(
-    agents: Mapping[str, AgentClient],
-    addresses: Mapping[str, str],
-    sizes: Sequence[int],
-    on_progress: Callable[[str, float | None], None],
-    on_result: Callable[[Result], None],
-    only: Outstanding | None = None,
-    lengths: ProbeLengths = LENGTHS,
-) -> dict[str, str]:
-    """Measure the links between devices and return the reasons of failed probes, by name.
-
-    addresses: of each device in the data plane.
-    sizes: bytes of messages to measure beside ``message_probe.SIZES``.
-    on_result: called with each result at once.
-    only: the probes to make; None makes all.
-
-    A loopback is probed over two connections, before all other links and after them: the two ends
-    of one connection may run on processors that slow each other down.
-    A pair that fails is left out of the incasts, and nothing else.
-    """
-    probes = Outstanding.among(agents) if only is None else only
-    probe = _Probe(agents, addresses, sizes, lengths)
-    errors: dict[str, str] = {}
-
-    def incast(host: str, direction: str) -> Result:
-        flows = [flow for flow in _incast(host, direction, agents) if _arrow(flow) not in errors]
-        return probe.incast(host, direction, flows)
-
-    between: list[_Step] = [
-        *((_arrow(pair), functools.partial(probe.pair, *pair)) for pair in probes.pairs if not _is_loopback(pair)),
-        *((_all(*each), functools.partial(incast, *each)) for each in probes.incasts),
-    ]
-    loopbacks = [pair for pair in probes.pairs if _is_loopback(pair)]
-    before: list[_Step] = [(_arrow(pair), functools.partial(probe.loopback_curve, pair[0])) for pair in loopbacks]
-    after: list[_Step] = [(_arrow(pair), functools.partial(probe.loopback, pair[0])) for pair in loopbacks]
-    steps = before + between + after
-    for done, (what, measure) in enumerate(steps):
-        on_progress(what, done / len(steps))
-        if what in errors:  # the first half of a loopback failed, so would the second
-            continue
-        try:
-            result = measure()
-        except RemoteError as error:
-            errors[what] = str(error)
-        else:
-            if result is not None:
-                on_result(result)
-    return errors
-
-
-def repeat_links(
-    agents: Mapping[str, AgentClient],
-    addresses: Mapping[str, str],
-    sizes: Sequence[int],
-    links: Sequence[LinkProfile],
-    on_progress: Callable[[str, float | None], None],
-    on_result: Callable[[LinkProfile], None],
-    lengths: ProbeLengths = LENGTHS,
-) -> dict[str, str]:
-    """Probe ``links`` again, minutes after ``measure_links``; return the reasons of failed probes.
-
-    on_result: called with each link, both probes in it. A link that fails stays as it was.
-    """
-    probe = _Probe(agents, addresses, sizes, lengths)
-    errors: dict[str, str] = {}
-    for done, link in enumerate(links):
-        what = _arrow((link.source, link.target))
-        on_progress(f"{what}, again", done / len(links))
-        try:
-            on_result(link_curves.pooled(link, probe.curve(link.source, link.target)))
-        except RemoteError as error:
-            errors[what] = str(error)
-    return errors
-
-
-def _is_loopback(pair: Flow) -> bool:
-    return pair[0] == pair[1]
 
 
 def _all(host: str, direction: str) -> str:
@@ -171,66 +86,111 @@ def _arrow(flow: Flow) -> str:
     return " -> ".join(flow)
 
 
-def _incast(host: str, direction: str, names: Iterable[str]) -> list[Flow]:
-    return [(peer, host) if direction == "in" else (host, peer) for peer in names if peer != host]
+class LinkProber:
+    """Probes links between agents.
 
-
-class _Probe:
-    """Makes single probes between the agents of a fleet."""
+    addresses: of each device in the data plane.
+    sizes: bytes of messages to measure beside ``message_probe.SIZES``.
+    """
 
     def __init__(
-        self, agents: Mapping[str, AgentClient], addresses: Mapping[str, str], sizes: Sequence[int],
-        lengths: ProbeLengths,
-    ) -> None:  # fmt: skip
-        self._agents = agents
+        self,
+        agents: Mapping[str, AgentClient],
+        addresses: Mapping[str, str],
+        sizes: Sequence[int],
+        on_progress: Callable[[str, float | None], None],
+        lengths: ProbeLengths = LENGTHS,
+    ) -> None:
+        self.agents = agents
         self._addresses = addresses
         self._sizes = tuple(sizes)
+        self._on_progress = on_progress
         self._lengths = lengths
         self._iperf3: dict[str, bool] = {}
         self._loopbacks: dict[str, link_curves.Curve] = {}
         self._authority = Authority()
 
-    def pair(self, source: str, target: str) -> LinkProfile:
-        """Measure throughput and message-size curve of a directed link. Raises RemoteError."""
+    def measure(self, on_result: Callable[[Result], None], only: Outstanding | None = None) -> dict[str, str]:
+        """Measure all links, or ``only`` some; return the reasons of failed probes, by name.
+
+        A loopback is probed over two connections, before all other links and after them: the two
+        ends of one connection may run on processors that slow each other down. A pair that fails is
+        left out of the incasts, and nothing else.
+        """
+        probes = Outstanding.among(self.agents) if only is None else only
+        loopbacks = [pair for pair in probes.pairs if pair[0] == pair[1]]
+        between = [pair for pair in probes.pairs if pair not in loopbacks]
+        errors: dict[str, str] = {}
+        steps: list[tuple[str, Callable[[], Result | None]]] = [
+            *((_arrow(pair), functools.partial(self._loopback_curve, pair[0])) for pair in loopbacks),
+            *((_arrow(pair), functools.partial(self._pair, *pair)) for pair in between),
+            *((_all(*each), functools.partial(self._incast, *each, errors)) for each in probes.incasts),
+            *((_arrow(pair), functools.partial(self._loopback, pair[0])) for pair in loopbacks),
+        ]
+        for done, (what, probe) in enumerate(steps):
+            self._on_progress(what, done / len(steps))
+            if what in errors:  # the first half of a loopback failed, so would the second
+                continue
+            try:
+                result = probe()
+            except RemoteError as error:
+                errors[what] = str(error)
+            else:
+                if result is not None:
+                    on_result(result)
+        return errors
+
+    def repeat(self, on_result: Callable[[LinkProfile], None], links: Sequence[LinkProfile]) -> dict[str, str]:
+        """Probe links again, minutes later; return the reasons of failed probes, by name.
+
+        on_result: called with each link, both probes in it. A link that fails stays as it was.
+        """
+        errors: dict[str, str] = {}
+        for done, link in enumerate(links):
+            what = _arrow((link.source, link.target))
+            self._on_progress(f"{what}, again", done / len(links))
+            try:
+                on_result(link_curves.pooled(link, self._curve(link.source, link.target)))
+            except RemoteError as error:
+                errors[what] = str(error)
+        return errors
+
+    def _pair(self, source: str, target: str) -> LinkProfile:
+        """Throughput and message-size curve of a directed link."""
         flow = (source, target)
         tool = self._tool([flow])
         (rates,) = self._throughput([flow], tool, self._lengths.throughput_s)
-        return link_curves.first(*flow, tool, rates, self.curve(source, target))
+        return link_curves.first(*flow, tool, rates, self._curve(source, target))
 
-    def curve(self, source: str, target: str) -> link_curves.Curve:
-        """Measure the one-way times of messages of all sizes.
-
-        Between two devices also the processor time that a computation at either end loses.
-        Raises RemoteError.
-        """
+    def _curve(self, source: str, target: str) -> link_curves.Curve:
+        """One-way times of messages, and between two devices what a computation at an end loses."""
         address, lengths = self._addresses[target], self._lengths
         serve = ServeMessages(address, self._authority.identity(framing.SERVER))
-        with _serving(self._agents[target], serve) as ready:
+        with _serving(self.agents[target], serve) as ready:
             order = SendMessages(address, ready.port, self._authority.identity(source), self._sizes)
             order = order._replace(enough_s=lengths.enough_s)
             if source == target:
                 order = order._replace(repeats=lengths.loopback_repeats, cold=True)
             else:
                 order = order._replace(turns=lengths.turns, turn_s=lengths.turn_s)
-            curve: dict[str, Any] = self._agents[source].call(order, ANSWER_S)
+            curve: dict[str, Any] = self.agents[source].call(order, ANSWER_S)
         return curve
 
-    def loopback_curve(self, name: str) -> None:
-        """Measure the curve of a loopback over a first connection. Raises RemoteError."""
-        self._loopbacks[name] = self.curve(name, name)
+    def _loopback_curve(self, name: str) -> None:
+        """The curve of a loopback over a first connection."""
+        self._loopbacks[name] = self._curve(name, name)
 
-    def loopback(self, name: str) -> LinkProfile:
-        """Measure the throughput of a loopback, and its curve again. Raises RemoteError."""
+    def _loopback(self, name: str) -> LinkProfile:
+        """The throughput of a loopback, and both of its curves, which count as one repeat."""
         (rates,) = self._throughput([(name, name)], PYTHON, self._lengths.loopback_s)
         link = link_curves.first(name, name, PYTHON, rates, self._loopbacks[name])
-        # Both connections count as one repeat.
-        return link_curves.pooled(link, self.curve(name, name))._replace(repeats=1)
+        return link_curves.pooled(link, self._curve(name, name))._replace(repeats=1)
 
-    def incast(self, host: str, direction: str, flows: Sequence[Flow]) -> IncastProfile:
-        """Measure all flows of a host at once, over the time in which all of them run.
-
-        Raises RemoteError.
-        """
+    def _incast(self, host: str, direction: str, errors: Mapping[str, str]) -> IncastProfile:
+        """All flows of a host at once, over the time in which all of them run."""
+        peers = [peer for peer in self.agents if peer != host]
+        flows = [(peer, host) if direction == "in" else (host, peer) for peer in peers]
+        flows = [flow for flow in flows if _arrow(flow) not in errors]
         if len(flows) < 2:
             raise AgentError(f"{host}: fewer than two of the others can be reached, which is no incast")
         tool = self._tool(flows)
@@ -247,7 +207,7 @@ class _Probe:
 
     def _has_iperf3(self, name: str) -> bool:
         if name not in self._iperf3:
-            facts = self._agents[name].call(CollectFacts(frameworks=()), ANSWER_S)
+            facts = self.agents[name].call(CollectFacts(frameworks=()), ANSWER_S)
             self._iperf3[name] = facts["iperf3"] is not None
         return self._iperf3[name]
 
@@ -257,17 +217,15 @@ class _Probe:
             listening: dict[str, Iterator[tuple[int, str]]] = {}
             for target in {target: None for _, target in flows}:
                 count = sum(flow[1] == target for flow in flows)
-                order = ServeThroughput(self._addresses[target], tool, count, seconds)
-                ready = stack.enter_context(_serving(self._agents[target], order))
+                serve = ServeThroughput(self._addresses[target], tool, count, seconds)
+                ready = stack.enter_context(_serving(self.agents[target], serve))
                 listening[target] = iter([(port, ready.token) for port in ready.ports])
             calls = []
             for source, target in flows:
                 port, token = next(listening[target])
-                calls.append(self._send(source, target, port, token, tool, seconds))
+                order = SendThroughput(self._addresses[target], port, tool, seconds, token)
+                calls.append(self.agents[source].start(order))
             return _results(calls)
-
-    def _send(self, source: str, target: str, port: int, token: str, tool: str, seconds: float) -> Call:
-        return self._agents[source].start(SendThroughput(self._addresses[target], port, tool, seconds, token))
 
 
 @contextmanager

@@ -15,11 +15,7 @@ DISAGREEMENT = 0.05
 
 
 class Wattage(NamedTuple):
-    """Mean watts idle and while training.
-
-    idle_w, busy_w: NaN where unknown.
-    idle_error, busy_error: relative standard errors, 0 where unknown.
-    """
+    """Mean watts idle and while training, NaN where unknown; errors are relative, 0 if unknown."""
 
     idle_w: float
     busy_w: float
@@ -29,11 +25,7 @@ class Wattage(NamedTuple):
 
 
 class WindowWatts(NamedTuple):
-    """Mean watts of a window.
-
-    watts: None where unknown.
-    error: relative standard error, None where unknown.
-    """
+    """Mean watts of a window and their relative standard error, None where unknown."""
 
     watts: float | None
     error: float | None
@@ -41,31 +33,34 @@ class WindowWatts(NamedTuple):
 
 
 def window_watts(window: Window) -> WindowWatts | None:
-    """Return the watts of the sensors that cover most; None where no sensor works."""
+    """The watts of the sensors that cover most; None where no sensor works."""
     return whole_watts(window) or parts_watts(window)
 
 
 def whole_watts(window: Window) -> WindowWatts | None:
-    """Return the watts of a sensor of the whole device; None without one."""
+    """The watts of a sensor of the whole device; None without one."""
     return _busy(watts_of_whole(window, window))
 
 
+def parts_watts(window: Window) -> WindowWatts | None:
+    """The watts of the sensors of parts, summed; None without one."""
+    return _busy(watts_of_parts(window, window))
+
+
+def _busy(found: Wattage | None) -> WindowWatts | None:
+    return None if found is None else WindowWatts(found.busy_w, found.busy_error or None, found.provenance)
+
+
 def whole_reading(window: Window | None) -> PowerReading | None:
-    """Return the reading that ``whole_watts`` uses, unless a power model estimated it."""
+    """The reading that ``whole_watts`` uses, unless a power model estimated it."""
     works = [reading for reading in window.power if _works(reading)] if window else []
     sensors = [reading for reading in works if reading.source not in (MODEL, EMULATED_MODEL)]
     return next((reading for covers in WHOLE for reading in sensors if reading.covers == covers), None)
 
 
-def parts_watts(window: Window) -> WindowWatts | None:
-    """Return the watts of the sensors of parts, summed; None without one."""
-    return _busy(watts_of_parts(window, window))
-
-
 def average(windows: Sequence[Window]) -> Window:
-    """Return one window with the mean of each sensor, weighted by the length of the windows.
+    """One window with the mean of each sensor over those in which it works, weighted by length.
 
-    Windows in which a sensor does not work are left out of its mean.
     The error joins the spread between independent windows with each window's own error.
     """
     found: dict[tuple[str, str], list[tuple[float, PowerReading]]] = defaultdict(list)
@@ -78,66 +73,56 @@ def average(windows: Sequence[Window]) -> Window:
 
 
 def disagreements(window: Window) -> tuple[str, ...]:
-    """Return where sensors contradict each other by more than DISAGREEMENT, in words.
+    """Where sensors contradict each other by more than DISAGREEMENT, in words.
 
-    Two sensors of the same coverage differ, unless they are of several GPUs or processors.
-    A part draws more than the whole: GPUs and processors < module < board < wall.
+    Two sensors of the same whole differ, or a part draws more than the whole: GPUs and processors
+    < module < board < wall.
     """
     works = [reading for reading in window.power if _works(reading)]
     return (*_differing(works), *_exceeding(works))
 
 
 def flagged(window: Window | None) -> tuple[str, ...]:
-    """Return the sensors that were not used, failed at times or have gaps, in words."""
+    """The sensors that were not used, failed at times or have gaps, in words."""
     readings = window.power if window else ()
     return tuple(f"{reading.sensor}: {reading.reason}" for reading in readings if reading.covers and reading.reason)
 
 
 def uncertainty(error: float | None) -> float | None:
-    """Return half the 95 % interval of a relative standard error, as a share; None if unknown."""
+    """Half the 95 % interval of a relative standard error, as a share; None if unknown."""
     return Z95 * error if error else None
 
 
-def _busy(found: Wattage | None) -> WindowWatts | None:
-    return None if found is None else WindowWatts(found.busy_w, found.busy_error or None, found.provenance)
-
-
 def watts_of_whole(idle: Window | None, busy: Window | None) -> Wattage | None:
-    """Return idle and busy watts of the best sensor of the whole device; None without one."""
+    """Idle and busy watts of the best sensor of the whole device; None without one."""
     pairs = _pairs(idle, busy)
-    for covers in WHOLE:
-        whole = [pair for pair in pairs if pair[1].covers == covers][:1]
-        if whole:
-            return _total(whole, [covers])
-    return None
+    best = next((pair for covers in WHOLE for pair in pairs if pair[1].covers == covers), None)
+    return _total([best], [best[1].covers]) if best else None
 
 
 def watts_of_parts(idle: Window | None, busy: Window | None) -> Wattage | None:
-    """Return idle and busy watts of the sensors of parts, summed; None without one."""
+    """Idle and busy watts of the sensors of parts, summed; None without one."""
     parts = [pair for pair in _pairs(idle, busy) if pair[1].covers in PARTS]
     covered = [part for part in PARTS if any(reading.covers == part for _, reading in parts)]
     return _total(parts, covered) if parts else None
 
 
 def _pairs(idle: Window | None, busy: Window | None) -> list[tuple[PowerReading, PowerReading]]:
-    """Return the readings of each sensor that works in both windows, and whose watts change."""
+    """The readings of each sensor that works in both windows, and is not stuck at one value."""
     if idle is None or busy is None:
         return []
     before = {reading.sensor: reading for reading in idle.power if _works(reading)}
-    pairs = [
-        (before[reading.sensor], reading) for reading in busy.power if _works(reading) and reading.sensor in before
-    ]
+    pairs = [(before[each.sensor], each) for each in busy.power if _works(each) and each.sensor in before]
     return pairs if idle is busy else [pair for pair in pairs if not _is_stuck(*pair)]
+
+
+def _is_stuck(idle: PowerReading, busy: PowerReading) -> bool:
+    return idle.watts == busy.watts and idle.stdev == busy.stdev == 0.0
 
 
 def _works(reading: PowerReading) -> bool:
     """Whether a sensor gave watts; one that says 0 W does not work, for no device runs on that."""
     return reading.watts is not None and reading.watts > 0
-
-
-def _is_stuck(idle: PowerReading, busy: PowerReading) -> bool:
-    """Whether a sensor gave the same value all the time, idle and under load."""
-    return idle.watts == busy.watts and idle.stdev == busy.stdev == 0.0
 
 
 def _total(pairs: Sequence[tuple[PowerReading, PowerReading]], covers: Sequence[str]) -> Wattage:
@@ -147,23 +132,20 @@ def _total(pairs: Sequence[tuple[PowerReading, PowerReading]], covers: Sequence[
 
 
 def _sum(readings: Sequence[PowerReading]) -> tuple[float, float]:
-    """Return the summed watts of sensors, above 0, and their relative standard error."""
+    """The summed watts of sensors, above 0, and their relative standard error."""
     total_w = math.fsum(reading.watts or 0.0 for reading in readings)
     return total_w, math.hypot(*((reading.watts or 0.0) * _error(reading) for reading in readings)) / total_w
 
 
 def _error(reading: PowerReading) -> float:
-    """Return the relative standard error of a mean, 0 where unknown.
-
-    Older profiles do not state it; there it comes from the spread alone.
-    """
+    """The relative standard error of a mean, 0 where unknown; in older profiles by its spread."""
     if reading.relative_error is not None or not reading.watts:
         return reading.relative_error or 0.0
     return (reading.stdev or 0.0) / math.sqrt(max(1, reading.count)) / reading.watts
 
 
 def _mean(windows: Sequence[tuple[float, PowerReading]]) -> PowerReading:
-    """Return the mean of one sensor over windows, each with its seconds."""
+    """The mean of one sensor over windows, each with its seconds."""
     seconds = math.fsum(duration_s for duration_s, _ in windows)
     used_j = [duration_s * (reading.watts or 0.0) for duration_s, reading in windows]
     mean_w = math.fsum(used_j) / seconds
@@ -186,7 +168,7 @@ def _differing(works: Sequence[PowerReading]) -> Iterator[str]:
 
 
 def _exceeding(works: Sequence[PowerReading]) -> Iterator[str]:
-    """Return each part that exceeds the whole; the innermost come first."""
+    """Each part that exceeds the whole; the innermost come first."""
     levels = [[each for each in works if each.covers in PARTS]]
     levels += [[each for each in works if each.covers == covers][:1] for covers in reversed(WHOLE)]
     for inner, outer in combinations(filter(None, levels), 2):
@@ -199,7 +181,7 @@ def _text(reading: PowerReading) -> str:
 
 
 def unavailable(window: Window) -> Provenance:
-    """Return the provenance of unknown watts, with the reasons."""
+    """The provenance of unknown watts, with the reasons."""
     reasons = "; ".join(f"{reading.sensor}: {reading.reason}" for reading in window.power if reading.reason)
     why = f"no idle_watts and max_watts in the fleet file, and no sensor that works ({reasons or 'none was found'})"
     return Provenance(UNAVAILABLE, detail=why)

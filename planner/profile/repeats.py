@@ -3,6 +3,8 @@
 Steps in a row show how much they differ, not that something else ran beside all of them.
 """
 
+import itertools
+
 from planner.units import seconds
 from profilers.records import Repeat, Samples, StepProfile
 from profilers.stats import median
@@ -12,33 +14,28 @@ TOLERANCE = 0.1
 
 
 def typical_s(timed: StepProfile | Repeat) -> float:
-    """Return the median step of a repeat, seconds, of a device that trains alone."""
+    """Median seconds of a step of a repeat, of a device that trains alone."""
     return median([sum(phases) for phases in zip(timed.gradient_s.values, timed.update_s.values, strict=True)])
 
 
 def begun(timed: StepProfile) -> StepProfile:
-    """Return a timing that counts as the first repeat."""
+    """A timing that counts as the first repeat."""
     return timed._replace(repeats=(typical_s(timed),))
 
 
 def unchecked(timed: StepProfile) -> bool:
-    """Whether the timing was made once only and should be repeated.
-
-    The paper's protocol has no repeats, and older profiles do not count them.
-    """
+    """Whether the timing should be repeated: the paper's protocol and older profiles have none."""
     return len(timed.repeats) == 1 and timed.protocol == "adaptive"
 
 
 def agree(timed: StepProfile) -> bool:
     """Whether any two of its repeats agree; a single one always does."""
-    if len(timed.repeats) < 2:
-        return True
-    low, high = nearest(timed.repeats)
+    low, high = nearest(timed.repeats) if len(timed.repeats) > 1 else (1.0, 1.0)
     return high <= low * (1 + TOLERANCE)
 
 
 def notes(timed: StepProfile) -> list[str]:
-    """Return a warning for the operator where no two repeats agree."""
+    """A warning for the operator where no two repeats agree."""
     if agree(timed):
         return []
     times = ", ".join(map(seconds, timed.repeats))
@@ -46,33 +43,28 @@ def notes(timed: StepProfile) -> list[str]:
 
 
 def nearest(repeats_s: tuple[float, ...]) -> tuple[float, float]:
-    """Return the two repeats that differ least, as a share, the shorter one first."""
-    ordered = sorted(repeats_s)
-    return min(zip(ordered, ordered[1:], strict=False), key=lambda pair: pair[1] / pair[0])
+    """The two repeats that differ least, as a share, the shorter one first."""
+    return min(itertools.pairwise(sorted(repeats_s)), key=lambda pair: pair[1] / pair[0])
 
 
 def checked(timed: StepProfile, second: Repeat) -> StepProfile:
-    """Return the timing after a second repeat, whose steps join where both agree."""
+    """The timing after a second repeat, whose steps join where both agree."""
     both = timed._replace(repeats=(*timed.repeats, typical_s(second)))
     return _pooled(both, second) if agree(both) else both
 
 
 def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfile:
-    """Return the timing after a third, whole repeat, because the first two do not agree.
+    """The timing after a third, whole repeat, because the first two do not agree.
 
     The steps of the third count, with those of the repeat that agrees with it.
     """
     made = third._replace(repeats=(*timed.repeats, typical_s(third)))
     if not agree(made):
         return made
-    return _pooled(made, _as_repeat(timed) if timed.repeats[0] in nearest(made.repeats) else second)
+    return _pooled(made, timed if timed.repeats[0] in nearest(made.repeats) else second)
 
 
-def _as_repeat(timed: StepProfile) -> Repeat:
-    return Repeat(timed.gradient_s, timed.copy_s, timed.update_s, timed.cpu_s_per_step)
-
-
-def _pooled(timed: StepProfile, other: Repeat) -> StepProfile:
+def _pooled(timed: StepProfile, other: StepProfile | Repeat) -> StepProfile:
     """Append the steps of another repeat; processor time is the mean over all steps."""
     own, more = len(timed.gradient_s.values), len(other.gradient_s.values)
     return timed._replace(

@@ -29,7 +29,7 @@ class ProfileRequest(NamedTuple):
     links: ProbeLengths = LENGTHS
 
     def framework_on(self, facts: Facts) -> str:
-        """Return the framework of a device. Raises PlanError where it is not installed."""
+        """The framework of a device. Raises PlanError where it is not installed."""
         asked = [self.framework] if self.framework else list(FRAMEWORKS)
         installed = {name: facts.frameworks.get(name, {}) for name in asked}
         for name, state in installed.items():
@@ -39,10 +39,7 @@ class ProfileRequest(NamedTuple):
         raise PlanError(f"{reasons}; `planner check` tells what to install")
 
     def fingerprint(self, model: str) -> str:
-        """Return the content hash of a model.
-
-        Raises PlanError for a model that does not exist or does not fit the data set.
-        """
+        """The content hash of a model. PlanError: there is none, or the data set does not fit."""
         try:
             if models.is_user_model(model):
                 return models.fingerprint(model)

@@ -11,13 +11,15 @@ from profilers import records, steptime
 
 #: A link is measured again after a day, for other traffic on the network changes.
 MAX_LINK_AGE_S = 86_400.0
+#: Fields of a device by which the data plane reaches it, and others that a profile keeps.
+ADDRESS = ("host", "data_address", "data_interface")
+DECLARED = ("port", "kind", "idle_watts", "max_watts", "rate_bytes_per_s", "slowdown")
 
 
 def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set[str], again: Set[str]) -> Profile:
-    """Return ``start`` with all devices of the fleet and the measurements of before that hold.
+    """``start`` with all devices of the fleet and the measurements of before that hold.
 
-    chosen: devices about to be measured; their failures and those of their models are dropped.
-    again: devices to measure afresh; all their measurements are dropped.
+    chosen: devices about to be measured, whose failures are dropped; again: to measure afresh.
     A link is dropped with either end, after a day, or where an end has another address.
     """
     devices = {device.name: DeviceProfile(declared(device), None, None, (), None, {}) for device in fleet.devices}
@@ -50,10 +52,9 @@ def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set
 def timing_holds(
     steps: records.StepProfile, fingerprint: str, request: ProfileRequest, device: Device, facts: records.Facts | None
 ) -> bool:
-    """Whether a device's earlier timing of a model need not be made again.
+    """Whether a device's earlier timing of a model, which has ``fingerprint`` now, still holds.
 
-    fingerprint: of the model as it is now.
-    A timing cut short for a plan of few steps is too crude for a plan of many.
+    One that was cut short for a plan of few steps is too crude for a plan of many.
     """
     return (
         (steps.fingerprint, steps.protocol, steps.slowdown) == (fingerprint, request.protocol, device.slowdown)
@@ -77,26 +78,14 @@ def _fine_enough(steps: records.StepProfile, steps_planned: int) -> bool:
 
 
 def declared(device: Device) -> dict[str, Any]:
-    """Return what predictions and links depend on in a device's entry of the fleet file."""
-    return {
-        "host": device.host,
-        "port": device.port,
-        "data_address": device.data_address,
-        "data_interface": device.data_interface,
-        "kind": device.kind,
-        "idle_watts": device.idle_watts,
-        "max_watts": device.max_watts,
-        "rate_bytes_per_s": device.rate_bytes_per_s,
-        "slowdown": device.slowdown,
-    }
+    """What predictions and links depend on in a device's entry of the fleet file."""
+    return {key: getattr(device, key) for key in (*ADDRESS, *DECLARED)}
 
 
 def _moved(device: Device, before: DeviceProfile | None) -> bool:
-    """Whether the data plane reaches a device by another address than before."""
-    keys = ("host", "data_address", "data_interface")
-    return before is not None and any(before.device.get(key) != declared(device)[key] for key in keys)
+    return before is not None and any(before.device.get(key) != getattr(device, key) for key in ADDRESS)
 
 
 def identity(facts: records.Facts) -> tuple[Any, ...]:
-    """Return what must be unchanged for earlier measurements to hold."""
+    """What must be unchanged for earlier measurements to hold."""
     return (facts.hostname, facts.board, facts.machine, facts.online_cores, facts.usable_cores, facts.gpus)

@@ -1,5 +1,9 @@
-"""A step timer times the training steps of a model on a device, within a budget."""
+"""A step timer times the training steps of a model on a device.
 
+Its budget keeps profiling below a hundredth of the training that it plans.
+"""
+
+import threading
 import time
 from typing import NamedTuple
 
@@ -12,11 +16,42 @@ from planner.json_records import decode
 from planner.profile import repeats
 from planner.profile.model_shipping import ship_model
 from planner.profile.request import ProfileRequest
-from planner.profile.time_budget import TimeBudget
 from profilers import records, steptime
 
 #: Seconds without an event after which a device counts as hung.
 SILENCE_S = 600.0
+#: Share of the planned training that a device may spend on timing a model.
+#: The rest of the hundredth is for a third repeat, which takes the fewest steps.
+BUDGET_SHARE = 0.007
+
+
+class TimeBudget:
+    """The time that each of ``devices`` devices may spend on each model. Thread-safe.
+
+    It is BUDGET_SHARE of what the fastest cluster imaginable, all devices without a network, takes
+    for ``steps``, less ``common_s``, a model's part of what is measured for all models.
+    A slow device among fast ones thus gets few steps; it also contributes few.
+    """
+
+    def __init__(self, steps: int, devices: int, common_s: float) -> None:
+        self._steps = BUDGET_SHARE * steps
+        self._devices = devices
+        self._common_s = common_s
+        self._rates: dict[str, dict[str, float]] = {}
+        self._lock = threading.Lock()
+
+    def note(self, device: str, model: str, step_s: float) -> None:
+        """Take the latest estimate of a model's step on a device."""
+        with self._lock:
+            self._rates.setdefault(model, {})[device] = 1 / max(step_s, 1e-9)
+
+    def spent(self, model: str, needed_s: float) -> bool:
+        """Whether a device should stop timing a model, which needs ``needed_s`` until it ends."""
+        with self._lock:
+            known = list(self._rates.get(model, {}).values())
+        # A device without an estimate yet may be as fast as the fastest.
+        rate = sum(known) + (self._devices - len(known)) * max(known, default=0.0)
+        return (needed_s + self._common_s) * rate > self._steps
 
 
 class StepTimer(NamedTuple):
@@ -35,10 +70,9 @@ class StepTimer(NamedTuple):
     def whole(
         self, device: Device, agent: AgentClient, model: str, framework: str, spent_s: float = 0.0
     ) -> records.StepProfile:
-        """Measure everything that a prediction needs of a model.
+        """Measure everything that a prediction needs of a model. Raises RemoteError.
 
         spent_s: seconds that went into its timing before.
-        Raises RemoteError.
         """
         began = time.monotonic() - spent_s
         replica = self._replica(device, agent, model, framework)
@@ -58,10 +92,9 @@ class StepTimer(NamedTuple):
     def checked(
         self, device: Device, agent: AgentClient, timed: records.StepProfile, spent_s: float
     ) -> records.StepProfile:
-        """Return a timing after a second repeat, and after a third where these two do not agree.
+        """A timing after a second repeat, and after a third where these two do not agree.
 
-        spent_s: seconds that the first one took.
-        Raises RemoteError.
+        spent_s: seconds that the first one took. Raises RemoteError.
         """
         began = time.monotonic() - spent_s
         replica = self._replica(device, agent, timed.model, timed.framework)

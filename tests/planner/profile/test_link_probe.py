@@ -15,7 +15,7 @@ from planner.agents.client import AgentClient
 from planner.fleet.device import Device
 from planner.json_records import decode
 from planner.profile import link_probe
-from planner.profile.link_probe import Flow, Outstanding, ProbeLengths, Result, measure_links, repeat_links
+from planner.profile.link_probe import Flow, LinkProber, Outstanding, ProbeLengths, Result
 from planner.remote.local import LocalRemote
 from profilers.records import IncastProfile, LinkProfile, encode
 
@@ -56,12 +56,14 @@ class Fleet:
         """Probe every device at the loopback address, except those in ``at``."""
         addresses = dict.fromkeys(self.agents, LOOPBACK) | at
         progress = on_progress or self._on_progress
-        self.errors = measure_links(self.agents, addresses, [100_000], progress, self.results.append, only, lengths)
+        prober = LinkProber(self.agents, addresses, [100_000], progress, lengths)
+        self.errors = prober.measure(self.results.append, only)
 
     def repeat(self, *flows: Flow, **at: str) -> dict[str, str]:
         """Probe links again, every device at the loopback address, except those in ``at``."""
         addresses, links = dict.fromkeys(self.agents, LOOPBACK) | at, [self.links[flow] for flow in flows]
-        return repeat_links(self.agents, addresses, [100_000], links, self._on_progress, self.results.append, BRIEF)
+        prober = LinkProber(self.agents, addresses, [100_000], self._on_progress, BRIEF)
+        return prober.repeat(self.results.append, links)
 
     @property
     def links(self) -> dict[tuple[str, str], LinkProfile]:

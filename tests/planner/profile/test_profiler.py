@@ -129,7 +129,7 @@ def test_a_device_that_lost_its_address_keeps_its_links(pair: Path, monkeypatch:
         found, failed = addresses.try_addresses(devices, agents)
         calls.append(found)
         if len(calls) == 2:
-            first.update({(link.source, link.target): link for link in profiler.profile.links})
+            first.update({(link.source, link.target): link for link in profiler.recorder.profile.links})
             failed["tx2"] = FleetError("tx2: none0 has no IPv4 address")
             del found["tx2"]
         return found, failed

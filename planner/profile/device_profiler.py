@@ -1,0 +1,115 @@
+"""A device profiler collects a device's facts and idle watts, and times models on it."""
+
+import time
+
+from backends.protocol.orders import CollectFacts, MeasureIdle
+from planner.agents.client import AgentClient
+from planner.check.findings import what_was_said
+from planner.errors import AgentError, PlanError, PlannerError
+from planner.fleet.device import Device
+from planner.json_records import decode
+from planner.profile import repeats, reuse
+from planner.profile.file import DeviceProfile, timing_of
+from planner.profile.recorder import ProfileRecorder
+from planner.profile.request import ProfileRequest
+from planner.profile.step_timing import StepTimer
+from profilers import records
+
+#: Seconds without an answer after which a device counts as hung.
+ANSWER_S = 60.0
+
+
+class DeviceProfiler:
+    """Measures what the profile lacks of single devices."""
+
+    def __init__(self, request: ProfileRequest, timer: StepTimer, recorder: ProfileRecorder) -> None:
+        self._request = request
+        self._timer = timer
+        self._recorder = recorder
+        self._show = recorder.on_progress
+
+    def measure(self, device: Device, agent: AgentClient) -> None:
+        """Collect facts, measure idle watts and time all models."""
+        try:
+            self._facts(device, agent)
+            for model in self._request.models:
+                self._model(device, agent, model)
+        except PlannerError as error:
+            self._recorder.fail(device.name, str(error))
+            return
+        known = self._known(device)
+        if known.steps:
+            self._show(device.name, "done", 1.0)
+        else:
+            reasons = "; ".join(f"{model}: {reason}" for model, reason in known.failures.items())
+            self._recorder.fail(device.name, reasons)
+
+    def repeat(self, device: Device, agent: AgentClient) -> None:
+        """Time models again, minutes later, which shows what ran beside them the first time."""
+        for timed in self._known(device).steps:
+            same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
+            if same and timed.batch == self._request.batch and repeats.unchecked(timed):
+                try:
+                    self._check(device, agent, timed)
+                except PlannerError as error:
+                    reason = what_was_said(device.name, error)
+                    self._show(device.name, f"{timed.model}: timed once only: {reason}", None)
+        self._show(device.name, "done", 1.0)
+
+    def _known(self, device: Device) -> DeviceProfile:
+        return self._recorder.profile.devices[device.name]
+
+    def _facts(self, device: Device, agent: AgentClient) -> None:
+        name = device.name
+        self._show(name, "facts", None)
+        facts = decode(records.Facts, agent.call(CollectFacts(), ANSWER_S), f"{name}.facts")
+        before = self._known(device).facts
+        if before is None or reuse.identity(before) != reuse.identity(facts):
+            self._recorder.change(lambda profile: profile.without_links(name))
+            self._recorder.note(name, idle=None, steps=(), took_s={}, failures={})
+        self._recorder.note(name, facts=facts)
+        if self._known(device).idle is None:
+            self._show(name, "idle power", None)
+            began = time.monotonic()
+            answer = agent.call(MeasureIdle(self._request.idle_s), ANSWER_S)
+            took = {**self._known(device).took_s, "idle": time.monotonic() - began}
+            self._recorder.note(name, idle=decode(records.Window, answer, f"{name}.idle"), took_s=took)
+
+    def _model(self, device: Device, agent: AgentClient, model: str) -> None:
+        """Time one model. Its failure, for want of memory say, leaves other models as they are."""
+        name, before = device.name, self._known(device)
+        failures = {other: reason for other, reason in before.failures.items() if other != model}
+        self._recorder.note(name, failures=failures)
+        assert before.facts is not None, "facts are collected before models are timed"
+        try:
+            framework = self._request.framework_on(before.facts)
+        except PlanError as error:
+            self._recorder.fail(name, f"{model}: {error}", failures={**failures, model: str(error)})
+            return
+        key, part = (model, framework, self._request.batch), timing_of(model, framework)
+        same = [steps for steps in before.steps if (steps.model, steps.framework, steps.batch) == key]
+        fingerprint = self._timer.fingerprints[model]
+        if any(reuse.timing_holds(steps, fingerprint, self._request, device, before.facts) for steps in same):
+            self._show(name, f"{model}: measured before", 1.0)
+            return
+        others = tuple(steps for steps in before.steps if steps not in same)
+        took = {other: took_s for other, took_s in before.took_s.items() if other != part}
+        began = time.monotonic()
+        try:
+            measured = self._timer.whole(device, agent, model, framework)
+        except AgentError as error:
+            reason = what_was_said(name, error)
+            failed = {**failures, model: reason}
+            self._recorder.fail(name, f"{model}: {reason}", steps=others, took_s=took, failures=failed)
+            return
+        took[part] = time.monotonic() - began
+        self._recorder.note(name, steps=(*others, measured), took_s=took)
+
+    def _check(self, device: Device, agent: AgentClient, timed: records.StepProfile) -> None:
+        """Repeat one timing."""
+        known, part = self._known(device), timing_of(timed.model, timed.framework)
+        before_s, began = known.took_s.get(part, 0.0), time.monotonic()
+        checked = self._timer.checked(device, agent, timed, before_s)
+        took = {**known.took_s, part: before_s + time.monotonic() - began}
+        steps = tuple(checked if each is timed else each for each in known.steps)
+        self._recorder.note(device.name, steps=steps, took_s=took)
