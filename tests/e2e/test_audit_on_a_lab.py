@@ -1,6 +1,7 @@
 """The paper's experiment in small.
 
-A lab is profiled at each of two rates, and every configuration is run and judged.
+A lab is profiled at each of two rates, and every configuration is run and judged. Its devices
+compute in numpy, and probes and runs are as short as they may be.
 
 This tests that the machinery works, not that the figures are good: other tests run on the same
 cores meanwhile.
@@ -9,13 +10,18 @@ cores meanwhile.
 import json
 import math
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.running import run
+from planner.audit.folder import AuditFolder
+from planner.audit.runner import Runner
+from planner.audit.settings import make_settings
+from planner.fleet.file import load_fleet
+from planner.profile.profiler import Profiler, ProfileRequest
+from tests.quick import BRIEF, NUMPY_ALONE, numpy_model
+from tests.running import run, until
 
 SPEC = """\
 [devices.pc]
@@ -28,6 +34,8 @@ kind = "tx2"
 cpus = 0.6
 rate = "100mbit"
 """
+#: Of images whose softmax regression has 0.28 MB: 0.22 s one way at 10 Mbit/s.
+SHAPE = (48, 48, 3)
 
 
 @pytest.fixture
@@ -37,7 +45,27 @@ def lab(lab_machine: None, tmp_path: Path) -> Iterator[str]:
     run(tmp_path, "lab", "down", "--name", name)
 
 
-PROFILED = ("--model", "resnet", "--batch-size", "4", "--steps", "5000", "--framework", "torch")
+def audit_in(folder: Path, rate: str) -> None:
+    """Profile the lab as it is, and make every run of an audit."""
+    fleet, model = load_fleet(folder / "numpy.toml"), numpy_model(folder, shape=SHAPE)
+    request = ProfileRequest((model,), 4, framework="torch", steps_planned=100, idle_s=0.1, links=BRIEF)
+    profile = Profiler(fleet, request, folder / f"profile-{rate}.json", lambda *_: None).run()
+    assert len(profile.links) == 4 and all(device.error is None for device in profile.devices.values())
+    audit = AuditFolder(folder / rate)
+    audit.begin(
+        make_settings(
+            profile, rate, "numpy.toml", (), None, None, 5000, seconds=1.0, repetitions=1, seed=0,
+            servers="fastest", input_shape=SHAPE, classes=10,
+        ),
+        profile,
+    )  # fmt: skip
+    failures: list[dict[str, str]] = []
+
+    def made() -> bool:  # a busy machine may have no time for two reports in a run, which is then made again
+        failures.append(Runner(fleet, audit, lambda *_: None).run())
+        return not failures[-1]
+
+    until(made, lambda: str(failures[-1]))
 
 
 def test_both_rates_are_one_grid(tmp_path: Path, lab: str) -> None:
@@ -49,13 +77,13 @@ def test_both_rates_are_one_grid(tmp_path: Path, lab: str) -> None:
         return command.output
 
     planner("lab", "up", "spec.toml", "--name", lab)
-    for rate in ("100mbit", "10mbit"):
-        for device in ("pc", "tx2"):
-            planner("lab", "set", device, "--rate", rate, "--name", lab)
-        planner("profile", *PROFILED, "--out", f"profile-{rate}.json")
-        planner("audit", "--profile", f"profile-{rate}.json", "--seconds", "5", "--out", rate)
-    shutil.rmtree(tmp_path / "10mbit/runs/resnet/pc")  # as if it had been stopped before: only this is run again
-    planner("audit", "--profile", "profile-10mbit.json", "--seconds", "5", "--out", "10mbit")
+    path = json.dumps(NUMPY_ALONE["PYTHONPATH"])
+    fleet = (tmp_path / "fleet.toml").read_text().replace("environment = {", f"environment = {{ PYTHONPATH = {path},")
+    (tmp_path / "numpy.toml").write_text(fleet)
+    audit_in(tmp_path, "100mbit")
+    for device in ("pc", "tx2"):
+        planner("lab", "set", device, "--rate", "10mbit", "--name", lab)
+    audit_in(tmp_path, "10mbit")
 
     board = json.loads(planner("audit", "100mbit", "10mbit", "--json", "--plot", "plot.svg"))
     assert (tmp_path / "plot.svg").read_text().startswith("<?xml")

@@ -9,30 +9,16 @@ from planner.audit.runner import Runner
 from planner.audit.settings import make_settings
 from planner.fleet.file import load_fleet
 from tests.planner import profiles
-from tests.running import FASHION, ROOT, fleet_file, run, until
+from tests.quick import NUMPY_ALONE, numpy_model
+from tests.running import FASHION, fleet_file, run, until
 
-#: A softmax regression whose steps take so long on the first device, and twice that on the second.
-MODEL = """
-import time
-from tests.backends.fakes import Softmax
-
-class Slow(Softmax):
-    def gradient(self, *args, **options):
-        time.sleep(0.02)
-        return super().gradient(*args, **options)
-
-def tiny():
-    return Slow(input_shape=(28, 28, 1), classes=10), (28, 28, 1)
-"""
 SLOWDOWNS = {"tx2": 1.0, "tx1": 2.0}
 
 
 def begun(folder: Path) -> AuditFolder:
     """An audit of two devices, begun with a profile that was made up."""
-    (folder / "tiny.py").write_text(MODEL)
-    model = f"{folder}/tiny.py:tiny"
-    path = {"PYTHONPATH": f"{ROOT / 'tests' / 'numpy_framework'}:{ROOT}"}
-    fleet_file(folder, {name: {"slowdown": slowdown, "environment": path} for name, slowdown in SLOWDOWNS.items()})
+    model = numpy_model(folder)
+    fleet_file(folder, {name: {"slowdown": factor, "environment": NUMPY_ALONE} for name, factor in SLOWDOWNS.items()})
     steps = profiles.step(model=model, fingerprint=models.fingerprint(model), accelerator="cpu", batch=4, build_s=0.1)
     times = {name: profiles.seconds(0.02 * slowdown) for name, slowdown in SLOWDOWNS.items()}
     devices = {

@@ -23,7 +23,7 @@ from planner.remote.base import Remote
 from planner.views.check import render
 from profilers.records import Facts, SensorFacts
 from tests.planner.screens import shown
-from tests.running import ROOT
+from tests.quick import NUMPY_ALONE
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
 LATER = CHECKS[CHECKS.index("python") :]
@@ -61,7 +61,7 @@ def checked(client_key: paramiko.PKey, tmp_path_factory: pytest.TempPathFactory)
     config = folder / "ssh_config"
     config.write_text(f"Host *\n  UserKnownHostsFile {known}\n  GlobalKnownHostsFile none\n")
     cache = {"XDG_CACHE_HOME": str(folder)}
-    numpy_alone = {**cache, "PYTHONPATH": f"{ROOT / 'tests' / 'numpy_framework'}:{ROOT}"}
+    numpy_alone = {**cache, **NUMPY_ALONE}
     (folder / "broken").mkdir()
     (folder / "broken" / "torch.py").write_text("raise ImportError('libcudart.so.10.2: cannot open it')")
     with ExitStack() as stack:

@@ -18,13 +18,12 @@ from planner.profile import link_probe
 from planner.profile.link_probe import Flow, LinkProber, Outstanding, ProbeLengths, Result
 from planner.remote.local import LocalRemote
 from profilers.records import IncastProfile, LinkProfile, encode
+from tests.quick import BRIEF
 
 OnProgress = Callable[[str, float | None], None]
 
 LOOPBACK = "127.0.0.1"
 NOWHERE = "192.0.2.1"  # reserved for documentation (RFC 5737)
-#: Probes that are real, but tell no rate precisely.
-BRIEF = ProbeLengths(throughput_s=0.2, loopback_s=0.1, loopback_repeats=3, enough_s=0.02, turns=0)
 needs_iperf3 = pytest.mark.skipif(
     shutil.which("iperf3") is None and "CI" not in os.environ, reason="no iperf3 on this machine"
 )

@@ -18,44 +18,25 @@ from planner.errors import FleetError
 from planner.fleet.file import load_fleet
 from planner.profile import profiler as profile
 from planner.profile.file import Profile
-from planner.profile.link_probe import ProbeLengths
 from planner.profile.request import ProfileRequest
 from planner.views.profile import render
 from tests.planner.screens import shown
-from tests.running import ROOT, Command, agents, fleet_file, gone, run, signal_all, until
-
-BRIEF = ProbeLengths(throughput_s=0.2, loopback_s=0.1, loopback_repeats=3, enough_s=0.02, turns=0)
-#: A softmax regression whose every step takes at least so long, whatever the machine.
-TINY = """
-import time
-from tests.backends.fakes import Softmax
-
-class Slow(Softmax):
-    def gradient(self, *args, **options):
-        time.sleep({step_s})
-        return super().gradient(*args, **options)
-
-def tiny():
-    return Slow(input_shape=(28, 28, 1), classes=10), (28, 28, 1)
-"""
+from tests.quick import BRIEF, NUMPY_ALONE, numpy_model
+from tests.running import Command, agents, fleet_file, gone, run, signal_all, until
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Path:
     """A folder with a model and a fleet of two devices."""
     new_fleet(tmp_path, desktop={}, tx2={})
-    new_model(tmp_path, 0.005)
+    numpy_model(tmp_path, 0.005)
     return tmp_path
 
 
 def new_fleet(folder: Path, **entries: dict[str, Any]) -> None:
     """Devices that compute in numpy, and find modules of the folder too."""
-    path = f"{ROOT / 'tests' / 'numpy_framework'}:{ROOT}:{folder}"
-    fleet_file(folder, {name: {**entry, "environment": {"PYTHONPATH": path}} for name, entry in entries.items()})
-
-
-def new_model(folder: Path, step_s: float) -> None:
-    (folder / "tiny.py").write_text(TINY.format(step_s=step_s))
+    path = {"PYTHONPATH": f"{NUMPY_ALONE['PYTHONPATH']}:{folder}"}
+    fleet_file(folder, {name: {**entry, "environment": path} for name, entry in entries.items()})
 
 
 def model_of(folder: Path) -> str:
@@ -112,7 +93,7 @@ def test_a_device_that_dies_loses_only_its_part_and_the_next_time_only_that_is_m
 
 
 def test_a_slow_device_is_timed_for_no_longer_than_the_planned_training_allows(pair: Path) -> None:
-    new_model(pair, 0.035)
+    numpy_model(pair, 0.035)
     new_fleet(pair, desktop={}, tx2={"slowdown": 3})
     made = profiled(pair)
     (few,) = made.devices["tx2"].steps

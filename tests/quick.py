@@ -1,0 +1,31 @@
+"""Devices that compute in numpy, a model for them, and link probes that are real but brief."""
+
+from pathlib import Path
+
+from planner.profile.link_probe import ProbeLengths
+from tests.running import ROOT
+
+#: Environment of a device whose framework called torch is in numpy.
+NUMPY_ALONE = {"PYTHONPATH": f"{ROOT / 'tests' / 'numpy_framework'}:{ROOT}"}
+#: Probes that tell no rate precisely.
+BRIEF = ProbeLengths(throughput_s=0.2, loopback_s=0.1, loopback_repeats=3, enough_s=0.02, turns=0)
+#: A softmax regression whose every step takes at least so long, whatever the machine.
+MODEL = """
+import time
+from tests.backends.fakes import Softmax
+
+class Slow(Softmax):
+    def gradient(self, *args, **options):
+        time.sleep({step_s})
+        return super().gradient(*args, **options)
+
+def tiny():
+    return Slow(input_shape={shape}, classes=10), {shape}
+"""
+
+
+def numpy_model(folder: Path, step_s: float = 0.02, shape: tuple[int, int, int] = (28, 28, 1)) -> str:
+    """A user's model file in that folder; returns the name of the model."""
+    path = folder / "tiny.py"
+    path.write_text(MODEL.format(step_s=step_s, shape=shape))
+    return f"{path}:tiny"
