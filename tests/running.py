@@ -1,15 +1,20 @@
 """The program itself as a process: a fleet of local devices, a tiny model, and devices' agents."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pytest
 
 from backends import models
+from planner.cli.main import main
 from planner.json_records import save
 from planner.plan.file import Plan, PlannedWorker
 from planner.predict.predict import Prediction
@@ -197,3 +202,29 @@ def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
     """Send a signal to processes that this test has started."""
     for pid in pids:
         os.kill(pid, number)
+
+
+class Called(NamedTuple):
+    """What a command gave that was called in this process."""
+
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line on standard error; no command shows a traceback."""
+        assert "Traceback" not in self.errors, self.errors
+        return self.errors.strip().splitlines()[-1]
+
+
+def call(folder: Path, *arguments: str) -> Called:
+    """Call ``planner`` in this process, which saves the start of another one."""
+    output, errors = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(output), redirect_stderr(errors):
+        patched.chdir(folder)
+        patched.setattr(sys, "argv", ["planner", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert isinstance(ended.value.code, int)
+    return Called(ended.value.code, output.getvalue(), errors.getvalue())

@@ -21,7 +21,7 @@ from planner.audit.settings import make_settings
 from planner.fleet.file import load_fleet
 from planner.profile.profiler import Profiler, ProfileRequest
 from tests.quick import BRIEF, NUMPY_ALONE, numpy_model
-from tests.running import run, until
+from tests.running import call, run, until
 
 SPEC = """\
 [devices.pc]
@@ -72,9 +72,9 @@ def test_both_rates_are_one_grid(tmp_path: Path, lab: str) -> None:
     (tmp_path / "spec.toml").write_text(SPEC)
 
     def planner(*arguments: str) -> str:
-        command = run(tmp_path, *arguments)
-        assert command.popen.returncode == 0, command.errors
-        return command.output
+        called = call(tmp_path, *arguments)
+        assert called.status == 0, called.errors
+        return called.output
 
     planner("lab", "up", "spec.toml", "--name", lab)
     path = json.dumps(NUMPY_ALONE["PYTHONPATH"])

@@ -19,7 +19,7 @@ from planner.lab import cgroups, network, programs, state, traffic_control
 from planner.lab.lab import Lab
 from profilers.cores import usable_cores
 from tests.quick import NUMPY_ALONE
-from tests.running import Command, run
+from tests.running import Called, Command, call, run
 
 #: All of these tests hurt and heal one lab.
 pytestmark = pytest.mark.xdist_group("lab")
@@ -73,10 +73,10 @@ class Bench:
         self.folder, self.name, self.names = folder, name, state.lab_names(name)
         (folder / "spec.toml").write_text(SPEC)
 
-    def lab(self, *arguments: str) -> Command:
-        command = run(self.folder, "lab", *arguments, "--name", self.name)
-        assert command.popen.returncode == 0, command.errors
-        return command
+    def lab(self, *arguments: str) -> Called:
+        called = call(self.folder, "lab", *arguments, "--name", self.name)
+        assert called.status == 0, called.errors
+        return called
 
     def status(self) -> dict[str, Any]:
         devices: dict[str, Any] = json.loads(self.lab("status", "--json").output)["devices"]
@@ -263,7 +263,7 @@ def test_an_interrupted_change_is_made_good(bench: Bench, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(network, "shape", half)
+        patched.setattr(traffic_control, "shape", half)
         with pytest.raises(KeyboardInterrupt):
             Lab(bench.name).set("b", 0.25e6, None)
     bench.lab("up", "spec.toml")

@@ -10,7 +10,7 @@ from planner.audit.settings import make_settings
 from planner.fleet.file import load_fleet
 from tests.planner import profiles
 from tests.quick import NUMPY_ALONE, numpy_model
-from tests.running import FASHION, fleet_file, run, until
+from tests.running import FASHION, call, fleet_file, until
 
 SLOWDOWNS = {"tx2": 1.0, "tx1": 2.0}
 
@@ -63,12 +63,12 @@ def test_an_audit_that_was_stopped_goes_on_and_is_judged_again_offline(tmp_path:
     assert results[0].exists() and results[1].stat().st_mtime_ns == kept
 
     options = ("--seconds", "5", "--data", str(FASHION))
-    again = run(tmp_path, "audit", *options, "--json", "--plot", "plot.png")
-    assert again.popen.returncode == 0, again.errors
+    again = call(tmp_path, "audit", *options, "--json", "--plot", "plot.png")
+    assert again.status == 0, again.errors
     assert (tmp_path / "plot.png").stat().st_size > 1000
     assert results[1].stat().st_mtime_ns == kept
-    offline = run(tmp_path, "audit", "audit", "--json")
+    offline = call(tmp_path, "audit", "audit", "--json")
     assert json.loads(offline.output) == json.loads(again.output)
 
-    refused = run(tmp_path, "audit", *options, "--seed", "1")
-    assert refused.popen.returncode == 1 and "has seed 0, not 1" in refused.errors
+    refused = call(tmp_path, "audit", *options, "--seed", "1")
+    assert refused.status == 1 and "has seed 0, not 1" in refused.errors

@@ -22,7 +22,7 @@ from planner.profile.request import ProfileRequest
 from planner.views.profile import render
 from tests.planner.screens import shown
 from tests.quick import BRIEF, NUMPY_ALONE, numpy_model
-from tests.running import Command, agents, fleet_file, gone, run, signal_all, until
+from tests.running import Command, agents, call, fleet_file, gone, signal_all, until
 
 
 @pytest.fixture
@@ -175,31 +175,31 @@ def test_one_device_may_be_measured_and_what_is_known_of_others_stays(pair: Path
 
 def test_a_profile_that_is_truncated_is_named_and_may_be_made_again(pair: Path) -> None:
     (pair / "profile.json").write_text('{"schema": 1, "devices"')
-    command = run(pair, *profiling(pair))
-    assert command.popen.returncode == 1
-    assert "profile.json" in command.last_line and "--fresh" in command.last_line
+    called = call(pair, *profiling(pair))
+    assert called.status == 1
+    assert "profile.json" in called.last_line and "--fresh" in called.last_line
 
 
 def test_a_profile_that_cannot_be_written_is_noticed_before_any_device_is_asked(pair: Path) -> None:
-    command = run(pair, *profiling(pair, "--out", str(pair / "nowhere" / "profile.json")))
-    assert command.popen.returncode == 1
-    assert "nowhere/profile.json" in command.last_line
-    assert "desktop" not in command.errors
+    called = call(pair, *profiling(pair, "--out", str(pair / "nowhere" / "profile.json")))
+    assert called.status == 1
+    assert "nowhere/profile.json" in called.last_line
+    assert "desktop" not in called.errors
 
 
 def test_a_chosen_device_that_fails_is_an_error_though_others_were_measured_before(pair: Path) -> None:
     profiled(pair, "desktop")
     new_fleet(pair, desktop={}, tx2={"python": "no-such-python"})
-    command = run(pair, *profiling(pair, "--device", "tx2"))
-    assert command.popen.returncode == 1
-    assert "no-such-python" in command.output
+    called = call(pair, *profiling(pair, "--device", "tx2"))
+    assert called.status == 1
+    assert "no-such-python" in called.output
     assert device(pair, "desktop")["error"] is None
 
 
 def test_an_unknown_model_is_named_with_the_nearest(pair: Path) -> None:
-    command = run(pair, "profile", "--model", "ciphr")
-    assert command.popen.returncode == 1
-    assert "ciphr" in command.last_line and "cipher" in command.last_line
+    called = call(pair, "profile", "--model", "ciphr")
+    assert called.status == 1
+    assert "ciphr" in called.last_line and "cipher" in called.last_line
 
 
 def test_a_model_file_with_a_mistake_is_named_with_its_line(pair: Path) -> None:
