@@ -14,7 +14,7 @@ from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.train.orders import Options
-from planner.train.train import TrainRequest, RunCallbacks, _check_checkpoint, _check_folder, _plan
+from planner.train.train import RunCallbacks, TrainRequest, _check_checkpoint, _check_folder, _plan
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
 
