@@ -38,6 +38,7 @@ class Peer:
     """A member of a run of peers.
 
     optimiser: its settings, except for the rate, which comes with every order.
+    clock: monotonic seconds, of which the time of a step is told.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class Peer:
         exchange: Exchange,
         optimiser: OptimizerSettings,
         slowdown: float = 1.0,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         require_test_images(test[1])
+        self._clock = clock
         self._connection = connection
         self._replica = replica
         self._batches = batches
@@ -152,16 +155,16 @@ class Peer:
     # -- a step ------------------------------------------------------------------------------------
 
     def _step(self, order: Dict[str, Any]) -> None:
-        began, cpu = time.perf_counter(), time.process_time()
+        began, cpu = self._clock(), time.process_time()
         self._begin_epoch(order)
         optimiser = self._optimiser._replace(rate=order["rate"])
         loss = self._gradient(optimiser, order["batch"])
-        computed, gradient_cpu_s = time.perf_counter(), time.process_time() - cpu
+        computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         busy_s = computed - began
         self._recent_busy_s.append(busy_s)
         completed = self._exchange_step(order, optimiser)
         self._replica.load()
-        exchange_s = time.perf_counter() - computed
+        exchange_s = self._clock() - computed
         self.spent = self.spent.plus(TimeSpent(int(completed), busy_s, exchange_s, 0.0, 0.0, gradient_cpu_s))
         self._report_step(loss, order["batch"], busy_s, completed)
 

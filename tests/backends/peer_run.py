@@ -1,6 +1,8 @@
 """A coordinator runs in one thread and its peers in others, with real sockets between them."""
 
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +61,16 @@ class PeerThread(MemberThread):
         run: PeerRun,
         name: str,
         seed: int,
-        slowdown: float = 1.0,
         skip: int = 0,
         initial: int = 0,
         replica: Replica | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         super().__init__()
         self.replica = replica or Softmax(initial)
         self.batches = shard(seed)
         self.batches.position = skip * BATCH
-        self._run, self._slowdown = run, slowdown
+        self._run, self._clock = run, clock
         listener = framing.listen("127.0.0.1")
         self._port = listener.getsockname()[1]
         identity = run.authority.identity(name, listens=True)
@@ -94,7 +96,7 @@ class PeerThread(MemberThread):
 
     def take_part(self) -> None:
         optimiser = self._run.spec.optimiser
-        peer = Peer(self.connection, self.replica, self.batches, TEST, self.exchange, optimiser, self._slowdown)
+        peer = Peer(self.connection, self.replica, self.batches, TEST, self.exchange, optimiser, clock=self._clock)
         try:
             peer.run("127.0.0.1", self._port)
         finally:

@@ -7,14 +7,39 @@ train one model.
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("tensorflow")
-
-from backends import models, pytorch, tensorflow
+from backends import models
+from backends.frameworks.base import framework
+from backends.models import zoo
+from backends.models.layers import Dense
 from backends.training.layout import layout_of
-from tests.backends.replicas import batch_for, close, without_dropout
+from tests.backends.replicas import SMALL, batch_for, close, without_dropout
+from tests.installed import MIXED
 
 RATE, WEIGHT_DECAY = 0.3, 0.02
+INPUT, CLASSES = (32, 32, 3), 10
+#: One block of each stage of resnet50 and resnet152.
+BOTTLENECKS = zoo._imagenet("bottlenecks", (1, 1, 1, 1), INPUT, CLASSES)
+
+
+def slim(name):
+    """A model whose widest dense layers have few neurons."""
+    description = models.model(name, INPUT, CLASSES)
+    return description._replace(layers=tuple(Dense(64) if each == Dense(4096) else each for each in description.layers))
+
+
+#: What is slow because it is deep or wide has a smaller relative here. That the large ones have the
+#: variables of their descriptions is shown in ``test_replica``.
+FAMILIES = [slim(name) for name in (*SMALL, "vgg19")] + [BOTTLENECKS]
+
+pytestmark = pytest.mark.parametrize("frameworks", [MIXED])
+
+
+def build_both(frameworks, description):
+    """A replica of each framework, with the same names, shapes and initial weights."""
+    replicas = [framework(name).build(description, seed=3) for name in frameworks]
+    assert layout_of(replicas[1]) == layout_of(replicas[0])
+    np.testing.assert_array_equal(replicas[1].weights, replicas[0].weights)
+    return replicas
 
 
 def calm(replica):
@@ -28,12 +53,9 @@ def calm(replica):
     replica.load()
 
 
-@pytest.mark.parametrize("name", models.MODELS)
-def test_every_model_is_the_same_in_both(name):
-    description = without_dropout(models.model(name, (32, 32, 3), 10))
-    expected, found = (backend.build(description, seed=3) for backend in (pytorch, tensorflow))
-    assert layout_of(found) == layout_of(expected)
-    np.testing.assert_array_equal(found.weights, expected.weights)
+@pytest.mark.parametrize("description", FAMILIES, ids=lambda description: description.name)
+def test_a_step_of_every_family_is_the_same_in_both(frameworks, description):
+    expected, found = build_both(frameworks, without_dropout(description))
     for each in (expected, found):
         calm(each)
     images, labels = batch_for(expected)

@@ -87,9 +87,11 @@ def model(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def slow(tmp_path: Path) -> str:
-    """A model whose steps are long enough for a look after every five."""
-    return tiny_model(tmp_path, 0.11)
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A model whose steps are looked at after every five."""
+    monkeypatch.setattr(steptime, "CHECK_S", 0.05)
+    monkeypatch.setattr(steptime, "WINDOW_S", 0.1)
+    return tiny_model(tmp_path, 0.011)
 
 
 def time_steps(job: Job, model: str, framework: str = "torch", batch: int = 4) -> StepProfile:
