@@ -42,13 +42,13 @@ def parse_mounts(text: str) -> List[Mount]:
 
 
 def parse_cpu_max(text: str) -> Optional[float]:
-    """Parse cpu.max of version 2: "50000 100000" is 0.5 cores; "max 100000" is None, no limit."""
+    """Parse cpu.max of version 2, "50000 100000" for 0.5 cores; None for no limit."""
     quota, period = text.split()
     return None if quota == "max" else int(quota) / int(period)
 
 
 def parse_cfs(quota_us: int, period_us: int) -> Optional[float]:
-    """Cores of a version 1 quota: 50000 of 100000 us is 0.5; a negative quota is None, no limit."""
+    """Cores of a version 1 quota; None for a negative one, which is no limit."""
     return None if quota_us < 0 or period_us <= 0 else quota_us / period_us
 
 

@@ -30,10 +30,7 @@ class Span(NamedTuple):
 
 
 def cumulative_joules(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> np.ndarray:
-    """Joules since the first of n samples, (n,), n >= 1.
-
-    values: joules so far where ``counts_joules``, else watts.
-    """
+    """Joules since the first of n >= 1 samples, (n,); ``values`` are joules so far, or watts."""
     readings = np.asarray(values, dtype=float)
     if counts_joules:
         used_j: np.ndarray = readings - readings[0]
@@ -43,10 +40,7 @@ def cumulative_joules(times_s: Sequence[float], values: Sequence[float], counts_
 
 
 def sample_watts(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> List[float]:
-    """Watts of the single samples, n >= 2.
-
-    A counter gives the watts between two samples, at most (n - 1,).
-    """
+    """Watts of the n >= 2 samples; for a counter those between two samples, at most (n - 1,)."""
     readings = np.asarray(values, dtype=float)
     if not counts_joules:
         return [float(value) for value in readings]
@@ -56,10 +50,7 @@ def sample_watts(times_s: Sequence[float], values: Sequence[float], counts_joule
 
 
 def clip_to_begin(begin_s: float, samples: Sequence[Tuple[float, float]]) -> List[Tuple[float, float]]:
-    """Samples of a log from ``begin_s`` on.
-
-    The value at ``begin_s`` is interpolated and put first where the log reaches further back.
-    """
+    """Samples from ``begin_s`` on, and one interpolated there where the log reaches back."""
     inside = [sample for sample in samples if sample[0] >= begin_s]
     if not inside or len(inside) == len(samples):
         return inside
@@ -83,8 +74,8 @@ def relative_error(watts: Sequence[float], mean_w: float, missed: float) -> Opti
     """Standard error of the mean of n watts as a share of it; None for equal values or n < 2.
 
     missed: share of the window in gaps, 0..1; its watts are off by one standard deviation.
-    Only independent samples count (``stats.effective_count``).
-    Calibration and resolution of the sensor are not included: the samples do not show them.
+    Only independent samples count. Calibration and resolution do not show in samples, and are left
+    out.
     """
     spread_w = stats.stdev(watts) if len(watts) > 1 else 0.0
     if not spread_w > 0.0:

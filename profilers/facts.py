@@ -23,7 +23,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
     """Collect all facts; an unknown one is None or empty. No framework is imported.
 
     frameworks: names of modules, such as ``torch``.
-    root: root of a recorded /proc and /sys. PLANNER_SYSFS_ROOT replaces "/" for memory and sensors.
+    root: of a recorded /proc and /sys. PLANNER_SYSFS_ROOT replaces "/" for memory and sensors.
     """
     tree = FileTree(root)
     memory_bytes, available_bytes = memory(tree if tree.emulated else FileTree())
@@ -79,23 +79,23 @@ def parse_distribution(name: str, files: Iterable[str]) -> Optional[str]:
 
 def board(tree: FileTree) -> Optional[str]:
     """The device tree's model (Jetsons), else the product name of the firmware (PCs)."""
-    return first_text(tree, "proc/device-tree/model", "sys/class/dmi/id/product_name")
+    return tree.first_text("proc/device-tree/model", "sys/class/dmi/id/product_name") or None
 
 
 def processor(tree: FileTree) -> Optional[str]:
     """The processor's name; None where it is unknown."""
-    return parse_processor(first_text(tree, "proc/cpuinfo") or "")
+    return parse_processor(tree.first_text("proc/cpuinfo"))
 
 
 def system(tree: FileTree) -> str:
     """Distribution and kernel."""
-    name = parse_os_release(first_text(tree, "etc/os-release", "usr/lib/os-release") or "")
+    name = parse_os_release(tree.first_text("etc/os-release", "usr/lib/os-release"))
     return "%s, %s %s" % (name or "unknown distribution", platform.system(), platform.release())
 
 
 def memory(tree: FileTree) -> Tuple[int, int]:
     """Total and available bytes of main memory, from /proc/meminfo, else from POSIX."""
-    rows = procfs.parse_meminfo(first_text(tree, "proc/meminfo") or "")
+    rows = procfs.parse_meminfo(tree.first_text("proc/meminfo"))
     if "MemTotal" in rows and "MemAvailable" in rows:
         return rows["MemTotal"], rows["MemAvailable"]
     page = os.sysconf("SC_PAGE_SIZE")
@@ -110,10 +110,7 @@ def disk_free(folder: str) -> int:
 
 
 def framework(name: str) -> Dict[str, Any]:
-    """{version, accelerator, device} of a framework, or {error}.
-
-    It is not imported, so accelerator and device are None.
-    """
+    """{version, accelerator: None, device: None} of a framework, not imported, or {error}."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError) as error:
@@ -136,18 +133,6 @@ def gpus(tree: FileTree) -> Tuple[str, ...]:
         return ("integrated " + os.path.basename(tegra.gpu_folder(tree)),)
     except Unavailable:
         return ()
-
-
-def first_text(tree: FileTree, *names: str) -> Optional[str]:
-    """The text of the first of these files that can be read and is not empty."""
-    for name in names:
-        try:
-            text = tree.text(name)
-        except Unavailable:
-            continue
-        if text:
-            return text
-    return None
 
 
 def command_output(command: List[str]) -> str:

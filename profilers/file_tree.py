@@ -47,6 +47,17 @@ class FileTree:
         except OSError as error:
             raise Unavailable("/%s cannot be read: %s" % (name, error.strerror)) from None
 
+    def first_text(self, *names: str) -> str:
+        """The text of the first of these files that can be read and is not empty, else ""."""
+        for name in names:
+            try:
+                text = self.text(name)
+            except Unavailable:
+                continue
+            if text:
+                return text
+        return ""
+
     def number(self, name: str) -> int:
         """The integer that a file holds. Raises Unavailable."""
         text = self.text(name)

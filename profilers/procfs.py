@@ -106,20 +106,22 @@ def _cpuinfo_clock(tree: FileTree, cores: Tuple[int, ...]) -> float:
 
 def memory_share(tree: FileTree) -> float:
     """Share of main memory in use, 1 - MemAvailable / MemTotal. Raises Unavailable."""
-    memory = parse_meminfo(tree.text("proc/meminfo"))
-    try:
-        return 1.0 - memory["MemAvailable"] / memory["MemTotal"]
-    except KeyError as error:
-        raise Unavailable("/proc/meminfo has no %s" % error.args[0]) from None
+    available, total = _memory(tree, "MemAvailable", "MemTotal")
+    return 1.0 - available / total
 
 
 def swap_bytes(tree: FileTree) -> float:
     """Bytes of swap in use. Raises Unavailable."""
-    memory = parse_meminfo(tree.text("proc/meminfo"))
-    try:
-        return float(memory["SwapTotal"] - memory["SwapFree"])
-    except KeyError as error:
-        raise Unavailable("/proc/meminfo has no %s" % error.args[0]) from None
+    total, free = _memory(tree, "SwapTotal", "SwapFree")
+    return float(total - free)
+
+
+def _memory(tree: FileTree, *names: str) -> List[int]:
+    rows = parse_meminfo(tree.text("proc/meminfo"))
+    missing = [name for name in names if name not in rows]
+    if missing:
+        raise Unavailable("/proc/meminfo has no %s" % missing[0])
+    return [rows[name] for name in names]
 
 
 def candidates(tree: FileTree) -> List[Tuple[str, Callable[[], float]]]:

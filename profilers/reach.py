@@ -17,10 +17,7 @@ _TOKEN_BYTES = 16
 
 
 class Listening(NamedTuple):
-    """A device can be reached at a port.
-
-    token: what it greets with, by which it is told from strangers.
-    """
+    """A device can be reached at a port, where it greets with the token."""
 
     port: int
     token: str = ""
@@ -38,10 +35,7 @@ def interface_address(job: object, name: str) -> Optional[str]:
 
 
 def address_towards(job: object, target: str) -> str:
-    """The address from which this device sends to ``target``, an address or a host name.
-
-    Nothing is sent. Raises OSError where the name is not resolved or no route exists.
-    """
+    """The address from which this device sends to a host; nothing is sent. Raises OSError."""
     family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD_PORT, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as probe:
         probe.connect(address)
@@ -67,10 +61,7 @@ def listen(job: Any, address: str) -> None:
 
 
 def knock(job: Any, address: str, port: int, token: str) -> Optional[str]:
-    """Connect to a listening device.
-
-    None if it greets with its token, else why it is not reached.
-    """
+    """Connect to a listening device: None if it greets with its token, else why not."""
     try:
         with socket.create_connection((address, port), KNOCK_S) as link, link.makefile("rb") as stream:
             greeting = stream.read(2 * _TOKEN_BYTES)

@@ -34,13 +34,11 @@ class SamplingPeriod:
         self.spent_s = 0.0
 
     def add_round(self, cpu_s: float) -> None:
-        """Add the processor seconds of one round of samples."""
         self._rounds += 1
         self.spent_s += cpu_s
 
     @property
     def period_s(self) -> float:
-        """Seconds between rounds."""
         needed_s = self.spent_s / self._rounds / CPU_SHARE if self._rounds else 0.0
         return max(self._least_s, min(MAX_PERIOD_S, needed_s))
 
@@ -98,23 +96,19 @@ class Sampler:
         self._thread = None
         self._take()
         span = Span(self._started_s, time.monotonic(), self._sampling_period.period_s)
-        series_of_window = [
-            window_series(sensor, series, span) for sensor, series in zip(self._found.sensors, self._power_series)
-        ]
-        readings = tuple(
-            power_reading(sensor, series, span) for sensor, series in zip(self._found.sensors, series_of_window)
+        sensors = self._found.sensors
+        series = [window_series(sensor, each, span) for sensor, each in zip(sensors, self._power_series)]
+        readings = tuple(power_reading(sensor, each, span) for sensor, each in zip(sensors, series))
+        missing = tuple(
+            records.PowerReading(name, records.UNAVAILABLE, "", None, None, 0, reason)
+            for name, reason in self._found.missing
         )
-        duration_s = span.end_s - span.begin_s
         return records.Window(
-            duration_s,
+            span.end_s - span.begin_s,
             {name: self._counter(name) for name in UNITS},
-            readings
-            + tuple(
-                records.PowerReading(name, records.UNAVAILABLE, "", None, None, 0, reason)
-                for name, reason in self._found.missing
-            ),
-            (self._sampling_period.spent_s - self._spent_before_s) / duration_s,
-            self._bin_means(span, series_of_window, readings),
+            readings + missing,
+            (self._sampling_period.spent_s - self._spent_before_s) / (span.end_s - span.begin_s),
+            self._bin_means(span, series, readings),
         )
 
     def _run(self) -> None:
@@ -162,11 +156,7 @@ class Sampler:
 
 
 def window_series(sensor: Sensor, series: TimeSeries, span: Span) -> TimeSeries:
-    """The series of a sensor over a window.
-
-    It comes from the sensor's own log where it has one, unless most reads failed; else from
-    the reads.
-    """
+    """The series of a sensor over a window: of its own log, unless most reads failed."""
     logged = sensor.history(span.begin_s - MEMORY_S, span.end_s) if series.usable else None
     if logged is None:
         return series
@@ -179,11 +169,10 @@ def window_series(sensor: Sensor, series: TimeSeries, span: Span) -> TimeSeries:
 def power_reading(sensor: Sensor, series: TimeSeries, span: Span) -> records.PowerReading:
     """Mean watts over the window: joules, counted or integrated by trapezoids, over seconds.
 
-    The standard deviation is that of the samples. A sensor is unavailable, with a reason, where
-
-    - it failed more often than it answered;
-    - it has a fault (``profilers.sensor_faults``);
-    - its mean is not above zero: no computer runs on nothing.
+    The standard deviation is that of the samples. A sensor is unavailable, with a reason, where it
+    failed more often than it answered, where it has a fault (``profilers.sensor_faults``), and
+    where
+    its mean is not above zero: no computer runs on nothing.
     """
     mean_w, reason = _mean_watts(sensor, series)
     if mean_w is None:
@@ -210,7 +199,6 @@ def power_reading(sensor: Sensor, series: TimeSeries, span: Span) -> records.Pow
 
 
 def _mean_watts(sensor: Sensor, series: TimeSeries) -> Tuple[Optional[float], Optional[str]]:
-    """Mean watts, or None and the reason."""
     if not series.usable:
         return None, series.reason
     found_fault = _fault(sensor, series)
@@ -224,10 +212,7 @@ def _mean_watts(sensor: Sensor, series: TimeSeries) -> Tuple[Optional[float], Op
 
 
 def _fault(sensor: Sensor, series: TimeSeries) -> Optional[str]:
-    """A fault in the window, else in all that is remembered.
-
-    The window is judged alone first: a sensor may get stuck that moved before.
-    """
+    """A fault in the window alone, for a sensor may get stuck, else in all that is remembered."""
     spans = ((series.times_s, series.values), series.remembered())
     faults = (
         fault(times_s, values, series.counts_joules, sensor.repeat_limit_s, sensor.whole_watts_limit_s)

@@ -24,16 +24,13 @@ def fault(
 ) -> Optional[str]:
     """Why a sensor must not be used, as a text that follows its name; None without a fault.
 
-    times_s: monotonic seconds of the reads, (n,).
-    values: watts, or joules so far where ``counts_joules``, (n,).
+    times_s, values: monotonic seconds of the reads, and watts, or joules where ``counts_joules``,
+    (n,).
     repeat_limit_s: seconds that a sensor with a slow update may repeat one value.
     whole_watts_limit_s: the same for a value in whole watts; infinite for such meters.
 
-    Three faults are known:
-
     - It repeats one value in all of at least 30 reads over ``repeat_limit_s``. No load is that
-      steady, and sensors resolve 40 mW or better. A steady load may stay within half a watt, so
-      that whole watts take ``whole_watts_limit_s``.
+      steady, and sensors resolve 40 mW or better; but it may stay within half a watt for longer.
     - It goes backwards. Used joules do not come back, so that one decrease is enough.
     - It saturates: more than half of the reads equal its highest value, with at least 8 distinct
       lower values next to them. A fluctuating load meets a ceiling from many sides; a sensor of

@@ -40,8 +40,7 @@ def stdev(values: Sequence[float]) -> float:
 def student95(freedom: float) -> float:
     """Two-sided 95 % quantile of Student's t, within 0.2 %; fractions of a degree are rounded down.
 
-    Raises ValueError below one degree of freedom. Cornish-Fisher expansion in 1/freedom
-    (Abramowitz and Stegun 26.7.5).
+    Cornish-Fisher expansion (Abramowitz and Stegun 26.7.5). Raises ValueError below one degree.
     """
     n = math.floor(freedom)
     if n < 1:
@@ -58,10 +57,9 @@ def student95(freedom: float) -> float:
 
 
 def effective_count(values: Sequence[float]) -> float:
-    """Number of independent values with the same error of the mean, n (1 - r) / (1 + r).
+    """Number of independent values with the same error of the mean, n (1 - r) / (1 + r), 2 to n.
 
-    r is the autocorrelation of neighbours, at least 0; an interval that ignored it would be too
-    narrow. The result is at least 2 and at most n. Raises ValueError for fewer than two values.
+    r is the autocorrelation of neighbours, at least 0. Raises ValueError for fewer than two values.
     """
     _require(values, 2)
     deviations = np.asarray(values, dtype=float) - np.mean(values)
@@ -90,13 +88,11 @@ def relative_interval95(values: Sequence[float]) -> float:
 def warmup_ended(values: Sequence[float]) -> Optional[int]:
     """The index from which the values are steady; None while that is undecided.
 
-    Three segments are judged, longest first: all values, without the first quarter, without the
-    first half; none shorter than 40.
-
-    A segment is steady if its first and last third have the same median:
-    difference + standard error <= tolerance. The tolerance is the noise of one value or 0.5 % of
-    the median, whichever is larger. The noise comes from differences of neighbours and all
-    figures from medians, so that neither a slow drift nor single slow steps pass for noise.
+    Three segments are judged: all values, without the first quarter, without the first half; none
+    shorter than 40. A segment is steady if its first and last third have the same median:
+    difference + standard error <= the noise of one value or 0.5 % of the median, whichever is
+    larger. The noise comes from differences of neighbours and all figures from medians, so that
+    neither a slow drift nor single slow steps pass for noise.
     """
     count = len(values)
     for start in (0, count // 4, count // 2):

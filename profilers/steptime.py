@@ -27,8 +27,7 @@ PAPER_STEPS = (300, 100, 100)
 class StepTimes(NamedTuple):
     """Raw seconds per phase; those of the warm-up are separate.
 
-    steady: the warm-up ended.
-    precise: the 95 % interval of the mean step is within 1 %.
+    steady: the warm-up ended. precise: the 95 % interval of the mean step is within 1 %.
     reason: its end: ``precise``, ``limit``, ``enough``, ``protocol`` or ``stopped``.
     """
 
@@ -41,12 +40,9 @@ class StepTimes(NamedTuple):
 
 
 class StepProgress(NamedTuple):
-    """Progress after every few steps.
+    """Progress after every few ``steps`` of a stage: ``warm-up``, ``timed`` or ``counters``.
 
-    stage: ``warm-up``, ``timed`` or ``counters``.
-    steps: number of steps of this stage so far.
-    step_s: median step.
-    precision: half width of the mean's 95 % interval as a share; inf while unknown.
+    step_s: median step. precision: half width of the mean's 95 % interval as a share, or inf.
     """
 
     stage: str
@@ -59,8 +55,7 @@ class Hooks(NamedTuple):
     """Callbacks of a measurement.
 
     window_start, window_end: bound the window of counters and sensors; both or none are called.
-    should_stop: whether to stop now.
-    enough: whether the time limit is reached, so that a less precise mean is accepted.
+    should_stop, enough: whether to stop now, and whether a less precise mean is accepted by now.
     """
 
     progress: Callable[[StepProgress], None] = lambda progress: None
@@ -79,9 +74,7 @@ def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks
     ``adaptive``: at most 300 steps of warm-up, until ``stats.warmup_ended``. Then at least 30 steps
     and one second, until the mean is known within 1 %, 500 steps are timed or ``enough`` is true.
     The window spans the timed steps.
-
     ``paper``: 300 steps of warm-up, 100 timed, 100 in the window (not timed).
-
     Raises ValueError for another protocol, and any exception of ``step``.
     """
     if protocol not in PROTOCOLS:
@@ -90,10 +83,7 @@ def measure(step: Callable[[], Phases], protocol: str = "adaptive", hooks: Hooks
 
 
 def measure_repeat(step: Callable[[], Phases], hooks: Hooks = SILENT) -> StepTimes:
-    """Repeat a measurement to check an earlier one.
-
-    5 steps of warm-up, then at least 10 steps and one second are timed.
-    """
+    """Repeat a measurement: 5 steps of warm-up, then at least 10 steps and one second."""
     loop = _TimedLoop(step, hooks)
     warmup = loop.run("warm-up", REPEAT_WARMUP)
     timed = loop.run_in_window(
@@ -108,6 +98,7 @@ class _TimedLoop:
     def __init__(self, step: Callable[[], Phases], hooks: Hooks) -> None:
         self._step = step
         self._hooks = hooks
+        self.enough = hooks.enough
         self.stopped = False
 
     def run(self, stage: str, limit: int, done: Callable[[List[float]], bool] = lambda totals: False) -> List[Phases]:
@@ -139,10 +130,6 @@ class _TimedLoop:
         finally:
             self._hooks.window_end()
 
-    def enough(self) -> bool:
-        """Whether the time limit is reached."""
-        return self._hooks.enough()
-
     def _asked_to_stop(self) -> bool:
         self.stopped = self.stopped or self._hooks.should_stop()
         return self.stopped
@@ -172,12 +159,12 @@ def _paper(loop: _TimedLoop) -> StepTimes:
 def _times(warmup: List[Phases], timed: List[Phases], reason: str) -> StepTimes:
     precise = len(timed) >= TIMED_MINIMUM and _precise([sum(phases) for phases in timed])
     steady = stats.warmup_ended([sum(phases) for phases in warmup]) is not None
-    samples = [
+    gradient_s, copy_s, update_s = (
         records.Samples("s", tuple(step[i] for step in timed), tuple(step[i] for step in warmup)) for i in range(3)
-    ]
+    )
     if precise and reason in ("limit", "enough"):
         reason = "precise"
-    return StepTimes(samples[0], samples[1], samples[2], steady, precise, reason)
+    return StepTimes(gradient_s, copy_s, update_s, steady, precise, reason)
 
 
 def _precise(totals: List[float]) -> bool:

@@ -14,20 +14,13 @@ EMC_CLOCKS = (
     "sys/kernel/debug/clk/emc/clk_rate",
     "sys/kernel/debug/clk/override.emc/clk_rate",
 )
+COMPATIBLE = "proc/device-tree/compatible"
 NVMAP = "sys/kernel/debug/nvmap/iovmm/clients"
 
 
 def is_tegra(tree: FileTree) -> bool:
     """Whether this is a Jetson."""
-    return "nvidia,tegra" in compatible(tree)
-
-
-def compatible(tree: FileTree) -> str:
-    """The ``compatible`` entry of the device tree; "" where there is none."""
-    try:
-        return tree.text("proc/device-tree/compatible")
-    except Unavailable:
-        return ""
+    return "nvidia,tegra" in tree.first_text(COMPATIBLE)
 
 
 def gpu_folder(tree: FileTree) -> str:
@@ -69,16 +62,13 @@ def gpu_memory(tree: FileTree) -> float:
 
 def denver_cores(tree: FileTree) -> float:
     """0.0 on a TX2 with its Denver cores switched off: no list of cores has them then."""
-    if "tegra186" in compatible(tree):
+    if "tegra186" in tree.first_text(COMPATIBLE):
         return 0.0
     raise Unavailable("this machine has no second cluster of cores")
 
 
 def candidates(tree: FileTree) -> List[Tuple[str, Callable[[], float]]]:
-    """(counter, reader) pairs; empty except on Jetsons.
-
-    ``profilers.counters`` defines the counters.
-    """
+    """(counter, reader) pairs, see ``profilers.counters``; empty except on Jetsons."""
     if not is_tegra(tree):
         return []
     readers = (

@@ -33,12 +33,7 @@ class TimeSeries:
     def of(
         cls, samples: Sequence[Tuple[float, float]], past: Sequence[Tuple[float, float]], reason: str
     ) -> "TimeSeries":
-        """A series of known samples, each (time, value).
-
-        samples: those in the window.
-        past: those before the window.
-        reason: why the series is not usable if ``samples`` is empty.
-        """
+        """A series of known samples, each (time, value); reason: why it may be empty."""
         series = cls(functools.partial(fail, reason))
         series._past = [at_s for at_s, _ in past], [value for _, value in past]
         series.times_s, series.values = [at_s for at_s, _ in samples], [value for _, value in samples]
@@ -46,7 +41,6 @@ class TimeSeries:
         return series
 
     def take(self) -> None:
-        """Read one value, or count a failure."""
         try:
             value = self._read()
         except Unavailable as error:

@@ -9,12 +9,9 @@ from profilers.sensor_faults import REPEAT_LIMIT_S, WHOLE_WATTS_LIMIT_S
 class Sensor:
     """A source of watts, or of joules since it was created where ``counts_joules``.
 
-    Only ``read`` must be written.
-
     covers: ``wall``, ``board`` and ``module`` are totals of the device. ``cpu`` (a package and its
         memory) and ``gpu`` do not overlap and may be added. A ``rail`` belongs to no sum.
-    repeat_limit_s: seconds that it may repeat one value; see ``profilers.sensor_faults``.
-    whole_watts_limit_s: the same for a value in whole watts.
+    repeat_limit_s, whole_watts_limit_s: see ``profilers.sensor_faults``.
     """
 
     name = ""
@@ -36,10 +33,7 @@ class Sensor:
         raise NotImplementedError
 
     def history(self, begin_s: float, end_s: float) -> Optional[Tuple[List[float], List[float]]]:
-        """(times, values) between two monotonic times; None without a log.
-
-        Only sensors whose readings carry their own times have a log.
-        """
+        """(times, values) between two monotonic times; None without a log of its own times."""
 
     def close(self) -> None:
         """Stop background work; the next ``read`` starts it again. Idempotent."""

@@ -1,11 +1,8 @@
 """This module reads the power of a laptop from its batteries while they discharge.
 
-Their power is that of the whole machine, display included. Source:
-/sys/class/power_supply/*/ with type Battery, power_now in uW, or current_now in uA times
-voltage_now in uV. Some drivers give the current out of a battery as negative.
-
-Most firmware updates these values seldom. A battery may support a weak supply of type Mains:
-its power is then not that of the machine, and is not read.
+It is that of the whole machine, display included: /sys/class/power_supply/*/power_now in uW, or
+current_now in uA, which some drivers give as negative, times voltage_now in uV. Most firmware
+updates them seldom. While a supply of type Mains is online, the power is not the machine's.
 """
 
 from typing import Sequence
@@ -31,7 +28,7 @@ class Batteries(Sensor):
 
     def read(self) -> float:
         discharging = [folder for folder in self._folders if self._tree.text(folder + "/status") == "Discharging"]
-        if not discharging or any(_text(self._tree, folder + "/online") == "1" for folder in self._mains):
+        if not discharging or any(self._tree.first_text(folder + "/online") == "1" for folder in self._mains):
             raise Unavailable(ON_MAINS)
         return sum(watts(self._tree, folder) for folder in discharging)
 
@@ -48,17 +45,10 @@ def discover(tree: FileTree) -> DiscoveredSensors:
     """One sensor for all batteries of the machine; none where it has no battery."""
     supplies = tree.glob("sys/class/power_supply/*")
     folders = [folder for folder in supplies if _feeds_machine(tree, folder)]
-    mains = [folder for folder in supplies if _text(tree, folder + "/type") == "Mains"]
+    mains = [folder for folder in supplies if tree.first_text(folder + "/type") == "Mains"]
     return check_sensors([Batteries(tree, folders, mains)] if folders else [])
 
 
 def _feeds_machine(tree: FileTree, folder: str) -> bool:
     """Whether this is a battery of the machine, not of a mouse or a pen."""
-    return _text(tree, folder + "/type") == "Battery" and _text(tree, folder + "/scope") != "Device"
-
-
-def _text(tree: FileTree, name: str) -> str:
-    try:
-        return tree.text(name)
-    except Unavailable:
-        return ""
+    return tree.first_text(folder + "/type") == "Battery" and tree.first_text(folder + "/scope") != "Device"

@@ -4,6 +4,8 @@ import math
 import time
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
+
 from profilers import records, stats
 from profilers.file_tree import Unavailable
 from profilers.sensors import discover
@@ -18,11 +20,7 @@ NOTHING_USED = "it reads zero or does not count: it stands still"
 
 
 class Characteristics(NamedTuple):
-    """Each is None where too few changes were seen.
-
-    period_s: seconds between new values.
-    noise_w: standard deviation of a reading.
-    """
+    """Seconds between new values, and the standard deviation of a reading; None for few changes."""
 
     period_s: Optional[float]
     noise_w: Optional[float]
@@ -39,29 +37,22 @@ class ObservedReadings(NamedTuple):
 def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> Characteristics:
     """Characteristics of a sensor that was read much faster than it updates.
 
-    times_s: monotonic seconds of the reads, (n,).
-    values: watts, or joules where ``counts_joules``, (n,).
+    times_s, values: monotonic seconds of the reads, and watts, or joules where ``counts_joules``,
+    (n,).
 
     The period is the median interval between changes. It is too long where new values equal old
-    ones, as with a coarse resolution.
-
-    Noise is the median difference of neighbouring new readings over 0.6745 sqrt(2), as for normal
-    noise; a step of the load hardly moves it. For a counter, a reading is the mean watts between
-    two changes.
+    ones, as with a coarse resolution. Noise is the median difference of neighbouring new readings
+    over 0.6745 sqrt(2), as for normal noise; a step of the load hardly moves it. A reading of a
+    counter is the mean watts between two changes.
     """
-    changes = [index for index in range(1, len(values)) if values[index] != values[index - 1]]
+    changes = np.flatnonzero(np.diff(values)) + 1
     if len(changes) < MIN_CHANGES:
         return Characteristics(None, None)
-    pairs = list(zip(changes, changes[1:]))
-    intervals_s = [times_s[after] - times_s[before] for before, after in pairs]
+    intervals_s, readings_w = np.diff(np.asarray(times_s)[changes]), np.asarray(values)[changes]
     if counts_joules:
-        readings_w = [
-            (values[after] - values[before]) / length_s for (before, after), length_s in zip(pairs, intervals_s)
-        ]
-    else:
-        readings_w = [values[index] for index in changes]
-    steps_w = [abs(after - before) for before, after in zip(readings_w, readings_w[1:])]
-    return Characteristics(stats.median(intervals_s), stats.median(steps_w) / (0.6745 * math.sqrt(2.0)))
+        readings_w = np.diff(readings_w) / intervals_s
+    noise_w = stats.median(np.abs(np.diff(readings_w)).tolist()) / (0.6745 * math.sqrt(2.0))
+    return Characteristics(stats.median(intervals_s.tolist()), noise_w)
 
 
 def read_repeatedly(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedReadings]:
@@ -86,13 +77,8 @@ def read_repeatedly(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List
 
 def sensor_facts(found: DiscoveredSensors, seconds: float = WATCH_S) -> Tuple[records.SensorFacts, ...]:
     """Facts of each sensor, the unavailable ones last."""
-    available = [
-        _facts(sensor, readings) for sensor, readings in zip(found.sensors, read_repeatedly(found.sensors, seconds))
-    ]
-    return tuple(
-        available
-        + [records.SensorFacts(name, records.UNAVAILABLE, "", None, None, reason) for name, reason in found.missing]
-    )
+    missing = [records.SensorFacts(name, records.UNAVAILABLE, "", None, None, reason) for name, reason in found.missing]
+    return (*map(_facts, found.sensors, read_repeatedly(found.sensors, seconds)), *missing)
 
 
 def survey(root: Optional[str] = None) -> Tuple[records.SensorFacts, ...]:
@@ -101,16 +87,12 @@ def survey(root: Optional[str] = None) -> Tuple[records.SensorFacts, ...]:
 
 
 def _facts(sensor: Sensor, readings: ObservedReadings) -> records.SensorFacts:
-    reason = _reason(readings.values, sensor.counts_joules, readings.reasons)
-    if reason is not None:
-        return records.SensorFacts(sensor.name, records.UNAVAILABLE, sensor.covers, None, None, reason)
-    figures = estimate(readings.times_s, readings.values, sensor.counts_joules)
-    return records.SensorFacts(sensor.name, sensor.source, sensor.covers, figures.period_s, figures.noise_w)
-
-
-def _reason(values: Sequence[float], counts_joules: bool, reasons: Sequence[str]) -> Optional[str]:
-    """Why a discovered sensor cannot be used; None if it can."""
+    times_s, values, reasons = readings
     if not values:
-        return reasons[-1] if reasons else "it was not read"
-    used = values[-1] - values[0] if counts_joules else max(values)
-    return None if used > 0 else NOTHING_USED
+        reason = reasons[-1] if reasons else "it was not read"
+    elif (values[-1] - values[0] if sensor.counts_joules else max(values)) <= 0:
+        reason = NOTHING_USED
+    else:
+        period_s, noise_w = estimate(times_s, values, sensor.counts_joules)
+        return records.SensorFacts(sensor.name, sensor.source, sensor.covers, period_s, noise_w)
+    return records.SensorFacts(sensor.name, records.UNAVAILABLE, sensor.covers, None, None, reason)

@@ -7,7 +7,7 @@
 
 import os
 import re
-from typing import Dict, Optional
+from typing import Dict
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from profilers.file_tree import FileTree, Unavailable
@@ -60,15 +60,10 @@ def _log(url: str, parts: SplitResult, emulated: bool) -> Sensor:
     unknown = sorted(set(options) - {"offset_s", "column"})
     if unknown:
         raise Unavailable("%s: no option %s; there are offset_s and column" % (url, ", ".join(unknown)))
-    offset_s = _offset_s(url, options.get("offset_s"))
-    return MeterLog(unquote(parts.path), options.get("column") or None, offset_s, emulated)
-
-
-def _offset_s(url: str, text: Optional[str]) -> float:
     try:
-        offset_s = float(text or 0.0)
+        offset_s = float(options.get("offset_s") or 0.0)
     except ValueError:
         raise Unavailable("%s: offset_s is no number" % url) from None
     if not abs(offset_s) < 1e9:
         raise Unavailable("%s: offset_s is out of range" % url)
-    return offset_s
+    return MeterLog(unquote(parts.path), options.get("column") or None, offset_s, emulated)

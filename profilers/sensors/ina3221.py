@@ -8,15 +8,12 @@ Only totals are reported where there are any, so that nothing is counted twice:
 
 - A total-input rail includes all others. POM_5V_IN (Nano) and VDD_MUX (carrier of the TX2) are
   the board; VDD_IN (TX1, TX2, Xavier NX, Orin NX and Nano) is the module.
-- AGX modules have two inputs and no such rail. The high-voltage input feeds the shunts of GPU,
-  CPU, SOC, CV and VDDRQ (AGX Xavier) or VDD_GPU_SOC and VDD_CPU_CV (AGX Orin); the other
-  input is the 5 V rail. Their sum is the module.
-- VDDQ_VDD2_1V8AO (AGX Orin) is not in that sum: VIN_SYS_5V0 feeds and includes it.
+- AGX modules have no such rail. Their high-voltage rails and the 5 V rail add up to the module,
+  without VDDQ_VDD2_1V8AO (AGX Orin): VIN_SYS_5V0 feeds and includes it.
 - Rails of an unknown board are reported one by one and belong to no sum.
 
-Sources: AGX Xavier, NVIDIA's design guide (DG-09840, power monitor). AGX Orin, NVIDIA's forum
-(topic 223111); its readings are multiples of 5 V, and no meter has confirmed them here. The
-path of the TX1's monitor is not confirmed on a board either.
+Sources: NVIDIA's design guide of the AGX Xavier (DG-09840), NVIDIA's forum for the AGX Orin (topic
+223111). No meter has confirmed the sum of the Orin, and no board the path of the TX1's monitor.
 """
 
 import functools
@@ -24,7 +21,7 @@ import posixpath
 import re
 from typing import Callable, NamedTuple, Sequence, Tuple
 
-from profilers.file_tree import FileTree, Unavailable
+from profilers.file_tree import FileTree
 from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
 
 TOTAL_INPUTS = {"VDD_MUX": "board", "POM_5V_IN": "board", "VDD_IN": "module"}
@@ -53,11 +50,11 @@ class Rail(NamedTuple):
 class Rails(Sensor):
     """The sum of one or more rails; it fails if one of them does."""
 
-    def __init__(self, name: str, covers: str, rails: Sequence[Rail], emulated: bool) -> None:
-        self.name = name
-        self.covers = covers
+    def __init__(self, total: Total, found: Sequence[Rail], emulated: bool) -> None:
+        self.name = "ina3221:" + total.name
+        self.covers = total.covers
         self.emulated = emulated
-        self._rails = tuple(rails)
+        self._rails = tuple(rail for rail in found if rail.label in total.labels)
 
     def read(self) -> float:
         return sum(rail.watts() for rail in self._rails)
@@ -79,7 +76,7 @@ def rails(tree: FileTree) -> Tuple[Rail, ...]:
     found = []
     for pattern, reader in LAYOUTS:
         for name in tree.glob("sys/bus/i2c/drivers/" + pattern):
-            label = _label(tree, name)
+            label = tree.first_text(name)
             if label not in UNUSED:
                 channel = re.sub(r"\D", "", posixpath.basename(name))
                 found.append(Rail(label, functools.partial(reader, tree, posixpath.dirname(name), channel)))
@@ -89,24 +86,7 @@ def rails(tree: FileTree) -> Tuple[Rail, ...]:
 def discover(tree: FileTree) -> DiscoveredSensors:
     """The totals of this Jetson, by the rule above; none on other machines."""
     found = rails(tree)
-    return check_sensors(
-        [
-            Rails(
-                "ina3221:" + total.name,
-                total.covers,
-                [rail for rail in found if rail.label in total.labels],
-                tree.emulated,
-            )
-            for total in totals([rail.label for rail in found])
-        ]
-    )
-
-
-def _label(tree: FileTree, name: str) -> str:
-    try:
-        return tree.text(name)
-    except Unavailable:
-        return ""
+    return check_sensors([Rails(total, found, tree.emulated) for total in totals([rail.label for rail in found])])
 
 
 def _iio_watts(tree: FileTree, folder: str, channel: str) -> float:

@@ -1,11 +1,9 @@
 """This module reads the log of a meter: rows of time and watts, aligned by the wall clock.
 
-A program on the device appends the rows. Commas, semicolons or tabs separate the cells; with
-the latter two, numbers may have a decimal comma. The first cell is the time, in seconds since the
-epoch or as ISO 8601; without a zone it is in that of the device.
-
-A first row without a time is a header. Other rows that do not parse are skipped, and so is an
-incomplete last row.
+Commas, semicolons or tabs separate the cells; with the latter two, numbers may have a decimal
+comma. The first cell is the time, in seconds since the epoch or as ISO 8601; without a zone it is
+in that of the device. A first row without a time is a header. Other rows that do not parse are
+skipped, and so is an incomplete last row.
 """
 
 import datetime
@@ -32,8 +30,7 @@ Samples = Tuple[List[float], List[float]]
 def parse(text: str, column: Optional[str] = None) -> Samples:
     """Parse a log into (seconds since the epoch by the meter's clock, watts), sorted by time.
 
-    column: the header's name of the watts; None: the second column.
-    Raises Unavailable where there is no such column.
+    column: the header's name of the watts; None: the second one. Raises Unavailable without it.
     """
     lines = [line.strip("\r\ufeff") for line in text.split("\n")[:-1]]
     if not lines:
@@ -84,10 +81,9 @@ class MeterLog(Sensor):
         return watts
 
     def history(self, begin_s: float, end_s: float) -> Samples:
-        """The rows between two monotonic times.
+        """The rows between two monotonic times; none where the log cannot be read (see ``read``).
 
-        It is empty where the log cannot be read; ``read`` raises the reason. Rows that the program
-        writes later are missing at the end.
+        Rows that the program writes later are missing at the end.
         """
         try:
             shift_s = time.monotonic() - time.time() - self._offset_s
@@ -98,10 +94,7 @@ class MeterLog(Sensor):
         return [at_s for at_s, _ in inside], [value for _, value in inside]
 
     def _since(self, begin_s: float) -> Samples:
-        """The rows since a time of the meter's clock, and some before it. Raises Unavailable.
-
-        It runs at the end of every window, so that it reads no more of a long log than necessary.
-        """
+        """The rows since a time of the meter's clock, and some before. Raises Unavailable."""
         size_bytes, _ = version(self._path)
         limit_bytes = min(ROW_BYTES, WINDOW_BYTES)
         while True:

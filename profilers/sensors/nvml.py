@@ -67,11 +67,9 @@ class Gpu:
         library.call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(self._handle))
 
     def name(self) -> str:
-        """The product's name."""
         return self._text("nvmlDeviceGetName")
 
     def uuid(self) -> str:
-        """The UUID."""
         return self._text("nvmlDeviceGetUUID")
 
     def joules(self) -> float:
@@ -133,14 +131,12 @@ def counts_energy(gpu: Gpu) -> bool:
 
 
 def visible_gpus(uuids: Sequence[str], setting: Optional[str]) -> Tuple[int, ...]:
-    """Indices of the GPUs in a setting of CUDA_VISIBLE_DEVICES, in its order.
+    """Indices of the GPUs in a setting of CUDA_VISIBLE_DEVICES, in its order; None: all GPUs.
 
-    uuids: of all GPUs, in PCI bus order.
-    setting: indices or prefixes of UUIDs; None: all GPUs.
-
+    uuids: of all GPUs, in PCI bus order, of which the setting holds indices or prefixes.
     As in CUDA, a name that fits no GPU, or several, ends the list. A slice of a GPU (MIG) stands
-    for its GPU where its name contains it. Indices are in PCI bus order; CUDA orders GPUs of
-    several kinds differently unless CUDA_DEVICE_ORDER is PCI_BUS_ID.
+    for its GPU where its name contains it. CUDA orders GPUs of several kinds differently unless
+    CUDA_DEVICE_ORDER is PCI_BUS_ID.
     """
     if setting is None:
         return tuple(range(len(uuids)))
@@ -165,8 +161,7 @@ def _fitting(entry: str, uuids: Sequence[str]) -> List[int]:
 def gpus(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
     """The visible GPUs, at least one.
 
-    Raises Unavailable without a driver or GPU, where CUDA_VISIBLE_DEVICES hides all of them, and
-    for an emulated device.
+    Raises Unavailable without any, and for an emulated device.
     """
     present = installed(tree, library)
     setting = os.environ.get(CUDA_VARIABLE)

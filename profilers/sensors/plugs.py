@@ -8,7 +8,7 @@ import functools
 import http.client
 import json
 import math
-from typing import Any, Callable, NamedTuple
+from typing import NamedTuple, Tuple
 
 from profilers.file_tree import Unavailable
 from profilers.sensors.base import METER_PREFIX
@@ -21,37 +21,35 @@ MAX_W = 1e5
 
 
 class PlugKind(NamedTuple):
-    """The HTTP path of a kind of plug, and the parser of its answer into watts."""
+    """A kind of plug: the HTTP path, and the keys of the watts in the JSON answer."""
 
     path: str
-    parse: Callable[[str], float]
+    keys: Tuple[str, ...]
+
+    def parse(self, text: str) -> float:
+        """Watts in an answer.
+
+        Raises Unavailable, also for a reading that a Shelly of the first generation calls invalid,
+        and for a list: that is a strip of several plugs.
+        """
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError):
+            raise Unavailable("the plug's answer is not JSON: %r" % text[:40]) from None
+        if isinstance(answer, dict) and answer.get("is_valid") is False:
+            raise Unavailable("the plug calls its own reading invalid")
+        for key in self.keys:
+            answer = answer.get(key) if isinstance(answer, dict) else None
+        if isinstance(answer, bool) or not isinstance(answer, (int, float)) or not abs(answer) < MAX_W:
+            raise Unavailable("the plug's answer has no number in %s" % ".".join(self.keys))
+        return float(answer)
 
 
-def parse_shelly(text: str) -> float:
-    """Parse ``apower`` of Shelly Gen2 and later, Switch.GetStatus, in W. Raises Unavailable."""
-    return _watts(_decoded(text), "apower")
-
-
-def parse_shelly1(text: str) -> float:
-    """Parse ``power`` of Shelly Gen1, /meter/0, in W. Raises Unavailable, also if invalid."""
-    answer = _decoded(text)
-    if isinstance(answer, dict) and answer.get("is_valid") is False:
-        raise Unavailable("the plug calls its own reading invalid")
-    return _watts(answer, "power")
-
-
-def parse_tasmota(text: str) -> float:
-    """Parse StatusSNS.ENERGY.Power of Tasmota, Status 8, in W.
-
-    Raises Unavailable, also for a list: that is a strip of several plugs.
-    """
-    return _watts(_decoded(text), "StatusSNS", "ENERGY", "Power")
-
-
+#: Shelly of the second generation and later, of the first, and Tasmota (Status 8).
 KINDS = {
-    "shelly": PlugKind("/rpc/Switch.GetStatus?id=0", parse_shelly),
-    "shelly1": PlugKind("/meter/0", parse_shelly1),
-    "tasmota": PlugKind("/cm?cmnd=Status%208", parse_tasmota),
+    "shelly": PlugKind("/rpc/Switch.GetStatus?id=0", ("apower",)),
+    "shelly1": PlugKind("/meter/0", ("power",)),
+    "tasmota": PlugKind("/cm?cmnd=Status%208", ("StatusSNS", "ENERGY", "Power")),
 }
 
 
@@ -82,18 +80,3 @@ def read_watts(address: str, kind: PlugKind) -> float:
     if answer.status != 200:
         raise Unavailable("%s answers %d %s" % (address, answer.status, answer.reason))
     return kind.parse(text)
-
-
-def _decoded(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise Unavailable("the plug's answer is not JSON: %r" % text[:40]) from None
-
-
-def _watts(answer: Any, *path: str) -> float:
-    for key in path:
-        answer = answer.get(key) if isinstance(answer, dict) else None
-    if isinstance(answer, bool) or not isinstance(answer, (int, float)) or not abs(answer) < MAX_W:
-        raise Unavailable("the plug's answer has no number in %s" % ".".join(path))
-    return float(answer)

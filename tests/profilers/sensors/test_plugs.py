@@ -60,33 +60,41 @@ def test_the_watts_of_each_kind(kind):
 
 
 @pytest.mark.parametrize(
-    "parse, answer, reason",
+    "kind, answer, reason",
     [
-        (plugs.parse_shelly, {"code": -105, "message": "Argument 'id', value 0 not found!"}, "no number in apower"),
-        (plugs.parse_shelly, {"apower": None}, "no number in apower"),
-        (plugs.parse_shelly, {"apower": True}, "no number in apower"),
-        (plugs.parse_shelly, {"apower": 10**400}, "no number in apower"),
-        (plugs.parse_shelly1, {**SHELLY1, "is_valid": False}, "calls its own reading invalid"),
-        (plugs.parse_tasmota, {"StatusSNS": {"ENERGY": {"Power": [3, 4]}}}, "no number in StatusSNS.ENERGY.Power"),
-        (plugs.parse_tasmota, {"WARNING": "Need user=<username>&password=<password>"}, "no number"),
-        (plugs.parse_tasmota, ["StatusSNS"], "no number"),
+        (
+            "shelly",
+            {"code": -105, "message": "Argument 'id', value 0 not found!"},
+            "no number in apower",
+        ),
+        ("shelly", {"apower": None}, "no number in apower"),
+        ("shelly", {"apower": True}, "no number in apower"),
+        ("shelly", {"apower": 10**400}, "no number in apower"),
+        ("shelly1", {**SHELLY1, "is_valid": False}, "calls its own reading invalid"),
+        (
+            "tasmota",
+            {"StatusSNS": {"ENERGY": {"Power": [3, 4]}}},
+            "no number in StatusSNS.ENERGY.Power",
+        ),
+        ("tasmota", {"WARNING": "Need user=<username>&password=<password>"}, "no number"),
+        ("tasmota", ["StatusSNS"], "no number"),
     ],
 )
-def test_an_answer_without_watts_is_a_reason(parse, answer, reason):
+def test_an_answer_without_watts_is_a_reason(kind, answer, reason):
     with pytest.raises(Unavailable, match=reason):
-        parse(json.dumps(answer))
+        plugs.KINDS[kind].parse(json.dumps(answer))
 
 
 @pytest.mark.parametrize("text", ["", "<html>", '{"apower": 8.', "[" * 100000])
 def test_an_answer_that_is_not_json_is_a_reason(text):
     with pytest.raises(Unavailable, match="not JSON"):
-        plugs.parse_shelly(text)
+        plugs.KINDS["shelly"].parse(text)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
 def test_watts_are_finite(number):
     with pytest.raises(Unavailable):
-        plugs.parse_shelly(f'{{"apower": {number}}}')
+        plugs.KINDS["shelly"].parse(f'{{"apower": {number}}}')
 
 
 keys = ["StatusSNS", "ENERGY", "Power", "power", "apower"]
