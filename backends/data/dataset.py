@@ -39,9 +39,7 @@ def load(directory: str) -> Dataset:
     """Read the image set in a directory.
 
     It holds IDX files (MNIST, Fashion-MNIST), gzipped or not, CIFAR-10 in its binary or Python
-    version, or one .npz with x_train, y_train, x_test, y_test.
-
-    Raises ValueError for a missing directory or file, a truncated one, or one of another kind.
+    version, or one .npz with x_train, y_train, x_test, y_test. Raises ValueError where it does not.
     """
     if not os.path.isdir(directory):
         raise ValueError("no directory %s; give the one that holds the images" % os.path.abspath(directory))
@@ -91,7 +89,6 @@ def _cifar_reader(read_batch: Callable[[str], Pairs]) -> Callable[[List[str]], T
 
 
 def _checked(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:
-    """A data set of train images, train labels, test images, test labels, if they fit together."""
     _check_pairs(directory, "training", arrays[0], arrays[1])
     _check_pairs(directory, "test", arrays[2], arrays[3])
     images = [array[..., None] if array.ndim == 3 else array for array in arrays[::2]]
@@ -128,7 +125,6 @@ def shards(count: int, weights: Sequence[float], seed: int) -> List[np.ndarray]:
     """Indices 0 to count - 1 dealt at random to disjoint shards in proportion to weights.
 
     Each size is within one of its share. No shard is empty where count allows.
-
     Raises ValueError unless all weights are positive and finite.
     """
     share = np.array(weights, np.float64)

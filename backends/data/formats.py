@@ -84,10 +84,9 @@ def read_cifar_python(path: str) -> Pairs:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Admits numpy arrays and built-in containers only.
+    """Admits numpy arrays and built-in containers only, for a pickle may name any function to call.
 
-    A pickle may name any function to be called on loading; CIFAR-10 is published as pickles all the
-    same. These are the names that an array needs, under the old and the new path of numpy's core.
+    These are the names that an array needs, under the old and the new path of numpy's core.
     """
 
     _ADMITTED: Dict[Tuple[str, str], Any] = {

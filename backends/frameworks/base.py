@@ -25,9 +25,8 @@ class Variable(NamedTuple):
 class OptimizerSettings(NamedTuple):
     """SGD. u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v.
 
-    While the rate stays this is what torch.optim.SGD does; when it changes, what has gathered in
-    v keeps the rate it came with (as Sutskever et al., 2013, write it). Thus workers can send u,
-    in whose scaling they share, and a server has only the sums left to do.
+    While the rate stays this is torch.optim.SGD; when it changes, what is in v keeps its rate
+    (Sutskever et al., 2013). Thus workers send u, and a server has only the sums left to do.
     """
 
     rate: float = 0.01
@@ -38,10 +37,9 @@ class OptimizerSettings(NamedTuple):
 class Replica(abc.ABC):
     """A full copy of one model on one device, seen through flat float32 host buffers.
 
-    weights, gradients: (parameters,), the gradients scaled, the u of Optimiser; state: (state,),
-    what is not trained but belongs to the model, such as the running statistics of batch
-    normalisation. Where the accelerator is the CPU the buffers share memory with the framework's
-    own tensors, so that nothing is copied.
+    weights, gradients: (parameters,), the gradients scaled, the u of OptimizerSettings.
+    state: (state,), what is not trained but belongs to the model, such as running statistics.
+    On a CPU the buffers share memory with the framework's own tensors: nothing is copied.
     """
 
     accelerator: str
@@ -55,22 +53,24 @@ class Replica(abc.ABC):
 
     @abc.abstractmethod
     def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
-        """Forward and backward pass on the accelerator: the gradients of rate (loss +
-        weight_decay |w|^2 / 2).
+        """Compute the gradients of rate (loss + weight_decay |w|^2 / 2); return the mean loss.
 
-        Returns the mean loss. images: uint8 (batch, height, width, channels); labels: int64
-        (batch,). Done when it returns: work on a GPU is synchronised.
+        images: uint8 (batch, height, width, channels); labels: int64 (batch,).
+        Done when it returns: work on a GPU is synchronised.
         """
 
     @abc.abstractmethod
     def fetch(self) -> None:
-        """Bring gradients and state into the host buffers; little work on a CPU, or none."""
+        """Bring gradients, state and updated weights into the host buffers."""
 
     @abc.abstractmethod
     def load(self) -> None:
-        """Take the host buffers' weights and state into the replica; little work on a CPU, or
-        none.
-        """
+        """Take the host buffers' weights and state into the replica; little or no work on a CPU."""
+
+    def set_weights(self, values: np.ndarray) -> None:
+        """Set the weights from (parameters,) float32."""
+        np.copyto(self.weights, values)
+        self.load()
 
     @abc.abstractmethod
     def update(self, momentum: float) -> None:
@@ -92,7 +92,7 @@ class Replica(abc.ABC):
 def framework(name: str) -> Any:
     """The backend module of a framework. Raises ValueError for an unknown name.
 
-    A backend module offers ``version() -> str``, ``accelerator() -> (kind, device name)`` and
+    It offers ``version() -> str``, ``accelerator() -> (kind, device name)`` and
     ``build(model, input_shape, classes, seed, threads) -> Replica``.
     """
     if name not in FRAMEWORKS:

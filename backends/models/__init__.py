@@ -14,6 +14,7 @@ __all__ = [
     "MODELS",
     "Model",
     "agree",
+    "described",
     "fingerprint",
     "initial_weights",
     "is_user_model",
@@ -54,6 +55,13 @@ def model(name: str, input_shape: Optional[Shape] = None, classes: Optional[int]
     return description
 
 
+def described(name: Union[str, Model], input_shape: Optional[Shape], classes: Optional[int]) -> Model:
+    """A model by its name, or a description as it is. Raises ValueError where data do not fit."""
+    found = model(name, input_shape, classes) if isinstance(name, str) else name
+    agree(found.name, found.input_shape, found.classes, input_shape, classes)
+    return found
+
+
 def agree(name: str, own_shape: Shape, own_classes: int, input_shape: Optional[Shape], classes: Optional[int]) -> None:
     """Raise ValueError where a model's input shape or classes differ from the data's.
 
@@ -78,10 +86,8 @@ def multiply_adds(model: Model) -> int:
 def fingerprint(model: Union[Model, str]) -> str:
     """Twelve hexadecimal digits that identify the computation of a model.
 
-    For a description they depend on its input, classes and layers.
-    For a user's ``file.py:function`` they depend on the source of the file, and of the files in its
-    folder that it imports.
-    Raises ValueError if there is no such file, and as ``source_files`` does.
+    They depend on the description's input, classes and layers, or on the source of the user's file
+    and of the files in its folder that it imports. Raises ValueError as ``source_files`` does.
     """
     if isinstance(model, str):
         own, *others = source_files(model)

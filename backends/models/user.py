@@ -26,10 +26,8 @@ def is_user_model(model: str) -> bool:
 def loaded(model: str) -> Iterator[Callable[[], Any]]:
     """Give the user's function, with the modules of its folder importable until the block ends.
 
-    These modules are then removed from ``sys.modules``, for those of another model may have the
-    same names.
-    Raises ValueError if the file defines no such function. Exceptions of the user's files are
-    passed on.
+    They are then removed from ``sys.modules``, for those of another model may have the same names.
+    Raises ValueError if the file defines no such function; the file's own exceptions are passed on.
     """
     path, name = locate(model)
     folder = os.path.dirname(os.path.abspath(path))

@@ -24,8 +24,8 @@ def apply(
 ) -> None:
     """u = rate trust (g + weight_decay w);  v <- momentum v + u;  w <- w - v, in place.
 
-    All arrays (parameters,) float32. ``gradients``: g, merged over the workers but not scaled by
-    any rate, for trust needs its norm; afterwards it holds u.
+    All arrays (parameters,) float32. gradients: g of all workers, not scaled by any rate, for trust
+    needs its norm; afterwards u.
     """
     scale(gradients, weights, variables, optimiser, coefficient)
     sgd.apply(weights, velocity, gradients, optimiser.momentum)
@@ -38,10 +38,9 @@ def scale(
     optimiser: OptimizerSettings,
     coefficient: float = COEFFICIENT,
 ) -> None:
-    """g becomes u = rate trust (g + weight_decay w) in place: what ``optimise.apply`` takes.
+    """g becomes u = rate trust (g + weight_decay w) in place: what ``sgd.apply`` takes.
 
-    Variables of one dimension, biases and the scales of normalisation, are not scaled, as is
-    usual: their trust is 1.
+    The trust of biases and scales of normalisation, variables of one dimension, is 1, as is usual.
     """
     for variable in variables:
         part = slice(variable.start, variable.start + variable.size)
@@ -55,9 +54,7 @@ def scale(
 
 
 def trust(weights: np.ndarray, gradients: np.ndarray, weight_decay: float, coefficient: float = COEFFICIENT) -> float:
-    """coefficient |w| / (|g| + weight_decay |w|) of one variable; 1 where w or g is all zeros,
-    and says nothing.
-    """
+    """coefficient |w| / (|g| + weight_decay |w|) of one variable; 1 where w or g is all zeros."""
     w, g = _norm(weights), _norm(gradients)
     return coefficient * w / (g + weight_decay * w) if w > 0.0 and g > 0.0 else 1.0
 

@@ -10,8 +10,7 @@ BLOCK = 1 << 17
 def apply(weights: np.ndarray, velocity: np.ndarray, gradients: np.ndarray, momentum: float) -> None:
     """v <- m v + u;  w <- w - v, in place. All arrays float32 of one shape (parameters,).
 
-    ``gradients`` is u of base.Optimiser, scaled by the learning rate as a worker sends it, and
-    left as it was; ``velocity`` is neither read nor written where the momentum m is 0.
+    gradients: u, scaled by the learning rate. The velocity is not used where the momentum m is 0.
     """
     if not momentum:
         weights -= gradients
@@ -25,7 +24,5 @@ def apply(weights: np.ndarray, velocity: np.ndarray, gradients: np.ndarray, mome
 
 
 def finite(flat: np.ndarray) -> bool:
-    """Whether all of (elements,) float32 are finite, in one reading. Those whose squares overflow
-    are not.
-    """
+    """Whether all of (elements,) float32, and their squares, are finite, in one reading."""
     return bool(np.isfinite(np.dot(flat, flat)))

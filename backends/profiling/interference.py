@@ -1,10 +1,9 @@
 """An interference probe measures the processor time a transfer takes from a computation.
 
-A transfer costs a computing host more than the processor time of the thread that carries it out:
-the kernel handles packets at the expense of whoever runs just then, and every wake-up leaves caches
-cold. So a process for each processor computes all the time, and a transfer comes in turns with
-rests between them: what is computed in a turn is held against what is computed just before and
-after, so that a machine whose speed drifts does not pass for a loss.
+It is more than that of the thread that transfers: the kernel handles packets at the expense of
+whoever runs, and every wake-up leaves caches cold. So a process for each processor computes all the
+time. A transfer comes in turns, and what is computed in a turn is held against what is computed
+just before and after, so that a machine whose speed drifts does not pass for a loss.
 """
 
 import array
@@ -44,22 +43,14 @@ sys.stdout.buffer.write(marks.tobytes())
 
 
 class ComputedBlocks(NamedTuple):
-    """End times of the rounds of one process, ascending seconds.
-
-    ended_s: on the clock that all processes share
-    cpu_s: on the processor clock of the process
-    """
+    """Ascending end times of the rounds of one process: on the shared clock, and on its own."""
 
     ended_s: Sequence[float]
     cpu_s: Sequence[float]
 
 
 class TransferTurn(NamedTuple):
-    """One stretch of a transfer between rests.
-
-    begin_s, end_s: seconds on the clock that all processes share
-    cpu_s: processor seconds of the thread that transfers
-    """
+    """One stretch of a transfer between rests, and the processor seconds of its thread."""
 
     begin_s: float
     end_s: float
@@ -99,11 +90,10 @@ class InterferenceProbe:
 def stolen_cpu_s(probe: InterferenceProbe, turns: Sequence[TransferTurn]) -> Optional[float]:
     """End the probe; the processor seconds that the turns of a transfer took from it.
 
-    A device with a quota gets its time in bursts, so that the clock on the wall tells little of a
-    fraction of a second: there it is what the transfer's thread used, and how much dearer rounds
-    became. Elsewhere it is what is missing, which also holds what the kernel charges to nobody.
-    Turns are alike, and what disturbs one of them is not of the transfer: the median turn stands
-    for all of them. None where other work left no turn to compare.
+    A device with a quota gets its time in bursts: there it is what the transfer's thread used, and
+    how much dearer rounds became. Elsewhere it is what is missing, which also holds what the kernel
+    charges to nobody. The median turn stands for all. None where other work left no turn to
+    compare.
     """
     rounds = probe.stop()
     throttled = probe.throttled
@@ -120,8 +110,7 @@ def stolen_cpu_s(probe: InterferenceProbe, turns: Sequence[TransferTurn]) -> Opt
 def excess_s(rounds: ComputedBlocks, clock: Sequence[float], turn: TransferTurn) -> float:
     """Seconds by which a turn's rounds took longer than as many just before and after.
 
-    clock: one of the two of ``rounds``, which the seconds are of. NaN where there are no two rounds
-    before, within or after to compare.
+    clock: one of the two of ``rounds``. NaN where two rounds are lacking to compare.
     """
     before_s, _ = _cost(rounds, clock, turn.begin_s - REST_S, turn.begin_s)
     within_s, count = _cost(rounds, clock, turn.begin_s, turn.end_s)

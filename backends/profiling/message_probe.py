@@ -1,9 +1,7 @@
 """The message probe times messages of several sizes through the encrypted data plane.
 
-It also measures the processor time that they take from a computation.
-
-A pair of orders at the two ends of a link: one serves and tells its port as an event, the other
-sends and has the result.
+It also measures the processor time that they take from a computation. One order serves at an end
+of a link and tells its port as an event, the other sends and has the result.
 """
 
 import contextlib
@@ -62,8 +60,7 @@ def serve(task: Any, order: ServeMessages) -> None:
 def _serve_beside(task: Any, connection: framing.Connection, buffer: "_ReceiveBuffer") -> None:
     """Acknowledge messages while this device computes, until one has ``done`` in its meta.
 
-    An empty message begins and ends each turn. The last answer has the processor seconds that the
-    messages took from the computation.
+    An empty message begins and ends each turn. The last answer has the stolen processor seconds.
     """
     with _beside() as beside:
         connection.send({})
@@ -118,17 +115,14 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
     """One-way times of messages through the encrypted data plane, smallest first.
 
     A message takes until its acknowledgement is back, less half a round trip of an empty one. A
-    size is left out, and all above it, when not even three messages of it are expected to pass in
-    ``limit_s``. With ``cold`` messages find the caches as a training step leaves them: within a
-    device one of 7 MB then costs the processor 12 to 15 % more than right after another one, and
-    one of 0.26 MB nearly twice as much.
+    size is left out, and all above it, when not even three messages are expected to pass in
+    ``limit_s``. With ``cold`` messages find the caches as a training step leaves them: 7 MB then
+    cost the processor 12 to 15 % more, 0.26 MB nearly twice as much.
 
-    Returns a dict:
-    latency_s: half round trips
-    points: for each size message_bytes, seconds, warmup, and send_cpu_s and receive_cpu_s,
-        the processor seconds of a message at either end
-    send_stolen_cpu_s, receive_stolen_cpu_s: with ``turns`` only, processor seconds per byte that
-        a computation on all processors lacks meanwhile; None where other work hid it
+    Returns latency_s, half round trips; points, for each size message_bytes, seconds, warmup, and
+    processor seconds of a message at either end, send_cpu_s and receive_cpu_s; with ``beside`` also
+    send_stolen_cpu_s and receive_stolen_cpu_s, processor seconds per byte that a computation on all
+    processors lacks meanwhile, None where other work hid it.
     """
     tls = framing.context(order.identity, server_side=False)
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
@@ -182,7 +176,6 @@ def _send_turns(
 
 
 def _send_for(connection: framing.Connection, message: memoryview, lasting_s: float) -> int:
-    """Messages, each acknowledged, for so long; their bytes."""
     count, began_s = 0, time.monotonic()
     while time.monotonic() - began_s < lasting_s:
         connection.send({"bytes": len(message), "last": False}, (message,))
@@ -192,7 +185,6 @@ def _send_for(connection: framing.Connection, message: memoryview, lasting_s: fl
 
 
 def _tell(connection: framing.Connection, **what: bool) -> Dict[str, Any]:
-    """An empty message; the answer."""
     connection.send(dict(what, bytes=0, last=False))
     return connection.receive().meta
 

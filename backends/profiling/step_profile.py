@@ -135,8 +135,7 @@ class _Loop:
     """Steps that do all that either kind of cluster needs, each phase timed by itself.
 
     What passes between two of them is part of the second one's gradient: a device whose processor
-    time is rationed pauses there more often than while it computes, and training, too, has
-    something to do there.
+    time is rationed pauses there, and training, too, has something to do there.
     """
 
     def __init__(self, replica: Replica, batches: dataset.BatchLoader, slowdown: float) -> None:
@@ -146,7 +145,6 @@ class _Loop:
         self.restart()
 
     def restart(self) -> None:
-        """Count from here."""
         self._ended_s: Optional[float] = None
         self._steps = 0
         self._cpu_s = 0.0
@@ -157,7 +155,6 @@ class _Loop:
         return self._cpu_s / max(1, self._steps)
 
     def step(self) -> steptime.Phases:
-        """One more."""
         began_s = time.perf_counter() if self._ended_s is None else self._ended_s
         cpu_s = time.process_time()
         _, _, fetch_s = step.step(self._replica, self._batches, self._slowdown, RATE)

@@ -3,12 +3,13 @@
 import platform
 from typing import Optional, Tuple, Union
 
-import numpy as np
 import torch
+from torch import nn
 
 from backends import models
+from backends.models import user
 from backends.models.layers import Model, Shape
-from backends.pytorch import layers, user_model
+from backends.pytorch import layers
 from backends.pytorch.replica import TorchReplica
 from profilers import facts
 from profilers.file_tree import FileTree
@@ -45,13 +46,21 @@ def build(
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     if isinstance(model, str) and models.is_user_model(model):
-        module, shape, outputs = user_model.build(model)
+        module, shape, outputs = _user_module(model)
         models.agree(model, shape, outputs, input_shape, classes)
         return TorchReplica(module, shape, outputs)
-    description = models.model(model, input_shape, classes) if isinstance(model, str) else model
-    models.agree(description.name, description.input_shape, description.classes, input_shape, classes)
+    description = models.described(model, input_shape, classes)
     module = layers.build(description.layers, description.input_shape)
     replica = TorchReplica(module, description.input_shape, description.classes)
-    np.copyto(replica.weights, models.initial_weights(description, seed))
-    replica.load()
+    replica.set_weights(models.initial_weights(description, seed))
     return replica
+
+
+def _user_module(model: str) -> Tuple[nn.Module, Shape, int]:
+    """The user's module, checked with one black image, its input shape and its classes."""
+    module, shape = user.returned(model, "torch.nn.Module", lambda result: isinstance(result, nn.Module))
+    height, width, channels = shape
+    module.float().eval()
+    with torch.no_grad():
+        output = module(torch.zeros(1, channels, height, width))
+    return module, shape, user.outputs(model, output)

@@ -14,10 +14,8 @@ from backends.models.layers import Shape
 class TorchReplica(Replica):
     """A torch module whose parameters, gradients and state are views into flat tensors.
 
-    input_shape: (height, width, channels) of an image.
-    classes: width of the module's output.
-    State holds frozen parameters and floating-point buffers. Buffers that contain infinities are
-    constants and left out.
+    input_shape: (height, width, channels) of an image. classes: width of the module's output.
+    State holds frozen parameters and floating-point buffers; those with infinities are constants.
     """
 
     def __init__(self, module: nn.Module, input_shape: Shape, classes: int) -> None:
@@ -45,7 +43,6 @@ class TorchReplica(Replica):
         self._updated = False
 
     def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
-        """See Replica."""
         # Gradients are never set to None: autograd adds to these views, which already hold the
         # weight decay.
         if weight_decay:
@@ -62,7 +59,6 @@ class TorchReplica(Replica):
         return value
 
     def fetch(self) -> None:
-        """See Replica. Also fetches weights if ``update`` has changed them."""
         if self.accelerator == "cpu":
             return
         self._host_gradients.copy_(self._gradients, non_blocking=True)
@@ -73,7 +69,7 @@ class TorchReplica(Replica):
         self._synchronise()
 
     def load(self) -> None:
-        """See Replica. The host buffers may be overwritten as soon as it returns."""
+        """The host buffers may be overwritten as soon as it returns."""
         if self.accelerator == "cpu":
             return
         self._weights.copy_(self._host_weights, non_blocking=True)
@@ -82,14 +78,12 @@ class TorchReplica(Replica):
         self._synchronise()
 
     def update(self, momentum: float) -> None:
-        """See Replica and Optimiser."""
         velocity = self._momentum().mul_(momentum).add_(self._gradients) if momentum else self._gradients
         self._weights.sub_(velocity)
         self._updated = True
         self._synchronise()
 
     def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
-        """See Replica."""
         self.module.eval()
         try:
             with torch.no_grad():
@@ -100,19 +94,14 @@ class TorchReplica(Replica):
             self.module.train()
 
     def momentum(self) -> np.ndarray:
-        """See Replica."""
         values: np.ndarray = self._momentum().cpu().numpy().copy()
         return values
 
     def set_momentum(self, values: np.ndarray) -> None:
-        """See Replica."""
         self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
 
     def inputs(self, images: np.ndarray) -> torch.Tensor:
-        """Scale images to -1 .. 1.
-
-        uint8 (batch, height, width, channels) -> float32 (batch, channels, height, width).
-        """
+        """uint8 (batch, height, width, channels) -> float32, channels first, -1 to 1."""
         raw = torch.from_numpy(images).to(self._device)
         return raw.permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255.0).sub_(1.0)
 

@@ -1,17 +1,13 @@
 """Ring all-reduce sums vectors around a ring: reduce-scatter, then all-gather.
 
-Source: Patarasuk and Yuan, 2009. Each rank sends to the next.
-
-The vector is cut into n chunks. There are 2 (n - 1) rounds. In the first round a rank sends its own
-chunk, in every later one the chunk that it received in the round before.
-In the first half of the rounds a received chunk is added to one's own, in the second half it
-replaces one's own. So a rank sends 2 (n - 1) / n of a vector, and all ranks end with the same bits.
+Source: Patarasuk and Yuan, 2009. The vector is cut into n chunks, and each rank sends to the next
+in 2 (n - 1) rounds: first its own chunk, then the one that it received in the round before. In the
+first half of the rounds a received chunk is added to one's own, in the second half it replaces it.
+So a rank sends 2 (n - 1) / n of a vector, and all ranks end with the same bits of the sum.
 
 Chunks are sent in pieces, each as soon as it has been processed, so that transfers and additions
 overlap. No copy is needed: a piece that was sent is not written again before it has passed the
 whole ring.
-The result is the sum. It is the mean if all ranks scale their vectors by 1 / n beforehand, which
-the learning rate can include at no cost.
 """
 
 from typing import Callable, List, NamedTuple, Tuple
@@ -39,11 +35,7 @@ class Round(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Elements [start, end) received from the previous rank.
-
-    adds: as in Round.
-    The last field says whether the piece is sent on.
-    """
+    """Elements [start, end) received; ``adds`` as in Round; ``sent_on``: to the next rank."""
 
     start: int
     end: int
@@ -65,18 +57,12 @@ def schedule(rank: int, n: int) -> List[Round]:
 
 
 def departures(rank: int, n: int, size: int, most: int = PIECE) -> List[Tuple[int, int]]:
-    """Start and end of the pieces that a rank sends before it has received any, in order.
-
-    most: the number of elements that a piece has at most.
-    """
+    """Start and end of the pieces, of ``most`` elements, that a rank sends before it receives."""
     return _pieces(bounds(size, n)[rank], most) if n > 1 else []
 
 
 def arrivals(rank: int, n: int, size: int, most: int = PIECE) -> List[Piece]:
-    """All pieces that a rank receives, in order.
-
-    Those to be sent on follow the departures, in the same order.
-    """
+    """All pieces that a rank receives; those sent on follow the departures, in the same order."""
     chunks, rounds = bounds(size, n), schedule(rank, n)
     return [
         Piece(start, end, each.adds, i < len(rounds) - 1)
@@ -97,8 +83,7 @@ def absorb(vector: np.ndarray, piece: Piece, message: Message) -> None:
 def departing(part: np.ndarray, encode: Encode) -> Message:
     """The message of a piece that is sent.
 
-    Values that the encoding rounds are rounded in the vector too, so that all ranks end with the
-    same bits.
+    Values that the encoding rounds are rounded in the vector too: all ranks end with the same bits.
     """
     message = encode(part)
     if message.kind != DENSE:

@@ -14,12 +14,9 @@ class Growth(NamedTuple):
     """When and by how much a global batch grows; sizes in samples, intervals in iterations.
 
     In the warm-up, ``warmup_samples`` (C_warmup) are added every ``warmup_every`` until the batch
-    exceeds ``warmup_share`` of the training set.
-    Then the batch is multiplied by ``speedup_factor`` (C_speedup) every ``speedup_every`` until it
-    exceeds ``speedup_share``.
-    The paper gives the shares alone; the other values are ours. From 6 x 32 the warm-up takes two
-    epochs of the paper's 60,000 images, after which its Fig. 5 shows no more harm; then the batch
-    doubles, as it does there.
+    exceeds ``warmup_share`` of the training set. Then it is multiplied by ``speedup_factor``
+    (C_speedup) every ``speedup_every`` until it exceeds ``speedup_share``.
+    The paper gives the shares alone; the other values are ours, after its Fig. 5.
     """
 
     warmup_samples: int = 32
@@ -34,10 +31,8 @@ GROWTH = Growth()
 
 
 class GlobalBatch:
-    """The controller of the global batch size.
+    """The controller of the global batch size, in samples of all workers in one iteration.
 
-    size: samples of all workers together in one iteration.
-    The last growth of a phase exceeds its share, as in the paper.
     Raises ValueError for a size below 1, and where it could not grow.
     """
 
@@ -71,7 +66,7 @@ class GlobalBatch:
         return (np.array([self.size, self._waited], np.int64),)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``. Raises ValueError where it is of another shape."""
+        """Go on from ``state``. Raises ValueError for another shape."""
         if len(state) != 1 or state[0].shape != (2,):
             raise ValueError("not the state of a global batch: a size and a number of iterations")
         self.size, self._waited = int(state[0][0]), int(state[0][1])
@@ -96,21 +91,17 @@ class Throughput:
         self._count = 0
 
     def add(self, batch: int, seconds: float) -> None:
-        """Record that an iteration over ``batch`` samples took ``seconds``.
-
-        Raises ValueError unless both are positive.
-        """
+        """Record an iteration. Raises ValueError unless both numbers are positive."""
         if batch < 1 or not 0.0 < seconds < float("inf"):
             raise ValueError("an iteration over %s samples cannot take %s s" % (batch, seconds))
         self._samples[self._count % len(self._samples)] = batch, seconds
         self._count += 1
 
     def cost(self) -> Cost:
-        """The line fitted to the recorded iterations.
+        """The line fitted to the recorded iterations. Raises ValueError before the first.
 
-        The line passes through the origin where batch sizes differ too little (``SPREAD``) or where
-        noise would make a coefficient negative.
-        Raises ValueError before the first iteration.
+        It passes through the origin where batch sizes differ too little (``SPREAD``) or where noise
+        would make a coefficient negative.
         """
         if not self._count:
             raise ValueError("no iteration has been timed yet")
@@ -128,7 +119,7 @@ class Throughput:
         return self._samples.copy(), np.array([self._count], np.int64)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``. Raises ValueError where it is of another shape."""
+        """Go on from ``state``. Raises ValueError for another shape."""
         if len(state) != 2 or state[0].shape != self._samples.shape or state[1].shape != (1,):
             raise ValueError("not the state of the last %d iterations of a worker" % len(self._samples))
         self._samples[:] = state[0]
@@ -139,8 +130,7 @@ def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
     """RCP_i of each worker: samples processed while all workers compute the global batch.
 
     The paper leaves the unit of time open. With this one Eq. 5 lets all workers end an iteration
-    together, whatever the fixed parts of their costs. (It is approximate where the fixed part of
-    one worker exceeds that time.)
+    together, approximately where the fixed part of one worker exceeds that time.
     """
     fixed = sum(cost.fixed_s / cost.sample_s for cost in costs)
     unit_s = (global_batch + fixed) / sum(1.0 / cost.sample_s for cost in costs)

@@ -37,9 +37,9 @@ def encode(values: np.ndarray) -> np.ndarray:
 def _encoded(bits: np.ndarray, normal: np.ndarray, other: np.ndarray) -> np.ndarray:
     """A block of bit patterns, in ``normal``; ``other`` is scratch memory.
 
-    There are two ways to a float16. Dropping fraction bits gives too small a result for subnormal
-    values. Adding 0.5 gives the subnormal values and is cut off where normal ones begin. The
-    greater of the two results is right.
+    Dropping fraction bits gives too small a result for subnormal values; adding 0.5 gives the
+    subnormal values and is cut off where normal ones begin. The greater of the two results is
+    right.
     """
     np.bitwise_and(bits, np.int32(_MAGNITUDE), out=normal)
     tiny = np.minimum(normal, np.int32(_NORMAL), out=other).view(np.float32)

@@ -24,7 +24,6 @@ class LossWindow:
         self._count = 0
 
     def add(self, loss: float) -> None:
-        """Record the loss of one iteration."""
         self._losses[self._count % self._losses.size] = loss
         self._count += 1
 
@@ -37,7 +36,7 @@ class LossWindow:
         return self._losses.copy(), np.array([self._count], np.int64)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``. Raises ValueError where it is of another shape."""
+        """Go on from ``state``. Raises ValueError for another shape."""
         if len(state) != 2 or state[0].shape != self._losses.shape or state[1].shape != (1,):
             raise ValueError("not the state of the last %d losses" % self._losses.size)
         self._losses[:] = state[0]

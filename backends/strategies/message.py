@@ -75,9 +75,8 @@ def sparse(values: np.ndarray, indices: np.ndarray) -> Message:
 
 
 def buffers(head: Dict[str, Any], size: int, room: Optional[np.ndarray] = None) -> Message:
-    """An empty message to receive into.
+    """An empty message to receive into; ``room``: (size,) float32 for a dense one.
 
-    room: (size,) float32 that receives a dense message, in place of new memory.
     Raises ValueError for a head that no message of ``size`` elements has.
     """
     if not isinstance(head, dict):
@@ -131,10 +130,7 @@ def whole(message: Message) -> np.ndarray:
 
 
 def sound(message: Message) -> bool:
-    """Whether all values are finite.
-
-    Raises ValueError where a received message does not fit its own vector.
-    """
+    """Whether all values are finite. Raises ValueError where it does not fit its own vector."""
     if message.kind == SPANS:
         _checked(message.arrays[0], message.arrays[1], message.size)
     elif message.kind == SPARSE:

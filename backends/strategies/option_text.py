@@ -34,8 +34,7 @@ def options_of(text: str, keys: Optional[Sequence[str]] = None) -> Dict[str, str
 
     keys: all keys, where values may have options of their own. An item with another key then
     belongs to the value before it, as in ``groups:between=random:segments=4,count=2``.
-    Raises ValueError for an item that is not key=value, an unknown key, or a key that is given
-    twice.
+    Raises ValueError for an item that is not key=value, an unknown key, or one that is given twice.
     """
     _, colon, rest = text.partition(":")
     found: Dict[str, str] = {}
@@ -72,7 +71,6 @@ def typed(what: str, options: Mapping[str, str], readers: Mapping[str, Callable[
 
 
 def whole_number(text: str) -> int:
-    """Parse a whole number. Raises ValueError."""
     try:
         return int(text)
     except ValueError:
@@ -80,14 +78,12 @@ def whole_number(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Parse a count. Raises ValueError."""
     if not text.isdigit():
         raise ValueError("a whole number from 0 on")
     return int(text)
 
 
 def number(text: str) -> float:
-    """Parse a number. Raises ValueError."""
     try:
         return float(text)
     except ValueError:
@@ -95,7 +91,6 @@ def number(text: str) -> float:
 
 
 def yes_or_no(text: str) -> bool:
-    """Parse yes or no. Raises ValueError."""
     if text not in ("yes", "no"):
         raise ValueError("yes or no")
     return text == "yes"

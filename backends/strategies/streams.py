@@ -39,10 +39,7 @@ def draw_rates(distribution: str, devices: int, seed: Seed) -> List[float]:
 
 
 def batches(rates: Sequence[float]) -> List[int]:
-    """Samples that arrive at each device in a second, at least 1.
-
-    With these batches no device waits longer for samples than another.
-    """
+    """Samples that arrive at each device in a second, at least 1."""
     return [max(1, int(rate + 0.5)) for rate in rates]
 
 
@@ -79,7 +76,7 @@ class Persistence:
         return (np.array(list(self._waiting), np.int64),)
 
     def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``. Raises ValueError where it is of another form."""
+        """Go on from ``state``. Raises ValueError for another form."""
         if len(state) != 1 or state[0].ndim != 1:
             raise ValueError("not the state of a stream's buffer: a list of samples")
         self._waiting.clear()
@@ -100,9 +97,8 @@ class Truncation(Persistence):
 def sharing(devices: int, alpha: float, seed: Seed) -> Tuple[int, ...]:
     """Ranks of the devices that share samples with all others now, ascending.
 
-    They are a random fraction alpha of all devices; at least one unless alpha is 0.
-    seed: equal seeds, such as (seed, step), give equal results on all devices.
-    Raises ValueError for an alpha that is no fraction.
+    They are a random fraction alpha of all devices; at least one unless alpha is 0. Equal seeds,
+    such as (seed, step), give equal results. Raises ValueError for an alpha that is no fraction.
     """
     count = _part(alpha, devices)
     chosen = np.random.RandomState(seed).permutation(devices)[: count or int(alpha > 0.0)]

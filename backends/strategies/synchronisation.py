@@ -1,12 +1,8 @@
 """A synchronisation policy bounds staleness and the number of messages a step waits for.
 
 A worker begins a step when it ``may_begin``, computes, sends, and goes on when there are ``enough``
-messages of that step.
-Only the workers that it receives from count, so that with gossip a worker synchronises with its
-peers alone.
-A worker that joins begins with the step of the worker whose weights it received; one that leaves
-counts no longer.
-The slowest worker may always begin, so that there is no deadlock, whatever the numbers.
+messages of that step, of the workers that it receives from. One that joins begins with the step of
+the worker whose weights it received. The slowest worker may always begin: there is no deadlock.
 """
 
 import math
@@ -19,8 +15,7 @@ class SyncPolicy(NamedTuple):
     """Two bounds, with their name.
 
     staleness: steps that a worker may be ahead of the slowest other one when it begins a step.
-    backups: messages of a step, whichever arrive last, that are not waited for. With a finite
-    staleness the slowest worker still limits all others in the long run.
+    backups: messages of a step, whichever arrive last, that are not waited for.
     """
 
     staleness: float
@@ -41,10 +36,7 @@ class SyncPolicy(NamedTuple):
         return own_step - min(steps_of_others, default=own_step) <= self.staleness
 
     def enough(self, arrived: int, members: int) -> bool:
-        """Whether messages of one step from ``arrived`` of so many members suffice.
-
-        The member's own counts.
-        """
+        """Whether messages of one step suffice; the member's own counts."""
         return arrived >= self.waits_for(members)
 
     def waits_for(self, n: int) -> int:

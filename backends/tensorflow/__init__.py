@@ -2,8 +2,6 @@
 
 from typing import Optional, Union
 
-import numpy as np
-
 from backends import models
 from backends.models.layers import Model, Shape
 from backends.tensorflow import environment, layers, runtime, user_model
@@ -36,10 +34,8 @@ def build(
         own, shape, outputs = user_model.build(model, seed)
         models.agree(model, shape, outputs, input_shape, classes)
         return TensorFlowReplica(own, shape, outputs, kind)
-    description = models.model(model, input_shape, classes) if isinstance(model, str) else model
-    models.agree(description.name, description.input_shape, description.classes, input_shape, classes)
+    description = models.described(model, input_shape, classes)
     network = layers.Described(description, seed)
     replica = TensorFlowReplica(network, description.input_shape, description.classes, kind)
-    np.copyto(replica.weights, models.initial_weights(description, seed))
-    replica.load()
+    replica.set_weights(models.initial_weights(description, seed))
     return replica

@@ -14,11 +14,9 @@ from backends.tensorflow.updates import Update
 class TensorFlowReplica(Replica):
     """The variables of a network, a graph for each batch size, and host buffers of fixed address.
 
-    network: a ``layers.Described`` or a ``user_model.UserNetwork``.
+    network: a ``layers.Described`` or a ``user_model.Own``. classes: width of its output.
     input_shape: (height, width, channels) of an image.
-    classes: width of the network's output.
-    accelerator: with ``cpu``, variables use the host buffer of the weights where possible
-    (``buffers``).
+    accelerator: with ``cpu``, variables use the host buffer of the weights where possible.
     """
 
     def __init__(self, network: Any, input_shape: Shape, classes: int, accelerator: str) -> None:
@@ -43,7 +41,6 @@ class TensorFlowReplica(Replica):
         self._judge = tf.function(self._trace_evaluation, autograph=False)
 
     def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
-        """See Replica."""
         self._packed = []  # their memory can be used again
         scale = tf.constant(rate, tf.float32)
         decay = tf.constant(rate * weight_decay, tf.float32) if weight_decay else None
@@ -53,7 +50,6 @@ class TensorFlowReplica(Replica):
         return float(loss)
 
     def fetch(self) -> None:
-        """See Replica. Also fetches weights if ``update`` has changed them."""
         if self._state is not None:
             self._copies.fetch(self._packed, self.gradients)
             self._state_copies.fetch(self._state, self.state)
@@ -63,27 +59,22 @@ class TensorFlowReplica(Replica):
             self._updated = False
 
     def load(self) -> None:
-        """See Replica."""
         self._copies.load(self.weights)
         self._state_copies.load(self.state)
         self._state, self._updated = None, False
 
     def update(self, momentum: float) -> None:
-        """See Replica and Optimiser."""
         self._update(self._packed, momentum)
         self._updated = True
 
     def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
-        """See Replica."""
         loss, right = self._judge(images, labels)
         return float(loss), int(right)
 
     def momentum(self) -> np.ndarray:
-        """See Replica."""
         return self._update.velocity()
 
     def set_momentum(self, values: np.ndarray) -> None:
-        """See Replica."""
         self._update.set_velocity(values)
 
     def _trace_gradient(

@@ -35,10 +35,7 @@ class AllToAll(Topology):
 
 
 class OneToOne(Topology):
-    """Every worker sends to one and receives from one: a permutation without fixed points.
-
-    A single worker has no peer.
-    """
+    """Every worker sends to one and receives from one: a permutation without fixed points."""
 
     @abc.abstractmethod
     def permutation(self, n: int, step: int, segment: int) -> Sequence[int]:
@@ -90,8 +87,7 @@ class RandomPairs(Topology):
     """Each even rank asks a random odd rank, and gets an answer (AD-PSGD, Lian et al., 2018).
 
     The graph is bipartite: a worker that waits for an answer is never asked, so that there is no
-    deadlock. An odd rank answers every request it gets. Traffic in both directions counts for the
-    asking rank.
+    deadlock. Traffic in both directions counts for the asking rank.
     """
 
     answers = True
@@ -117,10 +113,9 @@ class RandomPairs(Topology):
 
 
 def hop(n: int, step: int) -> int:
-    """The number of ranks further that all n >= 2 send in a step: 1, 2, 4, ..., repeatedly.
+    """The number of ranks further that all n >= 2 send in a step: 1, 2, 4, ... below n, repeatedly.
 
-    The last is the greatest power of 2 below n. After one such cycle every worker has received from
-    all, directly or not; it has the mean itself where n is a power of 2.
+    After one such cycle every worker has received from all, directly or not.
     """
     return 1 << (step % (n - 1).bit_length())
 
@@ -146,8 +141,7 @@ def derangement(n: int, seed: int, step: int, segment: int = 0) -> Tuple[int, ..
 def segments(variables: Sequence[Variable], count: int) -> List[Tuple[int, int]]:
     """Start and end, in the flat buffer, of ``count`` segments of about equal size.
 
-    Segments consist of whole layers: each ends with the layer nearest to an equal division. Where
-    there are fewer layers, each layer is a segment.
+    Each ends with the layer nearest to an equal division; there are no more than layers.
     """
     ends = [variable.start + variable.size for variable in variables]
     count = min(count, len(ends))
