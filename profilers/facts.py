@@ -137,14 +137,10 @@ def gpus(tree: FileTree) -> Tuple[str, ...]:
 
 def command_output(command: List[str]) -> str:
     """The output of a program; "" where it is absent, hangs or cannot be run."""
+    nowhere = subprocess.DEVNULL
     try:
         done = subprocess.run(
-            command,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=COMMAND_LIMIT_S,
+            command, check=False, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere, timeout=COMMAND_LIMIT_S
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -34,11 +34,8 @@ class Reading(NamedTuple):
 class PowerReading(NamedTuple):
     """Watts of one sensor over a window, with their source and coverage.
 
-    source: one of
-    - ``counter``: the sensor counts joules.
-    - ``sensor``: the sensor gives watts, which are sampled.
-    - ``emulated``, ``model``, ``emulated model`` or ``unavailable``.
-
+    source: ``counter`` of joules, ``sensor`` of watts, ``emulated``, ``model``, ``emulated model``
+    or ``unavailable``.
     covers: ``wall``, ``board``, ``module``, ``gpu``, ``cpu`` or ``rail``.
     gap_s: seconds of the window without samples.
     period_s: median seconds between new values; None for fewer than two.
@@ -61,9 +58,8 @@ class Window(NamedTuple):
     """Counters and power of a device over a window of its monotonic clock.
 
     cpu_share: share of one core that sampling took.
-    seconds: means over bins of equal length: about a second, or a 60th of a longer window.
-        Keys are names of counters, and "power:" with a sensor's name for watts.
-        Only usable series are included; None stands for an empty bin.
+    seconds: means over bins of equal length: about a second, or a 60th of a longer window; None for
+    an empty one. Keys are names of counters, and "power:" with a sensor's name for watts.
     """
 
     duration_s: float
@@ -97,8 +93,7 @@ class Facts(NamedTuple):
 class SensorFacts(NamedTuple):
     """Update period and noise of a power sensor; source and covers as in ``PowerReading``.
 
-    period_s: seconds between new values; None with too few changes.
-    noise_w: standard deviation of a reading; None with too few changes.
+    period_s, noise_w: seconds between new values, standard deviation of one; None for few changes.
     reason: why the sensor cannot be used; None if it can.
     """
 
@@ -111,11 +106,7 @@ class SensorFacts(NamedTuple):
 
 
 class CodecCost(NamedTuple):
-    """Seconds that a compressor takes on a device.
-
-    send_s: to choose and encode the part of a gradient that one message holds.
-    add_s: to decode and add such a message.
-    """
+    """Seconds that a compressor takes to encode, and to decode and add, what one message holds."""
 
     send_s: Samples
     add_s: Samples
@@ -216,11 +207,8 @@ class LinkProfile(NamedTuple):
     @classmethod
     def former_keys(cls) -> Dict[str, str]:
         """Keys of older profiles, each with its present name."""
-        return {
-            "send_taken_s": "send_stolen_cpu_s",
-            "receive_taken_s": "receive_stolen_cpu_s",
-            "visits": "repeats",
-        }
+        stolen = {"send_taken_s": "send_stolen_cpu_s", "receive_taken_s": "receive_stolen_cpu_s"}
+        return dict(stolen, visits="repeats")
 
 
 class IncastProfile(NamedTuple):

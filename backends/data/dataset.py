@@ -56,13 +56,10 @@ def load(directory: str) -> Dataset:
             return _checked(directory, read([path for path in paths if path]))
     archives = [name for name in os.listdir(directory) if name.endswith(".npz")]
     if len(archives) != 1:
+        idx, cifar = ", ".join(IDX_FILES), ", ".join(name + ".bin" for name in CIFAR_BATCHES)
         raise ValueError(
             "no image set in %s: expected %s (or with .gz), or %s (or without .bin), or one .npz"
-            % (
-                os.path.abspath(directory),
-                ", ".join(IDX_FILES),
-                ", ".join(name + ".bin" for name in CIFAR_BATCHES),
-            )
+            % (os.path.abspath(directory), idx, cifar)
         )
     path = os.path.join(directory, archives[0])
     with open(path, "rb") as source:
@@ -172,10 +169,8 @@ class BatchLoader:
 
     def _epoch_order(self, epoch: int) -> np.ndarray:
         if epoch != self._epoch:
-            self._epoch, self._order = (
-                epoch,
-                np.random.RandomState([self._seed, epoch]).permutation(len(self.images)),
-            )
+            self._epoch = epoch
+            self._order = np.random.RandomState([self._seed, epoch]).permutation(len(self.images))
         return self._order
 
 

@@ -1,10 +1,8 @@
 """Layers describe a model independently of any framework.
 
-A layer is a named tuple of numbers; a model is a tuple of layers.
-Shapes are (height, width, channels) or, after Flatten and GlobalAveragePool, (units,).
-Windows are square.
-``padding`` is the number of rows and columns added on each side, so that every framework computes
-the same. Padded values never win a maximum and are not counted in an average.
+A layer is a named tuple of numbers; a model is a tuple of layers. Shapes are (height, width,
+channels) or, after Flatten and GlobalAveragePool, (units,). Windows are square. ``padding`` rows
+and columns are added on each side; they never win a maximum and are not counted in an average.
 """
 
 from typing import Any, NamedTuple, Tuple

@@ -13,10 +13,10 @@ Named = Tuple[Tuple[str, Shape], ...]
 class Trace(NamedTuple):
     """The output, variables and cost of a layer or sequence, for one input.
 
-    variables: (name, shape) of trained arrays, in the order in which every framework keeps them.
-    state: the same of arrays that are not trained.
+    variables, state: (name, shape) of arrays that are trained and that are not, in the order in
+    which every framework keeps them. Kernels are (outputs, inputs, height, width), dense (outputs,
+    inputs).
     multiply_adds: of one forward pass of one image, in convolutions and dense layers.
-    Kernels are (outputs, inputs, height, width), dense weights (outputs, inputs).
     """
 
     output: Shape

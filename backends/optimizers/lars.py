@@ -1,6 +1,4 @@
-"""LARS: a rate of its own for every variable, so that large batches train (You, Gitman and
-Ginsburg, 2017, Alg. 1).
-"""
+"""LARS gives each variable a rate of its own for large batches (You et al., 2017, Alg. 1)."""
 
 import math
 from typing import Sequence

@@ -38,14 +38,10 @@ def send(address: str, port: int, seconds: float) -> List[float]:
     """One test towards a server; bytes/s that it received in each interval. Raises LinkError."""
     command = goodput.iperf3_client_command(address, port, seconds)
     limit_s = math.ceil(seconds) + 2 * SILENCE_LIMIT_S
+    nowhere = subprocess.DEVNULL
     try:
         done = subprocess.run(
-            command,
-            check=False,
-            timeout=limit_s,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            command, check=False, timeout=limit_s, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere
         )
     except subprocess.TimeoutExpired as error:
         raise LinkError(

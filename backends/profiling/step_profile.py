@@ -44,10 +44,7 @@ class BuiltReplica(NamedTuple):
 
 
 def build(spec: ReplicaSpec) -> BuiltReplica:
-    """Build a replica and time it.
-
-    An emulated device computes on one thread, and builds as slowly as it steps.
-    """
+    """Build a replica and time it; an emulated device builds as slowly as it steps."""
     backend = framework(spec.framework)
     backend.accelerator()  # initialises the GPU, which is not part of building a model
     threads = usable_threads(cores.usable_cores(), 1 if spec.slowdown > 1.0 else None)

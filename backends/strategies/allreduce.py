@@ -24,10 +24,7 @@ PIECE = 1 << 16
 
 
 class Round(NamedTuple):
-    """The chunks that a rank sends and receives.
-
-    adds: whether the received chunk is added to the rank's own; else it replaces it.
-    """
+    """The chunks that a rank sends and receives; ``adds``: to its own, else in their place."""
 
     sent: int
     received: int
@@ -44,10 +41,7 @@ class Piece(NamedTuple):
 
 
 def bounds(size: int, n: int) -> List[Tuple[int, int]]:
-    """Start and end of the n chunks of ``size`` elements.
-
-    Their sizes differ by at most one; a chunk may be empty.
-    """
+    """Start and end of the n chunks of ``size`` elements; sizes differ by at most one."""
     return [(size * i // n, size * (i + 1) // n) for i in range(n)]
 
 

@@ -57,10 +57,7 @@ def options_of(text: str, keys: Optional[Sequence[str]] = None) -> Dict[str, str
 
 
 def typed(what: str, options: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]]) -> Dict[str, Any]:
-    """The parsed values of options.
-
-    Raises ValueError where a parser does, preceded by the name of the option.
-    """
+    """The parsed values of options. Raises ValueError where a parser does, with the name."""
     found = {}
     for key, text in options.items():
         try:

@@ -11,10 +11,7 @@ from backends.strategies.topologies.registry import TopologySpec
 
 
 class Strategy(NamedTuple):
-    """The parsed parts of a strategy, and its ``text`` as it was typed.
-
-    It is stored and sent as text, in plan.json and in orders, and parsed where it is read.
-    """
+    """The parsed parts of a strategy, and its ``text``, as which it is stored and sent."""
 
     compressor: CompressorSpec
     topology: TopologySpec
@@ -27,9 +24,8 @@ class Strategy(NamedTuple):
 
     @classmethod
     def from_text(cls, text: str) -> "Strategy":
-        """Parse "NAME" or "NAME:part=value,part=value".
+        """Parse "NAME" or "NAME:part=value,part=value"; parts override those of the preset NAME.
 
-        The parts override those of the preset NAME.
         Raises ValueError for an unknown name, part, option or value, and for incompatible parts.
         """
         parts = check(parts_of(text))

@@ -1,12 +1,9 @@
 """Buffers copy arrays between TensorFlow variables and a flat host buffer.
 
-On a CPU, TensorFlow computes in host memory, so that most copies can be avoided.
-Gradients: numpy reads an eager tensor without copying it, so that each is copied once, to its
-place. Joining them in the graph would also copy each once, but into memory that the system has to
-clear in every step.
-Weights: a variable that is assigned numpy memory by the raw operation goes on to use it if it is
-aligned. Only weights at other places of the flat buffer are copied. ``Variable.assign`` would copy
-all.
+On a CPU most copies can be avoided. Gradients: numpy reads an eager tensor without copying it, so
+that each is copied once, to its place; joined in the graph, they would go through memory that the
+system has to clear in every step. Weights: a variable that is assigned aligned numpy memory by the
+raw operation goes on to use it. ``Variable.assign`` would copy all.
 """
 
 from typing import Iterator, List, Sequence, Tuple
@@ -30,7 +27,6 @@ def aligned(size: int) -> np.ndarray:
 
 
 def places(named: Named) -> Tuple[Variable, ...]:
-    """The places of variables in a flat buffer, one after the other."""
     found: List[Variable] = []
     start = 0
     for name, variable in named:
@@ -88,12 +84,10 @@ class ConcatenatedCopies:
         self._assign = tf.function(self._trace, autograph=False)
 
     def pack(self, tensors: Sequence[tf.Tensor]) -> List[tf.Tensor]:
-        """See PerVariableCopies."""
         flat = [tf.reshape(tf.cast(tensor, tf.float32), (-1,)) for tensor in tensors]
         return [tf.concat(flat, 0) if flat else tf.zeros(0)]
 
     def unpack(self, packed: Sequence[tf.Tensor]) -> List[tf.Tensor]:
-        """See PerVariableCopies."""
         pieces = tf.split(packed[0], [at.size for at in self._where])
         return [
             tf.cast(tf.reshape(piece, at.shape), variable.dtype)
@@ -101,11 +95,9 @@ class ConcatenatedCopies:
         ]
 
     def fetch(self, packed: Sequence[tf.Tensor], flat: np.ndarray) -> None:
-        """See PerVariableCopies."""
         np.copyto(flat, host(packed[0]))
 
     def load(self, flat: np.ndarray) -> None:
-        """See PerVariableCopies."""
         if self._variables:
             self._assign(tf.raw_ops.Identity(input=flat))  # unlike tf.constant, it does not copy on the host
 

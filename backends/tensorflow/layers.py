@@ -44,10 +44,7 @@ class Described:
         return _sequence(self._layers, images, Scope(self._arrays, training, self._seed, step))
 
     def gradients(self, tape: tf.GradientTape, loss: tf.Tensor, rate: tf.Tensor) -> List[tf.Tensor]:
-        """Gradients of ``rate * loss``.
-
-        The output gradient is scaled, which costs nothing: no layer here depends on its scale.
-        """
+        """Gradients of ``rate * loss``; to scale the output gradient costs nothing."""
         return list(tape.gradient(loss, [variable for _, variable in self.trained], rate))
 
 
@@ -200,10 +197,7 @@ def _concat(layer: kinds.Concat, x: tf.Tensor, scope: Scope) -> tf.Tensor:
 
 
 def _padding(layer: Any) -> Any:
-    """The padding argument of a convolution.
-
-    A name is preferred, because with explicit numbers the gradient takes twice as long.
-    """
+    """The padding argument of a convolution; explicit numbers would take twice as long."""
     if not layer.padding:
         return "VALID"
     return "SAME" if layer.stride == 1 and 2 * layer.padding == layer.kernel - 1 else _around(layer.padding)

@@ -14,7 +14,7 @@ from backends.tensorflow.updates import Update
 class TensorFlowReplica(Replica):
     """The variables of a network, a graph for each batch size, and host buffers of fixed address.
 
-    network: a ``layers.Described`` or a ``user_model.Own``. classes: width of its output.
+    network: a ``layers.Described`` or a ``user_model.UserNetwork``. classes: width of its output.
     input_shape: (height, width, channels) of an image.
     accelerator: with ``cpu``, variables use the host buffer of the weights where possible.
     """

@@ -11,7 +11,6 @@ from profilers.file_tree import FileTree
 
 
 def version() -> str:
-    """Version of tensorflow."""
     return str(tf.__version__)
 
 
@@ -29,8 +28,7 @@ def accelerator() -> Tuple[str, str]:
 def use_threads(threads: int) -> None:
     """Compute each operation on so many CPU threads, one operation at a time.
 
-    The runtime reads the number once, when it starts. Later calls in the same process have no
-    effect.
+    The runtime reads the number once; later calls in the same process have no effect.
     """
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)

@@ -10,11 +10,10 @@ from backends.tensorflow.buffers import end
 
 
 class Update:
-    """SGD with momentum on gradients that a buffer has packed.
+    """SGD with momentum on gradients that a buffer has packed, compiled.
 
     On a CPU, the first update moves variables out of the host buffer of the weights: TensorFlow
     copies memory that it shares with numpy before each update.
-    The update is compiled, and computes on as many cores as the gradients.
     """
 
     def __init__(self, variables: Sequence[tf.Variable], where: Sequence[Variable], gradients: Any) -> None:
@@ -39,7 +38,6 @@ class Update:
         return flat
 
     def set_velocity(self, values: np.ndarray) -> None:
-        """Set the velocity from (parameters,) float32."""
         self._copies().load(np.array(values, np.float32))
 
     def _copies(self) -> Any:

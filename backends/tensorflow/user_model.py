@@ -14,11 +14,9 @@ from backends.models.layers import Shape
 class UserNetwork:
     """A Keras model or tf.Module that was called once, so that it has created its variables.
 
-    trained, kept: its named variables that are trained and that are not. Frozen variables are kept,
-    and all others that hold floating-point numbers. Variables that contain infinities are constants
-    and left out.
-    Names are positions, because Keras continues to count from model to model: the same model would
-    have other names when it is built again.
+    trained, kept: its named variables that are trained and that are not: frozen ones, and others of
+    floating-point numbers, unless they contain infinities, which are constants. Names are
+    positions, because Keras would give other ones when the same model is built again.
     """
 
     def __init__(self, module: Any) -> None:
@@ -48,9 +46,7 @@ class UserNetwork:
 def build(model: str, seed: int) -> Tuple[UserNetwork, Shape, int]:
     """Build the user's model and check it with one black image: network, input shape, classes.
 
-    model: ``path/to/file.py:function``.
-    seed: the same seed gives the same weights where Python's, numpy's or TensorFlow's generators
-    draw them, as in Keras.
+    model: ``path/to/file.py:function``. seed: of Python's, numpy's and TensorFlow's generators.
     Raises ValueError for a model or an output of the wrong form.
     """
     random.seed(seed)

@@ -78,14 +78,10 @@ def polled_sensors(ask: Callable[[], Tuple[GpuState, ...]]) -> DiscoveredSensors
 
 def run_program(program: str) -> Tuple[GpuState, ...]:
     """Run the program. Raises Unavailable."""
+    command, nowhere = [program, "-q", "-x"], subprocess.DEVNULL
     try:
         done = subprocess.run(
-            [program, "-q", "-x"],
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=RUN_LIMIT_S,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            command, check=False, stdin=nowhere, stdout=subprocess.PIPE, stderr=nowhere, timeout=RUN_LIMIT_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable("nvidia-smi cannot be run: %s" % error) from None
