@@ -48,8 +48,9 @@ def load(cls: type[Record], path: Path, remedy: str = REMEDY) -> Record:
     """
     value = _read(path, remedy)
     try:
-        if "schema" in getattr(cls, "_fields", ()):
-            _check_schema(value)
+        found = value.get("schema") if isinstance(value, Mapping) else None
+        if "schema" in getattr(cls, "_fields", ()) and found not in (None, records.SCHEMA):
+            raise RecordError(f"schema: written as {found!r}, this planner reads {records.SCHEMA}")
         return decode(cls, value)
     except RecordError as error:
         raise RecordError(f"{path}: {error}; {remedy}") from None
@@ -96,12 +97,6 @@ def _refuse_constant(name: str) -> NoReturn:
     raise RecordError(f"{name} is not a JSON number")
 
 
-def _check_schema(value: object) -> None:
-    found = value.get("schema") if isinstance(value, Mapping) else None
-    if found is not None and found != records.SCHEMA:
-        raise RecordError(f"schema: written as {found!r}, this planner reads {records.SCHEMA}")
-
-
 def _decode(cls: Any, value: Any, where: str) -> Any:
     origin = get_origin(cls)
     if cls is Any:
@@ -119,7 +114,9 @@ def _decode(cls: Any, value: Any, where: str) -> Any:
         return tuple(_decode(item, each, f"{where}[{index}]") for index, each in enumerate(value))
     if hasattr(cls, "_fields"):
         return _decode_record(cls, value, where)
-    return _decode_scalar(cls, value, where)
+    kinds, expected = _SCALARS[cls]
+    _expect(value, isinstance(value, kinds) and isinstance(value, bool) == (cls is bool), expected, where)
+    return float(value) if cls is float else value
 
 
 def _decode_record(cls: Any, value: Any, where: str) -> Any:
@@ -138,12 +135,6 @@ def _decode_record(cls: Any, value: Any, where: str) -> Any:
         raise RecordError(f"{where or cls.__name__}: {', '.join(faults)}")
     hints = get_type_hints(cls)
     return cls(**{key: _decode(hints[key], each, _join(where, key)) for key, each in value.items()})
-
-
-def _decode_scalar(cls: Any, value: Any, where: str) -> Any:
-    kinds, expected = _SCALARS[cls]
-    _expect(value, isinstance(value, kinds) and isinstance(value, bool) == (cls is bool), expected, where)
-    return float(value) if cls is float else value
 
 
 def _join(where: str, key: str) -> str:

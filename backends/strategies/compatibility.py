@@ -3,7 +3,7 @@
 from typing import Dict, Sequence, Tuple
 
 from backends.strategies.compressors.registry import COMPRESSORS
-from backends.strategies.option_text import name_of, one_of
+from backends.strategies.part_syntax import name_of, one_of
 from backends.strategies.presets import Parts
 from backends.strategies.synchronisation import SYNC_POLICIES
 from backends.strategies.topologies.registry import TOPOLOGIES, TopologySpec
@@ -40,39 +40,39 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("topology", "ring"): {
         "compressor": (
             _WHOLE,
-            "chunks are summed on their way round, and what is left out of one would be missing there",
+            "chunks are summed on their way round, so nothing may be left out of one",
         ),
-        "sync": (_IN_STEP, "nobody has the sum before everybody has added to it"),
-        "aggregation": (("mean", "rates"), "gradients travel, and every worker gets one and the same sum of them"),
+        "sync": (_IN_STEP, "the sum is known only when every worker has added to it"),
+        "aggregation": (("mean", "rates"), "gradients travel, and all workers get the same sum of them"),
         "knowledge": (_NO_TRANSFER, "all workers have the same weights"),
     },
     ("topology", "random"): {
         "compressor": (_WHOLE, "weights travel, and what is left out of them would count as zero"),
         "aggregation": (("average",), "weights travel, and each worker gets as many as it sends"),
-        "knowledge": (_NO_TRANSFER, "a worker hears of few others at a time, and cannot tell who is the best"),
+        "knowledge": (_NO_TRANSFER, "a worker exchanges with few others at a time, and cannot tell which is the best"),
     },
     ("topology", "pairs"): {
         "compressor": (("dense",), "weights travel, and what is left out of them would count as zero"),
         "aggregation": (("pairwise",), "both of a pair get their mean"),
-        "knowledge": (_NO_TRANSFER, "a worker hears of few others at a time, and cannot tell who is the best"),
+        "knowledge": (_NO_TRANSFER, "a worker exchanges with few others at a time, and cannot tell which is the best"),
     },
     ("topology", "exponential"): {
-        "compressor": (("dense",), "what is rounded or left out would be lost to the sums that push-sum conserves"),
-        "sync": (("synchronous", "asynchronous", "bounded"), "a share that is not waited for must still be taken in"),
-        "aggregation": (("push-sum",), "weights travel one way, and only push-sum makes up for uneven shares"),
-        "knowledge": (_NO_TRANSFER, "weights taken over would break the sums that push-sum conserves"),
+        "compressor": (("dense",), "push-sum conserves sums, which rounding or leaving out would change"),
+        "sync": (("synchronous", "asynchronous", "bounded"), "push-sum must add every share that was sent"),
+        "aggregation": (("push-sum",), "weights travel one way, and only push-sum corrects for uneven shares"),
+        "knowledge": (_NO_TRANSFER, "push-sum conserves sums, which copied weights would change"),
     },
     ("topology", "groups"): {
-        "compressor": (_WHOLE, "leaders pass on sums and weights, and what is left out would count as zero"),
+        "compressor": (_WHOLE, "leaders send sums and weights, and what is left out would count as zero"),
         "sync": (_IN_STEP, "a leader waits for its whole group"),
-        "aggregation": (("mean", "average", "push-sum"), "a leader has the mean of its group, whatever their batches"),
+        "aggregation": (("mean", "average", "push-sum"), "a leader takes the mean of its group, whatever the batches"),
         "knowledge": (_NO_TRANSFER, "all of a group have the same weights"),
     },
     ("aggregation", "average"): {
-        "sync": (_IN_STEP, "every step draws anew whose weights each worker waits for"),
+        "sync": (_IN_STEP, "every step draws at random from whom each worker waits for weights"),
     },
     ("aggregation", "pairwise"): {
-        "sync": (("asynchronous",), "two average whenever one of them asks, and nobody else waits"),
+        "sync": (("asynchronous",), "two workers average whenever one asks the other, and no others wait"),
     },
     ("aggregation", "rates"): {
         "batching": (("stream",), "workers are weighed by the rates of their streams"),
@@ -80,7 +80,7 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("optimizer", "lars"): {
         "compressor": (
             _SCALED_LATER,
-            "what is significant depends on how far a weight moves, which LARS settles later",
+            "Gaia sends by how far weights move, which LARS scales only afterwards",
         ),
     },
 }
@@ -96,7 +96,7 @@ def check(parts: Parts) -> Parts:
         for other, (fitting, why) in FITS.get((part, name), {}).items():
             if names[other] not in fitting:
                 raise ValueError(
-                    "%s %s does not go with %s %s, because %s; it goes with %s"
+                    "%s %s excludes %s %s, because %s; possible with it: %s"
                     % (part, name, other, names[other], why, ", ".join(fitting))
                 )
     if names["topology"] == "groups":
@@ -108,5 +108,5 @@ def _check_leaders(parts: Parts) -> None:
     """Check the exchange among the leaders of groups as a strategy of its own."""
     between = TopologySpec.from_text(parts.topology).between
     if between.name == "server":
-        raise ValueError("topology groups does not go with between=server: leaders have no server; let them be a ring")
+        raise ValueError("topology groups excludes between=server: leaders have no server; choose a ring")
     check(parts._replace(topology=between.name))

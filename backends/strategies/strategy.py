@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from backends.strategies.compatibility import check
 from backends.strategies.compressors.registry import CompressorSpec
-from backends.strategies.option_text import one_of, options_of
+from backends.strategies.part_syntax import one_of, options_of
 from backends.strategies.presets import ALIASES, DEFAULT, PRESETS, Parts
 from backends.strategies.synchronisation import SyncPolicy
 from backends.strategies.topologies.registry import TopologySpec

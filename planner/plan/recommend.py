@@ -49,7 +49,6 @@ class Row(NamedTuple):
 class Recommendation:
     """All candidates, predicted and ranked.
 
-    left_out: the reason by device that is no candidate.
     overhead: ``profiling_s``, what profiling took, as a share of the best cluster's time.
     """
 
@@ -87,7 +86,6 @@ class Recommendation:
         )
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
-        """The members of the cluster at a place of the ranking."""
         index = self._candidate(place)
         masks, hosts = self.predictions.candidates
         found = factors(self.costs, int(masks[index]), int(hosts[index]))
@@ -165,7 +163,6 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
 
 
 def _admissible(known: Costs, request: RecommendRequest) -> Candidates:
-    """The clusters that the request admits among the devices whose costs are known."""
     if request.server in known.left_out:
         reason = known.left_out[request.server]
         raise PlanError(f"--server {request.server}: {reason}; choose another or profile it again")

@@ -78,11 +78,8 @@ def notes(strategy: Strategy, run: RunLength) -> list[str]:
 
 def notes_scaled(strategy: Strategy) -> list[str]:
     """Notes on a prediction that was scaled from a run of another number of steps."""
-    if strategy.batching != "dynamic":
-        return []
-    return [
-        "predicted with the batch sizes of the planned number of steps; `planner recommend --steps` predicts another"
-    ]
+    predicted = "predicted with the batch sizes of the planned number of steps"
+    return [f"{predicted}; `planner recommend --steps` predicts another"] * (strategy.batching == "dynamic")
 
 
 def mean_batch(

@@ -79,10 +79,9 @@ def enumerate_clusters(
 
 
 def conducted(candidates: Candidates, reachable: Bools) -> Candidates:
-    """Each set of devices once, for clusters of peers, whose host only coordinates.
+    """Each set of devices that all reach one another once, for peers, whose host only coordinates.
 
-    Only sets whose members all reach one another stay. reachable: as for ``enumerate_clusters``.
-    Raises PlanError when nothing is left.
+    reachable: as for ``enumerate_clusters``. Raises PlanError when nothing is left.
     """
     _, first = np.unique(candidates.masks, return_index=True)
     masks, hosts = candidates.masks[first], candidates.hosts[first]

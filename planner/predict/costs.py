@@ -25,13 +25,9 @@ class Costs(NamedTuple):
     """Measured, uncontended costs of one model at one batch size on N devices.
 
     names, frameworks, power_sources: of the devices, in the order of all arrays.
-    model, fingerprint: what is trained.
     batch: images of a worker's step.
     batches: images and steps by the number of members, where batches grow or arrive in streams.
-    strategy: how workers exchange what they learn.
-    up_bytes, down_bytes: of one exchange, to the server and back; among peers, of one message.
-    devices: costs of each device.
-    pairs: costs of each pair of devices.
+    up_bytes, down_bytes: as in ``MessageBytes``.
     left_out: the reason by device that cannot be a member.
     what_if: options that ask for something else than what was profiled.
     notes: what the operator must know of these costs.
@@ -91,6 +87,7 @@ def costs_of(
     caps = {name: link_costs.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
     watts = {name: wattage(profile.devices[name], step) for name, step in steps.items()}
     pairs = link_costs.of_pairs(profile, names, caps, sizes)
+    unlike = {f"--batch-size {batch}" for step in timed if step.batch != batch}
     return Costs(
         names=names,
         frameworks=tuple(step.framework for step in timed),
@@ -105,7 +102,7 @@ def costs_of(
         devices=device_costs.of_devices(profile, steps, watts, caps, batch, strategy),
         pairs=pairs,
         left_out=left_out,
-        what_if=_what_if(steps, batch, rates),
+        what_if=(*(f"--rate {name}" for name in rates), *unlike),
         notes=(
             *message_cost.notes(strategy, timed),
             *_batch_notes(profile, steps, batch),
@@ -119,7 +116,6 @@ def costs_of(
 
 
 def _batch_notes(profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> list[str]:
-    """What the operator must know where a batch size lies beyond those that were timed."""
     names: dict[str, list[str]] = {}
     for name, step in steps.items():
         smallest, largest = batch_line(profile.devices[name], step).sizes
@@ -132,11 +128,6 @@ def _batch_notes(profile: Profile, steps: Mapping[str, StepProfile], batch: int)
         f"--batch-size {batch} lies outside the batch sizes that were timed ({timed}): step times follow the line "
         "through these, and the intervals grow with the distance"
     ]
-
-
-def _what_if(steps: Mapping[str, StepProfile], batch: int, rates: Mapping[str, float]) -> tuple[str, ...]:
-    batches = {f"--batch-size {batch}" for step in steps.values() if step.batch != batch}
-    return (*(f"--rate {name}" for name in rates), *batches)
 
 
 def _link_notes(names: Sequence[str], exchange_s: Floats) -> list[str]:

@@ -135,10 +135,7 @@ def _sending_s(costs: MemberCosts, shares: Floats) -> Floats:
 
 
 def _synchronous(costs: MemberCosts, load: Traffic, wait_for_all: bool) -> Floats:
-    """(n,) seconds of a step of members that wait for one another.
-
-    wait_for_all: for the messages of all, not only for the first that arrive.
-    """
+    """(n,) seconds of a step of members that wait for all others, or the first messages to come."""
     ended_s = costs.ready_s[None, :]
     for number, (shares, chained) in enumerate(load.phases):
         sending_s = _sending_s(costs, shares)

@@ -31,21 +31,17 @@ class DeviceErrors(NamedTuple):
 class DeviceCosts(NamedTuple):
     """Uncontended costs of N devices, (N,) each.
 
-    gradient_s: seconds of a worker's gradient of one batch.
-    image_s: seconds that one more image adds to it.
-    copy_s: seconds to copy a gradient and weights between accelerator and host.
-    encode_s: seconds to choose what one message holds.
-    update_s: seconds of an update of a device that trains alone.
-    build_s: seconds until the model is built and its first step can begin.
-    service_s: seconds of one server update, if the device hosts the parameter server.
-    add_s: seconds to add a peer's message.
+    gradient_s: a worker's gradient of one batch; image_s: what one more image adds to it.
+    copy_s: copies of a gradient and weights between accelerator and host.
+    encode_s, add_s: to choose what one message holds, and to add a peer's.
+    update_s: an update of a device that trains alone; service_s: one of a server that it hosts.
+    build_s: until the model is built and its first step can begin.
     step_cpu_s: processor seconds of a gradient that compete with a server on the same host,
         0 where another accelerator computes.
     cores: processor cores that can be used, fractions for quotas.
     in_bytes_per_s, out_bytes_per_s: of its link with all peers at once, infinite where no
         contention shows.
     idle_w, busy_w: watts idle and at full load, NaN where unknown.
-    errors: of the means.
     """
 
     gradient_s: Floats

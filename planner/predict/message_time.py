@@ -35,17 +35,16 @@ def transfer_s(link: LinkProfile, message_bytes: int, cap_bytes_per_s: float = m
 
 
 class Processor(NamedTuple):
-    """Processor seconds of one message at both ends."""
+    """Processor seconds of a message at both ends."""
 
     send_s: float
     receive_s: float
 
 
 def processor_s(link: LinkProfile, message_bytes: int) -> Processor:
-    """Processor seconds of a message at both ends.
+    """Linear between the measured sizes, and on one line where they are LARGE.
 
-    Linear between the measured sizes, and on one line where they are LARGE. By the byte for a link
-    that was measured before sizes were told apart, and beyond the largest size without a line.
+    By the byte for a link without sizes, of an older profile, and beyond them without a line.
     """
     points = [(point.message_bytes, point.send_cpu_s, point.receive_cpu_s) for point in link.curve]
     known = sorted((size, send, receive) for size, send, receive in points if send is not None and receive is not None)

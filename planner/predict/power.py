@@ -10,12 +10,13 @@ from profilers.records import StepProfile
 
 def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
     """Watts by a sensor of the whole device, else the fleet file, else sensors of its parts."""
-    found = (
-        watts_of_whole(device.idle, step.window)
-        or _from_nameplate(device)
-        or watts_of_parts(device.idle, step.window)
-        or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
-    )
+    idle_w, max_w = device.device.get("idle_watts"), device.device.get("max_watts")
+    found = watts_of_whole(device.idle, step.window)
+    if found is None and idle_w is not None and max_w is not None:
+        source = Provenance(NAMEPLATE, ("board",), detail="fleet file")
+        found = Wattage(float(idle_w), float(max_w), 0.0, 0.0, source)
+    found = found or watts_of_parts(device.idle, step.window)
+    found = found or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
     if step.slowdown == 1:
         return found
     emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.slowdown:g}")
@@ -30,10 +31,3 @@ def idle_watts(device: DeviceProfile) -> float:
         return float(declared)
     found = whole or watts_of_parts(device.idle, device.idle)
     return math.nan if found is None else found.idle_w
-
-
-def _from_nameplate(device: DeviceProfile) -> Wattage | None:
-    idle_w, max_w = device.device.get("idle_watts"), device.device.get("max_watts")
-    if idle_w is None or max_w is None:
-        return None
-    return Wattage(float(idle_w), float(max_w), 0.0, 0.0, Provenance(NAMEPLATE, ("board",), detail="fleet file"))

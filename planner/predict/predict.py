@@ -45,17 +45,13 @@ class Factors(NamedTuple):
 class Predictions(NamedTuple):
     """C candidates of N devices.
 
-    candidates: sets of members and hosts.
-    time_s: (C,), of the whole run.
-    power_w: (C,), NaN where a member's watts are unknown.
-    besides_w: (C,), the part of power_w that is no member's.
-    network_bytes: (C,), of the whole run.
+    time_s, network_bytes: (C,), of the whole run.
+    power_w: (C,), NaN where a member's watts are unknown; besides_w: the part that is no member's.
     start_s: (C, N), until a member's first step.
     cycle_s: (C, N), T_i^C, infinite for no member.
     device_w: (C, N), P_i^C, 0 for no member.
     steps: (C, N), S_i, the steps that each worker makes.
     shares: (C, 4), of the workers' time, by ``step_cycle.BOTTLENECKS``.
-    time_errors, power_errors: what one standard error of each measured mean changes.
     """
 
     candidates: Candidates
@@ -72,7 +68,6 @@ class Predictions(NamedTuple):
     power_errors: ErrorParts
 
     def one(self, index: int) -> Prediction:
-        """The prediction of one candidate."""
         power_w = float(self.power_w[index])
         return Prediction(float(self.time_s[index]), None if np.isnan(power_w) else power_w)
 

@@ -97,7 +97,6 @@ def _served(costs: Costs, candidates: Candidates) -> Cycles:
 
 
 def _synchronised(costs: Costs, candidates: Candidates, cycle_s: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Cycles and shares where workers wait for one another; unchanged where they do not."""
     sync = costs.strategy.sync
     members = candidates.members(len(costs.names))
     if not math.isfinite(sync.staleness):
@@ -153,7 +152,9 @@ def _stations(costs: Costs) -> tuple[Floats, Floats, Floats]:
     held_s = update_cpu_s(costs)
     handled_s = costs.pairs.host_stolen_cpu_s / costs.devices.cores
     exchange_s = costs.pairs.up_s.T + costs.pairs.down_s.T
-    np.fill_diagonal(exchange_s, _local_exchange_s(costs, np.diagonal(exchange_s), np.diagonal(handled_s)))
+    # On one core or less a few messages can be over before a quota takes effect.
+    local_s = np.where(costs.devices.cores > 1, np.diagonal(exchange_s), 0.0)
+    np.fill_diagonal(exchange_s, np.maximum(local_s, np.diagonal(handled_s)))
     uncontended_s = costs.devices.ready_s + exchange_s + costs.devices.service_s[:, None]
     demand_s = np.zeros((*uncontended_s.shape, len(async_server.STATIONS)))
     sent_s, received_s = costs.up_bytes / costs.devices.in_bytes_per_s, costs.down_bytes / costs.devices.out_bytes_per_s
@@ -190,15 +191,6 @@ def _local_compute_s(costs: Costs) -> Floats:
     return np.minimum(costs.devices.gradient_s, costs.devices.step_cpu_s / costs.devices.cores)
 
 
-def _local_exchange_s(costs: Costs, exchange_s: Floats, handled_s: Floats) -> Floats:
-    """(N,) seconds of an exchange of a co-located worker.
-
-    On one core or less it is the exchange's processor time, for a few messages can be over before a
-    quota takes effect.
-    """
-    return np.where(costs.devices.cores > 1, np.maximum(exchange_s, handled_s), handled_s)
-
-
 def _steady(
     demand_s: Floats, delay_s: Floats, unqueued_s: Floats, members: Bools, hosts: Ints
 ) -> tuple[Floats, Floats]:
@@ -233,9 +225,7 @@ def _shares(costs: Costs, hosts: Ints, rate: Floats, demand_s: Floats, queue: Fl
 
 
 def _busy(costs: Costs, hosts: Ints, rate: Floats) -> Floats:
-    """(C, N) share of the time at full load: computing, exchanges, and the server's work."""
     own_s, served_s = loads(costs)
-    busy: Floats = rate * own_s[hosts]
+    busy = rate * own_s[hosts]
     busy[np.arange(hosts.size), hosts] += (rate * served_s[hosts]).sum(axis=1)
-    np.minimum(busy, 1.0, out=busy)
-    return busy
+    return np.minimum(busy, 1.0)

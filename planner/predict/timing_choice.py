@@ -43,7 +43,7 @@ def timed_steps(
             left_out[name] = f"{model} was not timed completely on it{f' with {framework}' if framework else ''}"
         else:
             batches.update(step.batch for step in complete)
-            chosen = min(complete, key=lambda step: (abs(step.batch - (batch or step.batch)), _worker_image_s(step)))
+            chosen = min(complete, key=lambda step: _preference(step, batch))
             try:
                 batch_line(device, chosen).check(batch or chosen.batch)
                 steps[name] = chosen
@@ -59,22 +59,22 @@ def _complete(step: StepProfile) -> bool:
     return all(samples.values for samples in (step.gradient_s, step.update_s, step.service_s))
 
 
-def _worker_image_s(step: StepProfile) -> float:
-    return sum(mean(samples.values) for samples in (step.gradient_s, step.copy_s) if samples.values) / step.batch
+def _preference(step: StepProfile, batch: int | None) -> tuple[int, float]:
+    """Distance to the batch size asked for, then seconds of a worker's step an image."""
+    worker_s = sum(mean(samples.values) for samples in (step.gradient_s, step.copy_s) if samples.values)
+    return abs(step.batch - (batch or step.batch)), worker_s / step.batch
 
 
 def _leave_out_other_versions(steps: dict[str, StepProfile], left_out: dict[str, str]) -> None:
     """Keep the devices that timed the same model as most others."""
-    versions = {name: (step.fingerprint, step.parameters, _own_framework(step)) for name, step in steps.items()}
+    versions = {  # a description is the same model in all frameworks, a user's own model is not
+        name: (step.fingerprint, step.parameters, step.framework if is_user_model(step.model) else "")
+        for name, step in steps.items()
+    }
     for version, _ in Counter(versions.values()).most_common()[1:]:
         for name in [name for name, other in versions.items() if other == version]:
             what = ", ".join(filter(None, (version[0], version[2])))
             left_out[name] = f"its {steps.pop(name).model} ({what}) is not the one most devices timed"
-
-
-def _own_framework(step: StepProfile) -> str:
-    """The framework that a user's own model is written in; a description is the same in all."""
-    return step.framework if is_user_model(step.model) else ""
 
 
 def pick(profile: Profile, field: str, chosen: str | None, model: str | None = None) -> str:

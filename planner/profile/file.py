@@ -86,7 +86,12 @@ class Profile(NamedTuple):
 
     def profiling_s(self, model: str | None = None) -> float:
         """Seconds that profiling took, or would have taken for one model alone."""
-        return self.longest_s(lambda device: _took_s(device, model)) + sum(self.took_s.values())
+
+        def took_s(device: DeviceProfile) -> float:
+            others = {steps.model for steps in device.steps if model not in (None, steps.model)}
+            return sum(device.took_s.values()) - sum(map(device.timing_s, others))
+
+        return self.longest_s(took_s) + sum(self.took_s.values())
 
     def longest_s(self, took_s: Callable[[DeviceProfile], float]) -> float:
         """Seconds of the slowest machine; its devices take turns."""
@@ -106,11 +111,6 @@ def machines_of(devices: Mapping[str, DeviceProfile]) -> dict[str, tuple[str, ..
 def timing_of(model: str, framework: str) -> str:
     """Return the key of a model's timing in ``DeviceProfile.took_s``."""
     return f"{model} with {framework}"
-
-
-def _took_s(device: DeviceProfile, model: str | None) -> float:
-    others = {steps.model for steps in device.steps if model not in (None, steps.model)}
-    return sum(device.took_s.values()) - sum(map(device.timing_s, others))
 
 
 def load_profile(path: Path) -> Profile:

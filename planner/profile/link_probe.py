@@ -203,13 +203,11 @@ class LinkProber:
         return IncastProfile(host, direction, tool, rates)
 
     def _tool(self, flows: Iterable[Flow]) -> str:
-        return IPERF3 if all(self._has_iperf3(name) for flow in flows for name in flow) else PYTHON
-
-    def _has_iperf3(self, name: str) -> bool:
-        if name not in self._iperf3:
+        names = {name for flow in flows for name in flow}
+        for name in sorted(names - self._iperf3.keys()):
             facts = self.agents[name].call(CollectFacts(frameworks=()), ANSWER_S)
             self._iperf3[name] = facts["iperf3"] is not None
-        return self._iperf3[name]
+        return IPERF3 if all(self._iperf3[name] for name in names) else PYTHON
 
     def _throughput(self, flows: Sequence[Flow], tool: str, seconds: float) -> list[list[float]]:
         """Return bytes/s received in each interval, for each of the flows; they run at once."""

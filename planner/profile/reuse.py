@@ -30,7 +30,11 @@ def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set
         if name in devices and name not in again:
             reused = known._replace(error=None, failures={}) if name in chosen else known
             devices[name] = reused._replace(device=devices[name].device)
-    moved = {device.name for device in fleet.devices if _moved(device, before.devices.get(device.name))}
+    moved = {
+        name
+        for name, known in before.devices.items()
+        if name in devices and any(known.device.get(key) != devices[name].device[key] for key in ADDRESS)
+    }
     names, oldest = set(devices), start.created_s - MAX_LINK_AGE_S
 
     def holds(link: records.LinkProfile) -> bool:
@@ -56,34 +60,23 @@ def timing_holds(
 
     One that was cut short for a plan of few steps is too crude for a plan of many.
     """
-    return (
-        (steps.fingerprint, steps.protocol, steps.slowdown) == (fingerprint, request.protocol, device.slowdown)
-        and facts is not None
-        and _is_version(steps.framework_version, facts.frameworks.get(steps.framework, {}).get("version"))
-        and (steps.protocol != "adaptive" or _fine_enough(steps, request.steps_planned))
-    )
-
-
-def _is_version(version: str, installed: str | None) -> bool:
-    """Whether a version is the installed one; NVIDIA's 2.7.0+nv22.1 reports itself as 2.7.0."""
-    return installed is not None and version in (installed, installed.partition("+")[0])
-
-
-def _fine_enough(steps: records.StepProfile, steps_planned: int) -> bool:
-    return (
+    installed = str(facts and facts.frameworks.get(steps.framework, {}).get("version"))
+    fine_enough = (
         steps.precise
         or len(steps.gradient_s.values) >= steptime.TIMED_LIMIT
-        or (steps.steps_planned or 0) >= steps_planned
+        or (steps.steps_planned or 0) >= request.steps_planned
+    )
+    return (
+        (steps.fingerprint, steps.protocol, steps.slowdown) == (fingerprint, request.protocol, device.slowdown)
+        # NVIDIA's 2.7.0+nv22.1 reports itself as 2.7.0.
+        and steps.framework_version in (installed, installed.partition("+")[0])
+        and (steps.protocol != "adaptive" or fine_enough)
     )
 
 
 def declared(device: Device) -> dict[str, Any]:
     """What predictions and links depend on in a device's entry of the fleet file."""
     return {key: getattr(device, key) for key in (*ADDRESS, *DECLARED)}
-
-
-def _moved(device: Device, before: DeviceProfile | None) -> bool:
-    return before is not None and any(before.device.get(key) != getattr(device, key) for key in ADDRESS)
 
 
 def identity(facts: records.Facts) -> tuple[Any, ...]:

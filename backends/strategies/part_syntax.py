@@ -1,4 +1,4 @@
-"""Option texts of the form ``NAME:key=value,...`` are parsed here."""
+"""The syntax of a part of a strategy is ``NAME:key=value,...``."""
 
 import difflib
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence

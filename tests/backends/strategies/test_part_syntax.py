@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.strategies.option_text import (
+from backends.strategies.part_syntax import (
     FORMER_NAMES,
     count,
     name_of,
