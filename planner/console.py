@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 #: Columns where standard output is a file or a pipe: nothing is wrapped or left out.
 UNLIMITED_WIDTH = 1_000_000
 
-#: (device, what it does now, share of the whole that is done or None where that is unknown)
+#: (device, what it does now, share that is done or None where that is unknown)
 OnProgress = Callable[[str, str, float | None], None]
 
 
@@ -76,8 +76,6 @@ def progress(detail: Detail = Detail.NORMAL) -> Iterator[OnProgress]:
 
 
 class _Printed(logging.Handler):
-    """Prints each record on a console."""
-
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console

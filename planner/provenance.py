@@ -7,8 +7,7 @@ from typing import NamedTuple
 from profilers.records import EMULATED_MODEL, MODEL, UNAVAILABLE
 
 COUNTER, SENSOR, NAMEPLATE = "counter", "sensor", "nameplate"
-#: The most trusted first: joules of a sensor, watts of a sensor, watts estimated from counters,
-#: watts that the fleet file declares.
+#: The most trusted first; a model's watts are estimated, a nameplate's declared in the fleet file.
 KINDS = (COUNTER, SENSOR, MODEL, NAMEPLATE, UNAVAILABLE)
 #: Places whose sensors cover the whole device, best first.
 WHOLE = ("wall", "board", "module")

@@ -78,7 +78,6 @@ class Plan(NamedTuple):
 
     @property
     def frameworks(self) -> dict[str, str]:
-        """What each worker computes with, by name."""
         return {worker.name: worker.framework for worker in self.workers}
 
     def for_steps(self, steps: int) -> "Plan":
@@ -103,5 +102,5 @@ class Plan(NamedTuple):
 
 
 def load_plan(path: Path) -> Plan:
-    """Read plan.json. Raises RecordError, with the remedy, when it is missing or does not fit."""
+    """Read plan.json. Raises RecordError, with the remedy."""
     return load(Plan, path, remedy="run `planner recommend` first, or add --metric")

@@ -19,8 +19,8 @@ from planner.predict.message_time import standard_error
 from profilers.records import Samples, StepProfile
 from profilers.stats import Z95, mean
 
-#: Times the largest, and part of the smallest, profiled size that may be predicted. There the
-#: interval may be as wide as this factor, so that a ranking says nothing any more.
+#: Times the largest, and part of the smallest, profiled size that may be predicted: from there on
+#: the interval is so wide that a ranking says nothing.
 FARTHEST = 4
 
 

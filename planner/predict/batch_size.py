@@ -51,10 +51,7 @@ ANY = RunLength()
 
 
 def of_run(strategy: Strategy, devices: int, usual: int, run: RunLength) -> BatchSizes:
-    """Batches of runs of up to ``devices`` members. usual: images of a fixed batch.
-
-    One device alone exchanges nothing, and makes the steps that were asked for.
-    """
+    """Batches of runs of up to ``devices`` members. usual: images of a fixed batch, and of one."""
     images, share = np.full(devices + 1, float(usual)), np.ones(devices + 1)
     for n in range(2, devices + 1):
         if run.sample_efficiency is None or run.steps is None:

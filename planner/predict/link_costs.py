@@ -14,8 +14,7 @@ from profilers.records import LinkProfile
 
 Links = Mapping[tuple[str, str], LinkProfile]
 
-#: Payload share of Ethernet's line rate at 1500-byte packets: what is left of a rate the operator
-#: names.
+#: Payload share of Ethernet's line rate at 1500-byte packets.
 PAYLOAD = 0.941
 #: A host's link shows no contention when all peers at once get this share of what each gets alone.
 UNCONTENDED = 0.95

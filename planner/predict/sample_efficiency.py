@@ -78,11 +78,9 @@ def newest(folder: Path) -> SampleEfficiencies:
 
 
 def images_factor(workers: int, batch: int, critical: float | None) -> float:
-    """Images that synchronous workers need over those that one alone needs.
+    """Images that synchronous workers need over those that one alone needs; 1 where unknown.
 
-    batch: images of a worker's step.
     critical: the critical batch B; a step of b images needs 1 + b / B times the images of small
-    steps (McCandlish et al., An Empirical Model of Large-Batch Training, 2018).
-    1 where no critical batch is known.
+        steps (McCandlish et al., An Empirical Model of Large-Batch Training, 2018).
     """
     return 1.0 if critical is None else (critical + workers * batch) / (critical + batch)

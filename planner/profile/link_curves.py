@@ -23,11 +23,11 @@ def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Cu
         source,
         target,
         tool,
-        Samples("bytes/s", tuple(rates[ramp:]), tuple(rates[:ramp])),
-        Samples("s", tuple(curve["latency_s"])),
-        tuple(_point(point) for point in curve["points"]),
-        0.0,
-        0.0,
+        bytes_per_s=Samples("bytes/s", tuple(rates[ramp:]), tuple(rates[:ramp])),
+        latency_s=Samples("s", tuple(curve["latency_s"])),
+        curve=tuple(_point(point) for point in curve["points"]),
+        send_cpu_s=0.0,
+        receive_cpu_s=0.0,
         send_stolen_cpu_s=curve.get("send_stolen_cpu_s"),
         receive_stolen_cpu_s=curve.get("receive_stolen_cpu_s"),
         repeats=1,
@@ -46,13 +46,9 @@ def pooled(link: LinkProfile, curve: Curve) -> LinkProfile:
     Sizes are those of the first probe; a size that this one left out stays as it was.
     """
     again = {point["message_bytes"]: _point(point) for point in curve["points"]}
-    points = tuple(
-        _joined(point, again[point.message_bytes], link.repeats) if point.message_bytes in again else point
-        for point in link.curve
-    )
     both = link._replace(
         latency_s=_both(link.latency_s, Samples("s", tuple(curve["latency_s"]))),
-        curve=points,
+        curve=tuple(_joined(point, again.get(point.message_bytes), link.repeats) for point in link.curve),
         send_stolen_cpu_s=_mean(link.send_stolen_cpu_s, curve.get("send_stolen_cpu_s"), link.repeats),
         receive_stolen_cpu_s=_mean(link.receive_stolen_cpu_s, curve.get("receive_stolen_cpu_s"), link.repeats),
         repeats=link.repeats + 1,
@@ -72,7 +68,9 @@ def _by_byte(link: LinkProfile) -> LinkProfile:
     return link._replace(send_cpu_s=send_s / size, receive_cpu_s=receive_s / size)
 
 
-def _joined(point: CurvePoint, again: CurvePoint, repeats: int) -> CurvePoint:
+def _joined(point: CurvePoint, again: CurvePoint | None, repeats: int) -> CurvePoint:
+    if again is None:
+        return point
     return point._replace(
         seconds=_both(point.seconds, again.seconds),
         send_cpu_s=_mean(point.send_cpu_s, again.send_cpu_s, repeats),

@@ -53,8 +53,8 @@ def _busy(found: Wattage | None) -> WindowWatts | None:
 
 def whole_reading(window: Window | None) -> PowerReading | None:
     """The reading that ``whole_watts`` uses, unless a power model estimated it."""
-    works = [reading for reading in window.power if _works(reading)] if window else []
-    sensors = [reading for reading in works if reading.source not in (MODEL, EMULATED_MODEL)]
+    readings = window.power if window else ()
+    sensors = [each for each in readings if _works(each) and each.source not in (MODEL, EMULATED_MODEL)]
     return next((reading for covers in WHOLE for reading in sensors if reading.covers == covers), None)
 
 
@@ -65,9 +65,8 @@ def average(windows: Sequence[Window]) -> Window:
     """
     found: dict[tuple[str, str], list[tuple[float, PowerReading]]] = defaultdict(list)
     for window in windows:
-        for reading in window.power:
-            if _works(reading):
-                found[reading.sensor, reading.covers].append((window.duration_s, reading))
+        for reading in filter(_works, window.power):
+            found[reading.sensor, reading.covers].append((window.duration_s, reading))
     power = tuple(_mean(each) for each in found.values())
     return Window(math.fsum(window.duration_s for window in windows), {}, power)
 
@@ -78,7 +77,7 @@ def disagreements(window: Window) -> tuple[str, ...]:
     Two sensors of the same whole differ, or a part draws more than the whole: GPUs and processors
     < module < board < wall.
     """
-    works = [reading for reading in window.power if _works(reading)]
+    works = list(filter(_works, window.power))
     return (*_differing(works), *_exceeding(works))
 
 
@@ -145,7 +144,6 @@ def _error(reading: PowerReading) -> float:
 
 
 def _mean(windows: Sequence[tuple[float, PowerReading]]) -> PowerReading:
-    """The mean of one sensor over windows, each with its seconds."""
     seconds = math.fsum(duration_s for duration_s, _ in windows)
     used_j = [duration_s * (reading.watts or 0.0) for duration_s, reading in windows]
     mean_w = math.fsum(used_j) / seconds
