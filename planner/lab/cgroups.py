@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from planner.errors import LabError
+from planner.lab.kernel_counters import CpuCounter, MemoryCounters
 
 #: Period of quotas: a device that has waited for the network has its quota of the period left, and
 #: computes at full speed for up to a period, as no slow device does. Measured for steps of 100 ms
@@ -44,12 +44,12 @@ class Cgroups(ABC):
         """Limit the main memory of the group; None: no limit."""
 
     @abstractmethod
-    def usage(self, group: str) -> dict[str, Any]:
-        """The kernel's counter of the group's processor time, for the sensor emulator."""
+    def usage(self, group: str) -> CpuCounter:
+        """The kernel's counter of the group's processor time."""
 
     @abstractmethod
-    def memory(self, group: str, limit_bytes: int) -> dict[str, Any]:
-        """The kernel's counters of the group's memory, for the sensor emulator."""
+    def memory(self, group: str, limit_bytes: int) -> MemoryCounters:
+        """The kernel's counters of the group's memory."""
 
     def make(self, group: str) -> None:
         """Create the group if it does not exist."""
@@ -60,7 +60,6 @@ class Cgroups(ABC):
                 raise LabError(f"{root}: no control group can be made ({error.strerror}); is it mounted rw?") from error
 
     def exists(self, group: str) -> bool:
-        """Whether the group exists in any hierarchy."""
         return any((root / group).exists() for root in self._roots)
 
     def procs_files(self, group: str) -> list[Path]:
@@ -121,13 +120,12 @@ class V1(Cgroups):
     def set_memory(self, group: str, limit_bytes: int | None) -> None:
         _write(self._memory / group / "memory.limit_in_bytes", str(-1 if limit_bytes is None else limit_bytes))
 
-    def usage(self, group: str) -> dict[str, Any]:
-        return {"path": str(self._cpuacct / group / "cpuacct.usage"), "unit_s": 1e-9}
+    def usage(self, group: str) -> CpuCounter:
+        return CpuCounter(str(self._cpuacct / group / "cpuacct.usage"), 1e-9)
 
-    def memory(self, group: str, limit_bytes: int) -> dict[str, Any]:
+    def memory(self, group: str, limit_bytes: int) -> MemoryCounters:
         folder = self._memory / group
-        files = {"usage": str(folder / "memory.usage_in_bytes"), "stat": str(folder / "memory.stat")}
-        return {**files, "limit_bytes": limit_bytes}
+        return MemoryCounters(str(folder / "memory.usage_in_bytes"), str(folder / "memory.stat"), limit_bytes)
 
 
 class V2(Cgroups):
@@ -149,16 +147,12 @@ class V2(Cgroups):
     def set_memory(self, group: str, limit_bytes: int | None) -> None:
         _write(self._root / group / "memory.max", "max" if limit_bytes is None else str(limit_bytes))
 
-    def usage(self, group: str) -> dict[str, Any]:
-        return {"path": str(self._root / group / "cpu.stat"), "key": "usage_usec", "unit_s": 1e-6}
+    def usage(self, group: str) -> CpuCounter:
+        return CpuCounter(str(self._root / group / "cpu.stat"), 1e-6, "usage_usec")
 
-    def memory(self, group: str, limit_bytes: int) -> dict[str, Any]:
+    def memory(self, group: str, limit_bytes: int) -> MemoryCounters:
         folder = self._root / group
-        return {
-            "usage": str(folder / "memory.current"),
-            "stat": str(folder / "memory.stat"),
-            "limit_bytes": limit_bytes,
-        }
+        return MemoryCounters(str(folder / "memory.current"), str(folder / "memory.stat"), limit_bytes)
 
 
 def mounted(mountinfo: str) -> Cgroups:

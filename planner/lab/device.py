@@ -1,21 +1,22 @@
 """A lab device is a namespace with a cable, a control group, sshd, iperf3, emulated sensors."""
 
-import json
 import os
 import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import planner
+from planner import json_records
 from planner.errors import LabError
-from planner.lab import device_files, namespace_exec, network, sshd, state, traffic_control
+from planner.lab import device_files, namespace_exec, network, sshd, traffic_control
 from planner.lab.cgroups import Cgroups
 from planner.lab.cpu_pinning import pin
 from planner.lab.programs import find_program
+from planner.lab.sensor_emulator import Config
 from planner.lab.spec import DeviceSpec
 from planner.lab.state import LabNames
 from profilers.file_tree import FileTree, Unavailable
@@ -43,7 +44,7 @@ class LabDevice:
 
     def __init__(self, names: LabNames, groups: Cgroups, name: str, host: int, address: str) -> None:
         self.name, self.address = name, address
-        self._groups, self._switch, self._port = groups, names.switch, state.port(host)
+        self._groups, self._switch, self._port = groups, names.switch, f"port{host}"
         self._namespace, self._folder, self._client = names.namespace(name), names.of(name), names.client
         self._group, self._emulator_group = names.group(name), names.emulator_group(name)
         self._tree, self._config = names.tree(name), self._folder / "sensor_emulator.json"
@@ -76,9 +77,12 @@ class LabDevice:
         """Limit the device's processors and memory, and configure its sensor emulator."""
         self._groups.set_cpus(self._group, device.cpus)
         self._groups.set_memory(self._group, device.memory_bytes)
-        fresh = self._config.with_suffix(".new")
-        fresh.write_text(json.dumps(self._emulator_config(device)))
-        fresh.replace(self._config)
+        limit_bytes = device.memory_bytes
+        memory = None if limit_bytes is None else self._groups.memory(self._group, limit_bytes)
+        usage, seed = self._groups.usage(self._group), sum(self.name.encode())
+        tree = str(self._tree)
+        config = Config(tree, device.kind, usage, network.PORT, device.cpus, device.power, seed, memory)
+        json_records.save(config, self._config)
 
     def forget_sensors(self) -> None:
         """Stop the sensor emulator and remove its files, so that other sensors can replace them."""
@@ -89,14 +93,16 @@ class LabDevice:
         """Undo ``stop``, ``kill`` and ``cut``: resume or start processes, plug the cable in."""
         self._groups.signal(self._group, signal.SIGCONT)
         network.connect(self._switch, self._port, up=True)
-        within = namespace_exec.Confinement(self._namespace, self._groups.procs_files(self._group), self._folder)
         serve = sshd.configure(self._folder, self._client, self.address)
         listen = [str(find_program("iperf3")), "-s", "-B", self.address, "--pidfile", str(self._pid_file("iperf3"))]
         for program, command in (("sshd", serve), ("iperf3", listen)):
             if not self._runs(program):
-                namespace_exec.start(within, program, command)
+                self._start(self._group, program, command)
         if not self._groups.processes(self._emulator_group):
-            self._start_emulator()
+            device_files.hide(str(self._tree))
+            code = {**os.environ, "PYTHONPATH": str(Path(planner.__file__).parents[1])}
+            emulate = [sys.executable, "-m", "planner.lab.sensor_emulator", str(self._config)]
+            self._start(self._emulator_group, "sensor_emulator", emulate, code)
 
     def wait(self) -> None:
         """Wait until sshd answers, iperf3 runs and the sensor emulator has written.
@@ -153,21 +159,6 @@ class LabDevice:
         faults += [] if self._port in network.connected(self._switch) else ["cut"]
         return Condition(", ".join(faults) or "up", self._runs("sshd"), self._power_w())
 
-    def _emulator_config(self, device: DeviceSpec) -> dict[str, object]:
-        """The configuration of ``planner.lab.sensor_emulator``."""
-        limit_bytes = device.memory_bytes
-        memory = {} if limit_bytes is None else {"memory": self._groups.memory(self._group, limit_bytes)}
-        return {
-            "tree": str(self._tree),
-            "kind": device.kind,
-            "usage": self._groups.usage(self._group),
-            "interface": network.PORT,
-            "cpus": device.cpus,
-            "power": device.power and device.power._asdict(),
-            "seed": sum(self.name.encode()),
-            **memory,
-        }
-
     def _wait_until(self, program: str, done: Callable[[], bool], end_s: float) -> None:
         while not done():
             if time.monotonic() > end_s:
@@ -180,15 +171,11 @@ class LabDevice:
         self._groups.end(self._emulator_group, gently=True)
         device_files.hide(str(self._tree))  # for a sensor emulator that was killed
 
-    def _start_emulator(self) -> None:
-        device_files.hide(str(self._tree))
-        within = namespace_exec.Confinement(
-            self._namespace, self._groups.procs_files(self._emulator_group), self._folder
-        )
-        code = {**os.environ, "PYTHONPATH": str(Path(planner.__file__).parents[1])}
-        namespace_exec.start(
-            within, "sensor_emulator", [sys.executable, "-m", "planner.lab.sensor_emulator", str(self._config)], code
-        )
+    def _start(
+        self, group: str, program: str, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> None:
+        procs_files = self._groups.procs_files(group)
+        namespace_exec.start(self._namespace, procs_files, self._folder, program, command, environment)
 
     def _runs(self, program: str) -> bool:
         try:

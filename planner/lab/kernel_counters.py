@@ -2,8 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from planner.errors import LabError
 
@@ -11,6 +10,25 @@ from planner.errors import LabError
 NETWORK = "/proc/self/net/dev"
 #: Read size; larger than any of these files.
 READ_BYTES = 1 << 16
+
+
+class CpuCounter(NamedTuple):
+    """The file with a control group's processor time.
+
+    key: the line that holds it; None where the file is just a number.
+    """
+
+    path: str
+    unit_s: float
+    key: str | None = None
+
+
+class MemoryCounters(NamedTuple):
+    """The files with a control group's memory in use, and its limit."""
+
+    usage: str
+    stat: str
+    limit_bytes: int
 
 
 class Counts(NamedTuple):
@@ -29,29 +47,31 @@ class KernelFile:
         try:
             self._file = os.open(path, os.O_RDONLY)
         except OSError as error:
-            raise LabError(f"{path}: {error.strerror}; is the device's control group gone?") from None
+            raise self._gone(error) from None
 
     def text(self) -> str:
         """Its present content. Raises LabError."""
         try:
             return os.pread(self._file, READ_BYTES, 0).decode("ascii")
         except OSError as error:
-            raise LabError(f"{self.path}: {error.strerror}; is the device's control group gone?") from None
+            raise self._gone(error) from None
+
+    def _gone(self, error: OSError) -> LabError:
+        return LabError(f"{self.path}: {error.strerror}; is the device's control group gone?")
 
 
 class KernelCounters:
-    """The counters and memory of one device."""
+    """The counters and memory of one device. Raises LabError where they are gone."""
 
-    def __init__(self, usage: Mapping[str, Any], interface: str, memory: Mapping[str, Any] | None) -> None:
-        """Take the arguments from the sensor emulator's CONFIG.json. Raises LabError."""
+    def __init__(self, usage: CpuCounter, interface: str, memory: MemoryCounters | None) -> None:
         self._usage = usage
         self._interface = interface
-        self._cpu = KernelFile(usage["path"])
+        self._cpu = KernelFile(usage.path)
         self._network = KernelFile(NETWORK)
-        self._memory = (KernelFile(memory["usage"]), KernelFile(memory["stat"])) if memory else None
+        self._memory = (KernelFile(memory.usage), KernelFile(memory.stat)) if memory else None
 
     def counts(self) -> Counts:
-        """The present counters. Raises LabError where the control group or interface is gone."""
+        """The present counters."""
         cpu_s = cpu_seconds(self._cpu.text(), self._usage)
         return Counts(time.monotonic(), cpu_s, network_bytes(self._network.text(), self._interface))
 
@@ -63,12 +83,12 @@ class KernelCounters:
         return max(0, int(used) - counts.get("total_inactive_file", counts.get("inactive_file", 0)))  # version 1, 2
 
 
-def cpu_seconds(text: str, usage: Mapping[str, Any]) -> float:
+def cpu_seconds(text: str, usage: CpuCounter) -> float:
     """Parse the CPU time that a control group has used. Raises LabError."""
-    number = _fields(text).get(usage["key"]) if "key" in usage else int(text)
+    number = int(text) if usage.key is None else _fields(text).get(usage.key)
     if number is None:
-        raise LabError(f"{usage['path']} has no {usage['key']}; is the cpu controller on?")
-    return float(number * usage["unit_s"])
+        raise LabError(f"{usage.path} has no {usage.key}; is the cpu controller on?")
+    return number * usage.unit_s
 
 
 def network_bytes(text: str, interface: str) -> int:
@@ -83,4 +103,4 @@ def network_bytes(text: str, interface: str) -> int:
 
 def _fields(text: str) -> dict[str, int]:
     """Lines of a name and a number."""
-    return {name: int(number) for name, number in (line.split() for line in text.splitlines())}
+    return {name: int(number) for name, number in map(str.split, text.splitlines())}

@@ -85,10 +85,8 @@ class Lab:
         with state.locked():
             current = self._current()
             old = current.of(name)
-            device = old.device._replace(
-                rate_bytes_per_s=old.device.rate_bytes_per_s if rate_bytes_per_s is None else rate_bytes_per_s,
-                cpus=old.device.cpus if cpus is None else cpus,
-            )
+            device = old.device if rate_bytes_per_s is None else old.device._replace(rate_bytes_per_s=rate_bytes_per_s)
+            device = device if cpus is None else device._replace(cpus=cpus)
             self._pin(self._apply(current, old._replace(device=device)))
 
     def device(self, name: str) -> LabDevice:
@@ -116,7 +114,7 @@ class Lab:
         self._names.folder.mkdir(parents=True, mode=0o700)
         sshd.ensure_key(self._names.client)
         subnet = int(network.free_network(NETWORKS).network_address) >> 8 & 0xFF
-        return self._saved(LabState(subnet, ()))
+        return state.save(self._names, LabState(subnet, ()))
 
     def _ensure_switch(self, current: LabState) -> None:
         network.add_switch(self._names.switch)
@@ -129,7 +127,7 @@ class Lab:
         names = {device.name for device in spec.devices}
         for other in [each for each in current.devices if each.device.name not in names]:
             self._device(current, other).remove()
-            current = self._saved(current.without(other.device.name))
+            current = state.save(self._names, current.without(other.device.name))
         return current
 
     def _build(self, current: LabState, target: AppliedDevice) -> LabState:
@@ -138,7 +136,7 @@ class Lab:
         if old and _sensors(old.device) != _sensors(target.device):
             lab_device.forget_sensors()
         if old is None or not lab_device.cabled():
-            current = self._saved(current.with_device((old or target)._replace(shaped=False)))
+            current = state.save(self._names, current.with_device((old or target)._replace(shaped=False)))
         lab_device.build()
         current = self._apply(current, target)
         lab_device.start()
@@ -150,12 +148,11 @@ class Lab:
         lab_device = self._device(current, target)
         lab_device.limit(target.device)
         if not old.shaped or old.rates != target.rates:
-            current = self._saved(current.with_device(target._replace(shaped=False)))
+            current = state.save(self._names, current.with_device(target._replace(shaped=False)))
             lab_device.shape(target.device, target.rates_to)
-        return self._saved(current.with_device(target._replace(shaped=True)))
+        return state.save(self._names, current.with_device(target._replace(shaped=True)))
 
     def _remove_all(self) -> bool:
-        """Remove everything with the lab's name. Returns whether there was anything."""
         switch = self._names.switch
         namespaces = [each for each in network.namespaces() if each == switch or each.startswith(f"{switch}-")]
         found = bool(namespaces) or self._names.folder.exists() or self._groups.exists(switch)
@@ -182,10 +179,6 @@ class Lab:
         core_of = cpu_pinning.assign_cores(cpus, sorted(machine))
         for lab_device in self._devices(current):
             lab_device.pin({core_of[lab_device.name]} if core_of else machine)
-
-    def _saved(self, current: LabState) -> LabState:
-        state.save(self._names, current)
-        return current
 
 
 def require_cores(name: str, cpus: float) -> None:

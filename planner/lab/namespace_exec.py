@@ -1,12 +1,8 @@
-"""A program runs inside a lab device, in its network namespace and control groups.
-
-Its /sys shows only these.
-"""
+"""A program runs in a device's network namespace and control groups; its /sys shows only these."""
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 #: A shell in the network namespace and a new mount namespace. It joins the control groups, mounts
 #: the /sys of its network with the machine's control groups, and executes the program.
@@ -21,34 +17,25 @@ mount --bind "$shadow" /etc/shadow && exec "$@"
 _SHADOW = "root:*:1:0:99999:7:::\n"
 
 
-class Confinement(NamedTuple):
-    """The limits within which a program runs.
-
-    namespace: its network namespace.
-    procs_files: the ``cgroup.procs`` files of the control groups to join.
-    folder: for logs and mounts.
-    """
-
-    namespace: str
-    procs_files: Sequence[Path]
-    folder: Path
-
-
 def start(
-    within: Confinement, program: str, command: Sequence[str], environment: Mapping[str, str] | None = None
-) -> None:
-    """Start a program in the background; its output goes to PROGRAM.log in the folder."""
-    cgroups, shadow = within.folder / "cgroup", within.folder / "shadow"
+    namespace: str, procs_files: Iterable[Path], folder: Path, program: str, command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Start a program in the background, in a namespace and control groups.
+
+    procs_files: the ``cgroup.procs`` files of the control groups.
+    folder: for mounts and for the program's output, PROGRAM.log.
+    """
+    cgroups, shadow = folder / "cgroup", folder / "shadow"
     cgroups.mkdir(parents=True, exist_ok=True)
     shadow.write_text(_SHADOW)
     shadow.chmod(0o600)
     shell = ["unshare", "--mount", "sh", "-c", _ENTER, "enter", str(cgroups), str(shadow)]
-    enter = ["setsid", "--fork", "nsenter", f"--net=/run/netns/{within.namespace}", *shell]
-    enter += [*map(str, within.procs_files), "--"]
-    with _log(within.folder, program).open("wb") as log:
-        subprocess.run(
-            [*enter, *command], check=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
-        )
+    enter = ["setsid", "--fork", "nsenter", f"--net=/run/netns/{namespace}", *shell]
+    enter += [*map(str, procs_files), "--"]
+    enter += command
+    with _log(folder, program).open("wb") as log:
+        subprocess.run(enter, check=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
 
 def last_log_line(folder: Path, program: str) -> str:

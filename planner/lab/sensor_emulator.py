@@ -3,70 +3,53 @@
 It runs as long as CONFIG.json exists, in the device's network namespace and outside of its control
 group. In every period it reads the group's CPU time and the interface's bytes, and writes the
 resulting files of the device's power monitors and /proc (``planner.lab.power``,
-``planner.lab.device_files``).
-It imports only the standard library and nothing heavy, because each device has a sensor emulator.
-CONFIG.json is read again whenever it is replaced. Replace it as a whole: write beside it and
-rename.
-
-Keys of CONFIG.json:
-
-tree: folder to write into, the device's PLANNER_SYSFS_ROOT.
-kind: kind of device, a key of planner.lab.power.MODELS.
-usage: CPU time of the control group: {"path", "unit_s", "key"}; key: line of a version 2 cpu.stat,
-or absent.
-interface: network interface whose bytes count, such as "eth0".
-cpus: processors that the device may use, its quota.
-power: values that replace the kind's own, see planner.lab.power.from_table; null: no sensors, only
-/proc.
-seed: of the noise.
-memory: the group's memory files and limit: {"usage", "stat", "limit_bytes"}; absent without a
-limit.
+``planner.lab.device_files``). CONFIG.json is read again whenever it is replaced.
+It imports nothing heavy, because each device has such a program.
 """
 
-import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from planner.errors import LabError, PlannerError
+from planner import json_records
+from planner.errors import PlannerError
 from planner.lab import device_files, power, power_monitors
-from planner.lab.kernel_counters import KernelCounters
+from planner.lab.kernel_counters import CpuCounter, KernelCounters, MemoryCounters
+from planner.lab.power import PhysicalPower
 
 #: Seconds between two readings of the memory, which is slow to read and to change.
 MEMORY_PERIOD_S = 1.0
 
 
 class Config(NamedTuple):
-    """The validated content of CONFIG.json; see the module for its keys."""
+    """The content of CONFIG.json.
+
+    tree: folder to write into, the device's PLANNER_SYSFS_ROOT.
+    kind: a key of planner.lab.power_monitors.MONITORS, or any without ``power``.
+    interface: network interface whose bytes count, such as "eth0".
+    cpus: processors that the device may use, its quota.
+    power: None for no power sensors, only /proc.
+    seed: of the noise.
+    memory: None without a limit.
+    """
 
     tree: str
     kind: str
-    usage: Mapping[str, Any]
+    usage: CpuCounter
     interface: str
     cpus: float
-    model: power.PhysicalPower | None
+    power: PhysicalPower | None
     seed: int
-    memory: Mapping[str, Any] | None
+    memory: MemoryCounters | None = None
 
 
 def load_config(path: str) -> Config:
-    """Read CONFIG.json. Raises LabError for an invalid file, FileNotFoundError without one."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-        return Config(
-            found["tree"], found["kind"], found["usage"], found["interface"], float(found["cpus"]),
-            None if found["power"] is None else power.from_table(found["kind"], found["power"]),
-            int(found["seed"]), found.get("memory"),
-        )  # fmt: skip
-    except KeyError as error:
-        raise LabError(f"{path}: has no {error}; `planner lab up` writes it anew") from None
-    except (ValueError, TypeError) as error:
-        raise LabError(f"{path}: {error}; `planner lab up` writes it anew") from None
+    """Read CONFIG.json. Raises RecordError."""
+    return json_records.load(Config, Path(path), "`planner lab up` writes it anew")
 
 
 class SensorEmulator:
@@ -80,7 +63,7 @@ class SensorEmulator:
         self._busy_s = self._owed_s = self._lasted_s = 0.0
         self._memory_due_s = self._before.at_s
         self._memory: dict[str, str] = {}
-        device_files.write_labels(config.tree, config.kind if config.model else None)
+        device_files.write_labels(config.tree, config.kind if config.power else None)
         if config.memory is None:
             device_files.show_own(config.tree, "proc/meminfo")
         texts = self._texts(0.0, 0.0)
@@ -98,7 +81,7 @@ class SensorEmulator:
     @property
     def period_s(self) -> float:
         """Seconds from one tick to the next."""
-        return self.config.model.period_s if self.config.model else power.PERIOD_S
+        return self.config.power.period_s if self.config.power else power.PERIOD_S
 
     def close(self) -> None:
         """Remove the readings: a device that is switched off has none."""
@@ -121,13 +104,13 @@ class SensorEmulator:
         config = self.config
         if config.memory and self._before.at_s >= self._memory_due_s:
             self._memory_due_s = self._before.at_s + MEMORY_PERIOD_S
-            text = device_files.meminfo(config.memory["limit_bytes"], self._sources.memory_bytes())
+            text = device_files.meminfo(config.memory.limit_bytes, self._sources.memory_bytes())
             self._memory = {"proc/meminfo": text}
         load = {"proc/stat": device_files.stat(config.cpus, self._busy_s, self._lasted_s)}
         return self._power(utilisation, bytes_per_s) | load | self._memory
 
     def _power(self, utilisation: float, bytes_per_s: float) -> dict[str, str]:
-        model = self.config.model
+        model = self.config.power
         if model is None:
             return {}
         total_w = power.watts(model, utilisation, bytes_per_s, self._random)

@@ -1,17 +1,16 @@
 """The state of a lab on disk records what was applied to each device."""
 
 import fcntl
-import json
 import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from planner import json_records
 from planner.errors import LabError, suggest
-from planner.lab.power import PhysicalPower
 from planner.lab.spec import DeviceSpec
 
 ROOT = Path("/run/planner-lab")
@@ -62,9 +61,8 @@ class LabState(NamedTuple):
 
     def with_device(self, applied: AppliedDevice) -> "LabState":
         """The state with that device added or replaced."""
-        known = self.find(applied.device.name)
-        devices = tuple(applied if each is known else each for each in self.devices)
-        return self._replace(devices=devices if known else (*devices, applied))
+        by_name = {each.device.name: each for each in self.devices} | {applied.device.name: applied}
+        return self._replace(devices=tuple(by_name.values()))
 
     def without(self, name: str) -> "LabState":
         """The state without the device of that name."""
@@ -72,41 +70,39 @@ class LabState(NamedTuple):
 
 
 class LabNames(NamedTuple):
-    """Names and paths of all parts of a lab, derived from its name alone."""
+    """Names and paths of all parts of a lab, derived from its name alone.
+
+    switch: the switch's namespace and the outermost control group; prefix of all other names.
+    interface: the lab's interface of this machine.
+    client: the operator's key for all devices.
+    """
 
     lab: str
 
     @property
     def switch(self) -> str:
-        """The switch's namespace and the outermost control group; prefix of all other names."""
         return f"planner-lab-{self.lab}"
 
     @property
     def interface(self) -> str:
-        """The lab's interface of this machine."""
         return f"plab-{self.lab}"
 
     @property
     def folder(self) -> Path:
-        """The folder with keys and a folder for each device."""
         return ROOT / self.lab
 
     @property
     def state(self) -> Path:
-        """The file that ``save`` writes."""
         return self.folder / "state.json"
 
     @property
     def client(self) -> Path:
-        """The operator's key for all devices."""
         return self.folder / "client"
 
     def namespace(self, device: str) -> str:
-        """The device's namespace."""
         return f"{self.switch}-{device}"
 
     def group(self, device: str) -> str:
-        """The control group of the device."""
         return f"{self.switch}/{device}"
 
     def emulator_group(self, device: str) -> str:
@@ -127,11 +123,6 @@ def free_host(taken: Collection[int]) -> int:
     return next(host for host in range(1, CONTROLLER) if host not in taken)
 
 
-def port(host: int) -> str:
-    """The name of a host's port on the switch."""
-    return f"port{host}"
-
-
 def lab_names(lab: str) -> LabNames:
     """The names of a lab. Raises LabError for a name that interfaces cannot have."""
     if not _NAME.fullmatch(lab):
@@ -140,24 +131,16 @@ def lab_names(lab: str) -> LabNames:
 
 
 def load(names: LabNames) -> LabState | None:
-    """The state of a lab, or None. Raises LabError where the file cannot be read."""
-    try:
-        found = json.loads(names.state.read_text(encoding="utf-8"))
-        devices = (AppliedDevice(**{**entry, "device": _device(entry["device"])}) for entry in found["devices"])
-        return LabState(found["subnet"], tuple(devices))
-    except FileNotFoundError:
+    """The state of a lab, or None. Raises RecordError where the file cannot be read."""
+    if not names.state.exists():
         return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise LabError(f"{names.state}: damaged ({error}); `planner lab down --name {names.lab}`") from error
+    return json_records.load(LabState, names.state, f"`planner lab down --name {names.lab}`")
 
 
-def save(names: LabNames, state: LabState) -> None:
-    """Replace the state file."""
-    devices = [{**each._asdict(), "device": _plain(each.device)} for each in state.devices]
-    text = json.dumps({"subnet": state.subnet, "devices": devices}, indent=1)
-    fresh = names.state.with_suffix(".new")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(names.state)
+def save(names: LabNames, state: LabState) -> LabState:
+    """Replace the state file; return the state."""
+    json_records.save(state, names.state)
+    return state
 
 
 def remove(names: LabNames) -> None:
@@ -176,11 +159,3 @@ def locked() -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _plain(device: DeviceSpec) -> dict[str, object]:
-    return {**device._asdict(), "power": device.power and device.power._asdict()}
-
-
-def _device(entry: dict[str, Any]) -> DeviceSpec:
-    return DeviceSpec(**{**entry, "power": PhysicalPower(**entry["power"]) if entry["power"] else None})

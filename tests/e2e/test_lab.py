@@ -248,7 +248,7 @@ def test_a_sensor_emulator_that_died_shows_no_watts_and_is_restored(bench: Bench
 
 def test_an_interrupted_up_is_carried_on(bench: Bench) -> None:
     switch, namespace = bench.names.switch, bench.names.namespace("b")
-    port = state.port(2)
+    port = "port2"
     network.unplug(switch, port)
     network.ip("-n", namespace, "link", "add", network.PORT, "type", "veth", "peer", "name", port, "netns", switch)
     bench.lab("up", "spec.toml")

@@ -12,6 +12,7 @@ import pytest
 
 from planner.errors import LabError
 from planner.lab.cgroups import V1, V2, mounted
+from planner.lab.kernel_counters import CpuCounter
 
 GROUP = "planner-lab-x/tx2"
 V1_MOUNTS = """\
@@ -53,7 +54,7 @@ def test_version_1(v1: V1, tmp_path: Path) -> None:
     assert (memory / "memory.limit_in_bytes").read_text() == "1000000000"
     v1.set_memory(GROUP, None)
     assert (memory / "memory.limit_in_bytes").read_text() == "-1"
-    assert v1.usage(GROUP) == {"path": str(cpu / "cpuacct.usage"), "unit_s": 1e-9}
+    assert v1.usage(GROUP) == CpuCounter(str(cpu / "cpuacct.usage"), 1e-9)
     assert v1.procs_files(GROUP) == [cpu / "cgroup.procs", memory / "cgroup.procs"]
 
 
@@ -65,8 +66,8 @@ def test_version_2(v2: V2, tmp_path: Path) -> None:
     assert (folder / "memory.max").read_text() == "1000000000"
     v2.set_memory(GROUP, None)
     assert (folder / "memory.max").read_text() == "max"
-    assert v2.usage(GROUP) == {"path": str(folder / "cpu.stat"), "key": "usage_usec", "unit_s": 1e-6}
-    assert v2.memory(GROUP, 5)["usage"] == str(folder / "memory.current")
+    assert v2.usage(GROUP) == CpuCounter(str(folder / "cpu.stat"), 1e-6, "usage_usec")
+    assert v2.memory(GROUP, 5).usage == str(folder / "memory.current")
 
 
 def test_version_2_hands_the_controllers_down_to_the_device(v2: V2, tmp_path: Path) -> None:

@@ -1,12 +1,18 @@
 """What the emulator reads from the kernel, in the forms of both versions of control groups."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from planner.errors import LabError
-from planner.lab.kernel_counters import KernelCounters, KernelFile, cpu_seconds, network_bytes
+from planner.lab.kernel_counters import (
+    CpuCounter,
+    KernelCounters,
+    KernelFile,
+    MemoryCounters,
+    cpu_seconds,
+    network_bytes,
+)
 
 NET_DEV = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -16,8 +22,8 @@ NET_DEV = """Inter-|   Receive                                                | 
 
 
 def test_processor_time_of_version_1_and_of_version_2() -> None:
-    assert cpu_seconds("1500000000\n", {"path": "cpuacct.usage", "unit_s": 1e-9}) == 1.5
-    usage = {"path": "cpu.stat", "unit_s": 1e-6, "key": "usage_usec"}
+    assert cpu_seconds("1500000000\n", CpuCounter("cpuacct.usage", 1e-9)) == 1.5
+    usage = CpuCounter("cpu.stat", 1e-6, "usage_usec")
     assert cpu_seconds("usage_usec 250000\nuser_usec 200000\n", usage) == 0.25
     with pytest.raises(LabError, match="cpu.stat has no usage_usec"):
         cpu_seconds("nr_periods 3\n", usage)
@@ -41,8 +47,8 @@ def test_bytes_of_an_interface_are_those_received_and_sent() -> None:
 def test_memory_is_counted_without_the_file_cache_that_nobody_uses(tmp_path: Path, stat: str, used: int) -> None:
     for name, text in (("usage", "7\n"), ("held", "1000\n"), ("stat", stat)):
         (tmp_path / name).write_text(text)
-    memory: dict[str, Any] = {"usage": str(tmp_path / "held"), "stat": str(tmp_path / "stat"), "limit_bytes": 2000}
-    sources = KernelCounters({"path": str(tmp_path / "usage"), "unit_s": 1e-9}, "lo", memory)
+    memory = MemoryCounters(str(tmp_path / "held"), str(tmp_path / "stat"), 2000)
+    sources = KernelCounters(CpuCounter(str(tmp_path / "usage"), 1e-9), "lo", memory)
     assert sources.memory_bytes() == used
 
 

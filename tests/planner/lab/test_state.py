@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import LabError
+from planner.errors import LabError, RecordError
 from planner.lab import state
 from planner.lab.spec import parse_spec
 from planner.lab.state import AppliedDevice, LabState, free_host, lab_names
@@ -37,7 +37,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     state.save(names, unshaped)
     assert state.load(names) == unshaped
     names.state.write_text("{")
-    with pytest.raises(LabError, match="damaged"):
+    with pytest.raises(RecordError, match="not JSON .*; `planner lab down --name x`"):
         state.load(names)
     state.remove(names)
     assert not (tmp_path / "labs").exists()
