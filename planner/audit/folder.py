@@ -29,7 +29,6 @@ class AuditFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether the folder holds an audit."""
         return self._settings.exists()
 
     def profile(self) -> Profile:
@@ -49,17 +48,14 @@ class AuditFolder:
             save(requested, self._settings)
 
     def settings(self) -> Settings:
-        """The settings of the audit. Raises RecordError where the folder holds none."""
         return load(Settings, self._settings, REMEDY)
 
     def run(self, model: str, config: ClusterConfig, repetition: int) -> RunFolder:
-        """The folder of one run of one configuration."""
         members = "+".join([config.server, *(name for name in config.workers if name != config.server)])
         return RunFolder(self.path / "runs" / _label(model) / members / str(repetition))
 
     @property
     def long_run(self) -> RunFolder:
-        """The folder of the run that measures the error of extrapolation."""
         return RunFolder(self.path / "extrapolation")
 
     def load(self) -> MeasuredAudit:
@@ -93,7 +89,6 @@ class AuditFolder:
 
 
 def _label(model: str) -> str:
-    """The folder name of a model, unique among several models of one file."""
     if not models.is_user_model(model):
         return model
     return f"{RunFolder.label(model)}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"

@@ -39,7 +39,6 @@ class PlannedRun(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the run in messages."""
         workers = " ".join(self.config.workers)
         return f"{self.model}, {workers}, server {self.config.server}, repetition {self.repetition + 1}"
 

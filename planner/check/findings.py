@@ -191,7 +191,6 @@ def what_was_said(device: str, error: PlannerError) -> str:
 
 
 def stage_of(error: PlannerError) -> str:
-    """The check at which a connection failed."""
     if isinstance(error, HostKeyError):
         return "host key"
     return "login" if isinstance(error, LoginError) else "reachable"
@@ -225,7 +224,6 @@ def _disk(free_bytes: int) -> tuple[str, str, str | None]:
 
 
 def _last_resort(device: Device, check: str, message: str) -> str:
-    """A remedy for a message that names none."""
     if check != "python":
         return "see whether it is still up, then run `planner check` again"
     if "numpy" in message:

@@ -71,7 +71,6 @@ class DeviceCheck:
         self._now = findings.CHECKS[0]
 
     def run(self) -> None:
-        """Make all checks that need this device alone."""
         try:
             remote = self._reach()
             agent = self._start(remote)
@@ -97,7 +96,6 @@ class DeviceCheck:
             yield self._found.get(name, Finding(self.device.name, name, SKIPPED, reason))
 
     def _reach(self) -> Remote:
-        """Connect to the device. Raises RemoteError."""
         self._begin("reachable")
         remote = connect(self.device)
         self._stack.callback(remote.close)
@@ -107,7 +105,6 @@ class DeviceCheck:
         return remote
 
     def _start(self, remote: Remote) -> AgentClient:
-        """Start the agent. Raises RemoteError."""
         self._begin("python")
         agent = AgentClient.launch(self.device, remote)
         self._stack.callback(agent.close)
@@ -115,7 +112,6 @@ class DeviceCheck:
         return agent
 
     def _ask(self, agent: AgentClient) -> Facts:
-        """Read the device's facts from the agent. Raises RemoteError, RecordError."""
         device, names = self.device, tuple(self._frameworks)
         self._begin("gpu")
         answer = agent.call(CollectFacts(names), ANSWER_S)

@@ -59,7 +59,6 @@ class Device:
 
     @property
     def emulated(self) -> bool:
-        """Whether this device emulates a slower one."""
         return self.slowdown > 1.0
 
 

@@ -79,7 +79,6 @@ def parse(
 
 
 def _repeated(text: str, path: Path) -> Iterator[str]:
-    """A message for each table of a device that repeats an earlier one."""
     seen: set[Location] = set()
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.fullmatch(line)

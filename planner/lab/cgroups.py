@@ -25,7 +25,6 @@ _CONTROLLERS = ("cpu", "cpuacct", "memory")
 
 
 def quota_period_us(cpus: float) -> int:
-    """The period of a quota of so many cores."""
     return max(PERIOD_US, round(LEAST_US / cpus))
 
 
@@ -52,7 +51,6 @@ class Cgroups(ABC):
         """The kernel's counters of the group's memory."""
 
     def make(self, group: str) -> None:
-        """Create the group if it does not exist."""
         for root in self._roots:
             try:
                 (root / group).mkdir(parents=True, exist_ok=True)
@@ -194,7 +192,6 @@ def _write(file: Path, text: str) -> None:
 
 
 def _hand_down(file: Path) -> None:
-    """Enable the controllers that a lab needs for the groups below."""
     try:
         file.write_text("+cpu +memory")
     except OSError as error:

@@ -115,12 +115,10 @@ class LabDevice:
         self._wait_until("sensor_emulator", self._emulator_runs, end_s)
 
     def pin(self, cores: Collection[int]) -> None:
-        """Restrict it to these cores of the machine."""
         for process in self._groups.processes(self._group):
             pin(process, cores)
 
     def known_host(self) -> str:
-        """Its line of a known_hosts file."""
         return sshd.known_host(self._folder, self.address)
 
     def stop(self) -> None:
@@ -137,11 +135,9 @@ class LabDevice:
         self._end()
 
     def cut(self) -> None:
-        """Disconnect the cable."""
         network.connect(self._switch, self._port, up=False)
 
     def remove(self) -> None:
-        """Remove the device with its files."""
         for group in (self._group, self._emulator_group):
             self._groups.remove(group)
         network.unplug(self._switch, self._port)
@@ -149,7 +145,6 @@ class LabDevice:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def condition(self) -> Condition:
-        """Its present condition."""
         if self._namespace not in network.namespaces():
             return Condition("missing", False, None)
         processes = self._groups.processes(self._group)

@@ -85,7 +85,6 @@ class SwappedFiles:
         self._next = 1 - self._next
 
     def close(self) -> None:
-        """Remove all files at once."""
         hide(self._root)
 
 
@@ -102,7 +101,6 @@ class _Slot:
 
 
 def _shown(root: str) -> str:
-    """The link that all files go through."""
     return os.path.join(os.path.abspath(root), "now", "shown")
 
 
@@ -112,7 +110,6 @@ def _show(path: str, target: str) -> None:
 
 
 def _link(path: str, target: str) -> None:
-    """Make a symbolic link, replacing what is there."""
     _unlink(f"{path}.new")  # of a sensor emulator that was killed between the next two lines
     os.symlink(target, f"{path}.new")
     os.replace(f"{path}.new", path)

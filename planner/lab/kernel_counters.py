@@ -71,7 +71,6 @@ class KernelCounters:
         self._memory = (KernelFile(memory.usage), KernelFile(memory.stat)) if memory else None
 
     def counts(self) -> Counts:
-        """The present counters."""
         cpu_s = cpu_seconds(self._cpu.text(), self._usage)
         return Counts(time.monotonic(), cpu_s, network_bytes(self._network.text(), self._interface))
 
@@ -102,5 +101,4 @@ def network_bytes(text: str, interface: str) -> int:
 
 
 def _fields(text: str) -> dict[str, int]:
-    """Lines of a name and a number."""
     return {name: int(number) for name, number in map(str.split, text.splitlines())}

@@ -70,7 +70,6 @@ class Lab:
             return self._remove_all()
 
     def status(self) -> list[DeviceStatus]:
-        """The status of every device."""
         current = self._current()
         pairs = zip(current.devices, self._devices(current), strict=True)
         return [DeviceStatus(applied.device, each.address, each.condition()) for applied, each in pairs]
@@ -90,7 +89,6 @@ class Lab:
             self._pin(self._apply(current, old._replace(device=device)))
 
     def device(self, name: str) -> LabDevice:
-        """The device of that name. Raises LabError where there is none."""
         current = self._current()
         return self._device(current, current.of(name))
 

@@ -39,7 +39,6 @@ def start(
 
 
 def last_log_line(folder: Path, program: str) -> str:
-    """The last line in the log of a program."""
     lines = _log(folder, program).read_text(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
 

@@ -24,7 +24,6 @@ def add_namespace(namespace: str) -> None:
 
 
 def remove_namespace(namespace: str) -> None:
-    """Remove a namespace and its interfaces, if it exists."""
     if namespace in namespaces():
         ip("netns", "del", namespace)
 
@@ -53,7 +52,6 @@ def plug_here(switch: str, port: str, interface: str, address: str) -> None:
 
 
 def unplug_here(interface: str) -> None:
-    """Remove the cable to this machine, if there is one."""
     if has_interface(interface):
         ip("link", "del", interface)
 
@@ -70,7 +68,6 @@ def has_port(switch: str, port: str) -> bool:
 
 
 def has_interface(interface: str) -> bool:
-    """Whether this machine itself has an interface of that name."""
     return interface in _links()
 
 

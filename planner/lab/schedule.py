@@ -31,7 +31,6 @@ def play(lab: Lab, schedule: Sequence[Change], speed: float, report: Callable[[s
 
 
 def describe(change: Change) -> str:
-    """A change as a line."""
     parts = [] if change.rate_bytes_per_s is None else [number(change.rate_bytes_per_s * 8, "bit/s")]
     parts += [] if change.cpus is None else [f"{change.cpus:g} cpus"]
     return f"{change.at_s:g} s: {change.device} {', '.join(parts)}"

@@ -48,7 +48,6 @@ class Config(NamedTuple):
 
 
 def load_config(path: str) -> Config:
-    """Read CONFIG.json. Raises RecordError."""
     return json_records.load(Config, Path(path), "`planner lab up` writes it anew")
 
 
@@ -80,7 +79,6 @@ class SensorEmulator:
 
     @property
     def period_s(self) -> float:
-        """Seconds from one tick to the next."""
         return self.config.power.period_s if self.config.power else power.PERIOD_S
 
     def close(self) -> None:

@@ -45,7 +45,6 @@ def configure(folder: Path, client: Path, address: str) -> list[str]:
 
 
 def known_host(folder: Path, address: str) -> str:
-    """The device's line of a known_hosts file."""
     kind, key, *_ = (folder / "host_key.pub").read_text().split()
     return f"{address} {kind} {key}\n"
 

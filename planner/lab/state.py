@@ -34,7 +34,6 @@ class AppliedDevice(NamedTuple):
 
     @property
     def rates(self) -> tuple[float, float, dict[str, float]]:
-        """The settings of its cable."""
         return self.device.rate_bytes_per_s, self.device.delay_s, self.rates_to
 
 
@@ -45,7 +44,6 @@ class LabState(NamedTuple):
     devices: tuple[AppliedDevice, ...]
 
     def address(self, host: int) -> str:
-        """The address of a host."""
         return f"10.77.{self.subnet}.{host}"
 
     def find(self, name: str) -> AppliedDevice | None:
@@ -53,19 +51,16 @@ class LabState(NamedTuple):
         return next((each for each in self.devices if each.device.name == name), None)
 
     def of(self, name: str) -> AppliedDevice:
-        """The device of that name. Raises LabError with the names there are."""
         found = self.find(name)
         if found is None:
             raise LabError(f'no device "{name}"; {suggest(name, [each.device.name for each in self.devices])}')
         return found
 
     def with_device(self, applied: AppliedDevice) -> "LabState":
-        """The state with that device added or replaced."""
         by_name = {each.device.name: each for each in self.devices} | {applied.device.name: applied}
         return self._replace(devices=tuple(by_name.values()))
 
     def without(self, name: str) -> "LabState":
-        """The state without the device of that name."""
         return self._replace(devices=tuple(each for each in self.devices if each.device.name != name))
 
 
@@ -110,7 +105,6 @@ class LabNames(NamedTuple):
         return f"{self.switch}/{device}.emulator"
 
     def of(self, device: str) -> Path:
-        """The device's folder."""
         return self.folder / "devices" / device
 
     def tree(self, device: str) -> Path:
@@ -138,7 +132,6 @@ def load(names: LabNames) -> LabState | None:
 
 
 def save(names: LabNames, state: LabState) -> LabState:
-    """Replace the state file; return the state."""
     json_records.save(state, names.state)
     return state
 

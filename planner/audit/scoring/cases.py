@@ -51,7 +51,6 @@ class Case(NamedTuple):
 
     @property
     def configs(self) -> tuple[ClusterConfig, ...]:
-        """The configurations, members in the profile's order."""
         return tuple(
             ClusterConfig(run.server, tuple(n for n in self.costs.names if n in run.workers), self.batch)
             for run in self.runs
@@ -59,7 +58,6 @@ class Case(NamedTuple):
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The keys of the configurations, equal in all repetitions."""
         return tuple((self.audit, self.model, config) for config in self.configs)
 
     @property

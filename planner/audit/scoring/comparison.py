@@ -68,7 +68,6 @@ class Comparison(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether the cluster is a single device."""
         return len(self.config.workers) == 1
 
 

@@ -59,7 +59,6 @@ class MeasuredRun(NamedTuple):
 
     @property
     def emulated(self) -> bool:
-        """Whether the watts of any member are emulated."""
         return any(worker.provenance.emulated for worker in self.workers.values())
 
     def time_s(self, steps: int) -> float:
@@ -69,7 +68,6 @@ class MeasuredRun(NamedTuple):
         return float(run_time(steps, rate, np.array([worker.build_s for worker in workers]))[0])
 
     def at(self, steps: int) -> Prediction:
-        """Time, power, energy and EDP of that many steps."""
         return Prediction(self.time_s(steps), self.power_w)
 
 
@@ -84,7 +82,6 @@ class Extrapolation(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Relative to the measured time."""
         return self.predicted_s / self.measured_s - 1
 
 

@@ -18,7 +18,6 @@ class Overhead(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Profiling over training."""
         return self.profiling_s / self.training_s
 
 

@@ -63,7 +63,6 @@ class RuleScore(NamedTuple):
 
     @property
     def summary(self) -> Summary | None:
-        """The figures of all its selections."""
         return summarise(self.selections)
 
 
@@ -96,12 +95,10 @@ class Scoreboard(NamedTuple):
 
     @property
     def planner(self) -> RuleScore:
-        """The planner's own score."""
         return self.rules[PLANNER]
 
     @property
     def emulated(self) -> bool:
-        """Whether any of the watts are emulated."""
         return any(each.emulated for each in self.configurations)
 
     def errors(self, alone: bool, **where: str) -> dict[str, Errors]:
@@ -127,7 +124,6 @@ class Scoreboard(NamedTuple):
         return max((each.worst_error for each in self.configurations if each.alone == alone), key=abs, default=None)
 
     def extrapolated(self) -> Spread | None:
-        """Errors of extrapolating short runs to long ones."""
         return Spread.of(each.error for found in self.extrapolations.values() for each in found)
 
     def breakdown(self, group: str) -> dict[str, Summary]:
@@ -167,7 +163,6 @@ def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
 
 
 def _incomplete(audits: Sequence[MeasuredAudit]) -> set[tuple[str, str, int]]:
-    """(audit, model, repetition) of every case that lacks a run."""
     return {(audit.label, model, repetition) for audit in audits for model, repetition in audit.missing}
 
 

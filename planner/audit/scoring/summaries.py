@@ -16,7 +16,6 @@ class Hits(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Hits over all selections."""
         return self.hits / self.of
 
     def __str__(self) -> str:
