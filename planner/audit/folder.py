@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from backends import models
-from planner.audit.planned_runs import PlannedRun, planned_runs
+from planner.audit.planned_runs import planned_runs
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit, MeasuredRun
 from planner.audit.settings import Settings
 from planner.audit.steady_state import extrapolation, steady_state
@@ -72,11 +72,12 @@ class AuditFolder:
             batch=settings.batch,
             measured=runs,
             extrapolations=tuple(self._extrapolations(runs)),
-            missing=tuple((run.model, run.repetition) for run in planned if not self._of(run).result.exists()),
+            missing=tuple(
+                (run.model, run.repetition)
+                for run in planned
+                if not self.run(run.model, run.config, run.repetition).result.exists()
+            ),
         )
-
-    def _of(self, run: PlannedRun) -> RunFolder:
-        return self.run(run.model, run.config, run.repetition)
 
     def _extrapolations(self, runs: Iterable[MeasuredRun]) -> Iterator[Extrapolation]:
         """The long run compared with the first short one of its configuration, if both exist."""

@@ -62,9 +62,8 @@ def planned_runs(settings: Settings, profile: Profile) -> Iterator[PlannedRun]:
         by_model = [draw.sample(each, len(each)) for each in draw.sample(configured, len(configured))]
         for ranked, rank in itertools.chain.from_iterable(by_model):
             plan = make_plan(ranked, settings.fleet, rank)
-            yield PlannedRun(
-                ranked.costs.model, ranked.row(rank).config, repetition, plan, run_duration_s(plan, settings.seconds)
-            )
+            seconds = run_duration_s(plan, settings.seconds)
+            yield PlannedRun(ranked.costs.model, ranked.row(rank).config, repetition, plan, seconds)
 
 
 def long_run(runs: list[PlannedRun], seconds: float) -> PlannedRun:
@@ -81,28 +80,22 @@ def ranking(settings: Settings, profile: Profile, model: str) -> Recommendation:
 
 
 def audited_ranks(ranked: Recommendation, servers: str) -> list[int]:
-    """Ranks of the audited configurations, from 1.
+    """Ranks from 1 of all configurations, or of those with the server on their fastest member.
 
-    They are all configurations, or for each set of workers the one with the server on the fastest
-    member.
+    That is the member with the highest throughput (Gu et al., section III).
     """
     every = range(1, len(ranked) + 1)
     if servers == EVERY:
         return list(every)
-    return [rank for rank in every if (config := ranked.row(rank).config).server == fastest_member(ranked, config)]
-
-
-def fastest_member(ranked: Recommendation, config: ClusterConfig) -> str:
-    """The member with the highest throughput, the host of the server (Gu et al., section III)."""
     gradient_s = dict(zip(ranked.costs.names, ranked.costs.devices.gradient_s.tolist(), strict=True))
-    return min(config.workers, key=lambda name: gradient_s[name])
+    configs = {rank: ranked.row(rank).config for rank in every}
+    return [
+        rank for rank, config in configs.items() if config.server == min(config.workers, key=gradient_s.__getitem__)
+    ]
 
 
 def run_duration_s(plan: Plan, seconds: float) -> float:
-    """Predicted duration of a run with ``seconds`` of steady state.
-
-    It is longer if a counted worker would make too few steps.
-    """
+    """Predicted duration of a run with ``seconds`` of steady state, longer for slow workers."""
     total = math.fsum(1.0 / worker.cycle_s for worker in plan.workers)
     slowest_s = max(each.cycle_s for each in plan.workers if 1.0 / each.cycle_s >= SHARE_THAT_COUNTS * total)
     warm_s = max(worker.build_s for worker in plan.workers) + WARM_STEPS * slowest_s

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from planner.errors import AuditError
 from planner.predict.timing_choice import pick, pick_framework, timed_steps
 from planner.profile.file import Profile
-from profilers.records import SCHEMA
 
 #: Placement of the server: on the fastest member, as in Gu et al., or on each in turn.
 FASTEST, EVERY = "fastest", "every"
@@ -37,9 +36,9 @@ class Settings(NamedTuple):
     repetitions: int
     seed: int
     servers: str
-    sample: int | None
-    input_shape: tuple[int, ...] | None
-    classes: int | None
+    sample: int | None = None
+    input_shape: tuple[int, ...] | None = None
+    classes: int | None = None
 
     def added_to(self, before: "Settings") -> "Settings":
         """Extend the settings ``before`` of an audit by models, repetitions or seconds.
@@ -59,23 +58,10 @@ class Settings(NamedTuple):
         )
 
 
-def make_settings(
-    profile: Profile,
-    label: str,
-    fleet: str,
-    models: Sequence[str],
-    framework: str | None,
-    batch: int | None,
-    steps: int | None,
-    seconds: float,
-    repetitions: int,
-    seed: int,
-    servers: str,
-    sample: int | None = None,
-    input_shape: tuple[int, ...] | None = None,
-    classes: int | None = None,
-) -> Settings:
-    """Settings with the profile's values where an argument is None or empty.
+def audited_values(
+    profile: Profile, models: Sequence[str], framework: str | None, batch: int | None, steps: int | None
+) -> tuple[tuple[str, ...], str | None, int, int]:
+    """Models, framework, batch and steps: the profile's where an argument is None or empty.
 
     Raises PlanError or AuditError where the profile lacks what is asked for.
     """
@@ -87,19 +73,5 @@ def make_settings(
     timed, _ = timed_steps(profile, chosen[0], framework, batch)
     if not timed:
         raise AuditError(f"{chosen[0]} was not timed completely on any device; run `planner profile` again")
-    return Settings(
-        schema=SCHEMA,
-        label=label,
-        fleet=fleet,
-        models=chosen,
-        framework=framework,
-        batch=batch or next(iter(timed.values())).batch,
-        steps=profile.steps_planned if steps is None else steps,
-        seconds=seconds,
-        repetitions=repetitions,
-        seed=seed,
-        servers=servers,
-        sample=sample,
-        input_shape=input_shape,
-        classes=classes,
-    )
+    batch = batch or next(iter(timed.values())).batch
+    return chosen, framework, batch, profile.steps_planned if steps is None else steps

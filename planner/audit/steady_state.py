@@ -32,12 +32,7 @@ REMEDY = "remove the folder and repeat the audit"
 
 
 class WorkerReport(NamedTuple):
-    """One report of a worker.
-
-    t_s: seconds since the log began.
-    spent: where its time was spent since the run began.
-    window: readings of its sensors since the last report.
-    """
+    """A report at ``t_s``: time spent since the run began, readings since the last report."""
 
     t_s: float
     spent: TimeSpent
@@ -47,7 +42,6 @@ class WorkerReport(NamedTuple):
 class RunLog(NamedTuple):
     """The events of a run that an audit needs.
 
-    reports, built_s: by worker.
     end_s: time until which there was work for all workers.
     account: totals of the server.
     """
@@ -89,10 +83,7 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
 
 
 def extrapolation(folder: RunFolder, short: MeasuredRun) -> Extrapolation:
-    """The duration of a long run, as measured and as extrapolated from a short one.
-
-    Raises RecordError where the folder does not hold the long run.
-    """
+    """The duration of a long run, measured and extrapolated from a short one."""
     plan, log = load(Plan, folder.plan, REMEDY), read_log(folder)
     evaluation_s = math.fsum(each.seconds for each in log.account.evaluations if each.step < plan.steps)
     extrapolated_s = short.time_s(log.account.done)
@@ -154,10 +145,7 @@ def _cycle_s(before: TimeSpent, after: TimeSpent) -> float | None:
 
 
 def _rate_error(part: Sequence[WorkerReport]) -> float:
-    """Relative standard error of ``_rate``, from the means between reports.
-
-    With a single mean, it is one step over all steps.
-    """
+    """Relative standard error of ``_rate`` from the means between reports; of one mean, a step."""
     pairs = zip(part, part[1:], strict=False)
     cycles_s = [cycle_s for a, b in pairs if (cycle_s := _cycle_s(a.spent, b.spent)) is not None]
     if len(cycles_s) > 1:

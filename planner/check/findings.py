@@ -47,10 +47,8 @@ class CheckReport(NamedTuple):
     @property
     def able(self) -> dict[str, bool]:
         """Whether each device can take part: none of its checks failed."""
-        able: dict[str, bool] = {}
-        for finding in self.findings:
-            able[finding.device] = able.get(finding.device, True) and finding.status != FAILED
-        return able
+        failed = {finding.device for finding in self.findings if finding.status == FAILED}
+        return {finding.device: finding.device not in failed for finding in self.findings}
 
     def to_json(self) -> dict[str, Any]:
         """{"able": {device: bool}, "findings": [{"device", "check", "status", "detail", "remedy"}],
@@ -68,25 +66,18 @@ def of_facts(device: Device, facts: Facts) -> Iterable[Finding]:
     yield Finding(name, "gpu", OK, ", ".join(facts.gpus) or "none")
     yield Finding(name, "disk", *_disk(free))
     low = available < MEMORY_WARNING_BYTES
-    yield Finding(
-        name, "memory", WARNING if low else OK,
-        f"{bytes_text(available)} of {bytes_text(facts.memory_bytes)} available",
-        "end other programs there, or training may be killed" if low else None,
-    )  # fmt: skip
+    memory = f"{bytes_text(available)} of {bytes_text(facts.memory_bytes)} available"
+    remedy = "end other programs there, or training may be killed" if low else None
+    yield Finding(name, "memory", WARNING if low else OK, memory, remedy)
     if facts.iperf3:
         yield Finding(name, "iperf3", OK, facts.iperf3)
     else:
-        yield Finding(
-            name, "iperf3", WARNING, "not found: links are measured in Python, and labelled so",
-            "install it there: sudo apt install iperf3",
-        )  # fmt: skip
+        absent = "not found: links are measured in Python, and labelled so"
+        yield Finding(name, "iperf3", WARNING, absent, "install it there: sudo apt install iperf3")
 
 
 def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
-    """Whether the device's watts can be measured, and how well.
-
-    A meter that the fleet file names and that cannot be read comes first.
-    """
+    """Whether the device's watts can be measured, and how well; unread meters come first."""
     useful = [sensor for sensor in sensors if sensor.reason is None]
     unread = [sensor for sensor in sensors if sensor.reason is not None and sensor.name.startswith(METER_PREFIX)]
     if unread:
@@ -97,11 +88,9 @@ def of_power(device: Device, sensors: Sequence[SensorFacts]) -> Finding:
     if device.idle_watts is not None and device.max_watts is not None:
         watts = f"{device.idle_watts:g} to {device.max_watts:g} W, by the fleet file"
         return Finding(device.name, "power", OK, watts)
-    reasons = _reasons(sensors)
-    return Finding(
-        device.name, "power", WARNING, f"no sensor, so no energy{f' ({reasons})' if reasons else ''}",
-        "set idle_watts and max_watts in the fleet file",
-    )  # fmt: skip
+    why = f" ({_reasons(sensors)})" if sensors else ""
+    remedy = "set idle_watts and max_watts in the fleet file"
+    return Finding(device.name, "power", WARNING, f"no sensor, so no energy{why}", remedy)
 
 
 def sensor_text(sensor: SensorFacts) -> str:
@@ -112,10 +101,7 @@ def sensor_text(sensor: SensorFacts) -> str:
 
 
 def of_clock(device: Device, offset_s: float) -> Finding:
-    """Whether the device's clock agrees with this machine's.
-
-    offset_s: the device's clock minus this machine's.
-    """
+    """Whether the device's clock is this machine's; ``offset_s`` is how far it is ahead."""
     detail = f"{offset_s:+.1f} s"
     if abs(offset_s) <= CLOCK_WARNING_S:
         return Finding(device.name, "clock", OK, detail)
@@ -123,12 +109,9 @@ def of_clock(device: Device, offset_s: float) -> Finding:
 
 
 def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[str, str]]) -> Finding:
-    """Whether a device has one of the frameworks, and which.
+    """Whether the framework that `profile` uses starts, and on the GPU; else a warning or failure.
 
-    An installed framework that does not start is a warning.
-
-    answers: by framework {"version", "accelerator", "device"}, or {"error"} where it does not
-    start. A framework that was not started has no entry.
+    answers: {"version", "accelerator", "device"} or {"error"} of each framework that was started.
     """
     able = {name: answer for name, answer in answers.items() if "error" not in answer}
     if not able:
@@ -144,9 +127,10 @@ def of_frameworks(device: Device, facts: Facts, answers: Mapping[str, Mapping[st
         reasons = "; ".join(answers[name]["error"] for name in broken)
         remedy = f"mend {' and '.join(broken)}, or profile with --framework {next(iter(able))}"
         return Finding(device.name, "framework", WARNING, f"{where}; {reasons}", remedy)
-    if facts.gpus and all(answer["accelerator"] == "cpu" for answer in able.values()):
-        remedy = f"to use {facts.gpus[0]}, {install_remedy(device, facts, list(able))}"
-        return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", remedy)
+    if facts.gpus and next(iter(able.values()))["accelerator"] == "cpu":
+        on_gpu = [name for name, answer in able.items() if answer["accelerator"] != "cpu"]
+        how = f"profile with --framework {on_gpu[0]}" if on_gpu else install_remedy(device, facts, list(able))
+        return Finding(device.name, "framework", WARNING, f"{where}, not on the GPU", f"to use {facts.gpus[0]}, {how}")
     return Finding(device.name, "framework", OK, where)
 
 
@@ -156,32 +140,26 @@ def suffices(facts: Facts, answer: Mapping[str, str]) -> bool:
 
 
 def of_reach(device: str, others: Sequence[str], unreached: Mapping[str, str]) -> Finding:
-    """Whether all other devices reach a port of this device.
-
-    unreached: by device that does not reach it, the reason.
-    """
+    """Whether all other devices reach a port of this device; ``unreached`` has reasons by device."""
     if not others:
         return Finding(device, "data plane", SKIPPED, "no other device to reach it")
     if not unreached:
         return Finding(device, "data plane", OK, f"reached from {', '.join(others)}")
     reasons = "; ".join(f"from {other}: {reason}" for other, reason in unreached.items())
-    return Finding(
-        device, "data plane", FAILED if len(unreached) == len(others) else WARNING, f"not reached {reasons}",
-        "let its firewall pass TCP from the other devices, or set data_address in the fleet file",
-    )  # fmt: skip
+    remedy = "let its firewall pass TCP from the other devices, or set data_address in the fleet file"
+    status = FAILED if len(unreached) == len(others) else WARNING
+    return Finding(device, "data plane", status, f"not reached {reasons}", remedy)
 
 
 def of_error(device: Device, check: str, error: PlannerError) -> Finding:
     """The failed check of an error whose message reads ``device: what; remedy``."""
-    message = what_was_said(device.name, error)
     if isinstance(error, UnknownHostKeyError):
         key = error.host_key
         detail = f"{key.name} is not known; it shows {key.type} {key.fingerprint}"
         return Finding(device.name, check, FAILED, detail, f"planner trust {device.name}")
+    message = what_was_said(device.name, error)
     detail, _, remedy = message.rpartition("; ")
-    if not detail:
-        detail, remedy = message, _last_resort(device, check, message)
-    return Finding(device.name, check, FAILED, detail, remedy)
+    return Finding(device.name, check, FAILED, detail or message, remedy if detail else _remedy(device, check, message))
 
 
 def what_was_said(device: str, error: PlannerError) -> str:
@@ -223,7 +201,7 @@ def _disk(free_bytes: int) -> tuple[str, str, str | None]:
     return status, detail, f"free some space in ~/.cache there; {bytes_text(DISK_WARNING_BYTES)} is enough"
 
 
-def _last_resort(device: Device, check: str, message: str) -> str:
+def _remedy(device: Device, check: str, message: str) -> str:
     if check != "python":
         return "see whether it is still up, then run `planner check` again"
     if "numpy" in message:

@@ -18,8 +18,6 @@ from planner.remote import connect
 from planner.remote.base import Remote
 from profilers.records import Facts, SensorFacts
 
-__all__ = ["Finding", "CheckReport", "check"]
-
 #: Limit for starting Python; a device that takes longer is taken to hang.
 ANSWER_S = 60.0
 #: Limit for starting a framework; boards load it and its CUDA libraries from an SD card.
@@ -72,8 +70,7 @@ class DeviceCheck:
 
     def run(self) -> None:
         try:
-            remote = self._reach()
-            agent = self._start(remote)
+            remote, agent = self._connect()
             facts = self._ask(agent)
             self._start_frameworks(remote, facts)
             self.agent = agent
@@ -95,21 +92,18 @@ class DeviceCheck:
         for name in findings.CHECKS:
             yield self._found.get(name, Finding(self.device.name, name, SKIPPED, reason))
 
-    def _reach(self) -> Remote:
+    def _connect(self) -> tuple[Remote, AgentClient]:
+        """Connect to the device and start its agent."""
         self._begin("reachable")
         remote = connect(self.device)
         self._stack.callback(remote.close)
-        detail = "this machine" if self.device.local else ""
         for passed in ("reachable", "host key", "login"):
-            self.note(Finding(self.device.name, passed, OK, detail))
-        return remote
-
-    def _start(self, remote: Remote) -> AgentClient:
+            self.note(Finding(self.device.name, passed, OK, "this machine" if self.device.local else ""))
         self._begin("python")
         agent = AgentClient.launch(self.device, remote)
         self._stack.callback(agent.close)
         self.note(Finding(self.device.name, "python", OK, agent.python))
-        return agent
+        return remote, agent
 
     def _ask(self, agent: AgentClient) -> Facts:
         device, names = self.device, tuple(self._frameworks)
@@ -127,15 +121,12 @@ class DeviceCheck:
         return facts
 
     def _start_frameworks(self, remote: Remote, facts: Facts) -> None:
-        """Start frameworks in the order of `profile` until one uses the device's accelerator.
-
-        The order matters: TensorFlow takes 10 s or more to import.
-        """
+        """Start the framework that `profile` uses, and others only where that one does not suffice."""
         if not self._frameworks:
             return
         self._begin("framework")
         started: dict[str, Mapping[str, str]] = {}
-        for name in self._frameworks:
+        for name in self._frameworks:  # in the order of `profile`; TensorFlow takes 10 s or more to import
             started[name] = self._start_framework(remote, facts, name)
             if findings.suffices(facts, started[name]):
                 break

@@ -66,9 +66,10 @@ def audit(
     from planner import console
     from planner.audit.folder import AuditFolder
     from planner.audit.scoring.scoreboard import score
-    from planner.audit.settings import SERVERS, make_settings
+    from planner.audit.settings import SERVERS, Settings, audited_values
     from planner.views import audit as view
     from planner.views import auditplot
+    from profilers.records import SCHEMA
 
     options.check_known("--servers", servers, SERVERS)
     if not math.isfinite(seconds):
@@ -79,10 +80,10 @@ def audit(
     if not folders:
         folder, (shape, classes) = AuditFolder(out), options.shape_of(data)
         judged = _profile(folder, profile)
-        requested = make_settings(
-            judged, label or out.name, str(fleet), model or (), framework, batch_size, steps, seconds, repetitions,
-            seed, servers, sample, shape, classes,
-        )  # fmt: skip
+        audited = audited_values(judged, model or (), framework, batch_size, steps)
+        requested = Settings(
+            SCHEMA, label or out.name, str(fleet), *audited, seconds, repetitions, seed, servers, sample, shape, classes
+        )
         folder.begin(requested, judged)
         failures = _run(folder, fleet)
     audits = [AuditFolder(path).load() for path in folders or [out]]

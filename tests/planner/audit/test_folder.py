@@ -4,16 +4,18 @@ import pytest
 
 from planner.audit.folder import AuditFolder
 from planner.audit.planned_runs import planned_runs
-from planner.audit.settings import Settings, make_settings
+from planner.audit.settings import Settings, audited_values
 from planner.errors import AuditError, RecordError
 from planner.predict.clusters import ClusterConfig
+from profilers.records import SCHEMA
 from tests.planner.profiles import device, profile, step
 
 THREE = profile({"a": device(step(0.1)), "b": device(step(0.2)), "c": device(step(0.4))})
 
 
 def requested(seed: int = 0) -> Settings:
-    return make_settings(THREE, "lab", "fleet.toml", (), None, None, 1000, 10.0, 2, seed, "every")
+    audited = audited_values(THREE, (), None, None, 1000)
+    return Settings(SCHEMA, "lab", "fleet.toml", *audited, 10.0, 2, seed, "every")
 
 
 def test_no_two_runs_share_a_folder(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ import itertools
 import pytest
 
 from planner.audit.planned_runs import audited_ranks, long_run, noise_images, planned_runs, ranking, run_duration_s
-from planner.audit.settings import Settings, make_settings
+from planner.audit.settings import Settings, audited_values
 from planner.errors import AuditError
 from planner.profile.file import Profile
+from profilers.records import SCHEMA
 from tests.planner.plans import plan, planned
 from tests.planner.profiles import device, profile, step
 
@@ -15,7 +16,8 @@ THREE = profile({"slow": device(step(0.4)), "fast": device(step(0.1)), "middle":
 
 
 def requested(held: Profile = THREE, servers: str = "fastest", repetitions: int = 1, seed: int = 0) -> Settings:
-    return make_settings(held, "lab", "fleet.toml", (), None, None, 1000, 10.0, repetitions, seed, servers)
+    audited = audited_values(held, (), None, None, 1000)
+    return Settings(SCHEMA, "lab", "fleet.toml", *audited, 10.0, repetitions, seed, servers)
 
 
 def test_the_papers_seven_configurations_of_three_devices_have_their_servers_on_the_fastest() -> None:

@@ -4,16 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from planner.audit.settings import Settings, make_settings
+from planner.audit.settings import Settings, audited_values
 from planner.errors import AuditError, PlanError
 from planner.profile.file import Profile
+from profilers.records import SCHEMA
 from tests.planner.profiles import device, profile, step
 
 PROFILE = profile({"a": device(step(0.1)), "b": device(step(0.2))}, steps_planned=7_000)
 
 
 def requested(held: Profile = PROFILE, models: tuple[str, ...] = (), **changes: Any) -> Settings:
-    return make_settings(held, "lab", "fleet.toml", models, None, None, None, 15.0, 2, 0, "fastest")._replace(**changes)
+    audited = audited_values(held, models, None, None, None)
+    return Settings(SCHEMA, "lab", "fleet.toml", *audited, 15.0, 2, 0, "fastest")._replace(**changes)
 
 
 def test_what_is_not_asked_for_is_as_profiled() -> None:

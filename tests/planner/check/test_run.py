@@ -388,8 +388,8 @@ def test_a_gpu_left_unused_is_a_warning() -> None:
     facts = FACTS._replace(gpus=("RTX 3060",))
     assert findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU}).status == "warning"
     assert findings.of_frameworks(DEVICE, FACTS, {"torch": ON_CPU}).status == "ok"
-    both = {"torch": ON_CPU, "tensorflow": {**ON_CPU, "accelerator": "cuda"}}
-    assert findings.of_frameworks(DEVICE, facts, both).status == "ok"
+    both = findings.of_frameworks(DEVICE, facts, {"torch": ON_CPU, "tensorflow": {**ON_CPU, "accelerator": "cuda"}})
+    assert (both.status, both.remedy) == ("warning", "to use RTX 3060, profile with --framework tensorflow")
 
 
 def test_one_framework_is_enough_and_all_that_there_are_are_told() -> None:
