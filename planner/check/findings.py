@@ -140,7 +140,7 @@ def suffices(facts: Facts, answer: Mapping[str, str]) -> bool:
 
 
 def of_reach(device: str, others: Sequence[str], unreached: Mapping[str, str]) -> Finding:
-    """Whether all other devices reach a port of this device; ``unreached`` has reasons by device."""
+    """Whether all other devices reach a port of this device; ``unreached``: reasons by device."""
     if not others:
         return Finding(device, "data plane", SKIPPED, "no other device to reach it")
     if not unreached:

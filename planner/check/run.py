@@ -121,7 +121,7 @@ class DeviceCheck:
         return facts
 
     def _start_frameworks(self, remote: Remote, facts: Facts) -> None:
-        """Start the framework that `profile` uses, and others only where that one does not suffice."""
+        """Start the framework that `profile` uses, others only where it does not suffice."""
         if not self._frameworks:
             return
         self._begin("framework")

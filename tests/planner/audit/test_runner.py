@@ -6,8 +6,9 @@ from pathlib import Path
 from backends import models
 from planner.audit.folder import AuditFolder
 from planner.audit.runner import Runner
-from planner.audit.settings import make_settings
+from planner.audit.settings import Settings, audited_values
 from planner.fleet.file import load_fleet
+from profilers.records import SCHEMA
 from tests.planner import profiles
 from tests.quick import NUMPY_ALONE, numpy_model
 from tests.running import FASHION, call, fleet_file, until
@@ -26,11 +27,9 @@ def begun(folder: Path) -> AuditFolder:
         for name, slowdown in SLOWDOWNS.items()
     }
     judged, audit = profiles.profile(devices), AuditFolder(folder / "audit")
+    audited = audited_values(judged, (), None, None, None)
     audit.begin(
-        make_settings(
-            judged, "audit", "fleet.toml", (), None, None, None, seconds=1.0, repetitions=1, seed=0,
-            servers="fastest", input_shape=(28, 28, 1), classes=10,
-        ),
+        Settings(SCHEMA, "audit", "fleet.toml", *audited, 1.0, 1, 0, "fastest", input_shape=(28, 28, 1), classes=10),
         judged,
     )  # fmt: skip
     return audit

@@ -94,7 +94,7 @@ def trained() -> RenderableType:
 
 
 def in_the_lab() -> RenderableType:
-    device = DeviceSpec(NAMES[-1], "jetson-tx2", 0.25, 12.5e6, None, 0.0, 1.0, 2.0, None, True)
+    device = DeviceSpec(NAMES[-1], "jetson-tx2", 0.25, 12.5e6, None, 0.0, 1.0, 2.0, None)
     return lab.table([DeviceStatus(device, "10.77.1.1", Condition("running", True, 12.0)) for _ in NAMES])
 
 
