@@ -87,7 +87,12 @@ class Cgroups(ABC):
         if gently:
             self.signal(group, signal.SIGTERM)
             _until(lambda: not self.processes(group))
-        if not _until(lambda: self._killed(group)):
+
+        def killed() -> bool:
+            self.signal(group, signal.SIGKILL)
+            return not self.processes(group)
+
+        if not _until(killed):
             raise LabError(f"{group}: processes {self.processes(group)} do not end; are they stuck in the kernel?")
 
     def remove(self, group: str) -> None:
@@ -96,10 +101,6 @@ class Cgroups(ABC):
         for folder in (root / group for root in self._roots):
             if not _until(partial(_removed, folder)):
                 raise LabError(f"{folder}: cannot be removed; what still uses it?")
-
-    def _killed(self, group: str) -> bool:
-        self.signal(group, signal.SIGKILL)
-        return not self.processes(group)
 
 
 class V1(Cgroups):

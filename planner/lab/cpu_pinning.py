@@ -11,9 +11,7 @@ from pathlib import Path
 
 
 def assign_cores(cpus: Mapping[str, float], cores: Collection[int]) -> dict[str, int]:
-    """The core of each device, so that no core is overcommitted; empty where they do not fit.
-
-    The largest device goes first, each onto the core with most capacity left.
+    """The core of each device, the largest first; empty where one core is not enough for each.
 
     cpus: number of cores by device
     """

@@ -16,11 +16,7 @@ KIB = 1024
 
 
 def stat(cpus: float, busy_s: float, lasted_s: float) -> str:
-    """/proc/stat of a device with ``cpus`` processors, rounded up, all equally busy.
-
-    busy_s: seconds of full use of the device
-    lasted_s: seconds since it started
-    """
+    """/proc/stat after ``busy_s`` of full use of ``cpus`` processors in ``lasted_s`` seconds."""
     busy, all_of_it = int(busy_s * TICKS_PER_S), int(lasted_s * TICKS_PER_S)
     ticks = f"{busy} 0 0 {all_of_it - busy} 0 0 0 0 0 0"
     return "".join(f"cpu{core} {ticks}\n" for core in range(max(1, math.ceil(cpus))))
@@ -67,8 +63,7 @@ class SwappedFiles:
 
     def __init__(self, root: str, names: Iterable[str]) -> None:
         self._root, self._shown = root, _shown(root)
-        folder = os.path.dirname(self._shown)
-        self._next = 0
+        folder, self._next = os.path.dirname(self._shown), 0
         self.close()  # files of a sensor emulator that was killed
         self._sides: tuple[dict[str, _Slot], dict[str, _Slot]] = ({}, {})
         for number, name in enumerate(names):

@@ -15,10 +15,7 @@ MARK = "# Written by `planner lab up`"
 
 
 def fleet_text(names: LabNames, state: LabState, devices: Sequence[DeviceSpec]) -> str:
-    """The fleet file of these devices, in their order.
-
-    It does not mention processors, rates and power models.
-    """
+    """The fleet file of these devices, without their processors, rates and power models."""
     head = f"{MARK}, which writes it again. {_owner(names)}\n"
     config = f"ssh_config = {_quoted(str(sshd.config_of(names.folder)))}\n"
     return "\n".join([head + config, *(_entry(names, state, device) for device in devices)])

@@ -99,11 +99,6 @@ def ip(*arguments: str) -> None:
 
 def _cable(names: tuple[str, ...], interface: str, address: str, switch: str, port: str) -> None:
     ip(*names, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", switch)
-    _address(names, interface, address)
-    ip("-n", switch, "link", "set", port, "master", BRIDGE, "up")
-
-
-def _address(names: tuple[str, ...], interface: str, address: str) -> None:
     network = ipaddress.ip_interface(f"{address}/{PREFIX_BITS}")
     # The same address after a rebuild, because others have it in their ARP caches.
     ip(*names, "link", "set", interface, "address", f"02:00:{network.ip.packed.hex(':')}")
@@ -112,6 +107,7 @@ def _address(names: tuple[str, ...], interface: str, address: str) -> None:
     # A namespace inherits the machine's congestion control; edge devices use the kernel's default.
     route = (str(network.network), "dev", interface, "src", address, "congctl", "cubic")
     ip(*names, "route", "change", *route)
+    ip("-n", switch, "link", "set", port, "master", BRIDGE, "up")
 
 
 def _links(*names: str) -> dict[str, dict[str, Any]]:

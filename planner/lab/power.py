@@ -71,22 +71,14 @@ LIMITS = {
 
 
 def from_table(kind: str, table: Mapping[str, object]) -> PhysicalPower:
-    """The power model of a kind of device, with the values of a table replacing its own.
-
-    Raises ValueError for the first invalid key, naming the key, the value and the remedy.
-    """
+    """The power model of a kind of device, changed by the values of a table. Raises ValueError."""
     if kind not in MODELS:
         raise ValueError(f'kind "{kind}" has no power model and no sensor; choose one of {", ".join(MODELS)}')
     return MODELS[kind]._replace(**{key: _value(key, value) for key, value in table.items()})
 
 
 def watts(model: PhysicalPower, utilisation: float, bytes_per_s: float, random: Random) -> float:
-    """Watts of one reading, never below 0.
-
-    utilisation: 0..1, mean since the last reading.
-    bytes_per_s: sent and received together.
-    random: the source of the noise.
-    """
+    """Watts of one reading, never below 0; utilisation is 0..1, bytes are sent and received."""
     drawn_w = model.idle_w + model.dynamic_w * utilisation + model.joules_per_byte * bytes_per_s
     return max(0.0, drawn_w + random.gauss(0.0, model.noise_w))
 

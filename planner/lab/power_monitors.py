@@ -5,7 +5,7 @@ reads one total of the board or the module, and its sensor code cannot tell an e
 a real one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 
@@ -78,45 +78,43 @@ MONITORS = {
 
 def labels(kind: str) -> dict[str, str]:
     """Text by file of the constant files: labels of rails and, in the newer layout, millivolts."""
-    hwmon, chips = MONITORS[kind]
     texts = {}
-    for folder, rails in chips.items():
-        for number, rail in enumerate(rails):
-            label = rail.label if rail else "NC"
-            if hwmon:
-                texts[f"{_driver(hwmon)}/{folder}/in{number + 1}_label"] = label
-                texts[f"{_driver(hwmon)}/{folder}/in{number + 1}_input"] = str(rail.millivolts if rail else 0)
-            else:
-                texts[f"{_driver(hwmon)}/{folder}/rail_name_{number}"] = label
+    for folder, number, rail in _channels(kind):
+        label = rail.label if rail else "NC"
+        if MONITORS[kind].hwmon:
+            texts[f"{folder}/in{number + 1}_label"] = label
+            texts[f"{folder}/in{number + 1}_input"] = str(rail.millivolts if rail else 0)
+        else:
+            texts[f"{folder}/rail_name_{number}"] = label
     return texts
 
 
 def readings(kind: str, total_w: float, dynamic_w: float) -> dict[str, str]:
-    """Text by file of the present power: every rail, in whole steps of its monitor.
+    """Text by file of every rail's power, in whole steps of its monitor.
 
-    total_w: watts of the device.
-    dynamic_w: the part that load added.
+    dynamic_w: the part of the device's watts that load added.
     """
-    hwmon, chips = MONITORS[kind]
     texts = {}
-    for folder, rails in chips.items():
-        for number, rail in enumerate(rails):
-            if rail is None:
-                continue
+    for folder, number, rail in _channels(kind):
+        if rail is not None:
             rail_w = rail.idle_share * (total_w - dynamic_w) + rail.dynamic_share * dynamic_w
             milliamperes = quantised_ma(rail, rail_w)
-            if hwmon:
-                texts[f"{_driver(hwmon)}/{folder}/curr{number + 1}_input"] = str(milliamperes)
+            if MONITORS[kind].hwmon:
+                texts[f"{folder}/curr{number + 1}_input"] = str(milliamperes)
             else:
-                milliwatts = round(rail.millivolts * milliamperes / 1000)
-                texts[f"{_driver(hwmon)}/{folder}/in_power{number}_input"] = str(milliwatts)
+                texts[f"{folder}/in_power{number}_input"] = str(round(rail.millivolts * milliamperes / 1000))
     return texts
+
+
+def _channels(kind: str) -> Iterator[tuple[str, int, EmulatedRail | None]]:
+    """Folder, number and rail of every channel."""
+    hwmon, chips = MONITORS[kind]
+    driver = "sys/bus/i2c/drivers/" + ("ina3221" if hwmon else "ina3221x")
+    for folder, rails in chips.items():
+        for number, rail in enumerate(rails):
+            yield f"{driver}/{folder}", number, rail
 
 
 def quantised_ma(rail: EmulatedRail, rail_w: float) -> int:
     """The current that the monitor reports: the nearest whole step, never below 0."""
     return rail.step_ma * max(0, round(rail_w * 1e6 / rail.millivolts / rail.step_ma))
-
-
-def _driver(hwmon: bool) -> str:
-    return "sys/bus/i2c/drivers/" + ("ina3221" if hwmon else "ina3221x")

@@ -51,11 +51,7 @@ def require_machine() -> None:
 
 
 def require_shaper(modules: Sequence[str], commands: Iterable[Sequence[str]], otherwise: str = "") -> None:
-    """Raise LabError, naming kernel modules, if these commands of tc fail.
-
-    commands: for the interface lo, as ``planner.lab.traffic_control`` makes them.
-    otherwise: an alternative remedy for the message.
-    """
+    """Raise LabError, with kernel modules or another remedy, if commands of tc fail for lo."""
     lines = "\n".join(" ".join(command) for command in commands)
     if not _runs("unshare", "--net", str(find_program("tc")), "-batch", "-", said=lines):
         remedy = f"load them with `modprobe -a {' '.join(modules)}`{otherwise}"

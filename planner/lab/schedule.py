@@ -9,10 +9,7 @@ from planner.units import number
 
 
 def play(lab: Lab, schedule: Sequence[Change], speed: float, report: Callable[[str], None]) -> None:
-    """Make every change at its time divided by ``speed``, and report each.
-
-    Raises LabError before the first change if the lab lacks a device or the machine lacks cores.
-    """
+    """Make every change at its time divided by ``speed``, and report each. Raises LabError."""
     for change in schedule:
         lab.device(change.device)
         require_cores(change.device, change.cpus or 0.0)

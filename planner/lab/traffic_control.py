@@ -62,10 +62,7 @@ def buffer_bytes(rate_bytes_per_s: float) -> int:
 
 
 def one_rate(interface: str, rate_bytes_per_s: float, delay_s: float = 0.0) -> list[Command]:
-    """Limit everything that a port sends to one rate, each packet ``delay_s`` late.
-
-    For a port without a qdisc.
-    """
+    """Limit everything that a port without a qdisc sends to one rate, each packet late."""
     bucket = str(bucket_bytes(rate_bytes_per_s))
     shape = ("tbf", "rate", _bit(rate_bytes_per_s), "burst", bucket, "latency", f"{QUEUE_S * 1e3:g}ms")
     commands: list[Command] = [("qdisc", "add", "dev", interface, "root", "handle", "1:", *shape)]
@@ -77,12 +74,9 @@ def one_rate(interface: str, rate_bytes_per_s: float, delay_s: float = 0.0) -> l
 
 
 def rates_by_target(interface: str, rate_bytes_per_s: float, targets: Mapping[str, float]) -> list[Command]:
-    """Limit a port to one rate, and its rates to some addresses to those in ``targets``.
+    """Limit a port without a qdisc to one rate, and its rates to the addresses in ``targets``.
 
-    For a port without a qdisc.
-
-    Classes may borrow unused rate from the port. Each has a guaranteed share, so that the port's
-    rate is kept.
+    Classes borrow unused rate from the port; each has a guaranteed share, so that its rate is kept.
     """
     share = rate_bytes_per_s / (len(targets) + 1)
     commands: list[Command] = [

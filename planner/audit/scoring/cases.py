@@ -104,9 +104,8 @@ def _case(audit: MeasuredAudit, of_model: Costs, runs: list[MeasuredRun]) -> Cas
 
 
 def _measured(runs: list[MeasuredRun], steps: int) -> Estimates:
-    totals = [run.at(steps) for run in runs]
-    watts = (np.nan if each.power_w is None else each.power_w for each in totals)
-    return Estimates(np.array([each.time_s for each in totals]), np.fromiter(watts, np.float64))
+    watts = [np.nan if run.power_w is None else run.power_w for run in runs]
+    return Estimates(np.array([run.time_s(steps) for run in runs]), np.array(watts))
 
 
 def _check(label: str, of_model: Costs, run: MeasuredRun) -> None:

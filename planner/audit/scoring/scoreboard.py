@@ -150,20 +150,17 @@ def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
         for name, rule in RULES.items()
     }
     choices |= {WITHOUT_DRIFT: [without_drift(case) for case in cases], MEASURED_BEFORE: repeated}
+    incomplete = {(audit.label, model, repetition) for audit in audits for model, repetition in audit.missing}
     return Scoreboard(
         steps={audit.label: audit.steps for audit in audits},
         configurations=compare(cases),
-        rules=_rule_scores(cases, choices, _incomplete(audits)),
+        rules=_rule_scores(cases, choices, incomplete),
         single=repeatability(cases, predicted, repeated),
         fitted=fitted,
         extrapolations={audit.label: audit.extrapolations for audit in audits},
         overheads={audit.label: _overheads(audit) for audit in audits},
         missing={audit.label: len(audit.missing) for audit in audits},
     )
-
-
-def _incomplete(audits: Sequence[MeasuredAudit]) -> set[tuple[str, str, int]]:
-    return {(audit.label, model, repetition) for audit in audits for model, repetition in audit.missing}
 
 
 def _rule_scores(
