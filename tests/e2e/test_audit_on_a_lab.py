@@ -17,9 +17,10 @@ import pytest
 
 from planner.audit.folder import AuditFolder
 from planner.audit.runner import Runner
-from planner.audit.settings import make_settings
+from planner.audit.settings import Settings, audited_values
 from planner.fleet.file import load_fleet
 from planner.profile.profiler import Profiler, ProfileRequest
+from profilers.records import SCHEMA
 from tests.quick import BRIEF, NUMPY_ALONE, numpy_model
 from tests.running import call, run, until
 
@@ -52,13 +53,10 @@ def audit_in(folder: Path, rate: str) -> None:
     profile = Profiler(fleet, request, folder / f"profile-{rate}.json", lambda *_: None).run()
     assert len(profile.links) == 4 and all(device.error is None for device in profile.devices.values())
     audit = AuditFolder(folder / rate)
+    audited = audited_values(profile, (), None, None, 5000)
     audit.begin(
-        make_settings(
-            profile, rate, "numpy.toml", (), None, None, 5000, seconds=1.0, repetitions=1, seed=0,
-            servers="fastest", input_shape=SHAPE, classes=10,
-        ),
-        profile,
-    )  # fmt: skip
+        Settings(SCHEMA, rate, "numpy.toml", *audited, 1.0, 1, 0, "fastest", input_shape=SHAPE, classes=10), profile
+    )
     failures: list[dict[str, str]] = []
 
     def made() -> bool:  # a busy machine may have no time for two reports in a run, which is then made again
