@@ -6,8 +6,10 @@ clock, between those measured, whose watts stay below it. Of the 1080 Ti each me
 of its own, and one that no limit reaches.
 
 A workload: all runs of a workload are held out but the reference. A GPU: fitted on one file, tested
-on another. References are at the greatest limit, then at every limit. "one run": the reference is
-at the middle batch size, for all batch sizes. The two predictors of a transfer are shown beside it.
+on another, and the mean over all such pairs. References are at the greatest limit, then at every
+limit. "one run": the reference is at the middle batch size, for all batch sizes. Shown beside a
+transfer are extra-trees on six logarithms (limits, the reference's watts and target, watts over
+limits) and "as before", which says that the wanted run is like the reference.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,16 +23,20 @@ from reporting import parser
 
 from power_models.base import Target
 from power_models.evaluate import folds
+from power_models.ratio import pairs
 from power_models.table import CsvFile, Floats, Ints, Table
 from power_models.transfer import Columns, Transfer, tried
+from power_models.trees import Forest
 
 LIMIT, POWER, TIME, BATCH = "power_limit", "average_power", "time", "batch_size"
 GOALS = {POWER: "<= 4 %", TIME: "<= 6 %"}
 ZEUS = ("dataset", "network")
 #: A GPU keeps its watts a little below its limit.
 BELOW = 0.98
-#: The plain predictor's share in each of the forms that are shown.
-FORMS = {"transfer": None, "structured": 0.0, "plain": 1.0}
+FORMS = ("transfer", "extra-trees", "as before")
+TREES = {"n_estimators": 100, "min_samples_leaf": 5, "random_state": 0}
+#: Pairs that the extra-trees learn from, as many as a transfer.
+MOST_PAIRS = 8_000
 
 
 class Data(NamedTuple):
@@ -44,7 +50,7 @@ class Data(NamedTuple):
 class Errors(NamedTuple):
     """Relative errors of predictions, one a pair of runs.
 
-    form: a key of FORMS.
+    form: one of FORMS.
     at_top: whether the reference was at the greatest limit.
     """
 
@@ -62,9 +68,10 @@ def main() -> None:
     rows += [
         made for each in data for target in GOALS if each.name.startswith("zeus") for made in _one_run(each, target)
     ]
-    for known, unseen in permutations(data, 2):
-        for target in GOALS:
-            rows += _new_device(known, unseen, target)
+    for target in GOALS:
+        across = [each for known, unseen in permutations(data, 2) for each in _new_device(known, unseen, target)]
+        rows += across
+        rows += _means(across)
     report("One reference run", rows, options.json)
 
 
@@ -117,17 +124,30 @@ def _one_run(data: Data, target: str) -> Iterator[dict[str, Any]]:
 
 
 def _new_device(known: Data, unseen: Data, target: str) -> Iterator[dict[str, Any]]:
-    model = _fitted(known, target, known.columns, np.arange(known.table.rows))
+    every = np.arange(known.table.rows)
+    model, trees = _fitted(known, target, known.columns, every), _trees(known.table, target, known.columns)
     model = replace(model, columns=unseen.columns)
-    for each in _tested(model, unseen, target, np.arange(unseen.table.rows)):
+    for each in _tested(model, trees, unseen, target, np.arange(unseen.table.rows)):
         yield _row(f"{known.name} to {unseen.name}", target, "GPU, greatest limit", [_top(each)], "reported")
         yield _row(f"{known.name} to {unseen.name}", target, "GPU, any limit", [each], "reported")
 
 
+def _means(across: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The mean over pairs of GPUs, and its spread, by form and reference."""
+    for key in dict.fromkeys((each["target"], each["held out"], each["model"]) for each in across):
+        target, held_out, form = key
+        errors = [each["MAPE %"] for each in across if (each["target"], each["held out"], each["model"]) == key]
+        figures = {"MAPE %": float(np.mean(errors)), "± folds": float(np.std(errors, ddof=1))}
+        yield row(f"mean of {len(errors)} pairs", target, held_out, form, "reported") | {
+            **figures, "in 90 %": None, "by fold": None,
+        }  # fmt: skip
+
+
 def _errors(data: Data, target: str, columns: Columns, rows: Ints) -> list[Errors]:
     """These rows predicted by a transfer of the others."""
-    model = _fitted(data, target, columns, np.setdiff1d(np.arange(data.table.rows), rows))
-    return _tested(model, data, target, rows)
+    rest = np.setdiff1d(np.arange(data.table.rows), rows)
+    trees = _trees(data.table.take(rest), target, columns)
+    return _tested(_fitted(data, target, columns, rest), trees, data, target, rows)
 
 
 def _fitted(data: Data, target: str, columns: Columns, rows: Ints) -> Transfer:
@@ -136,18 +156,32 @@ def _fitted(data: Data, target: str, columns: Columns, rows: Ints) -> Transfer:
     return Transfer.fit(table, measured, columns, tried(table, measured, columns))
 
 
-def _tested(model: Transfer, data: Data, target: str, rows: Ints) -> list[Errors]:
+def _trees(table: Table, target: str, columns: Columns) -> Forest:
+    first, second = pairs(table.keys(columns.job), MOST_PAIRS)
+    ratios = np.log(table.numbers(target)[second] / table.numbers(target)[first])
+    return Forest.fit(_six_logs(table, target, columns, first, second), ratios, TREES)
+
+
+def _six_logs(table: Table, target: str, columns: Columns, first: Ints, second: Ints) -> Floats:
+    limits, watts, known = (np.log(table.numbers(name)) for name in (LIMIT, POWER, target))
+    settings = [np.log(table.numbers(name)) for name in columns.settings]
+    before, after, drawn = limits[first], limits[second], watts[first]
+    ratios = (each[second] - each[first] for each in settings)
+    return np.column_stack([before, after, drawn, known[first], drawn - before, drawn - after, *ratios])
+
+
+def _tested(model: Transfer, trees: Forest, data: Data, target: str, rows: Ints) -> list[Errors]:
     """Every two runs of one job among these rows, by each form."""
     reference, wanted = (rows[side] for side in model.pairs(data.table.take(rows)))
-    actual, limits = data.table.numbers(target)[wanted], data.table.numbers(LIMIT)
-    made = []
-    for form, share in FORMS.items():
-        ratio = model.ratio if share is None else model.ratio.sharing(share)
-        found = replace(model, ratio=ratio).predict(data.table.take(reference), data.table.take(wanted))
-        inside = ((found.low <= actual) & (actual <= found.high)).astype(np.float64)
-        at_top = limits[reference] == limits.max()
-        made.append(Errors(form, reference, np.abs(found.values / actual - 1), inside, at_top))
-    return made
+    values, at_top = data.table.numbers(target), data.table.numbers(LIMIT)[reference] == data.table.numbers(LIMIT).max()
+    actual, before = values[wanted], values[reference]
+    found = model.predict(data.table.take(reference), data.table.take(wanted))
+    inside = ((found.low <= actual) & (actual <= found.high)).astype(np.float64)
+    seen = trees.mean(_six_logs(data.table, target, model.columns, reference, wanted))
+    return [
+        Errors(form, reference, np.abs(predicted / actual - 1), inside, at_top)
+        for form, predicted in zip(FORMS, (found.values, before * np.exp(seen), before), strict=True)
+    ]
 
 
 def _where(errors: Errors, mask: Any) -> Errors:

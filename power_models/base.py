@@ -24,6 +24,10 @@ class Unsuitable(ValueError):
     """A model needs something that a table does not have; the message says what."""
 
 
+class GoneKind(ValueError):
+    """A model was saved by a former version, and its kind is no longer read."""
+
+
 class Target(NamedTuple):
     """What to predict: a column's name and its values, all above zero."""
 
@@ -31,14 +35,10 @@ class Target(NamedTuple):
     values: Floats
 
     @property
-    def unit(self) -> str:
-        return columns.unit(self.name)
-
-    @property
     def log(self) -> bool:
         """Whether linear models fit its logarithm: times and joules multiply, watts add up."""
-        if self.unit:
-            return not self.unit.endswith("W")
+        if unit := columns.unit(self.name):
+            return not unit.endswith("W")
         return bool(self.values.max() > WIDE * self.values.min())
 
     @property
@@ -95,8 +95,7 @@ class Range(NamedTuple):
     def of(cls, name: str, column: Column) -> "Range":
         if not is_numeric(column):
             return cls(name, math.nan, math.nan, tuple(str(value) for value in np.unique(column)))
-        known = np.asarray(column, dtype=np.float64)
-        known = known[np.isfinite(known)]
+        known = column[np.isfinite(np.asarray(column, dtype=np.float64))]
         return cls(name, float(known.min()), float(known.max()), ()) if known.size else cls(name, 0.0, 0.0, ())
 
     def outside(self, table: Table) -> list[bool]:
@@ -115,23 +114,16 @@ class Range(NamedTuple):
         return f"{self.least:g}" if self.least == self.greatest else f"{self.least:g} to {self.greatest:g}"
 
 
-def outside(ranges: Iterable[Range], table: Table) -> list[tuple[str, ...]]:
-    """For each row the columns in which it lies outside of their ranges."""
-    flags = [(each.name, each.outside(table)) for each in ranges]
-    return [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
-
-
 def constants(table: Table, features: Iterable[str]) -> tuple[Range, ...]:
     """Columns that never change and are no features: nothing was learned of another value.
 
     Outcomes of the run and columns with missing numbers are left out.
     """
     used = set(features)
-    others = ((name, column) for name, column in table.columns.items() if name not in used)
     return tuple(
         Range.of(name, column)
-        for name, column in others
-        if columns.is_constant(column) and not columns.is_outcome(name)
+        for name, column in table.columns.items()
+        if name not in used and columns.is_constant(column) and not columns.is_outcome(name)
     )
 
 
@@ -168,11 +160,14 @@ class Fitted:
     def unit(self) -> str:
         return columns.unit(self.target)
 
-    def interval(self, values: Floats, spread: Floats, table: Table) -> IntervalPrediction:
+    def interval(self, estimate: Estimate, table: Table) -> IntervalPrediction:
         """Values with 90 % intervals: ``width`` times their spread to either side, a logarithm."""
+        values, spread = estimate
         factor = np.exp(self.width * spread)
-        given = [each for each in self.constants if each.name in table.columns]
-        return IntervalPrediction(values, values / factor, values * factor, outside([*self.ranges, *given], table))
+        known = [*self.ranges, *(each for each in self.constants if each.name in table.columns)]
+        flags = [(each.name, each.outside(table)) for each in known]
+        extrapolated = [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
+        return IntervalPrediction(values, values / factor, values * factor, extrapolated)
 
     def _title(self) -> str:
         return f"{self.target} [{self.unit}]" if self.unit else self.target
@@ -197,25 +192,25 @@ class PowerModel(Fitted):
     constants: tuple[Range, ...] = ()
 
     @classmethod
-    def fit(
-        cls, kind: type[Regressor], table: Table, target: Target, width: float = math.nan,
-        about: Mapping[str, Any] | None = None,
-    ) -> "PowerModel":  # fmt: skip
-        """Fit on every column of a table. width: from held-out points, see ``evaluate.width``.
-
-        Raises Unsuitable where the kind needs what the table does not have.
-        """
-        return cls.of(kind.fit(table, target), table, target, width, about)
-
-    @classmethod
     def of(
         cls, fitted: Regressor, table: Table, target: Target, width: float = math.nan,
         about: Mapping[str, Any] | None = None,
     ) -> "PowerModel":  # fmt: skip
-        """The same, of a regressor that was fitted on this table already."""
+        """From a regressor that was fitted on every column of a table.
+
+        width: from held-out points, see ``evaluate.width``.
+        """
         ranges = tuple(Range.of(name, column) for name, column in table.columns.items())
         least, greatest = float(target.values.min()), float(target.values.max())
         return cls(fitted, target.name, least, greatest, ranges, table.rows, width, about or {})
+
+    @classmethod
+    def fit(
+        cls, kind: type[Regressor], table: Table, target: Target, width: float = math.nan,
+        about: Mapping[str, Any] | None = None,
+    ) -> "PowerModel":  # fmt: skip
+        """Raises Unsuitable where the kind needs what the table does not have."""
+        return cls.of(kind.fit(table, target), table, target, width, about)
 
     @property
     def name(self) -> str:
@@ -232,8 +227,7 @@ class PowerModel(Fitted):
 
         Raises ValueError where a feature is missing.
         """
-        values, spread = self.guess(table)
-        return self.interval(values, spread, table)
+        return self.interval(self.guess(table), table)
 
     def describe(self) -> str:
         """The model in a line: its kind, what it learned, and from how many rows."""

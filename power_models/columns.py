@@ -23,15 +23,10 @@ SETTING = LIMIT | {"tdp", "mode", "state", "idle"}
 #: Units, where they are the last word of a name.
 UNITS = frozenset({"mw", "kw", "mj", "kj", "wh", "mwh", "kwh", "s", "ms", "us", "ns"})
 #: Names of quantities that somebody set, in whole numbers.
-QUANTITY = (
-    CLOCK
-    | LIMIT
-    | LOAD
-    | frozenset(
-        {"batch", "size", "nodes", "node", "workers", "gpus", "gpu", "cores", "threads", "count", "num", "n", "steps"}
-        | {"rate", "epochs", "layers", "width", "depth", "length", "level"}
-    )
-)
+QUANTITY = CLOCK | LIMIT | LOAD | {
+    "batch", "size", "nodes", "node", "workers", "gpus", "gpu", "cores", "threads", "count", "num", "n", "steps",
+    "rate", "epochs", "layers", "width", "depth", "length", "level",
+}  # fmt: skip
 #: Names of numbers that only tell rows apart.
 IDENTIFIER = frozenset({"id", "ids", "index", "idx", "run", "job", "no", "number", "group", "fold", "seed"})
 #: Columns of more categories than this are taken for identifiers.
@@ -89,10 +84,7 @@ def unit(name: str) -> str:
 
 def is_constant(column: Column) -> bool:
     """Whether every row has the same value, none missing."""
-    if is_numeric(column):
-        values = np.asarray(column, dtype=np.float64)
-        return bool(values.size and np.isfinite(values).all() and values.min() == values.max())
-    return len(np.unique(column)) == 1
+    return len(np.unique(column)) == 1 and not (is_numeric(column) and np.isnan(np.asarray(column, float)).any())
 
 
 def choose(table: Table, target: str, groups: Ints, grouped_by: Collection[str] = ()) -> Choice:
@@ -101,33 +93,29 @@ def choose(table: Table, target: str, groups: Ints, grouped_by: Collection[str] 
     groups: one number a row.
     grouped_by: the columns that the groups were made of.
     """
-    left_out = {}
-    for name, column in table.columns.items():
-        if name != target and (reason := _reason(name, column, groups, name in grouped_by)):
-            left_out[name] = reason
-    return Choice(tuple(name for name in table.names if name != target and name not in left_out), left_out)
+    others = {name: column for name, column in table.columns.items() if name != target}
+    reasons = {name: _reason(name, column, groups, name in grouped_by) for name, column in others.items()}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    return Choice(tuple(name for name in others if name not in left_out), left_out)
 
 
 def _reason(name: str, column: Column, groups: Ints, groups_rows: bool) -> str:
     """Why a column is no feature; empty for one that is."""
     if is_outcome(name):
         return "seems to be an outcome of the run"
-    if is_constant(column):
+    values = np.unique(column)
+    if is_numeric(column):
+        values = values[np.isfinite(np.asarray(values, float))]
+    if not len(values):
+        return "empty"
+    if len(values) == 1:
         return "always the same"
     if is_numeric(column):
-        return _numeric_reason(name, np.asarray(column, dtype=np.float64), groups, groups_rows)
-    return _text_reason(column, groups)
-
-
-def _numeric_reason(name: str, values: Floats, groups: Ints, groups_rows: bool) -> str:
-    known = values[np.isfinite(values)]
-    if not known.size:
-        return "empty"
-    if known.min() == known.max():
-        return "always the same"
-    return "numbers the groups; name it with --features if it is a quantity" * _is_identifier(
-        name, values, groups, groups_rows
-    )
+        numbers = _is_identifier(name, np.asarray(column, float), groups, groups_rows)
+        return "numbers the groups; name it with --features if it is a quantity" if numbers else ""
+    if len(values) > MOST_CATEGORIES:
+        return f"more than {MOST_CATEGORIES} different texts"
+    return "" if _is_shared(column, groups) else "its texts hardly occur in more than one group"
 
 
 def _is_identifier(name: str, values: Floats, groups: Ints, groups_rows: bool) -> bool:
@@ -138,21 +126,19 @@ def _is_identifier(name: str, values: Floats, groups: Ints, groups_rows: bool) -
     """
     distinct, codes = np.unique(values, return_inverse=True)
     whole = bool(np.isfinite(distinct).all() and (distinct == np.round(distinct)).all())
-    combinations = len(np.unique(np.stack([codes, groups], axis=1), axis=0))
-    count = len(np.unique(groups))
+    combinations, count = len(set(zip(codes, groups, strict=True))), len(np.unique(groups))
     if not whole or count == len(values) or not len(distinct) == combinations == count:
         return False
-    if groups_rows:
-        return QUANTITY.isdisjoint(words(name))
-    dense = bool(distinct[-1] - distinct[0] + 1 == len(distinct)) and QUANTITY.isdisjoint(words(name))
-    return dense or not IDENTIFIER.isdisjoint(words(name))
+    named = set(words(name))
+    dense = bool(distinct[-1] - distinct[0] + 1 == len(distinct))
+    if not groups_rows and not IDENTIFIER.isdisjoint(named):
+        return True
+    return (groups_rows or dense) and QUANTITY.isdisjoint(named)
 
 
-def _text_reason(column: Column, groups: Ints) -> str:
-    """A text that occurs in one group only tells nothing of a group that is held out."""
+def _is_shared(column: Column, groups: Ints) -> bool:
+    """Whether most texts occur in several groups; others tell nothing of a group held out."""
     values, codes = np.unique(column, return_inverse=True)
-    if len(values) > MOST_CATEGORIES:
-        return f"more than {MOST_CATEGORIES} different texts"
     pairs = np.unique(np.stack([codes, groups], axis=1), axis=0)
     shared = np.bincount(pairs[:, 0], minlength=len(values)) > 1
-    return "" if shared[codes].mean() >= 0.5 else "its texts hardly occur in more than one group"
+    return bool(shared[codes].mean() >= 0.5)

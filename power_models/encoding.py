@@ -8,7 +8,7 @@ import numpy as np
 from power_models.base import Unsuitable
 from power_models.columns import words
 from power_models.stored import Stored
-from power_models.table import Floats, Ints, Table, is_numeric
+from power_models.table import Floats, Table, is_numeric
 
 #: Positive columns whose greatest value is this many times the least are taken as logarithms.
 LOG_SPAN = 4.0
@@ -88,12 +88,6 @@ class Encoder(Stored):
         """Of the matrix's columns."""
         texts = (f"{name} = {value}" for name, values in self.categories.items() for value in values)
         return (*(column.name for column in self.numeric), *texts)
-
-    @property
-    def owners(self) -> Ints:
-        """Number, from 0, of the table's column that each of the matrix's columns comes from."""
-        counts = [1] * len(self.numeric) + [len(values) for values in self.categories.values()]
-        return np.repeat(np.arange(len(counts)), counts)
 
     def matrix(self, table: Table) -> Floats:
         """(rows, columns) of numbers. Raises ValueError for a column that the table lacks."""

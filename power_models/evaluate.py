@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from power_models.base import LEVEL, Estimate, PowerModel, Regressor, Target, Unsuitable
 from power_models.linear import Mean
@@ -24,9 +23,9 @@ class Scores(NamedTuple):
 
     mape: per cent.
     rmse: in the target's unit.
-    coverage: share of held-out rows inside their 90 % interval, which is made without their fold.
+    coverage: share of held-out rows inside their 90 % interval, which is made without their fold;
+        it holds on the average over folds (marginally), not in each.
     coverage_least, coverage_greatest: that share in the worst and in the best fold.
-    Intervals hold on the average over folds (marginally), not in each.
     """
 
     name: str
@@ -56,8 +55,10 @@ class HeldOut(NamedTuple):
     def scores(self) -> Scores:
         relative = 100 * np.abs(self.predicted / self.actual - 1)
         squares = (self.predicted - self.actual) ** 2
-        inside = self._inside()
         by_fold = [self.fold == fold for fold in np.unique(self.fold)]
+        inside = np.empty(len(self.fold), dtype=bool)
+        for here in by_fold:
+            inside[here] = self.misses[here] <= width(self.misses[~here])
         covered = [float(inside[rows].mean()) for rows in by_fold]
         return Scores(
             name=self.name,
@@ -69,14 +70,6 @@ class HeldOut(NamedTuple):
             coverage_least=min(covered),
             coverage_greatest=max(covered),
         )
-
-    def _inside(self) -> NDArray[np.bool_]:
-        """Each fold is held against intervals as wide as the other folds' misses ask for."""
-        inside = np.empty(len(self.fold), dtype=bool)
-        for fold in np.unique(self.fold):
-            here = self.fold == fold
-            inside[here] = self.misses[here] <= width(self.misses[~here])
-        return inside
 
 
 class Validation(NamedTuple):
@@ -140,11 +133,10 @@ def cross_validate(
             fitted.append(model.regressor)
             parts[name].append(model.guess(table.take(rows)))
     order, fold = np.concatenate(held), np.repeat(np.arange(len(held)), [len(rows) for rows in held])
-    found = {
-        name: HeldOut(name, target.values[order], *_joined(guesses), fold)
-        for name, guesses in parts.items()
-        if name not in unsuitable
-    }
+    found: dict[str, HeldOut] = {}
+    for name in [name for name in parts if name not in unsuitable]:
+        values, spread = (np.concatenate(part) for part in zip(*parts[name], strict=True))
+        found[name] = HeldOut(name, target.values[order], values, spread, fold)
     if unsuitable and not found.keys() - {Mean.name}:
         raise ValueError("; ".join(f"{name}: {reason}" for name, reason in unsuitable.items()))
     return Validation(found, unsuitable)
@@ -157,11 +149,5 @@ def final(table: Table, target: Target, held_out: HeldOut, about: Mapping[str, A
 
 def _fitted(kind: type[Regressor], table: Table, target: Target, before: Sequence[Regressor]) -> PowerModel:
     """A blend takes models that are fitted already."""
-    if kind is Blend:
-        return PowerModel.of(Blend.completed(table, target, before), table, target)
-    return PowerModel.fit(kind, table, target)
-
-
-def _joined(guesses: Sequence[Estimate]) -> tuple[Floats, Floats]:
-    """Values and spreads, fold after fold."""
-    return np.concatenate([each.values for each in guesses]), np.concatenate([each.spread for each in guesses])
+    regressor = Blend.completed(table, target, before) if kind is Blend else kind.fit(table, target)
+    return PowerModel.of(regressor, table, target)

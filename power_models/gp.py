@@ -6,7 +6,7 @@
 Source: Rasmussen and Williams 2006, ch. 2 and 5; the regressor is scikit-learn's.
 """
 
-from collections.abc import Callable
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -18,17 +18,14 @@ from power_models.encoding import Encoder
 from power_models.stored import Stored
 from power_models.table import Floats, Ints, Table
 
-#: With more columns of numbers than this, all of them share one length scale.
+#: With more columns than this, all of them share one length scale.
 MOST_LENGTHS = 12
 #: Logarithms far from every row are cut off here: their exponentials are still finite.
 LARGEST_LOG = 700.0
 #: Rows that the hyperparameters are tuned on, and rows that predictions are made from, at most.
 TUNED_ROWS, MOST_ROWS = 300, 1200
-#: Prior on the logarithms of signal, linear part and noise: mean, standard deviation.
-PRIOR_MEAN, PRIOR_STDEV = (0.0, -1.0, -4.0), (2.0, 2.0, 2.0)
-BOUNDS = ((-6.0, 5.0), (-9.0, 5.0), (-9.0, 1.0))
-LENGTH_BOUNDS = (-2.0, 6.0)
-STEPS = 60
+#: Where the hyperparameters are searched, for standardised inputs and outputs.
+SIGNAL, LINEAR, NOISE, LENGTH = (1e-3, 100.0), (1e-4, 100.0), (1e-4, 3.0), (0.1, 400.0)
 
 
 class Hyperparameters(NamedTuple):
@@ -40,13 +37,14 @@ class Hyperparameters(NamedTuple):
     lengths: Floats
 
     def kernel(self) -> Any:
-        """The kernel above as scikit-learn's."""
+        """The kernel above as scikit-learn's, with the bounds that are searched."""
         from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
         columns = len(self.lengths)
-        linear = DotProduct(np.sqrt(columns), sigma_0_bounds="fixed")
-        smooth = ConstantKernel(self.signal) * RBF(self.lengths)
-        return smooth + ConstantKernel(self.linear / columns) * linear + WhiteKernel(self.noise)
+        dot = DotProduct(np.sqrt(columns), sigma_0_bounds="fixed")
+        linear = ConstantKernel(self.linear / columns, np.divide(LINEAR, columns)) * dot
+        lengths = self.lengths if columns <= MOST_LENGTHS else self.lengths[0]
+        return ConstantKernel(self.signal, SIGNAL) * RBF(lengths, LENGTH) + linear + WhiteKernel(self.noise, NOISE)
 
 
 class Posterior(NamedTuple):
@@ -70,16 +68,19 @@ class FittedProcess(Stored):
     stdev: float
 
     @classmethod
-    def fit(cls, inputs: Floats, outputs: Floats, owners: Ints) -> "FittedProcess":
-        """Hyperparameters maximise the marginal likelihood times a wide log-normal prior.
+    def fit(cls, inputs: Floats, outputs: Floats) -> "FittedProcess":
+        """Hyperparameters maximise the marginal likelihood.
 
-        owners: columns with the same number, 0 to n - 1, share a length scale.
         Raises Unsuitable for rows whose covariance is singular.
         """
         mean, stdev = float(outputs.mean()), float(outputs.std()) or 1.0
         scaled = (outputs - mean) / stdev
         tuned, most = _sample(len(outputs), TUNED_ROWS), _sample(len(outputs), MOST_ROWS)
-        hyper = _tuned(inputs[tuned], scaled[tuned], owners)
+        columns = inputs.shape[1]
+        start = Hyperparameters(1.0, 0.4, 0.02, np.full(columns, np.sqrt(2.0 * columns)))
+        found = _regressor(start, "fmin_l_bfgs_b", inputs[tuned], scaled[tuned])
+        signal, *lengths, linear, noise = np.exp(found.kernel_.theta).tolist()
+        hyper = Hyperparameters(signal, linear * columns, noise, np.resize(lengths, columns))
         made = cls(inputs[most], scaled[most], hyper, mean, stdev)
         assert made.regressor is not None
         return made
@@ -107,7 +108,7 @@ class GaussianProcess(Regressor):
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
         encoder = Encoder.fit(table, logs=True)
-        return cls(encoder, FittedProcess.fit(encoder.matrix(table), target.logs, length_owners(encoder)))
+        return cls(encoder, FittedProcess.fit(encoder.matrix(table), target.logs))
 
     def predict(self, table: Table) -> Estimate:
         mean, stdev = self.process.predict(self.encoder.matrix(table))
@@ -119,17 +120,6 @@ class GaussianProcess(Regressor):
         return f"noise {noise:.2g} %, {len(self.process.outputs)} rows kept, {len(hyper.lengths)} columns"
 
 
-def length_owners(encoder: Encoder) -> Ints:
-    """The columns of the matrix that share a length scale have the same number.
-
-    They are those of one column of the table, or all numbers where there are many.
-    """
-    numbers = len(encoder.numeric)
-    if numbers <= MOST_LENGTHS:
-        return encoder.owners
-    return np.maximum(encoder.owners - numbers + 1, 0)
-
-
 def _sample(rows: int, most: int) -> Ints:
     """All rows, or as many as allowed, drawn without repetition."""
     if rows <= most:
@@ -137,40 +127,14 @@ def _sample(rows: int, most: int) -> Ints:
     return np.sort(np.random.default_rng(0).permutation(rows)[:most])
 
 
-def _tuned(inputs: Floats, outputs: Floats, owners: Ints) -> Hyperparameters:
-    """Most probable hyperparameters. They are searched as logarithms, one length for each owner."""
-    from scipy.optimize import minimize
-
-    columns, groups = inputs.shape[1], int(owners.max()) + 1
-    mean = np.array([*PRIOR_MEAN, *[0.5 * np.log(2 * groups)] * groups])
-    stdev = np.array([*PRIOR_STDEV, *[1.0] * groups])
-    # Where scikit-learn's parameters (signal, lengths, linear / columns, noise) come from.
-    source = np.array([0, *(owners + 3), 1, 2])
-    shift = np.zeros(len(source))
-    shift[-2] = -np.log(columns)
-
-    def optimizer(loss: Callable[[Floats], tuple[float, Floats]], _: Floats, bounds: object) -> tuple[Floats, float]:
-        def penalised(theta: Floats) -> tuple[float, Floats]:
-            value, slope = loss(theta[source] + shift)
-            off = (theta - mean) / stdev
-            return value + float(off @ off) / 2, np.bincount(source, slope, len(theta)) + off / stdev
-
-        limits = [*BOUNDS, *[LENGTH_BOUNDS] * groups]
-        found = minimize(penalised, mean, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": STEPS})
-        return found.x[source] + shift, found.fun
-
-    signal, linear, noise = np.exp(PRIOR_MEAN).tolist()
-    start = Hyperparameters(signal, linear, noise, np.exp(mean[3:])[owners])
-    regressor = _regressor(start, optimizer, inputs, outputs)
-    signal, *lengths, linear, noise = np.exp(regressor.kernel_.theta).tolist()
-    return Hyperparameters(signal, linear * columns, noise, np.array(lengths))
-
-
-def _regressor(hyper: Hyperparameters, optimizer: Any, inputs: Floats, outputs: Floats) -> Any:
+def _regressor(hyper: Hyperparameters, optimizer: str | None, inputs: Floats, outputs: Floats) -> Any:
     """scikit-learn's, fitted; without an optimizer the hyperparameters stay as they are."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
 
     try:
-        return GaussianProcessRegressor(hyper.kernel(), optimizer=optimizer).fit(inputs, outputs)
+        with warnings.catch_warnings():  # a hyperparameter at its bound is an answer too
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return GaussianProcessRegressor(hyper.kernel(), optimizer=optimizer).fit(inputs, outputs)
     except np.linalg.LinAlgError:
         raise Unsuitable("the covariance of its rows cannot be factorised") from None

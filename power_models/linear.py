@@ -1,7 +1,7 @@
-"""Linear models add up counters: the mean alone, least squares, ridge, non-negative weights."""
+"""Linear models add up counters: the mean alone, least squares, non-negative weights."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from power_models.table import Floats, Table
 
 #: Terms that a description shows.
 SHOWN = 5
-#: Strengths of the ridge's penalty that are tried.
-STRENGTHS = tuple(np.logspace(-3, 3, 13))
 #: Iterations of the non-negative solver, for each weight.
 SOLVER_ITERATIONS = 30
 
@@ -52,16 +50,11 @@ class Linear(Regressor):
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
-        encoder = Encoder.fit(table, logs=target.log)
-        found = cls.solver(encoder.matrix(table), target)
-        return cls(encoder, np.asarray(found.coef_, dtype=np.float64), float(found.intercept_), target.log)
-
-    @classmethod
-    def solver(cls, matrix: Floats, target: Target) -> Any:
-        """A fitted linear model of scikit-learn."""
         from sklearn.linear_model import LinearRegression
 
-        return LinearRegression().fit(matrix, target.logs if target.log else target.values)
+        encoder = Encoder.fit(table, logs=target.log)
+        found = LinearRegression().fit(encoder.matrix(table), target.logs if target.log else target.values)
+        return cls(encoder, np.asarray(found.coef_, dtype=np.float64), float(found.intercept_), target.log)
 
     def predict(self, table: Table) -> Estimate:
         values = self.intercept + self.encoder.matrix(table) @ self.weights
@@ -72,26 +65,6 @@ class Linear(Regressor):
         terms = (f"{self.weights[i]:+.3g} {self.encoder.names[i]}" for i in order)
         more = " …" if len(self.weights) > SHOWN else ""
         return f"{'log of ' if self.log else ''}{self.intercept:.3g} {' '.join(terms)}{more} (standardised)"
-
-
-@dataclass(frozen=True)
-class Ridge(Linear):
-    """Least squares of relative errors with a penalty on weights.
-
-    Counters that move together share a weight. The strength comes from leaving one row out.
-    """
-
-    name: ClassVar[str] = "ridge"
-    summary: ClassVar[str] = "linear with small weights (L2), relative errors"
-
-    @classmethod
-    def solver(cls, matrix: Floats, target: Target) -> Any:
-        from sklearn.linear_model import RidgeCV
-
-        if target.log:
-            return RidgeCV(STRENGTHS).fit(matrix, target.logs)
-        relative = (target.values.mean() / target.values) ** 2
-        return RidgeCV(STRENGTHS).fit(matrix, target.values, sample_weight=relative)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from power_models.base import LEVEL, PowerModel, Range
+from power_models.base import LEVEL, GoneKind, PowerModel, Range
 from power_models.ratio import Ratio
-from power_models.registry import GoneKind, kind
+from power_models.registry import kind
 from power_models.stored import typed
 from power_models.table import Table
 from power_models.transfer import Columns, Transfer
@@ -29,7 +29,7 @@ def save(model: Model, path: Path) -> None:
     Raises OSError, and ValueError for infinity and NaN.
     """
     draft = path.with_name(path.name + ".part")
-    draft.write_text(json.dumps(to_json(model), allow_nan=False) + "\n", encoding="utf-8")
+    draft.write_text(json.dumps(_to_json(model), allow_nan=False) + "\n", encoding="utf-8")
     os.replace(draft, path)
 
 
@@ -50,7 +50,7 @@ def load(path: Path) -> Model:
     if data.get("schema") != SCHEMA:
         raise ValueError(f"{path}: a model of schema {data.get('schema')}, this program reads {SCHEMA}; fit it again")
     try:
-        model = from_json(data)
+        model = _from_json(data)
         _try(model)
     except GoneKind as error:
         raise ValueError(f"{path}: {error}") from None
@@ -59,8 +59,7 @@ def load(path: Path) -> Model:
     return model
 
 
-def to_json(model: Model) -> dict[str, Any]:
-    """The file's content."""
+def _to_json(model: Model) -> dict[str, Any]:
     target = {"name": model.target, "unit": model.unit}
     data = {
         "kind": KIND,
@@ -80,12 +79,7 @@ def to_json(model: Model) -> dict[str, Any]:
     return {**data, "target": {**target, **spans}, "fitted": model.regressor.to_json()}
 
 
-def from_json(data: Mapping[str, Any]) -> Model:
-    """The model that ``to_json`` wrote.
-
-    Raises GoneKind, ArithmeticError, AttributeError, IndexError, KeyError, TypeError or ValueError
-    for other data.
-    """
+def _from_json(data: Mapping[str, Any]) -> Model:
     target, width = data["target"], data["interval"]["width"]
     name, rows, about = str(target["name"]), int(data["rows"]), dict(data["about"])
     ranges, constants = (

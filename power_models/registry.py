@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from power_models.base import Estimate, Regressor, Target, Unsuitable
+from power_models.base import Estimate, GoneKind, Regressor, Target, Unsuitable
 from power_models.gp import GaussianProcess
-from power_models.linear import Linear, Mean, NonNegative, Ridge
+from power_models.linear import Linear, Mean, NonNegative
 from power_models.nameplate import Nameplate
 from power_models.physical import Physical
 from power_models.saturation import Saturation
@@ -64,23 +64,14 @@ class Blend(Regressor):
 
 
 #: Simplest first: of two that are equally good, the first is chosen.
-MODELS: dict[str, type[Regressor]] = {
-    kind.name: kind
-    for kind in (
-        Mean, Nameplate, Linear, Ridge, NonNegative, Physical, Saturation, Trees, GaussianProcess, Blend,
-    )
-}  # fmt: skip
-
-#: Kinds of models that former versions saved.
-GONE = frozenset({"boosted"})
-
-
-class GoneKind(ValueError):
-    """A model was saved by a former version, and its kind is no longer read."""
+KINDS: tuple[type[Regressor], ...] = (
+    Mean, Nameplate, Linear, NonNegative, Physical, Saturation, Trees, GaussianProcess, Blend,
+)  # fmt: skip
+MODELS: dict[str, type[Regressor]] = {kind.name: kind for kind in KINDS}
 
 
 def kind(name: str) -> type[Regressor]:
-    """A kind by its name. Raises KeyError, and GoneKind for one of a former version."""
-    if name in GONE:
+    """The kind that reads a saved model. Raises KeyError, and GoneKind for a former version's."""
+    if name == "boosted":
         raise GoneKind(f"a model of kind {name}, which this version no longer reads; fit it again")
-    return MODELS[name]
+    return Linear if name == "ridge" else MODELS[name]

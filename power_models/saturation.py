@@ -17,8 +17,8 @@ from power_models import columns
 from power_models.base import Estimate, Regressor, Target, Unsuitable
 from power_models.curve import Curve
 from power_models.encoding import Encoder
-from power_models.gp import FittedProcess, length_owners
-from power_models.table import Floats, Ints, Table
+from power_models.gp import FittedProcess
+from power_models.table import Floats, Table
 from power_models.trees import Forest
 
 #: Rows that each configuration needs on average, at different limits.
@@ -50,8 +50,6 @@ class Saturation(Regressor):
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
-        from sklearn.ensemble import ExtraTreesRegressor
-
         limit = _limit(table, target)
         others = table.only(name for name in table.names if name != limit)
         encoder = Encoder.fit(others, logs=True, needed=False)
@@ -67,19 +65,19 @@ class Saturation(Regressor):
         demands = curve.demands(limits, target.logs, series)
         idle_w = IDLE * float(np.exp(demands.min()))
         logs = np.log(np.exp(demands) - idle_w)
-        above = FittedProcess.fit(known, logs, length_owners(encoder))
-        forest = Forest.of(ExtraTreesRegressor(**OPTIONS).fit(known, logs).estimators_)
+        above = FittedProcess.fit(known, logs)
+        forest = Forest.fit(known, logs, OPTIONS)
         left = target.logs - curve.watts(demands[series], limits)
-        rest = FittedProcess.fit(_inputs(matrix, demands[series], limits, curve), left, _owners(encoder))
+        rest = FittedProcess.fit(_inputs(matrix, demands[series], limits, curve), left)
         return cls(limit, encoder, curve, known, demands, idle_w, above, forest, rest)
 
     def predict(self, table: Table) -> Estimate:
         matrix = self.encoder.matrix(table)
         watts = table.numbers(self.limit)
-        limits = np.where(watts > 0, np.log(np.where(watts > 0, watts, 1.0)), self.curve.corner.middle)
+        limits = np.log(np.where(watts > 0, watts, np.exp(self.curve.middle)))
         demands, unsure = self._demands(matrix)
         rest = self.rest.predict(_inputs(matrix, demands, limits, self.curve))
-        felt = unsure * self.curve.slope(demands, limits)
+        felt = unsure * self.curve.sensitivity(demands, limits)
         return Estimate(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, felt))
 
     def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
@@ -93,7 +91,7 @@ class Saturation(Regressor):
         return made, np.where(seen, 0.0, stdev * above_w / demand_w)
 
     def describe(self) -> str:
-        share, slope, sharpness, middle = self.curve.corner
+        share, slope, sharpness, middle = self.curve
         middle_w = np.exp(middle)
         cap = f"cap {np.exp(share):.3f} · {middle_w:.0f} · ({self.limit} / {middle_w:.0f})^{slope:.2f}"
         return f"{cap}, corner k = {np.exp(sharpness):.1f}, {len(self.known)} configurations"
@@ -112,8 +110,4 @@ def _limit(table: Table, target: Target) -> str:
 
 def _inputs(matrix: Floats, demands: Floats, limits: Floats, curve: Curve) -> Floats:
     """Inputs of the rest: demand over limit, the limit, and the configuration."""
-    return np.column_stack([STRETCH * (demands - limits), STRETCH * (limits - curve.corner.middle), matrix])
-
-
-def _owners(encoder: Encoder) -> Ints:
-    return np.concatenate([[0, 1], length_owners(encoder) + 2]).astype(np.intp)
+    return np.column_stack([STRETCH * (demands - limits), STRETCH * (limits - curve.middle), matrix])

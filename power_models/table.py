@@ -34,7 +34,8 @@ class Table:
     @classmethod
     def of(cls, cells: Mapping[str, Sequence[object]]) -> "Table":
         """From any values: a column becomes numbers where nearly all of it can be read as such."""
-        return cls({name: as_column([_text(value) for value in values]) for name, values in cells.items()})
+        texts = {name: ["" if value is None else str(value) for value in values] for name, values in cells.items()}
+        return cls({name: as_column(column) for name, column in texts.items()})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,10 +134,6 @@ def as_number(text: str) -> float:
 def is_numeric(column: Column) -> bool:
     """Whether a column holds numbers."""
     return column.dtype.kind == "f"
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def _unique(header: Sequence[str]) -> list[str]:

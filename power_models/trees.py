@@ -1,6 +1,6 @@
 """Extremely randomised trees (Geurts et al. 2006) predict the target's logarithm."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,8 +11,7 @@ from power_models.encoding import Encoder
 from power_models.stored import Stored
 from power_models.table import Floats, Ints, Table
 
-TREES = 200
-OPTIONS = {"n_estimators": TREES, "max_features": 0.6, "random_state": 0}
+OPTIONS = {"n_estimators": 200, "max_features": 0.6, "random_state": 0}
 #: What Forest.feature holds at a leaf.
 LEAF = -1
 
@@ -24,8 +23,7 @@ class Forest(Stored):
     roots: number of the first node of each tree.
     feature: the column that a node asks, LEAF at a leaf.
     threshold: a row at most this (as float32, as in scikit-learn) goes left.
-    left, right: numbers of the children.
-    value: at each node.
+    left, right, value: at each node, the numbers of its children and what it predicts.
     """
 
     roots: Ints
@@ -36,19 +34,21 @@ class Forest(Stored):
     value: Floats
 
     @classmethod
-    def of(cls, trees: Sequence[Any]) -> "Forest":
-        """From fitted regression trees of scikit-learn."""
-        sizes = [tree.tree_.node_count for tree in trees]
-        roots = np.cumsum([0, *sizes[:-1]]).astype(np.intp)
-        feature = np.concatenate([tree.tree_.feature for tree in trees])
-        pairs = list(zip(trees, roots, strict=True))
+    def fit(cls, inputs: Floats, outputs: Floats, options: Mapping[str, Any]) -> "Forest":
+        """Extra-trees of scikit-learn with these options."""
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        fitted = ExtraTreesRegressor(**options).fit(inputs, outputs)
+        trees = [each.tree_ for each in fitted.estimators_]
+        roots = np.cumsum([0, *(tree.node_count for tree in trees[:-1])]).astype(np.intp)
+        rooted = list(zip(trees, roots, strict=True))
         return cls(
             roots,
-            np.where(feature < 0, LEAF, feature).astype(np.intp),
-            np.concatenate([tree.tree_.threshold for tree in trees]).astype(np.float64),
-            np.concatenate([tree.tree_.children_left + root for tree, root in pairs]).astype(np.intp),
-            np.concatenate([tree.tree_.children_right + root for tree, root in pairs]).astype(np.intp),
-            np.concatenate([tree.tree_.value[:, 0, 0] for tree in trees]).astype(np.float64),
+            np.concatenate([np.maximum(tree.feature, LEAF) for tree in trees]).astype(np.intp),
+            np.concatenate([tree.threshold for tree in trees]).astype(np.float64),
+            np.concatenate([tree.children_left + root for tree, root in rooted]).astype(np.intp),
+            np.concatenate([tree.children_right + root for tree, root in rooted]).astype(np.intp),
+            np.concatenate([tree.value[:, 0, 0] for tree in trees]).astype(np.float64),
         )
 
     @classmethod
@@ -57,8 +57,8 @@ class Forest(Stored):
         leaf = np.array([LEAF])
         return cls(np.array([0]), leaf, np.zeros(1), leaf, leaf, np.array([value]))
 
-    def leaves(self, matrix: Floats) -> Floats:
-        """(trees, rows): the value that each tree gives each row of a matrix (rows, columns)."""
+    def mean(self, matrix: Floats) -> Floats:
+        """The mean over trees for each row of a matrix (rows, columns)."""
         single = matrix.astype(np.float32)
         node = np.repeat(self.roots[:, None], len(matrix), axis=1)
         rows = np.broadcast_to(np.arange(len(matrix)), node.shape)
@@ -66,11 +66,7 @@ class Forest(Stored):
             at = node[inner]
             below = single[rows[inner], self.feature[at]] <= self.threshold[at]
             node[inner] = np.where(below, self.left[at], self.right[at])
-        return np.asarray(self.value[node], dtype=np.float64)
-
-    def mean(self, matrix: Floats) -> Floats:
-        """The mean over trees for each row."""
-        return np.asarray(self.leaves(matrix).mean(axis=0), dtype=np.float64)
+        return np.asarray(self.value[node].mean(axis=0), dtype=np.float64)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -94,11 +90,8 @@ class Trees(Regressor):
 
     @classmethod
     def fit(cls, table: Table, target: Target) -> Self:
-        from sklearn.ensemble import ExtraTreesRegressor
-
         encoder = Encoder.fit(table, logs=True)
-        found = ExtraTreesRegressor(**OPTIONS).fit(encoder.matrix(table), target.logs)
-        return cls(encoder, Forest.of(found.estimators_))
+        return cls(encoder, Forest.fit(encoder.matrix(table), target.logs, OPTIONS))
 
     def predict(self, table: Table) -> Estimate:
         return Estimate.even(np.exp(self.forest.mean(self.encoder.matrix(table))))

@@ -20,7 +20,7 @@ from profilers.records import EMULATED_MODEL, MODEL, PowerReading, Window
 #: Fewest seconds with watts that a model is learned from.
 MIN_ROWS = 8
 #: Kinds that so few workloads can tell apart; trees and Gaussian processes need more data.
-KINDS = ("nameplate", "linear", "ridge", "nonnegative", "physical")
+KINDS = ("nameplate", "linear", "nonnegative", "physical")
 IDLE = "idle"
 WATTS = "power"
 #: Half a 90 % interval, in standard deviations.

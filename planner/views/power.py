@@ -45,7 +45,7 @@ def evaluation(seen: "Evaluation") -> RenderableType:
         for each, count in seen.exceeded.items()
     ]
     lines = [f"line {line}: outside of what was fitted: {', '.join(names)}" for line, names in seen.outside.items()]
-    more = [f"… and {len(lines) - NAMED} more lines"] if len(lines) > NAMED else []
+    more = [f"and {len(lines) - NAMED} more lines"] if len(lines) > NAMED else []
     return stack([made], [*notes, *lines[:NAMED], *more])
 
 

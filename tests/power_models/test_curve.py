@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from power_models.curve import Corner, Curve
+from power_models.curve import Curve
 
-CURVE = Curve(Corner(np.log(0.97), 1.0, np.log(6.0), np.log(160.0)))
+CURVE = Curve(np.log(0.97), 1.0, np.log(6.0), np.log(160.0))
 LIMITS = np.log([100.0, 125, 150, 175, 200, 250])
 
 
@@ -32,7 +32,7 @@ def test_the_curve_and_the_demands_are_found_again() -> None:
 
 
 @given(st.floats(30, 500), st.floats(50, 400))
-def test_the_slope_is_what_a_small_step_of_the_demand_does(demand_w: float, limit_w: float) -> None:
+def test_the_sensitivity_is_what_a_small_step_of_the_demand_does(demand_w: float, limit_w: float) -> None:
     demand, limit = np.array(np.log(demand_w)), np.array(np.log(limit_w))
     step = (CURVE.watts(demand + 1e-4, limit) - CURVE.watts(demand - 1e-4, limit)) / 2e-4
-    assert CURVE.slope(demand, limit) == pytest.approx(step, abs=1e-5)
+    assert CURVE.sensitivity(demand, limit) == pytest.approx(step, abs=1e-5)

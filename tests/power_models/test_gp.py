@@ -16,8 +16,8 @@ def test_a_gaussian_process_finds_the_noise_and_the_columns_that_matter() -> Non
     random = np.random.default_rng(0)
     inputs = random.standard_normal((120, 3))
     outputs = 5 + np.sin(2 * inputs[:, 0]) + 0.05 * random.standard_normal(120)
-    found = FittedProcess.fit(inputs, outputs, np.array([0, 1, 1]))
+    found = FittedProcess.fit(inputs, outputs)
     assert found.stdev * np.sqrt(found.hyper.noise) == pytest.approx(0.05, rel=0.3)
-    assert found.hyper.lengths[1] == found.hyper.lengths[2] > 3 * found.hyper.lengths[0]
+    assert found.hyper.lengths[1:].min() > 3 * found.hyper.lengths[0]
     far = found.predict(np.full((1, 3), 50.0))
     assert far.stdev[0] > 3 * found.predict(inputs).stdev.max()

@@ -88,6 +88,17 @@ def test_constants_are_read_back_and_former_files_have_none(tmp_path: Path) -> N
     assert load(path).constants == ()
 
 
+def test_a_ridge_of_former_versions_is_read_as_the_linear_model_that_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    model = fitted("linear")
+    save(model, path)
+    rewritten(path, {"model": "ridge"})
+    former = load(path)
+    assert isinstance(former, PowerModel)
+    table, _ = added()
+    assert np.array_equal(former.predict(table).values, model.predict(table).values)
+
+
 def test_a_kind_that_is_gone_is_named_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     save(fitted("linear"), path)
@@ -100,17 +111,22 @@ def test_a_kind_that_is_gone_is_named_in_one_line(tmp_path: Path) -> None:
         load(path)
 
 
-def test_a_transfer_without_the_plain_predictor_predicts_as_it_did(tmp_path: Path) -> None:
+def test_a_transfer_of_the_first_version_holds_the_whole_law_and_one_of_two_predictors_is_refused(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "transfer.json"
     table, target = limited()
     names = Columns("power_limit", "average_power", ("network",), ("network",))
     model = Transfer.fit(table, target, names, tried(table, target, names))
     save(model, path)
     data = json.loads(path.read_text())
-    del data["fitted"]["plain"], data["fitted"]["share"], data["constants"]
+    assert data["fitted"].pop("share") == 1.0
+    del data["constants"]
     path.write_text(json.dumps(data))
     former = load(path)
     assert isinstance(former, Transfer)
-    structured = Transfer(**{**vars(model), "ratio": model.ratio.sharing(0.0)})
-    one, other = (each.predict(table.take(np.arange(1)), table).values for each in (former, structured))
+    one, other = (each.predict(table.take(np.arange(1)), table).values for each in (former, model))
     assert np.array_equal(one, other)
+    rewritten(path, {"fitted": {**data["fitted"], "plain": {}}})
+    with pytest.raises(ValueError, match="a transfer of two predictors, .* fit it again$"):
+        load(path)

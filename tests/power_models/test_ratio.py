@@ -1,38 +1,41 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from power_models.ratio import USUAL_SHARE, Predicted, pairs
-
-RANDOM = np.random.default_rng(0)
-LOGS = RANDOM.standard_normal(200)
+from power_models.ratio import TIME_SHARE, Ratio, Runs, pairs
+from power_models.table import Floats, Ints
+from tests.power_models.made import limited
 
 
-def predicted(structured_error: float, plain_error: float) -> Predicted:
-    """Both predictors err by independent noise."""
-    first, second = (LOGS + error * RANDOM.standard_normal(200) for error in (structured_error, plain_error))
-    return Predicted(first, second, np.zeros((200, 1)))
+def runs(of: str) -> tuple[Runs, Floats, Ints]:
+    """Runs of eight networks at six limits, the logarithms of a target, and their jobs."""
+    table, _ = limited()
+    return (
+        Runs.of(table, "power_limit", "average_power", ()),
+        np.log(table.numbers(of)),
+        table.keys(["network"]),
+    )
 
 
-def test_the_predictor_that_errs_less_gets_the_greater_share() -> None:
-    assert predicted(0.3, 0.03).best_share(LOGS) > 0.8
-    assert predicted(0.03, 0.3).best_share(LOGS) < 0.2
-    assert predicted(0.1, 0.1).best_share(LOGS) == pytest.approx(0.5, abs=0.1)
+@pytest.mark.parametrize(("of", "share"), [("average_power", 1.0), ("time_per_epoch", TIME_SHARE)])
+def test_the_law_counts_wholly_for_watts_and_in_part_for_times(of: str, share: float) -> None:
+    assert Ratio.fit(*runs(of), of == "average_power").share == share
 
 
-def test_predictors_that_agree_keep_the_usual_share() -> None:
-    same = Predicted(LOGS + 0.1, LOGS + 0.1, np.zeros((200, 1)))
-    assert same.best_share(LOGS) == pytest.approx(USUAL_SHARE)
-    assert Predicted(LOGS, LOGS, np.zeros((200, 1))).best_share(LOGS) == USUAL_SHARE
+@pytest.mark.parametrize("of", ["average_power", "time_per_epoch"])
+def test_the_law_and_the_trees_predict_the_ratios_of_known_jobs(of: str) -> None:
+    known, logs, jobs = runs(of)
+    ratio = Ratio.fit(known, logs, jobs, of == "average_power")
+    first, second = pairs(jobs)
+    found = ratio.predict(ratio.step(known.take(first), known.take(second)))
+    assert np.abs(found - (logs[second] - logs[first])).mean() < 0.03
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
-def test_a_mean_errs_at_most_as_the_worse_predictor(first: float, second: float, share: float) -> None:
-    found = predicted(first, second)
-    worse = np.maximum(np.abs(found.structured - LOGS), np.abs(found.plain - LOGS))
-    assert (np.abs(found.mixed(share) - LOGS) <= worse + 1e-12).all()
-    assert 0 <= found.best_share(LOGS) <= 1
+def test_the_watts_of_the_wanted_run_are_not_looked_at() -> None:
+    known, logs, jobs = runs("time_per_epoch")
+    ratio = Ratio.fit(known, logs, jobs, False)
+    one, other = known.take(np.array([5])), known.take(np.array([0]))
+    unknown = other._replace(watts=np.array([np.nan]))
+    assert ratio.predict(ratio.step(one, unknown)) == ratio.predict(ratio.step(one, other))
 
 
 def test_pairs_are_of_one_job_both_ways() -> None:

@@ -17,8 +17,8 @@ def fitted(table: Table, name: str = "average_power", names: Columns = NAMES) ->
     return Transfer.fit(table, target, names, tried(table, target, names))
 
 
-@pytest.mark.parametrize("name", ["average_power", "time_per_epoch"])
-def test_one_reference_run_tells_the_others(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "worst"), [("average_power", 0.03), ("time_per_epoch", 0.05)])
+def test_one_reference_run_tells_the_others(name: str, worst: float, tmp_path: Path) -> None:
     table, _ = limited()
     values = table.numbers(name)
     new = table.columns["network"] == "n4"
@@ -26,7 +26,7 @@ def test_one_reference_run_tells_the_others(name: str, tmp_path: Path) -> None:
     model = fitted(table.take(known), name)
     reference = rows[table.numbers("power_limit")[rows] == 250]
     found = model.predict(table.take(reference), table.take(rows))
-    assert np.abs(found.values / values[rows] - 1).mean() < 0.03
+    assert np.abs(found.values / values[rows] - 1).mean() < worst
     assert ((found.low <= values[rows]) & (values[rows] <= found.high)).mean() >= 0.8
     save(model, tmp_path / "transfer.json")
     again = load(tmp_path / "transfer.json")

@@ -76,7 +76,7 @@ def test_fit_compares_all_kinds_and_saves_the_best(planner: Planner) -> None:
     write("data.csv")
     found = planner("fit", "data.csv", "--target", "average_power", "--folds", "3", "--json").data()
     rows = {each["name"]: each for each in found["models"]}
-    assert set(rows) == {"mean", "nameplate", "linear", "ridge", "nonnegative", "physical", "trees", "gp", "blend"}
+    assert set(rows) == {"mean", "nameplate", "linear", "nonnegative", "physical", "trees", "gp", "blend"}
     assert "power limits" in found["unsuitable"]["saturation"]
     assert found["chosen"] == min(rows, key=lambda name: rows[name]["mape"])
     assert set(rows["linear"]) == set(Scores._fields)

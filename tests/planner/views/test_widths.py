@@ -5,6 +5,7 @@ its devices are called.
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import RenderableType
 
@@ -16,12 +17,17 @@ from planner.lab.spec import DeviceSpec
 from planner.paths import RunFolder
 from planner.plan.recommend import recommend
 from planner.plan.request import RecommendRequest
+from planner.power.fit import Evaluation, Fit
 from planner.power.measure import EnergyMeasurement
 from planner.profile.file import Profile
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
 from planner.views import audit, check, lab, measure, models, power, profile, ranking, training
 from planner.views.training import TrainingProgress
+from power_models.base import PowerModel, Range
+from power_models.columns import Choice
+from power_models.evaluate import Scores
+from power_models.linear import Mean
 from power_models.registry import MODELS
 from profilers.records import encode
 from tests.planner import audits, profiles
@@ -103,6 +109,23 @@ def energy() -> RenderableType:
     return measure.render(EnergyMeasurement(NAMES[-1], ("python3", "bench.py"), 0, 2e5, watts, watts, ("a note",)))
 
 
+def fitted() -> Fit:
+    """Watts by columns with long names, of which one is constant and one an outcome."""
+    mean = Mean(123.4)
+    ranges = (Range("memory_clock_of_the_accelerator_MHz", 405.0, 9_501.0, ()), Range("network", np.nan, np.nan, NAMES))
+    constants = (Range("nodes", 1.0, 1.0, ()),)
+    model = PowerModel(mean, "average_power", 9.0, 999.0, ranges, 123_456, 0.1, {}, constants)
+    scores = [Scores(name, 123.456, 45.6, 1234.5, 99.9, 0.9, 0.55, 1.0) for name in MODELS]
+    choice = Choice(model.features, {"time_per_epoch_in_seconds": "seems to be an outcome of the run"})
+    refused = {"saturation": "there is no column of power limits (named power limit or power cap) that changes"}
+    return Fit(scores, refused, choice, ("dataset", "network"), 10, model, PATH)
+
+
+def evaluated() -> Evaluation:
+    outside = {line: ("nodes", *fitted().model.features) for line in range(2, 12)}
+    return Evaluation(fitted().model, 123_456, 123.456, 1234.5, 0.55, outside)
+
+
 SCREENS = {
     "check": checked,
     "models": models.render,
@@ -113,6 +136,8 @@ SCREENS = {
     "audit": scored,
     "lab status": in_the_lab,
     "power measure": energy,
+    "power fit": lambda: power.fit(fitted()),
+    "power evaluate": lambda: power.evaluation(evaluated()),
     "power models": lambda: power.kinds({name: kind.summary for name, kind in MODELS.items()}, {}),
 }
 screens = pytest.mark.parametrize("screen", SCREENS)
