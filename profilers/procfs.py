@@ -80,9 +80,9 @@ class Load:
 
 
 def clock(tree: FileTree, cores: Tuple[int, ...]) -> Callable[[], float]:
-    """A reader of the mean clock of some cores in Hz.
+    """A reader of the mean clock of some cores in Hz, from cpufreq or else /proc/cpuinfo.
 
-    It reads cpufreq, or /proc/cpuinfo on x86 without it. Cores that share a clock count once.
+    Cores that share a clock count once.
     """
     domains: Dict[str, str] = {}
     for core in cores:

@@ -26,18 +26,14 @@ def by_own_batch(batch: int, own: float, usual: int, n: int) -> float:
 def by_sample(batch: int, mean: float, usual: int, n: int) -> float:
     """LBS_j / sum LBS, from the mean batch of all members, so that every sample weighs the same.
 
-    The update is that of one device with all samples. This variant of Eq. 7 is ours: in Eq. 7 the
-    factors sum to mean / own, so that a worker with a small batch takes longer steps than the
-    others, and replicas that were equal diverge.
+    This variant of Eq. 7 is ours. In Eq. 7 the factors sum to mean / own: a worker with a small
+    batch takes longer steps than the others, and replicas that were equal diverge.
     """
     return batch / (mean * n)
 
 
 def by_rate(batch: int, own: float, usual: int, n: int) -> float:
-    """r_j sum S / B = S_j / B, B the sum of usual batches (ScaDLES).
-
-    The learning rate was chosen for B.
-    """
+    """r_j sum S / B = S_j / B (ScaDLES); B: the sum of usual batches."""
     return batch / (usual * n)
 
 

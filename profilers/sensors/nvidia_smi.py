@@ -54,7 +54,7 @@ def parse(text: str) -> Tuple[GpuState, ...]:
 
 
 def discover(tree: FileTree) -> DiscoveredSensors:
-    """A sensor for each visible GPU where NVML cannot be loaded and the program exists."""
+    """A sensor for each visible GPU where NVML cannot be loaded."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if tree.emulated or program is None or _library_loads():
         return NO_SENSORS
@@ -62,7 +62,6 @@ def discover(tree: FileTree) -> DiscoveredSensors:
 
 
 def polled_sensors(ask: Callable[[], Tuple[GpuState, ...]]) -> DiscoveredSensors:
-    """Sensors for the GPUs in the answers of ``ask``, or the reason why there is none."""
     try:
         uuids = [gpu.uuid for gpu in ask()]
     except Unavailable as error:
@@ -77,7 +76,6 @@ def polled_sensors(ask: Callable[[], Tuple[GpuState, ...]]) -> DiscoveredSensors
 
 
 def run_program(program: str) -> Tuple[GpuState, ...]:
-    """Run the program. Raises Unavailable."""
     command, nowhere = [program, "-q", "-x"], subprocess.DEVNULL
     try:
         done = subprocess.run(

@@ -75,10 +75,7 @@ class Poller:
 
 
 class PolledSensor(Sensor):
-    """Watts in the answers of a poller, which several sensors may share.
-
-    watts: extracts them from an answer, or raises Unavailable.
-    """
+    """Watts that ``watts`` extracts from answers of a poller, which sensors may share."""
 
     def __init__(
         self, name: str, covers: str, poller: Poller, watts: Callable[[Any], float], emulated: bool = False

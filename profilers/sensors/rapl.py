@@ -18,7 +18,7 @@ ZONES = "sys/class/powercap/intel-rapl:[0-9]*"
 class Zone:
     """One energy counter, unwrapped: joules since it was created.
 
-    A decrease by more than half of its range is a wrap. A smaller one is passed on: it is a fault.
+    A decrease by more than half of its range is a wrap; a smaller one is a fault and passed on.
     """
 
     def __init__(self, tree: FileTree, folder: str) -> None:
@@ -29,7 +29,6 @@ class Zone:
         self._sum_uj = 0
 
     def joules(self) -> float:
-        """Joules so far."""
         now_uj = self._tree.number(self._folder + "/energy_uj")
         step_uj = now_uj - self._last_uj
         self._sum_uj += step_uj if step_uj >= -self._range_uj / 2.0 else step_uj + self._range_uj

@@ -64,9 +64,8 @@ class LayerDrop(ErrorFeedback):
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """An estimate for layers whose scales differ widely and do not depend on their sizes.
 
-        The layer at which Alg. 1 stops is not dropped, so that on average half of its size is
-        missing from ``ratio``. Layers are met there in proportion to their sizes.
-        The share RETURNING of what was dropped is sent later, where that is more.
+        The layer at which Alg. 1 stops is not dropped: half of its size, on average, is missing
+        from ``ratio``. Of what was dropped the share RETURNING is sent later, where that is more.
         """
         return self._bytes(self._share())
 

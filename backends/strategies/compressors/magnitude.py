@@ -36,10 +36,7 @@ def above(values: np.ndarray, floor: Any) -> np.ndarray:
 
 
 def largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Ascending indices of the ``count`` largest of (n,) float32; 1 <= count <= n.
-
-    Ties are resolved arbitrarily.
-    """
+    """Ascending indices of the 1 <= ``count`` <= n largest of (n,) float32; ties are arbitrary."""
     found = _candidates(values, count)
     magnitudes = np.abs(values[found])
     least = np.partition(magnitudes, found.size - count)[found.size - count]

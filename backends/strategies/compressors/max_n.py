@@ -21,10 +21,9 @@ MANY, NEARLY = 600, 0.85
 class MaxN(ErrorFeedback):
     """Sends the entries with |g| >= (1 - N / 100) max |g|, g being a variable's accumulator.
 
-    Without a byte budget N is ``n``.
-    With one N is the greatest from 0.85 to 100 whose message fits (the transmission speed assurance
-    module), so that a compressor serves a single link. For large messages N is estimated from a
-    sample: on a slow device sorting all entries takes longer than sending the difference.
+    Without a byte budget N is ``n``. With one N is the greatest from 0.85 to 100 whose message
+    fits,
+    estimated from a sample of large messages: on a slow device sorting takes longer than sending.
     Raises ValueError unless 0.85 <= n <= 100.
     """
 
@@ -62,10 +61,7 @@ class MaxN(ErrorFeedback):
         return {"n": self._last_n}
 
     def _near(self, gathered: np.ndarray, most: Sequence[float], floor: float) -> np.ndarray:
-        """Ascending indices of the entries with |g| >= floor max |g|.
-
-        most: max |g| of each variable.
-        """
+        """Ascending indices of entries with |g| >= floor max |g|; most: max |g| by variable."""
         if floor == 0.0:
             return np.arange(self.size)
         # In a variable of zeros, no entry is near its largest.
@@ -73,10 +69,7 @@ class MaxN(ErrorFeedback):
         return np.concatenate([above(gathered[_part(v)], limit) + v.start for v, limit in zip(self.variables, floors)])
 
     def _fitting(self, gathered: np.ndarray, most: Sequence[float], budget_bytes: float) -> Tuple[float, np.ndarray]:
-        """The lowest floor of |g| / max |g| at which a message fits, and the indices above it.
-
-        The floor never exceeds that of the smallest N.
-        """
+        """The lowest floor, at most that of 0.85, at which a message fits, and the indices."""
         entries = max(0, int((budget_bytes - self._bytes(self.size)) // _ENTRY_BYTES) + self.size)
         step = self.size // SAMPLE
         if step > 1 and entries >= MANY * step:
