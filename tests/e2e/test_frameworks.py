@@ -49,9 +49,9 @@ def test_both_train_together_and_go_on_from_one_anothers_checkpoints(
     assert min(part["steps"] for part in served["workers"].values()) > STEPS / 3
     loss = served["evaluations"][-1]["loss"]
     for steps, chosen, strategy, learns in (
-        (50, plan(tmp_path, "alone", "tx2"), "parameter-server", False),
-        (130, together, "allreduce", True),
-        (140, plan(tmp_path, "alone", "desktop"), "parameter-server", False),
+        (42, plan(tmp_path, "alone", "tx2"), "parameter-server", False),
+        (44, plan(tmp_path, "alone", "desktop"), "parameter-server", False),
+        (84, together, "allreduce", True),
     ):
         rate = "0.01" if learns else "1e-9"  # with nothing learnt, the loss is that of the weights it began with
         more = ("--resume", str(newest(tmp_path)), "--steps", str(steps), "--learning-rate", rate)

@@ -8,7 +8,7 @@ from backends.training import checkpoint
 from tests.e2e.conftest import SLOWDOWNS
 from tests.running import FASHION, Command, gone, run
 
-STEPS = 120
+STEPS = 40
 
 
 def planner(folder: Path, *arguments: str) -> Command:
@@ -84,6 +84,6 @@ def train(folder: Path) -> dict[str, Any]:
     """
     everyone = [argument for name in SLOWDOWNS for argument in ("--include", name)]
     planner(folder, "recommend", "--metric", "time", *everyone)
-    arguments = ("--data", str(FASHION), "--evaluate-every", "40", "--heartbeat", "5", "--momentum", "0")
+    arguments = ("--data", str(FASHION), "--evaluate-every", "20", "--heartbeat", "5", "--momentum", "0")
     answer: dict[str, Any] = json.loads(planner(folder, "train", *arguments, "--json").output)
     return answer
