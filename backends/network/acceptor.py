@@ -6,6 +6,7 @@ import threading
 from typing import Any, Callable, Dict
 
 from backends.network import framing
+from backends.network.heartbeat import answer_heartbeats
 from backends.protocol.events import Emit, Refused
 
 TICK_S = 0.2
@@ -67,18 +68,10 @@ class Acceptor:
         try:
             hello = connection.receive().meta
             if hello.get("pulse"):
-                self._answer(connection)
+                answer_heartbeats(connection, self._beat)
             else:
                 self._serve(connection, hello)
         except framing.WireError as error:
             self._emit(Refused("%s: %s" % (address, error)))
         finally:
             connection.close()
-
-    def _answer(self, connection: framing.Connection) -> None:
-        try:
-            while True:
-                connection.receive()
-                connection.send(self._beat(connection.peer))
-        except framing.WireError:
-            return  # the silence that follows is noticed by whoever counts the beats

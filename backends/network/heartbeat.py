@@ -1,6 +1,6 @@
-"""A member sends heartbeats on a connection of their own, so that both ends notice a lost other.
+"""Heartbeats travel on a connection of their own, so that both ends notice a lost other.
 
-The host's end, which drops silent members, is in ``training.host``.
+The host drops silent members in ``training.host``.
 """
 
 import threading
@@ -10,7 +10,7 @@ from backends.network import framing
 
 
 class Heartbeat:
-    """Heartbeats on a connection of their own.
+    """The member's side: sends heartbeats on a connection of their own.
 
     ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every
     answer says.
@@ -46,3 +46,13 @@ class Heartbeat:
     def close(self) -> None:
         """No more heartbeats."""
         self._ended.set()
+
+
+def answer_heartbeats(connection: framing.Connection, beat: Callable[[str], Dict[str, Any]]) -> None:
+    """The host's side: answer each heartbeat with ``beat(name)``, until the connection ends."""
+    try:
+        while True:
+            connection.receive()
+            connection.send(beat(connection.peer))
+    except framing.WireError:
+        return  # the host drops members that are silent

@@ -157,12 +157,12 @@ def of_error(device: Device, check: str, error: PlannerError) -> Finding:
         key = error.host_key
         detail = f"{key.name} is not known; it shows {key.type} {key.fingerprint}"
         return Finding(device.name, check, FAILED, detail, f"planner trust {device.name}")
-    message = what_was_said(device.name, error)
+    message = without_device_name(device.name, error)
     detail, _, remedy = message.rpartition("; ")
     return Finding(device.name, check, FAILED, detail or message, remedy if detail else _remedy(device, check, message))
 
 
-def what_was_said(device: str, error: PlannerError) -> str:
+def without_device_name(device: str, error: PlannerError) -> str:
     """An error's message without the device and the verb, which have columns of their own."""
     message = str(error).removeprefix(f"{device}: ")
     return message.partition(": ")[2] if isinstance(error, AgentError) else message

@@ -141,7 +141,7 @@ class DeviceCheck:
             with closing(AgentClient.launch(self.device, remote)) as agent:
                 answer: Mapping[str, str] = agent.call(StartFramework(name), FRAMEWORK_S)
         except (AgentError, DeviceLostError) as error:  # a missing library, or one built for another board
-            return {"error": findings.what_was_said(self.device.name, error)}
+            return {"error": findings.without_device_name(self.device.name, error)}
         return answer
 
     def _begin(self, name: str) -> None:

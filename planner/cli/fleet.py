@@ -70,9 +70,9 @@ def trust(
     just that.
     """
     from planner.remote import known_hosts
-    from planner.remote import trust as keys
+    from planner.remote.ssh_login import fetch_host_key
 
-    key = keys.fetch_key(_named_or_addressed(device, fleet))
+    key = fetch_host_key(_named_or_addressed(device, fleet))
     try:
         known_hosts.verify(key)
     except known_hosts.UnknownHostKeyError:
@@ -80,7 +80,7 @@ def trust(
             f"host key of {key.name}, unknown so far: {key.type}\n  {key.fingerprint}\nto compare, {OWN_FINGERPRINTS}"
         )
         _agree(yes, "Is this the key of the device itself? Store it?", key.name)
-        keys.store(key)
+        known_hosts.store(key)
     except known_hosts.ChangedHostKeyError as changed:
         typer.echo(_changed_text(key, changed.recorded))
         if yes and not replace:
@@ -88,7 +88,7 @@ def trust(
                 f"the host key of {key.name} has changed; --yes does not replace it, --replace does"
             ) from None
         _agree(replace, "Is the key shown that of the device itself? Replace the stored one?", key.name)
-        keys.replace(key)
+        known_hosts.replace(key)
     else:
         typer.echo(f"{key.name}: {key.fingerprint} was known already")
         return

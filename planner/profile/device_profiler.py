@@ -4,7 +4,7 @@ import time
 
 from backends.protocol.orders import CollectFacts, MeasureIdle
 from planner.agents.client import AgentClient
-from planner.check.findings import what_was_said
+from planner.check.findings import without_device_name
 from planner.errors import AgentError, PlanError, PlannerError
 from planner.fleet.device import Device
 from planner.json_records import decode
@@ -52,7 +52,7 @@ class DeviceProfiler:
                 try:
                     self._check(device, agent, timed)
                 except PlannerError as error:
-                    reason = what_was_said(device.name, error)
+                    reason = without_device_name(device.name, error)
                     self._show(device.name, f"{timed.model}: timed once only: {reason}", None)
         self._show(device.name, "done", 1.0)
 
@@ -98,7 +98,7 @@ class DeviceProfiler:
         try:
             measured = self._timer.whole(device, agent, model, framework)
         except AgentError as error:
-            reason = what_was_said(name, error)
+            reason = without_device_name(name, error)
             failed = {**failures, model: reason}
             self._recorder.fail(name, f"{model}: {reason}", steps=others, took_s=took, failures=failed)
             return

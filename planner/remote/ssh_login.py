@@ -11,9 +11,10 @@ import paramiko
 from paramiko.ssh_exception import IncompatiblePeer
 
 from planner.errors import HostKeyError, LoginError, RemoteError
+from planner.fleet.device import Device
 from planner.remote.identities import identities
-from planner.remote.known_hosts import HostKey, known_keys, verify
-from planner.remote.ssh_config import SshTarget
+from planner.remote.known_hosts import ChangedHostKeyError, HostKey, UnknownHostKeyError, known_keys, verify
+from planner.remote.ssh_config import SshTarget, resolve
 from planner.remote.ssh_transport import GONE, open_link, place, quietly
 
 _TRIES = 4
@@ -42,12 +43,12 @@ class Login(NamedTuple):
         """
         via: paramiko.Transport | None = None
         for hop in hops:
-            via = self._patiently(hop, via, _enter)
+            via = self._retrying(hop, via, _enter)
         return via
 
     def shake_hands(self, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
         """An encrypted connection; the host's key is not verified, no user authenticated."""
-        return self._patiently(hop, via, _handshake)
+        return self._retrying(hop, via, _handshake)
 
     def shown_key(self, hop: SshTarget, transport: paramiko.Transport) -> HostKey:
         """The host key that the handshake received.
@@ -62,7 +63,7 @@ class Login(NamedTuple):
         key = transport.get_remote_server_key()
         return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts)
 
-    def _patiently(self, hop: SshTarget, via: paramiko.Transport | None, step: "_Step") -> paramiko.Transport:
+    def _retrying(self, hop: SshTarget, via: paramiko.Transport | None, step: "_Step") -> paramiko.Transport:
         """Retry where sshd drops the connection, as it does with many at once (MaxStartups)."""
         deadline_s = time.monotonic() + self.timeout_s
         for attempt in range(1, _TRIES + 1):
@@ -83,6 +84,24 @@ class Login(NamedTuple):
 
 
 _Step = Callable[[Login, SshTarget, paramiko.Transport | None], paramiko.Transport]
+
+
+def fetch_host_key(device: Device, timeout_s: float = 15.0) -> HostKey:
+    """The host key of a device, without logging in.
+
+    Where a jump host's key is unknown or has changed, returns that key: store it and fetch again.
+    Raises RemoteError.
+    """
+    if device.local:
+        raise RemoteError(f"{device.name}: is this machine itself and has no host key to trust")
+    target = resolve(device)
+    with ExitStack() as stack:
+        login = Login(device.name, timeout_s, stack)
+        try:
+            via = login.pass_hosts(target.jumps)
+        except (UnknownHostKeyError, ChangedHostKeyError) as error:
+            return error.host_key
+        return login.shown_key(target, login.shake_hands(target, via))
 
 
 def _handshake(login: Login, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:

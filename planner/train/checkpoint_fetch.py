@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.protocol.events import CheckpointFailed
@@ -18,35 +19,28 @@ from planner.train.event_log import EventReporter
 FETCH_S = 300.0
 
 
+@dataclass
 class CheckpointFetcher:
     """Fetches the server's newest checkpoint into the run folder, whole or not at all.
 
-    agent: fetches the files; the server's own agent goes on reporting events meanwhile.
     before: the folder of the run that is resumed.
     keep_weights: whether the run keeps its weights at all.
+    agent: fetches the files; the server's own agent goes on reporting events meanwhile.
     unsaved: why the newest checkpoint is not in the run folder.
     """
 
-    def __init__(
-        self,
-        pool: AgentPool,
-        server: str,
-        folder: RunFolder,
-        before: Path | None,
-        reporter: EventReporter,
-        keep_weights: bool = True,
-    ) -> None:
-        self._pool = pool
-        self._server = server
-        self._folder = folder
-        self._before = before
-        self._reporter = reporter
-        self._keep_weights = keep_weights
-        self.agent: AgentClient | None = None
-        self._fetching: threading.Thread | None = None
-        self._newest: str | None = None
-        self._announced = self._fetched = 0
-        self.unsaved = "the server wrote none"
+    pool: AgentPool
+    server: str
+    folder: RunFolder
+    before: Path | None
+    reporter: EventReporter
+    keep_weights: bool = True
+    agent: AgentClient | None = field(default=None, init=False)
+    unsaved: str = field(default="the server wrote none", init=False)
+    _fetching: threading.Thread | None = field(default=None, init=False)
+    _newest: str | None = field(default=None, init=False)
+    _announced: int = field(default=0, init=False)
+    _fetched: int = field(default=0, init=False)
 
     def fetch_in_background(self, path: str) -> None:
         """Fetch this file of the server in the background, unless a fetch is under way."""
@@ -69,15 +63,15 @@ class CheckpointFetcher:
             self._fetch(self._newest)
 
     def _fetch(self, path: str) -> None:
-        temporary = self._folder.checkpoint.with_suffix(".part")
+        temporary = self.folder.checkpoint.with_suffix(".part")
         announced = self._announced
         try:
             if self.agent is None:
-                self.agent = self._pool.another(self._server)
+                self.agent = self.pool.another(self.server)
             content = self.agent.fetch(path)
             if content:
                 temporary.write_bytes(content)
-                os.replace(temporary, self._folder.checkpoint)
+                os.replace(temporary, self.folder.checkpoint)
             self._fetched = announced
         except OSError as error:
             self._failed(path, error.strerror or str(error))
@@ -91,8 +85,8 @@ class CheckpointFetcher:
                 temporary.unlink(missing_ok=True)
 
     def _failed(self, path: str, reason: str) -> None:
-        self.unsaved = f"{self._folder.checkpoint}: {reason} (it is still {path} on {self._server})"
-        self._reporter.report("planner", CheckpointFailed(self.unsaved))
+        self.unsaved = f"{self.folder.checkpoint}: {reason} (it is still {path} on {self.server})"
+        self.reporter.report("planner", CheckpointFailed(self.unsaved))
 
     @property
     def up_to_date(self) -> bool:
@@ -101,16 +95,16 @@ class CheckpointFetcher:
 
     def has(self, step: int) -> bool:
         """Whether the run folder holds the weights after that step, or keeps none."""
-        if not self._keep_weights:
+        if not self.keep_weights:
             return True
         try:
-            return bool(checkpoint.peek(str(self._folder.checkpoint))["step"] == step)
+            return bool(checkpoint.peek(str(self.folder.checkpoint))["step"] == step)
         except (OSError, ValueError):
             return False
 
     def resume_hint(self) -> str:
         """The end of an error message: the newest checkpoint, and how to resume from it."""
-        folder = self._folder.path if self._folder.checkpoint.exists() else self._before
+        folder = self.folder.path if self.folder.checkpoint.exists() else self.before
         if folder is None:
             return "; no checkpoint had been taken"
         return f"; the last checkpoint is {RunFolder(folder).checkpoint}, go on with `planner train --resume {folder}`"

@@ -36,40 +36,24 @@ class LoggedEvent(NamedTuple):
     event: Event
 
 
-class EventLog:
-    """Appends events as JSON lines, each with the seconds since the log was opened."""
-
-    def __init__(self, path: Path) -> None:
-        self._stream = path.open("ab", buffering=0)
-        self._began = time.monotonic()
-        self._lock = threading.Lock()
-
-    def write(self, source: str, event: Event) -> None:
-        """Append one line, unbuffered. Raises OSError, for instance on a full disk."""
-        line = {"t_s": round(time.monotonic() - self._began, 4), "from": source, **encode(event)}
-        with self._lock:
-            if not self._stream.closed:
-                self._stream.write(json.dumps(line).encode() + b"\n")
-
-    def close(self) -> None:
-        """Write no more."""
-        with self._lock:
-            self._stream.close()
-
-
 class EventReporter:
-    """Reports events: to the log at ``path`` while its disk has room, and to ``on_event``."""
+    """Reports a run's events: to its log while the disk has room, and to ``on_event``.
+
+    The log holds JSON lines, each with the seconds since it was opened.
+    """
 
     def __init__(self, path: Path, on_event: OnEvent) -> None:
         self._path = path
-        self._log = EventLog(path)
+        self._stream = path.open("ab", buffering=0)
+        self._began_s = time.monotonic()
+        self._lock = threading.Lock()
         self._log_failed = False
         self._on_event = on_event
 
     def report(self, source: str, event: Event) -> None:
         """Report an event of ``source``; a failure of the log is reported once."""
         try:
-            self._log.write(source, event)
+            self._write(source, event)
         except OSError as error:  # e.g. a full disk, which should not end the training
             if not self._log_failed:
                 self._log_failed = True
@@ -78,7 +62,14 @@ class EventReporter:
 
     def close(self) -> None:
         """Write no more to the log."""
-        self._log.close()
+        with self._lock:
+            self._stream.close()
+
+    def _write(self, source: str, event: Event) -> None:
+        line = {"t_s": round(time.monotonic() - self._began_s, 4), "from": source, **encode(event)}
+        with self._lock:
+            if not self._stream.closed:
+                self._stream.write(json.dumps(line).encode() + b"\n")
 
 
 def read(path: Path) -> Iterator[LoggedEvent]:

@@ -175,9 +175,8 @@ class Launch:
             identity = authority.identity(name, listens=peers)
             to_host = HostAddress(address, port, identity, self.options.heartbeat_s)
             beside = name == self.plan.server
-            supervisor = self._supervisors[name] = WorkerSupervisor(
-                name, self._pool, beside, self.telemetry, self._signals
-            )
+            supervisor = WorkerSupervisor(name, self._pool, beside, self.telemetry, self._signals)
+            self._supervisors[name] = supervisor
             supervisor.start(orders.role(self.plan, self.options, member, to_host, self._addresses[name]))
         self._wait_for_workers()
         return call
@@ -186,9 +185,7 @@ class Launch:
         """Raises RunError where a worker fails or is late."""
         deadline = time.monotonic() + READY_S
         while late := sorted(name for name, supervisor in self._supervisors.items() if not supervisor.ready):
-            failures = [
-                supervisor.failure for supervisor in self._supervisors.values() if supervisor.failure is not None
-            ]
+            failures = [each.failure for each in self._supervisors.values() if each.failure is not None]
             if failures:
                 raise RunError("; ".join(failures))
             if time.monotonic() > deadline:

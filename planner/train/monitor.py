@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from backends.protocol.codec import record
@@ -44,30 +45,21 @@ class ServerProcess(NamedTuple):
     evaluation_stops_all: bool = False
 
 
+@dataclass
 class RunMonitor:
     """Handles the events of a run. A cluster of one device has no supervisors."""
 
-    def __init__(
-        self,
-        server: ServerProcess,
-        supervisors: Mapping[str, WorkerSupervisor],
-        fetcher: CheckpointFetcher,
-        telemetry: Telemetry,
-        reporter: EventReporter,
-        signals: Signals,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._server = server
-        self._supervisors = supervisors
-        self._fetcher = fetcher
-        self._telemetry = telemetry
-        self._reporter = reporter
-        self._signals = signals
-        self._clock = clock
-        self._account: RunAccount | None = None
-        self._error: PlannerError | None = None
-        self._time_is_over = False
-        self._held_up_s = 0.0
+    server: ServerProcess
+    supervisors: Mapping[str, WorkerSupervisor]
+    fetcher: CheckpointFetcher
+    telemetry: Telemetry
+    reporter: EventReporter
+    signals: Signals
+    clock: Callable[[], float] = time.monotonic
+    _account: RunAccount | None = field(default=None, init=False)
+    _error: PlannerError | None = field(default=None, init=False)
+    _time_is_over: bool = field(default=False, init=False)
+    _held_up_s: float = field(default=0.0, init=False)
 
     def run(self, lasting_s: float = math.inf) -> RunAccount:
         """Watch until the last step, or for ``lasting_s``; returns the server's account.
@@ -76,56 +68,58 @@ class RunMonitor:
         Raises RunError, and InterruptedRunError on Ctrl-C.
         """
         threading.Thread(target=self._listen, daemon=True).start()
-        end_s = self._clock() + lasting_s
+        end_s = self.clock() + lasting_s
         stop_by: float | None = None
         while True:
             try:
-                if self._clock() > end_s + self._held_up_s:
+                if self.clock() > end_s + self._held_up_s:
                     end_s = math.inf
                     self._stop_in_time()
-                if stop_by is not None and self._clock() > stop_by:
+                if stop_by is not None and self.clock() > stop_by:
                     raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
                 account = self._next()
                 if account is not None:
-                    self._signals.over.set()
+                    self.signals.over.set()
                     return self._end(account, interrupted=stop_by is not None)
                 if stop_by is None:
                     self._check_workers()
             except KeyboardInterrupt:
-                if stop_by is not None or self._signals.over.is_set():
+                if stop_by is not None or self.signals.over.is_set():
                     if self._account is not None and self._is_saved(self._account):
                         return self._account
                     raise self._interrupted("stopped at once") from None
-                self._reporter.report("planner", Stopping())
-                stop_by = self._clock() + STOP_S
-                with suppress(DeviceLostError):  # a server that is gone is reported as such
-                    self._server.call.stop()
+                self.reporter.report("planner", Stopping())
+                stop_by = self.clock() + STOP_S
+                self._stop_server()
 
     def _stop_in_time(self) -> None:
         self._time_is_over = True
-        self._signals.over.set()  # a worker that is cut off now is not started again
-        self._reporter.report("planner", TimeOver())
+        self.signals.over.set()  # a worker that is cut off now is not started again
+        self.reporter.report("planner", TimeOver())
+        self._stop_server()
+
+    def _stop_server(self) -> None:
         with suppress(DeviceLostError):  # a server that is gone is reported as such
-            self._server.call.stop()
+            self.server.call.stop()
 
     def _listen(self) -> None:
         """Wait for the server's account, and queue its events.
 
         The account is not queued: Ctrl-C may lose what was just taken from the queue.
         """
-        source, events = self._server.source, self._signals.events
+        source, events = self.server.source, self.signals.events
 
         def on_event(event: Event) -> None:
             if isinstance(event, CheckpointWritten):  # not queued, for the same reason
-                self._fetcher.fetch_in_background(event.path)
+                self.fetcher.fetch_in_background(event.path)
             events.put((source, event))
 
         try:
-            self._account = record(RunAccount, self._server.call.result(on_event=on_event))
+            self._account = record(RunAccount, self.server.call.result(on_event=on_event))
         except PlannerError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever
-            self._error = RunError(f"{self._server.device}: {type(error).__name__}: {error}")
+            self._error = RunError(f"{self.server.device}: {type(error).__name__}: {error}")
         events.put((source, None))  # ends the wait for the next event
 
     def _next(self) -> RunAccount | None:
@@ -136,78 +130,78 @@ class RunMonitor:
         # Read before the queue, which holds by now all events that came before them.
         account, error = self._account, self._error
         with suppress(queue.Empty):
-            source, event = self._signals.events.get(timeout=TICK_S)
+            source, event = self.signals.events.get(timeout=TICK_S)
             if event is not None:
                 self._handle(source, event)
-                self._reporter.report(source, event)
-            if not self._signals.events.empty():
+                self.reporter.report(source, event)
+            if not self.signals.events.empty():
                 return None
         if error is not None:
             raise self._server_failed(error)
         return account
 
     def _handle(self, source: str, event: Event) -> None:
-        self._telemetry.add(source, event)
+        self.telemetry.add(source, event)
         if isinstance(event, Joined):
-            self._supervisors[event.member].joined = True
+            self.supervisors[event.member].joined = True
         elif isinstance(event, MemberEnded | MemberLost):
-            self._supervisors[source].joined = False
+            self.supervisors[source].joined = False
         elif isinstance(event, Dropped):
-            self._supervisors[event.member].dropped(event.reason)
-        elif isinstance(event, Evaluated) and self._server.evaluation_stops_all:
+            self.supervisors[event.member].dropped(event.reason)
+        elif isinstance(event, Evaluated) and self.server.evaluation_stops_all:
             self._held_up_s += event.seconds
         elif isinstance(event, CheckpointFailed):
-            self._fetcher.unsaved = event.reason
+            self.fetcher.unsaved = event.reason
 
     def _check_workers(self) -> None:
         """Raises RunError where all workers have been given up."""
-        failures = [supervisor.failure for supervisor in self._supervisors.values() if supervisor.failure is not None]
-        if failures and len(failures) == len(self._supervisors):
+        failures = [supervisor.failure for supervisor in self.supervisors.values() if supervisor.failure is not None]
+        if failures and len(failures) == len(self.supervisors):
             self._remove_files()
             raise self._failed("; ".join(failures))
 
     def _server_failed(self, error: PlannerError) -> RunError:
-        self._fetcher.wait()
+        self.fetcher.wait()
         self._remove_files()
         if isinstance(error, DeviceLostError):
-            return self._failed(f"the server on {self._server.device} is lost: {error}")
+            return self._failed(f"the server on {self.server.device} is lost: {error}")
         return self._failed(str(error))
 
     def _end(self, account: RunAccount, interrupted: bool) -> RunAccount:
-        self._fetcher.finish()
+        self.fetcher.finish()
         self._drain()
-        self._reporter.report("planner", RunEnded(account))
+        self.reporter.report("planner", RunEnded(account))
         self._remove_files()
         completed = self._time_is_over and not interrupted and account.reason == STOPPED
         if self._is_saved(account) or completed:
             return account
         where = f"after step {account.done} of {account.total}"
         if account.finished:
-            raise self._failed(f"the trained weights could not be saved: {self._fetcher.unsaved}")
+            raise self._failed(f"the trained weights could not be saved: {self.fetcher.unsaved}")
         if interrupted:
             raise self._interrupted(f"stopped {where}")
         raise self._failed(f"{account.reason or 'the server ended early'} {where}")
 
     def _is_saved(self, account: RunAccount) -> bool:
         """Whether the run has been trained to its end and its weights are in the run folder."""
-        return bool(account.finished) and self._fetcher.has(account.done)
+        return bool(account.finished) and self.fetcher.has(account.done)
 
     def _remove_files(self) -> None:
         """Remove the run's files from the server's device once its last checkpoint is here."""
-        if self._fetcher.up_to_date:
-            remove(self._fetcher.agent or self._server.agent, self._server.files)
+        if self.fetcher.up_to_date:
+            remove(self.fetcher.agent or self.server.agent, self.server.files)
 
     def _drain(self) -> None:
         """Handle the last events of workers, which may come after the server's account."""
         deadline = time.monotonic() + DRAIN_S
-        while any(supervisor.joined for supervisor in self._supervisors.values()) and time.monotonic() < deadline:
+        while any(supervisor.joined for supervisor in self.supervisors.values()) and time.monotonic() < deadline:
             self._next()
 
     def _failed(self, reason: str) -> RunError:
-        return RunError(reason + self._fetcher.resume_hint())
+        return RunError(reason + self.fetcher.resume_hint())
 
     def _interrupted(self, reason: str) -> InterruptedRunError:
-        return InterruptedRunError(reason + self._fetcher.resume_hint())
+        return InterruptedRunError(reason + self.fetcher.resume_hint())
 
 
 def remove(agent: AgentClient, files: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from backends.protocol.codec import record
@@ -38,32 +39,28 @@ class Signals(NamedTuple):
     events: queue.Queue[tuple[str, Event]]
 
 
+@dataclass
 class WorkerSupervisor:
     """Restarts one worker, in a thread of its own, until the run is over.
 
+    beside_server: whether the worker is on the server's device.
     ready: the worker has been ready to begin.
     joined: the server has let it in.
     failure: why it was given up.
     """
 
-    def __init__(
-        self,
-        name: str,
-        pool: AgentPool,
-        beside_server: bool,
-        telemetry: Telemetry,
-        signals: Signals,
-    ) -> None:
-        self._name = name
-        self._pool = pool
-        self._beside_server = beside_server
-        self._telemetry = telemetry
-        self._signals = signals
-        self._agent = pool.agents[name]
-        self.ready = False
-        self.joined = False
-        self.failure: str | None = None
-        self._drop_reason: str | None = None
+    name: str
+    pool: AgentPool
+    beside_server: bool
+    telemetry: Telemetry
+    signals: Signals
+    ready: bool = field(default=False, init=False)
+    joined: bool = field(default=False, init=False)
+    failure: str | None = field(default=None, init=False)
+    _drop_reason: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._agent = self.pool.agents[self.name]
 
     def start(self, order: RunWorker | RunPeer) -> None:
         """Start the worker, which then waits for ``Signals.go``.
@@ -82,7 +79,7 @@ class WorkerSupervisor:
 
     def _keep_working(self, order: RunWorker | RunPeer) -> None:
         """Start the worker again whenever it fails, with growing pauses, until the run is over."""
-        name, over = self._name, self._signals.over
+        name, over = self.name, self.signals.over
         agent: AgentClient | None = self._agent
         failures = absences = 0
         while not over.is_set():
@@ -95,17 +92,17 @@ class WorkerSupervisor:
                 if over.is_set():
                     self.joined = False  # no more events will come
                     return
-                if not self._signals.go.is_set():
+                if not self.signals.go.is_set():
                     self.failure = str(error)
                     return
-                self._signals.events.put((name, MemberLost(str(error))))
+                self.signals.events.put((name, MemberLost(str(error))))
                 if agent is None:
                     absences += 1
                 else:
-                    failures, absences = (1 if self._telemetry.stepped(name) else failures + 1), 0
+                    failures, absences = (1 if self.telemetry.stepped(name) else failures + 1), 0
                     agent.close()
                     agent = None
-                hopeless = isinstance(error, AgentError) and not self._telemetry.ever_stepped(name)
+                hopeless = isinstance(error, AgentError) and not self.telemetry.ever_stepped(name)
                 if hopeless or failures == ATTEMPTS or absences == ABSENCES:
                     self._give_up(self._cause(error))
                     return
@@ -116,27 +113,27 @@ class WorkerSupervisor:
 
     def _give_up(self, reason: str) -> None:
         self.failure = reason
-        self._signals.events.put((self._name, MemberGivenUp(reason)))
+        self.signals.events.put((self.name, MemberGivenUp(reason)))
 
     def _cause(self, error: PlannerError) -> str:
         """Why the worker failed: the server's reason, where that closed the connection."""
         if self._drop_reason is not None and str(error).endswith(CLOSED):
-            return f"{self._name}: {self._drop_reason}"
+            return f"{self.name}: {self._drop_reason}"
         return str(error)
 
     def _new_agent(self) -> AgentClient:
         # Reopening would close the connection that the server on this device uses.
-        return self._pool.another(self._name) if self._beside_server else self._pool.reopen(self._name)
+        return self.pool.another(self.name) if self.beside_server else self.pool.reopen(self.name)
 
     def _work_once(self, agent: AgentClient, order: RunWorker | RunPeer) -> None:
-        name, events = self._name, self._signals.events
-        self._telemetry.started(name)
+        name, events = self.name, self.signals.events
+        self.telemetry.started(name)
         self.joined = False
         self._agent = agent
         call = agent.start(order)
         expect(call, Ready)
         self.ready = True
-        self._signals.go.wait()
+        self.signals.go.wait()
         call.go()
         result = call.result(on_event=lambda event: events.put((name, event)))
         events.put((name, MemberEnded(record(MemberAccount, result))))

@@ -63,11 +63,11 @@ def what_to_know(profile: Profile) -> list[str]:
     notes = []
     for name, device in profile.devices.items():
         windows = [window for window in (device.idle, *(timed.window for timed in device.steps)) if window]
-        told = [note for window in windows for note in (*flagged(window), *disagreements(window))]
+        found = [note for window in windows for note in (*flagged(window), *disagreements(window))]
         sources = [wattage(device, timed).provenance for timed in device.steps]
-        told += [note for timed in device.steps for note in repeats.notes(timed)]
-        told += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
-        notes += [f"{name}: {note}" for note in dict.fromkeys(told)]
+        found += [note for timed in device.steps for note in repeats.notes(timed)]
+        found += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
+        notes += [f"{name}: {note}" for note in dict.fromkeys(found)]
     return notes
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from planner.remote import trust
-from planner.remote.known_hosts import HostKey
+from planner.remote import ssh_login
+from planner.remote.known_hosts import HostKey, store
 from tests.planner.cli.commands import LOCAL, Planner
 
 
@@ -40,8 +40,8 @@ def changed(planner: Planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A host that shows another key than the one on record."""
     files = (tmp_path / "known_hosts",)
     keys = HostKeys(*(HostKey("tx2", "tx2.lan", "ssh-ed25519", key, files) for key in ("AAAA", "BBBB")))
-    trust.store(keys.stored)
-    monkeypatch.setattr(trust, "fetch_key", lambda device: keys.shown)
+    store(keys.stored)
+    monkeypatch.setattr(ssh_login, "fetch_host_key", lambda device: keys.shown)
     return keys
 
 

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import stat
 import subprocess
 from pathlib import Path
 from shutil import which
@@ -13,7 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import HostKeyError
-from planner.remote.known_hosts import ChangedHostKeyError, HostKey, UnknownHostKeyError, known_keys, matches, verify
+from planner.remote.known_hosts import (
+    ChangedHostKeyError,
+    HostKey,
+    UnknownHostKeyError,
+    known_keys,
+    matches,
+    replace,
+    store,
+    verify,
+)
 from tests.sshserver import new_key
 
 KEY = new_key()
@@ -115,3 +125,90 @@ def test_what_openssh_hashes_and_prints_is_understood(tmp_path: Path) -> None:
     printed = subprocess.run(["ssh-keygen", "-l", "-f", path], check=True, capture_output=True, text=True)
     assert found.base64 == KEY.get_base64()
     assert shown().fingerprint in printed.stdout
+
+
+# -- storing a key ---------------------------------------------------------------------------------
+
+
+def a_key(path: Path, key: paramiko.PKey | None = None) -> HostKey:
+    key = key or new_key()
+    return HostKey("tx2", "[10.0.0.3]:2222", key.get_name(), key.get_base64(), (path,))
+
+
+def test_a_key_is_not_said_to_be_stored_where_it_is_lost() -> None:
+    with pytest.raises(HostKeyError, match="tx2: /dev/null keeps no key; name a file as UserKnownHostsFile"):
+        store(a_key(Path("/dev/null")))
+
+
+def test_the_file_and_its_folder_are_made_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "home" / ".ssh" / "known_hosts"
+    store(a_key(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_key_is_appended_to_what_is_there_even_without_a_last_newline(tmp_path: Path) -> None:
+    path = tmp_path / "known_hosts"
+    path.write_text("# mine")
+    key = a_key(path)
+    store(key)
+    assert path.read_text() == f"# mine\n{key.name} {key.type} {key.base64}\n"
+
+
+# -- a changed key ---------------------------------------------------------------------------------
+
+
+def recorded(names: str, key: HostKey) -> str:
+    return f"{names} {key.type} {key.base64}"
+
+
+def known(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{each}\n" for each in lines))
+    return path
+
+
+def test_a_changed_key_replaces_all_on_record_for_the_host_and_no_others(tmp_path: Path) -> None:
+    path = tmp_path / "known_hosts"
+    old, older, other, new = (a_key(path) for _ in range(4))
+    known(path, "# mine", recorded(old.name, old), recorded("tx1", other), recorded(f"[tx2]:2222,{old.name}", older))
+    replace(new)
+    verify(new)
+    assert path.read_text().splitlines() == [
+        "# mine", recorded("tx1", other), recorded("[tx2]:2222", older), recorded(new.name, new)
+    ]  # fmt: skip
+
+
+def test_a_file_whose_key_is_replaced_keeps_its_rights_and_stays_a_link(tmp_path: Path) -> None:
+    file, link = tmp_path / "real", tmp_path / "known_hosts"
+    old, new = a_key(link), a_key(link)
+    known(file, recorded(old.name, old)).chmod(0o640)
+    link.symlink_to(file)
+    replace(new)
+    assert link.is_symlink()
+    assert file.read_text().splitlines() == [recorded(new.name, new)]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+def test_a_key_on_record_in_another_file_is_replaced_there(tmp_path: Path) -> None:
+    first, second = tmp_path / "known_hosts", tmp_path / "known_hosts2"
+    old, new = a_key(first), a_key(first)._replace(files=(first, second))
+    known(second, recorded(old.name, old))
+    replace(new)
+    assert (first.read_text(), second.read_text()) == (recorded(new.name, new) + "\n", "")
+
+
+def test_a_line_that_speaks_of_other_hosts_by_a_pattern_is_left_to_the_operator(tmp_path: Path) -> None:
+    path = tmp_path / "known_hosts"
+    old, new = a_key(path), a_key(path)
+    before = known(path, recorded("[10.0.0.*]:2222", old)).read_text()
+    with pytest.raises(HostKeyError, match="known_hosts:1 holds a key for .* by hand"):
+        replace(new)
+    assert path.read_text() == before
+
+
+def test_a_key_revoked_stays_so_when_another_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "known_hosts"
+    revoked, old, new = (a_key(path) for _ in range(3))
+    known(path, f"@revoked {recorded('*', revoked)}", recorded(old.name, old))
+    replace(new)
+    assert path.read_text().splitlines() == [f"@revoked {recorded('*', revoked)}", recorded(new.name, new)]
