@@ -18,10 +18,10 @@ from reporting import Spread, parser, show
 
 from backends.data import dataset
 from backends.frameworks.base import OptimizerSettings, framework
+from backends.frameworks.layout import layout_of
 from backends.server.global_model import GlobalModel
 from backends.strategies.compressors.registry import CompressorSpec
 from backends.strategies.message import DENSE, bytes_of
-from backends.training.layout import layout_of
 
 WORKERS = 4
 #: Where a threshold is computed anew.

@@ -26,6 +26,7 @@ from backends.frameworks.base import OptimizerSettings, framework
 from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
+from backends.protocol.frames import PeerMessage
 from backends.strategies.message import Message
 from backends.strategies.strategy import Strategy
 from planner.train import orders
@@ -61,7 +62,8 @@ class Post:
     def send(self, peer: str, step: int, message: Message, **meta: Any) -> None:
         """A copy, so that there is nothing to flush."""
         copied = message._replace(arrays=tuple(array.copy() for array in message.arrays))
-        self._everyone[peer].put(Envelope(self.name, step, meta, copied))
+        head = PeerMessage(step=step, epoch=0, message=message.head, **{"kind": "", **meta})
+        self._everyone[peer].put(Envelope(self.name, head, copied))
 
     def put(self, parcel: Envelope) -> None:
         with self._changed:
@@ -77,10 +79,10 @@ class Post:
                 raise TimeoutError(f"{self.name} waits in vain")
             taken = list(filter(wanted, self._parcels))
             self._parcels = [parcel for parcel in self._parcels if not wanted(parcel)]
-        return sorted(taken, key=lambda parcel: (parcel.step, parcel.sender))
+        return sorted(taken, key=lambda parcel: parcel.order)
 
     def next(self, peer: str, step: int, kind: str) -> Envelope:
-        return self.take(lambda p: (p.sender, p.step, p.meta.get("kind")) == (peer, step, kind), 1)[0]
+        return self.take(lambda p: (p.sender, p.head.step, p.head.kind) == (peer, step, kind), 1)[0]
 
 
 def main() -> None:
@@ -116,7 +118,7 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
             step.step(replica, batches, 1.0, optimiser.rate)
             own.step(step, batch, optimiser)
             replica.load()
-        return float(step.evaluate(replica, *test)["accuracy"])
+        return float(step.evaluate(replica, *test).accuracy)
 
     test = images.test_images[:TEST_IMAGES], images.test_labels[:TEST_IMAGES]
     batches = []

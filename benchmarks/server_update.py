@@ -15,9 +15,9 @@ import numpy as np
 from reporting import Spread, mean_seconds, parser, show
 
 from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.layout import Layout
 from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense
-from backends.training.layout import Layout
 
 SIZES_MB = (1, 25, 100)
 SECONDS = 1.5

@@ -15,7 +15,7 @@ import numpy as np
 from backends.agent.verbs import ORDERS
 from backends.frameworks import base
 from backends.frameworks.base import Replica, Variable
-from backends.protocol.codec import decode
+from backends.protocol.json_messages import decode
 from backends.protocol.orders import CoordinatePeers, RunPeer, RunWorker, ServeParameters
 from profilers import records
 

@@ -13,7 +13,7 @@ import pytest
 
 from backends.data import dataset as data
 from backends.network import framing
-from backends.protocol.codec import encode
+from backends.protocol.json_messages import encode
 from backends.protocol.orders import CollectFacts, CoordinatePeers, HostAddress, ServeParameters
 from backends.strategies.presets import PRESETS
 from planner.agents.bundle import agent_archive

@@ -23,7 +23,7 @@ import time
 import traceback
 from typing import Any, Callable, Dict, Optional, Type
 
-from backends.protocol.codec import decode, encode
+from backends.protocol.json_messages import decode, encode
 from backends.protocol.orders import Go, Ping, Stop, StoreFile
 from profilers import records
 

@@ -9,7 +9,7 @@ from backends.agent.telemetry import TelemetrySender
 from backends.data import dataset
 from backends.frameworks.base import Replica, framework
 from backends.network import framing
-from backends.network.heartbeat import Heartbeat
+from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
 from backends.peers.coordinator import PeerCoordinator
 from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
@@ -56,11 +56,7 @@ class MemberParts(NamedTuple):
     telemetry: TelemetrySender
 
 
-def _ignore(answer: Dict[str, Any]) -> None:
-    pass
-
-
-def _nothing() -> None:
+def _ignore(*_: Any) -> None:
     pass
 
 
@@ -68,14 +64,14 @@ class StartedRole(NamedTuple):
     """A member at work.
 
     run: works until the host has no more; gives the time spent.
-    on_heartbeat: gets the answers to heartbeats.
+    on_heartbeat: gets the epoch in the answer to each heartbeat.
     end: ends it from another thread. Idempotent.
     compressor_metrics: figures of its compressor.
     """
 
     run: Callable[[], TimeSpent]
-    on_heartbeat: Callable[[Dict[str, Any]], None] = _ignore
-    end: Callable[[], None] = _nothing
+    on_heartbeat: Callable[[int], None] = _ignore
+    end: Callable[[], None] = _ignore
     compressor_metrics: Callable[[], Dict[str, Any]] = dict
 
 
@@ -142,7 +138,7 @@ def run_peer(task: Any, order: RunPeer) -> MemberAccount:
         peer = Peer(parts.connection, parts.replica, *parts.data, made, order.optimizer, order.member.replica.slowdown)
         return StartedRole(
             lambda: peer.run(order.listens_on, port, parts.telemetry.on_step),
-            lambda answer: mailbox.call(int(answer.get("epoch", 0))),
+            mailbox.call,
             mailbox.close,
             made.metrics,
         )
@@ -200,7 +196,7 @@ def _work(
         role.end()
         connection.abort()
 
-    heartbeat = Heartbeat(heartbeats, limit_s, on_lost, role.on_heartbeat)
+    heartbeat = HeartbeatSender(heartbeats, limit_s, on_lost, role.on_heartbeat)
 
     def abort_on_stop() -> None:
         task.stopping.wait()

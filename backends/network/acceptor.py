@@ -3,22 +3,23 @@
 import socket
 import ssl
 import threading
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Type
 
 from backends.network import framing
 from backends.network.heartbeat import answer_heartbeats
 from backends.protocol.events import Emit, Refused
+from backends.protocol.frames import HeartbeatHello
 
 TICK_S = 0.2
 
-Serve = Callable[[framing.Connection, Dict[str, Any]], None]
+Serve = Callable[[framing.Connection, Any], None]
 
 
 class Acceptor:
     """Accepts on a listener until it is closed, a thread a connection.
 
-    ``serve(connection, hello)`` is called with every worker's data connection, ``beat(name)`` at
-    every heartbeat, which is answered with what it returns.
+    ``serve(connection, hello)`` is called with every connection that begins with a ``hello`` of
+    this class, ``beat(name)`` at every heartbeat; it returns the epoch for the answer.
     """
 
     def __init__(
@@ -26,13 +27,15 @@ class Acceptor:
         listener: socket.socket,
         tls: ssl.SSLContext,
         limit_s: float,
+        hello: Type[Any],
         serve: Serve,
-        beat: Callable[[str], Dict[str, Any]],
+        beat: Callable[[str], int],
         emit: Emit,
     ) -> None:
         self._listener = listener
         self._tls = tls
         self._limit_s = limit_s
+        self._hello = hello
         self._serve = serve
         self._beat = beat
         self._emit = emit
@@ -66,8 +69,8 @@ class Acceptor:
             self._emit(Refused("%s: %s" % (address, error)))
             return
         try:
-            hello = connection.receive().meta
-            if hello.get("pulse"):
+            hello = connection.receive(HeartbeatHello, self._hello)
+            if isinstance(hello, HeartbeatHello):
                 answer_heartbeats(connection, self._beat)
             else:
                 self._serve(connection, hello)

@@ -1,8 +1,8 @@
 """Members of a run exchange frames over mutually authenticated TLS.
 
-A frame is a fixed header, a small JSON object and a payload of raw bytes, which goes from and into
-the caller's own buffers. Lengths are bounded before anything is allocated, and nothing is ever
-unpickled.
+A frame is a fixed header, its head as a small JSON object (``backends.protocol.frames``), and a
+payload of raw bytes, which goes from and into the caller's own buffers. Lengths are bounded before
+anything is allocated, and nothing is ever unpickled.
 """
 
 import contextlib
@@ -14,13 +14,14 @@ import ssl
 import struct
 import tempfile
 import termios
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Optional, Sequence, Tuple, Type, TypeVar
 
+from backends.protocol.json_messages import decode, encode
 from backends.protocol.orders import Identity
 
 _HEADER = struct.Struct("!4sIQ")
 _MAGIC = b"plnr"
-_META_LIMIT = 1 << 20
+_HEAD_LIMIT = 1 << 20
 _WRITE_BYTES = 1 << 20
 #: A reader of a long payload is woken for so much of it and not for every packet, which saves both
 #: ends most of their processor time and whatever else computes there most of its disturbance. Old
@@ -31,15 +32,11 @@ _RECORD_BYTES = 1 << 15  # more than a TLS record, which the library may have ta
 SERVER = "parameter server"
 
 
+Head = TypeVar("Head")
+
+
 class WireError(OSError):
     """The peer is gone, is not who it should be, or does not speak this protocol."""
-
-
-class Frame(NamedTuple):
-    """One message: its JSON object, and how many payload bytes went into the receiver's buffers."""
-
-    meta: Dict[str, Any]
-    payload_bytes: int
 
 
 def context(identity: Identity, server_side: bool) -> ssl.SSLContext:
@@ -77,12 +74,12 @@ class Connection:
         self.aborted = False
         self._wakes_at = 1
 
-    def send(self, meta: Dict[str, Any], payload: Sequence[memoryview] = ()) -> None:
+    def send(self, head: Any, payload: Sequence[memoryview] = ()) -> None:
         """Send one frame; the byte views of ``payload`` go one after the other, uncopied.
 
         Raises WireError.
         """
-        text = json.dumps(meta).encode()
+        text = json.dumps(encode(head)).encode()
         size = sum(view.nbytes for view in payload)
         try:
             self._sock.sendall(_HEADER.pack(_MAGIC, len(text), size) + text)
@@ -95,27 +92,34 @@ class Connection:
             raise _lost(self.peer, error) from error
         self.sent_bytes += _HEADER.size + len(text) + size
 
-    def receive(self, payload: Optional[Callable[[Dict[str, Any]], Sequence[memoryview]]] = None) -> Frame:
-        """Receive one frame; its payload fills the buffers that ``payload(meta)`` gives, in order.
+    def receive(self, *kinds: Type[Head], payload: Optional[Callable[[Head], Sequence[memoryview]]] = None) -> Head:
+        """Receive one frame of these kinds; return its head.
 
+        The payload fills the buffers that ``payload(head)`` gives, in order.
         Raises WireError.
         """
-        head = bytearray(_HEADER.size)
-        self._fill(memoryview(head))
-        magic, meta_bytes, payload_bytes = _HEADER.unpack(head)
-        if magic != _MAGIC or meta_bytes > _META_LIMIT:
+        header = bytearray(_HEADER.size)
+        self._fill(memoryview(header))
+        magic, head_bytes, payload_bytes = _HEADER.unpack(header)
+        if magic != _MAGIC or head_bytes > _HEAD_LIMIT:
             raise WireError("%s does not speak this protocol" % self.peer)
-        text = bytearray(meta_bytes)
+        text = bytearray(head_bytes)
         self._fill(memoryview(text))
-        meta = _meta(text, self.peer)
-        views = payload(meta) if payload is not None else ()
+        head: Head = self._decode(text, kinds)
+        views = payload(head) if payload is not None else ()
         expected_bytes = sum(view.nbytes for view in views)
         if payload_bytes != expected_bytes:
             raise WireError("%s sent %d bytes where %d were expected" % (self.peer, payload_bytes, expected_bytes))
         for view in views:
             self._fill(view)
-        self.received_bytes += _HEADER.size + meta_bytes + payload_bytes
-        return Frame(meta, payload_bytes)
+        self.received_bytes += _HEADER.size + head_bytes + payload_bytes
+        return head
+
+    def _decode(self, text: bytearray, kinds: Sequence[Type[Any]]) -> Any:
+        try:
+            return decode(json.loads(text.decode()), kinds)
+        except (ValueError, RecursionError) as error:
+            raise WireError("%s sent a frame that is not understood: %s" % (self.peer, error)) from error
 
     def _fill(self, view: memoryview) -> None:
         start = 0
@@ -219,16 +223,6 @@ def _common_name(sock: ssl.SSLSocket) -> str:
     return str(dict(pair[0] for pair in subject).get("commonName", ""))
 
 
-def _meta(text: bytearray, peer: str) -> Dict[str, Any]:
-    try:
-        meta = json.loads(text.decode())
-    except (ValueError, RecursionError) as error:
-        raise WireError("%s sent a frame that is not JSON: %s" % (peer, error)) from error
-    if not isinstance(meta, dict):
-        raise WireError("%s sent a frame that is not a JSON object" % peer)
-    return meta
-
-
 def _lost(peer: str, error: BaseException) -> WireError:
     if isinstance(error, socket.timeout):
         return WireError("%s did not answer in time" % peer)
@@ -238,11 +232,3 @@ def _lost(peer: str, error: BaseException) -> WireError:
 def as_bytes(arrays: Sequence[Any]) -> Tuple[memoryview, ...]:
     """The raw bytes of contiguous arrays, as views that share their memory."""
     return tuple(memoryview(array).cast("B") for array in arrays if array.size)
-
-
-def number(meta: Dict[str, Any], key: str) -> float:
-    """A number that a frame must hold. Raises WireError where it does not."""
-    value = meta.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise WireError("it sent %r as %s" % (value, key))
-    return float(value)

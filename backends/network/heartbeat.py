@@ -4,16 +4,17 @@ The host drops silent members in ``training.host``.
 """
 
 import threading
-from typing import Any, Callable, Dict
+from typing import Callable
 
 from backends.network import framing
+from backends.protocol.frames import Heartbeat, HeartbeatAnswer, HeartbeatHello
 
 
-class Heartbeat:
+class HeartbeatSender:
     """The member's side: sends heartbeats on a connection of their own.
 
-    ``on_lost`` is called once when they are no longer answered, ``on_answer`` with what every
-    answer says.
+    ``on_lost`` is called once when they are no longer answered, ``on_answer`` with the
+    epoch in every answer.
     """
 
     def __init__(
@@ -21,7 +22,7 @@ class Heartbeat:
         connection: framing.Connection,
         limit_s: float,
         on_lost: Callable[[str], None],
-        on_answer: Callable[[Dict[str, Any]], None] = lambda meta: None,
+        on_answer: Callable[[int], None] = lambda epoch: None,
     ) -> None:
         self._connection = connection
         self._limit_s = limit_s
@@ -29,14 +30,14 @@ class Heartbeat:
         self._on_answer = on_answer
         self._ended = threading.Event()
         connection.settimeout(limit_s)
-        connection.send({"pulse": True})
+        connection.send(HeartbeatHello())
         threading.Thread(target=self._beat, daemon=True).start()
 
     def _beat(self) -> None:
         try:
             while not self._ended.wait(self._limit_s / 5.0):
-                self._connection.send({})
-                self._on_answer(self._connection.receive().meta)
+                self._connection.send(Heartbeat())
+                self._on_answer(self._connection.receive(HeartbeatAnswer).epoch)
         except framing.WireError as error:
             if not self._ended.is_set():
                 self._on_lost(str(error))
@@ -48,11 +49,14 @@ class Heartbeat:
         self._ended.set()
 
 
-def answer_heartbeats(connection: framing.Connection, beat: Callable[[str], Dict[str, Any]]) -> None:
-    """The host's side: answer each heartbeat with ``beat(name)``, until the connection ends."""
+def answer_heartbeats(connection: framing.Connection, beat: Callable[[str], int]) -> None:
+    """The host's side: answer each heartbeat with the epoch that ``beat(name)`` returns.
+
+    Returns when the connection ends.
+    """
     try:
         while True:
-            connection.receive()
-            connection.send(beat(connection.peer))
+            connection.receive(Heartbeat)
+            connection.send(HeartbeatAnswer(beat(connection.peer)))
     except framing.WireError:
         return  # the host drops members that are silent

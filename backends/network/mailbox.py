@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from backends.network import framing
 from backends.network.acceptor import Acceptor
 from backends.network.send_queue import SendQueue
+from backends.protocol.frames import MailboxHello, PeerMessage
 from backends.protocol.orders import Identity
 from backends.strategies.message import Message, buffers
 
@@ -22,12 +23,16 @@ class Interrupted(Exception):
 
 
 class Envelope(NamedTuple):
-    """A message, its sender, the sender's step and the metadata that came with it."""
+    """A message that has arrived, its head and its sender."""
 
     sender: str
-    step: int
-    meta: Dict[str, Any]
+    head: PeerMessage
     message: Message
+
+    @property
+    def order(self) -> Tuple[int, str]:
+        """What envelopes are sorted by: the sender's step, then its name."""
+        return self.head.step, self.sender
 
 
 class Mailbox:
@@ -36,8 +41,8 @@ class Mailbox:
     size: elements of the model; no message may hold more.
 
     Its own messages leave in order and one at a time for each peer. ``handle(envelope)`` is called,
-    in the thread of the connection, for those with a meta of "asks"; all others wait until they are
-    taken. Close it at the end.
+    in the thread of the connection, for those that ask; all others wait until they are taken. Close
+    it at the end.
     """
 
     def __init__(
@@ -65,7 +70,13 @@ class Mailbox:
         self._closed = False
         self.sent_bytes = 0
         self._acceptor = Acceptor(
-            listener, framing.context(identity, server_side=True), limit_s, self._read, lambda _: {}, emit
+            listener,
+            framing.context(identity, server_side=True),
+            limit_s,
+            MailboxHello,
+            self._read,
+            lambda name: self._epoch,
+            emit,
         )
 
     # -- epochs ------------------------------------------------------------------------------------
@@ -79,8 +90,8 @@ class Mailbox:
             for send_queue in self._send_queues.values():
                 send_queue.clear()
             self._addresses = dict(addresses)
-            asked = [p for p in self._envelopes if p.meta["epoch"] == epoch and p.meta.get("asks")]
-            self._retain(lambda p: p.meta["epoch"] >= epoch and all(p is not each for each in asked))
+            asked = [each for each in self._envelopes if each.head.epoch == epoch and each.head.asks]
+            self._retain(lambda other: other.head.epoch >= epoch and all(other is not each for each in asked))
         if self.handle is not None:
             for envelope in asked:
                 with contextlib.suppress(Interrupted):  # the member that asked is interrupted too
@@ -94,15 +105,25 @@ class Mailbox:
 
     # -- sending -----------------------------------------------------------------------------------
 
-    def send(self, peer: str, step: int, message: Message, **meta: Any) -> None:
+    def send(
+        self,
+        peer: str,
+        step: int,
+        message: Message,
+        kind: str = "",
+        asks: bool = False,
+        batch: int = 0,
+        weight: float = 1.0,
+    ) -> None:
         """Send in the background, once the messages of earlier steps to this peer are on the way.
 
+        kind, asks, batch, weight: as in ``PeerMessage``.
         The arrays of the message must not change until ``flush``. Raises Interrupted.
         """
-        full = dict(meta, step=step, epoch=self._epoch, message=message.head)
+        head = PeerMessage(kind, step, self._epoch, message.head, asks, batch, weight)
         send_queue = self._send_queue(peer)
         self._wait_until(lambda: not send_queue.waiting or send_queue.step == step)
-        send_queue.put(step, full, message)
+        send_queue.put(head, message)
 
     def flush(self) -> None:
         """Wait until all has gone out. Raises Interrupted."""
@@ -123,7 +144,7 @@ class Mailbox:
         address, port = self._addresses[peer]
         connection = framing.connect(address, port, self._tls, self._limit_s, peer)
         connection.wait_for_ever()  # a slow peer may leave it unread for long: heartbeats tell who is alive
-        connection.send({"peer": True})
+        connection.send(MailboxHello())
         return connection
 
     def gone_out(self, count: int) -> None:
@@ -144,20 +165,21 @@ class Mailbox:
         taken: List[Envelope] = []
 
         def enough_arrived() -> bool:
-            taken[:] = [p for p in self._envelopes if p.meta["epoch"] == self._epoch and accepts(p)]
+            taken[:] = [each for each in self._envelopes if each.head.epoch == self._epoch and accepts(each)]
             return len(taken) >= count
 
         with self._changed:
             self._wait_until(enough_arrived)
             self._retain(lambda envelope: all(envelope is not other for other in taken))
-        return sorted(taken, key=lambda envelope: (envelope.step, envelope.sender))
+        return sorted(taken, key=lambda envelope: envelope.order)
 
     def next(self, peer: str, step: int, kind: str) -> Envelope:
         """An envelope of that kind from a peer in that step, of which there is one; waits for it.
 
         Raises Interrupted.
         """
-        return self.take(lambda p: (p.sender, p.step, p.meta.get("kind")) == (peer, step, kind), 1)[0]
+        expected = (peer, step, kind)
+        return self.take(lambda other: (other.sender, other.head.step, other.head.kind) == expected, 1)[0]
 
     def _retain(self, accepts: Callable[[Envelope], bool]) -> None:
         self._envelopes = [envelope for envelope in self._envelopes if accepts(envelope)]
@@ -175,39 +197,38 @@ class Mailbox:
     def _interrupted(self) -> bool:
         return self._closed or self._called > self._epoch
 
-    def _read(self, connection: framing.Connection, hello: Dict[str, Any]) -> None:
+    def _read(self, connection: framing.Connection, hello: MailboxHello) -> None:
         """A peer's messages, one after the other, until it closes."""
         connection.settimeout(None)
         self._incoming.append(connection)
         try:
             while not self._closed:
-                self._deliver(*self._receive(connection))
+                self._deliver(self._receive(connection))
         except (framing.WireError, ValueError, KeyError, TypeError, Interrupted):
             pass  # the peer is gone, or this is; the coordinator decides what follows
         finally:
             self._incoming.remove(connection)
 
-    def _receive(self, connection: framing.Connection) -> Tuple[str, Dict[str, Any], Message]:
+    def _receive(self, connection: framing.Connection) -> Envelope:
         found: List[Message] = []
 
-        def payload(meta: Dict[str, Any]) -> Sequence[memoryview]:
-            size = int(meta["message"]["size"])
+        def payload(head: PeerMessage) -> Sequence[memoryview]:
+            size = head.message.size
             if size > self._size:
                 raise framing.WireError("%s sent %d elements of a model of %d" % (connection.peer, size, self._size))
-            found.append(buffers(meta["message"], size))
+            found.append(buffers(head.message, size))
             return framing.as_bytes(found[0].arrays)
 
-        meta = connection.receive(payload).meta
-        return connection.peer, meta, found[0]
+        return Envelope(connection.peer, connection.receive(PeerMessage, payload=payload), found[0])
 
-    def _deliver(self, sender: str, meta: Dict[str, Any], message: Message) -> None:
-        envelope = Envelope(sender, int(meta["step"]), meta, message)
+    def _deliver(self, envelope: Envelope) -> None:
+        sender, head, message = envelope
         with self._changed:
             self._changed.wait_for(
                 lambda: self._closed or self._waiting_bytes[sender] < UNREAD_LIMIT_MODELS * 4 * self._size + 4096
             )
-            asks = self.handle if meta.get("asks") and meta["epoch"] == self._epoch else None
-            if asks is None and meta["epoch"] >= self._epoch:
+            asks = self.handle if head.asks and head.epoch == self._epoch else None
+            if asks is None and head.epoch >= self._epoch:
                 self._envelopes.append(envelope)
                 self._waiting_bytes[sender] += message.traffic_bytes
                 self._changed.notify_all()

@@ -3,10 +3,11 @@
 import collections
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, Optional, Tuple
+from typing import Callable, Deque, Optional, Tuple
 
 from backends.network import framing
 from backends.network.throughput_meter import ThroughputMeter
+from backends.protocol.frames import PeerMessage
 from backends.strategies.message import Message
 
 #: Waits between two polls of the unacknowledged bytes, seconds; each is LONGER times the last.
@@ -24,7 +25,7 @@ class SendQueue:
     def __init__(self, connect: Callable[[], framing.Connection], gone_out: Callable[[int], None]) -> None:
         self._connect = connect
         self._gone_out = gone_out
-        self._queue: Deque[Tuple[Dict[str, Any], Message]] = collections.deque()
+        self._queue: Deque[Tuple[PeerMessage, Message]] = collections.deque()
         self._ready = threading.Condition()
         self._sending = False
         self._closed = False
@@ -48,11 +49,11 @@ class SendQueue:
         """Bytes/s at which the peer has taken messages of late; None where nothing tells."""
         return self._meter.rate
 
-    def put(self, step: int, meta: Dict[str, Any], message: Message) -> None:
-        """Send a message of a step after all others."""
+    def put(self, head: PeerMessage, message: Message) -> None:
+        """Send a message after all others."""
         with self._ready:
-            self.step = step
-            self._queue.append((meta, message))
+            self.step = head.step
+            self._queue.append((head, message))
             self._ready.notify_all()
 
     def clear(self) -> None:
@@ -76,18 +77,18 @@ class SendQueue:
                 self._ready.wait_for(lambda: self._queue or self._closed)
                 if self._closed:
                     return
-                meta, message = self._queue.popleft()
+                head, message = self._queue.popleft()
                 self._sending = True
-            self._send(meta, message)
+            self._send(head, message)
 
-    def _send(self, meta: Dict[str, Any], message: Message) -> None:
+    def _send(self, head: PeerMessage, message: Message) -> None:
         count = 0
         try:
             if self._connection is None:
                 self._connection = self._connect()
                 self._meter.idle(0)
             self._meter.begin(time.perf_counter())
-            self._connection.send(meta, framing.as_bytes(message.arrays))
+            self._connection.send(head, framing.as_bytes(message.arrays))
             count, self._connection.sent_bytes = self._connection.sent_bytes, 0
             self._meter.sent(count)
         except (framing.WireError, KeyError):

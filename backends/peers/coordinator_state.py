@@ -1,28 +1,28 @@
 """The coordinator state of peers holds scheduler, batch sizes and checkpoints in progress."""
 
 import math
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
 from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout
 from backends.peers.scheduler import MembershipScheduler, PeerWorkItem
 from backends.protocol.events import Emit
+from backends.protocol.frames import STATE, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
 from backends.training.host import HostedCoordinator
-from backends.training.layout import Layout
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import RunSpec, last_evaluated
-from backends.training.step_queue import STEP, RunProgress
+from backends.training.step_queue import RunProgress
 
 #: Seconds that the first epoch waits for members that are still building their models.
 FIRST_EPOCH_WAIT_S = 60.0
 ORPHANED = "no member is left that has the weights"
 
-#: Names of a member's arrays: weights and velocity, (parameters,) float32 each; (state,) float32;
-#: and the number of its steps. Its exchange names all others.
-WEIGHTS, STATE, STEPS = "own", "state", "clock"
+#: Name of the number of a member's steps among its arrays in a checkpoint.
+STEPS = "clock"
 
 
 class PeerCoordinatorState(HostedCoordinator):
@@ -38,7 +38,7 @@ class PeerCoordinatorState(HostedCoordinator):
     def __init__(self, spec: RunSpec, emit: Emit) -> None:
         super().__init__(spec, emit)
         self._losses: Dict[str, knowledge_transfer.LossWindow] = {}
-        self._addresses: Dict[str, List[Any]] = {}
+        self._addresses: Dict[str, PeerAddress] = {}
         self._first_digest = ""
         self._digests: Dict[str, str] = {}
         self._received: Dict[str, Dict[str, Arrays]] = {}
@@ -68,24 +68,22 @@ class PeerCoordinatorState(HostedCoordinator):
 
     # -- members -----------------------------------------------------------------------------------
 
-    def join(self, name: str, layout: Layout, address: List[Any], digest: str) -> Dict[str, Arrays]:
+    def join(self, name: str, hello: PeerHello) -> Dict[str, Arrays]:
         """Add a member; return the arrays that it resumes from, none in a new run.
 
-        address: host and port.
-        digest: of its weights. A member whose initial weights equal the first member's need not
-        receive them.
+        A member whose initial weights equal the first member's need not receive them.
         Raises ValueError where its model differs from the run's.
         """
         with self._lock:
-            self.layout = self.layout or layout
-            if layout != self.layout:
+            self.layout = self.layout or hello.layout
+            if hello.layout != self.layout:
                 raise ValueError("its model is not the run's: the arrays have other names or shapes")
-            self._addresses[name] = address
+            self._addresses[name] = PeerAddress(name, hello.address, hello.port)
             self._losses[name] = knowledge_transfer.LossWindow()
             if self.spec.resume is not None and not self.step_queue.epoch:
                 return self._join_resumed(name)
-            self._first_digest = self._first_digest or digest
-            has_weights = not self.step_queue.epoch and digest == self._first_digest
+            self._first_digest = self._first_digest or hello.digest
+            has_weights = not self.step_queue.epoch and hello.digest == self._first_digest
             self.step_queue.join(name, 0 if has_weights else None)
             return {}
 
@@ -111,41 +109,37 @@ class PeerCoordinatorState(HostedCoordinator):
         """The member's next item; blocks until there is one."""
         return self.step_queue.take(name, gone)
 
-    def order(self, name: str, item: PeerWorkItem) -> Dict[str, Any]:
-        """The order for a member's item."""
-        order: Dict[str, Any] = {"kind": item.kind, "step": item.step, "epoch": item.epoch}
-        if item.kind != STEP:
-            return order
+    def step_order(self, name: str, item: PeerWorkItem) -> PeerStep:
+        """The order for a member's step."""
         with self._lock:
             made_by_all = min(self.spec.steps, item.step * len(item.members))
-            return dict(
-                order,
-                members=[[each] + self._addresses[each] for each in item.members],
-                rate=self.spec.optimiser_at(made_by_all).rate,
+            return PeerStep(
+                step=item.step,
+                epoch=item.epoch,
+                members=tuple(self._addresses[each] for each in item.members),
                 batch=self._batch_policy.batch(name),
+                rate=self.spec.optimiser_at(made_by_all).rate,
                 gives_to=self._gives_to(name, item),
             )
 
-    def _gives_to(self, name: str, item: PeerWorkItem) -> List[str]:
+    def _gives_to(self, name: str, item: PeerWorkItem) -> Tuple[str, ...]:
         """The members that receive this member's weights now (knowledge transfer)."""
         to_whom = self.spec.strategy.knowledge
         if to_whom == "none" or not knowledge_transfer.due(item.step):
-            return []
+            return ()
         losses = {each: self._losses[each].mean() for each in item.members}
         is_best = knowledge_transfer.best(losses) == name
-        return list(knowledge_transfer.takers(losses, to_whom)) if is_best else []
+        return tuple(knowledge_transfer.takers(losses, to_whom)) if is_best else ()
 
-    def complete_step(
-        self, name: str, stats: MemberStats, item: PeerWorkItem, loss: float, batch: int, seconds: float
-    ) -> None:
+    def complete_step(self, name: str, stats: MemberStats, item: PeerWorkItem, answer: PeerStepDone) -> None:
         """Count a member's step; a loss that is not finite ends the run."""
-        if not math.isfinite(loss):
-            self._end_diverged(name, item.kind, item.step, loss)
+        if not math.isfinite(answer.loss):
+            self._end_diverged(name, item.kind, item.step, answer.loss)
             return
         with self._lock:
-            stats.count_step(loss, 0)
-            self._losses[name].add(loss)
-            self._batch_policy.record(name, batch, seconds)
+            stats.count_step(answer.loss, 0)
+            self._losses[name].add(answer.loss)
+            self._batch_policy.record(name, answer.batch, answer.seconds)
             self.step_queue.complete(name)
             self._mark_end()
 

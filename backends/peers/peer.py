@@ -4,20 +4,32 @@ import collections
 import hashlib
 import statistics
 import time
-from typing import Any, Callable, Deque, Dict, List, Optional
+from typing import Any, Callable, Deque, Dict, Optional, Sequence, Tuple
 
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Arrays, OptimizerSettings, Replica
+from backends.frameworks.layout import layout_of
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
-from backends.peers.coordinator_state import STATE, WEIGHTS
 from backends.peers.exchanges.base import Exchange
-from backends.peers.scheduler import GIVE, SAVE, TAKE
 from backends.protocol.events import TimeSpent
+from backends.protocol.frames import (
+    STATE,
+    WEIGHTS,
+    Done,
+    Finish,
+    HandOver,
+    PeerEvaluation,
+    PeerHello,
+    PeerStep,
+    PeerStepDone,
+    TakeWeights,
+    WeightsOffer,
+    WeightsReply,
+)
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
-from backends.training.array_transfer import allocate_named, describe_named, flatten, most_bytes
-from backends.training.layout import layout_of
+from backends.training.array_transfer import receive_named, send_named
 from backends.training.step import (
     NOTHING_SPENT,
     TestSet,
@@ -25,13 +37,14 @@ from backends.training.step import (
     require_test_images,
     step,
 )
-from backends.training.step_queue import EVALUATE, FINISH
 
 #: Steps whose median is the time of a gradient: few, so that a slow first step and those with other
 #: batches soon drop out.
 RECENT_STEPS = 3
 #: Limit of the members whose arrays a peer can receive.
 MOST_MEMBERS = 64
+#: What a coordinator may tell a peer to do.
+ORDERS: Tuple[Any, ...] = (PeerStep, PeerEvaluation, TakeWeights, HandOver, Finish)
 
 
 class Peer:
@@ -78,9 +91,9 @@ class Peer:
         self._connection.settimeout(None)  # others may be computing; heartbeats detect lost ones
         self._introduce(address, port)
         while True:
-            order = self._connection.receive(self._weights_payload).meta
-            if order["kind"] == FINISH:
-                if order["hand_over"]:
+            order: Any = self._connection.receive(*ORDERS, payload=self._weights_payload)
+            if isinstance(order, Finish):
+                if order.hand_over:
                     self._hand_over()
                 return self.spent
             self._carry_out(order)
@@ -91,16 +104,8 @@ class Peer:
         """Join the run; in a resumed one, restore the checkpoint's arrays."""
         self._replica.fetch()
         layout = layout_of(self._replica)
-        found: List[Dict[str, Arrays]] = []
-        hello = {"layout": layout.encode(), "address": address, "port": port, "digest": self._digest()}
-        self._connection.send(hello)
-
-        def payload(meta: Dict[str, Any]) -> Any:
-            found.append(allocate_named(meta["arrays"], most_bytes(layout, MOST_MEMBERS)))
-            return framing.as_bytes(flatten(found[0]))
-
-        self._connection.receive(payload)
-        self._restore(found[0])
+        self._connection.send(PeerHello(layout, address, port, self._digest()))
+        self._restore(receive_named(self._connection, layout, MOST_MEMBERS))
 
     def _restore(self, state: Dict[str, Arrays]) -> None:
         if WEIGHTS not in state:
@@ -121,8 +126,8 @@ class Peer:
             digest.update(view)
         return digest.hexdigest()
 
-    def _weights_payload(self, meta: Dict[str, Any]) -> Any:
-        takes = meta["kind"] == TAKE
+    def _weights_payload(self, order: Any) -> Sequence[memoryview]:
+        takes = isinstance(order, TakeWeights)
         return framing.as_bytes(self._weights() + (self._replica.state,)) if takes else ()
 
     def _adopt(self) -> None:
@@ -130,35 +135,34 @@ class Peer:
         self._replica.load()
         self._exchange.adopt()
 
-    def _carry_out(self, order: Dict[str, Any]) -> None:
-        kind = order["kind"]
-        if kind == EVALUATE:
+    def _carry_out(self, order: Any) -> None:
+        if isinstance(order, PeerStep):
+            self._step(order)
+        elif isinstance(order, PeerEvaluation):
             scores = evaluate(self._replica, *self._test)
             self._connection.send(scores)
-            self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores["seconds"]))
-        elif kind == TAKE:
+            self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores.seconds))
+        elif isinstance(order, TakeWeights):
             self._adopt()
-            self._connection.send({})
-        elif kind in (GIVE, SAVE):
-            self._hand_over()
+            self._connection.send(Done())
         else:
-            self._step(order)
+            self._hand_over()
 
     def _hand_over(self) -> None:
         """Send all arrays; weights only if no other peer has handed over equal ones."""
-        self._connection.send({"digest": self._digest()})
+        self._connection.send(WeightsOffer(self._digest()))
         state = dict(self._exchange.state(), **{STATE: (self._replica.state,)})
-        if self._connection.receive().meta["weights"]:
+        if self._connection.receive(WeightsReply).wanted:
             state[WEIGHTS] = self._weights()
-        self._connection.send({"arrays": describe_named(state)}, framing.as_bytes(flatten(state)))
+        send_named(self._connection, state)
 
     # -- a step ------------------------------------------------------------------------------------
 
-    def _step(self, order: Dict[str, Any]) -> None:
+    def _step(self, order: PeerStep) -> None:
         began, cpu = self._clock(), time.process_time()
         self._begin_epoch(order)
-        optimiser = self._optimiser._replace(rate=order["rate"])
-        loss = self._gradient(optimiser, order["batch"])
+        optimiser = self._optimiser._replace(rate=order.rate)
+        loss = self._gradient(optimiser, order.batch)
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         busy_s = computed - began
         self._recent_busy_s.append(busy_s)
@@ -166,14 +170,14 @@ class Peer:
         self._replica.load()
         exchange_s = self._clock() - computed
         self.spent = self.spent.plus(TimeSpent(int(completed), busy_s, exchange_s, 0.0, 0.0, gradient_cpu_s))
-        self._report_step(loss, order["batch"], busy_s, completed)
+        self._report_step(loss, order.batch, busy_s, completed)
 
-    def _begin_epoch(self, order: Dict[str, Any]) -> None:
+    def _begin_epoch(self, order: PeerStep) -> None:
         """Begin the order's epoch with its members, unless it has begun."""
-        if order["epoch"] != self._epoch:
-            self._epoch = order["epoch"]
-            self._exchange.begin([name for name, _, _ in order["members"]])
-            addresses = {name: (address, port) for name, address, port in order["members"]}
+        if order.epoch != self._epoch:
+            self._epoch = order.epoch
+            self._exchange.begin([member.name for member in order.members])
+            addresses = {name: (address, port) for name, address, port in order.members}
             self._mailbox.begin(self._epoch, addresses)
 
     def _gradient(self, optimiser: OptimizerSettings, batch: int) -> float:
@@ -183,29 +187,28 @@ class Peer:
         rate, decay = (1.0, 0.0) if with_lars else (optimiser.rate, optimiser.weight_decay)
         return step(self._replica, self._batches, self._slowdown, rate, decay)[0]
 
-    def _exchange_step(self, order: Dict[str, Any], optimiser: OptimizerSettings) -> bool:
+    def _exchange_step(self, order: PeerStep, optimiser: OptimizerSettings) -> bool:
         """Exchange and update; return False if the membership changed meanwhile."""
         try:
             self._transfer_knowledge(order)
             budget_s = statistics.median_low(self._recent_busy_s)
-            self._exchange.step(order["step"], order["batch"], optimiser, budget_s)
+            self._exchange.step(order.step, order.batch, optimiser, budget_s)
         except Interrupted:
             return False
         return True
 
-    def _transfer_knowledge(self, order: Dict[str, Any]) -> None:
+    def _transfer_knowledge(self, order: PeerStep) -> None:
         """Send the best peer's weights, or receive and merge them (DLion, section 3.4)."""
         weights = self._replica.weights
-        for envelope in self._mailbox.take(lambda envelope: envelope.meta.get("kind") == "knowledge", 0):
+        for envelope in self._mailbox.take(lambda envelope: envelope.head.kind == "knowledge", 0):
             knowledge_transfer.merge(weights, envelope.message.arrays[0])
             self._exchange.adopt()
-        if order["gives_to"]:
+        if order.gives_to:
             copy = dense(weights.copy())
-            for name in order["gives_to"]:
-                self._mailbox.send(name, order["step"], copy, kind="knowledge")
+            for name in order.gives_to:
+                self._mailbox.send(name, order.step, copy, kind="knowledge")
 
     def _report_step(self, loss: float, batch: int, seconds: float, completed: bool) -> None:
         """Report a step to the coordinator."""
         sent, self._reported_bytes = self._mailbox.sent_bytes - self._reported_bytes, self._mailbox.sent_bytes
-        answer = {"loss": loss, "batch": batch, "seconds": seconds, "sent_bytes": sent}
-        self._connection.send(dict(answer, interrupted=True) if not completed else answer)
+        self._connection.send(PeerStepDone(loss, batch, seconds, sent, not completed))

@@ -10,13 +10,10 @@ import math
 import time
 from typing import Callable, Dict, NamedTuple, Optional, Set, Tuple
 
+from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
 from backends.strategies.synchronisation import SyncPolicy
 from backends.training.membership import Membership
-from backends.training.step_queue import EVALUATE, FINISH, STEP, RunProgress, WorkQueue
-
-#: Further kinds of work items: GIVE weights to members that join, TAKE them, SAVE all arrays to a
-#: checkpoint.
-GIVE, TAKE, SAVE = "give", "take", "save"
+from backends.training.step_queue import RunProgress, WorkQueue
 
 #: Seconds between checks whether the connection of a waiting member has ended.
 CHECK_INTERVAL_S = 0.2

@@ -8,13 +8,22 @@ import contextlib
 import socket
 import statistics
 import time
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, ContextManager, Iterator, List, NamedTuple, Optional, Sequence, Type, TypeVar
 
 import numpy as np
 
 from backends.network import framing
 from backends.profiling.interference import REST_S, InterferenceProbe, TransferTurn, stolen_cpu_s
-from backends.protocol.events import Listening
+from backends.protocol.events import Listening, MessagePoint, MessageTimes
+from backends.protocol.frames import (
+    ComputeBeside,
+    Done,
+    EndProbe,
+    EndTurns,
+    ProbeMessage,
+    ProbeReceived,
+    StolenTime,
+)
 from backends.protocol.orders import SendMessages, ServeMessages
 from profilers import goodput
 from profilers.goodput import SILENCE_LIMIT_S, LinkError
@@ -27,6 +36,8 @@ _FEWEST = 3  # messages of a size: one to warm up and two to compare
 _COLD_S = 0.1  # until a computation that has just begun is as fast as ever
 _MEMORY_BYTES, _CACHE_LINE_BYTES = 1 << 26, 64  # more than caches hold
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
+
+Answer = TypeVar("Answer")
 
 
 class _Exchange(NamedTuple):
@@ -47,30 +58,30 @@ def serve(task: Any, order: ServeMessages) -> None:
     with contextlib.closing(connection):
         while not task.stopping.is_set():
             before_s = _cpu_s()
-            meta = connection.receive(buffer).meta
+            asked: Any = connection.receive(ProbeMessage, ComputeBeside, EndProbe, payload=buffer)
             spent_s = _cpu_s() - before_s
-            if meta["last"]:
+            if isinstance(asked, EndProbe):
                 return
-            if meta.get("beside"):
+            if isinstance(asked, ComputeBeside):
                 _serve_beside(task, connection, buffer)
             else:
-                connection.send({"cpu_s": spent_s})
+                connection.send(ProbeReceived(spent_s))
 
 
 def _serve_beside(task: Any, connection: framing.Connection, buffer: "_ReceiveBuffer") -> None:
-    """Acknowledge messages while this device computes, until one has ``done`` in its meta.
+    """Acknowledge messages while this device computes, until there are no more turns.
 
     An empty message begins and ends each turn. The last answer has the stolen processor seconds.
     """
     with _beside() as beside:
-        connection.send({})
-        while not task.stopping.is_set() and not connection.receive().meta.get("done"):
-            connection.send({})
+        connection.send(Done())
+        while not task.stopping.is_set() and isinstance(connection.receive(ProbeMessage, EndTurns), ProbeMessage):
+            connection.send(Done())
             with beside.turn():
-                while connection.receive(buffer).meta["bytes"]:
-                    connection.send({})
-            connection.send({})
-    connection.send({"stolen_cpu_s": beside.stolen_cpu_s})
+                while connection.receive(ProbeMessage, payload=buffer).bytes:
+                    connection.send(Done())
+            connection.send(Done())
+    connection.send(StolenTime(beside.stolen_cpu_s))
 
 
 class _Beside:
@@ -111,25 +122,20 @@ def ladder(sizes: Sequence[int]) -> List[int]:
     return sorted(steps + far)
 
 
-def send(task: Any, order: SendMessages) -> Dict[str, Any]:
+def send(task: Any, order: SendMessages) -> MessageTimes:
     """One-way times of messages through the encrypted data plane, smallest first.
 
     A message takes until its acknowledgement is back, less half a round trip of an empty one. A
     size is left out, and all above it, when not even three messages are expected to pass in
     ``limit_s``. With ``cold`` messages find the caches as a training step leaves them: 7 MB then
     cost the processor 12 to 15 % more, 0.26 MB nearly twice as much.
-
-    Returns latency_s, half round trips; points, for each size message_bytes, seconds, warmup, and
-    processor seconds of a message at either end, send_cpu_s and receive_cpu_s; with ``beside`` also
-    send_stolen_cpu_s and receive_stolen_cpu_s, processor seconds per byte that a computation on all
-    processors lacks meanwhile, None where other work hid it.
     """
     tls = framing.context(order.identity, server_side=False)
     with contextlib.closing(framing.connect(order.address, order.port, tls, SILENCE_LIMIT_S)) as connection:
         trips = [_exchange(connection, memoryview(b"")).elapsed_s / 2 for _ in range(ROUND_TRIPS + 1)][1:]
         latency_s = statistics.median(trips)
         memory = np.ones(_MEMORY_BYTES if order.cold else 0, np.uint8)
-        points: List[Dict[str, Any]] = []
+        points: List[MessagePoint] = []
         for size in ladder(order.sizes):
             expected_s = _expected_s(points, size, latency_s)
             if points and (_FEWEST * expected_s > order.limit_s or size > MESSAGE_LIMIT or task.stopping.is_set()):
@@ -138,27 +144,32 @@ def send(task: Any, order: SendMessages) -> Dict[str, Any]:
             message = memoryview(bytearray(b"\x55") * size)
             exchanges = [_exchange_after(connection, message, memory) for _ in range(count)]
             points.append(_point(size, exchanges, latency_s))
-        stolen = _send_beside(connection, order, points[-1], message) if order.turns else {}
-        connection.send({"bytes": 0, "last": True})
-    return dict(stolen, latency_s=trips, points=points)
+        found = MessageTimes(tuple(trips), tuple(points))
+        if order.turns:
+            found = _send_beside(connection, order, message, found)
+        connection.send(EndProbe())
+    return found
 
 
 def _send_beside(
-    connection: framing.Connection, order: SendMessages, point: Dict[str, Any], message: memoryview
-) -> Dict[str, Optional[float]]:
-    """Processor seconds per byte that a transfer takes from a receiver and a sender that compute.
+    connection: framing.Connection, order: SendMessages, message: memoryview, found: MessageTimes
+) -> MessageTimes:
+    """Add the processor seconds that a transfer takes from a receiver and a sender that compute.
 
     Not both at once: in training whoever exchanges with a computing host is not computing itself.
-    A message is no larger than what passes in a turn, at the rate of the point.
+    A message is no larger than what passes in a turn, at the rate of the largest.
     """
-    message = message[: int(point["message_bytes"] * order.turn_s / statistics.median(point["seconds"])) + 1]
-    _tell(connection, beside=True)  # it has computed for a while
+    largest = found.points[-1]
+    message = message[: int(largest.message_bytes * order.turn_s / statistics.median(largest.seconds)) + 1]
+    _ask(connection, ComputeBeside(), Done)  # it has computed for a while
     received = _send_turns(connection, order, message, contextlib.ExitStack)
-    received_s = _tell(connection, done=True)["stolen_cpu_s"]
+    received_s = _ask(connection, EndTurns(), StolenTime).stolen_cpu_s
     with _beside() as beside:
         sent = _send_turns(connection, order, message, beside.turn)
-    stolen = {"send_stolen_cpu_s": (beside.stolen_cpu_s, sent), "receive_stolen_cpu_s": (received_s, received)}
-    return {key: None if seconds is None else seconds / count for key, (seconds, count) in stolen.items()}
+    return found._replace(
+        send_stolen_cpu_s=None if beside.stolen_cpu_s is None else beside.stolen_cpu_s / sent,
+        receive_stolen_cpu_s=None if received_s is None else received_s / received,
+    )
 
 
 def _send_turns(
@@ -167,10 +178,10 @@ def _send_turns(
     """Messages, each acknowledged, in turns with a rest after each; their bytes."""
     count = 0
     for _ in range(order.turns):
-        _tell(connection)
+        _ask(connection, ProbeMessage(0), Done)
         with turn():
             count += _send_for(connection, message, order.turn_s)
-        _tell(connection)
+        _ask(connection, ProbeMessage(0), Done)
         time.sleep(REST_S)
     return count
 
@@ -178,37 +189,32 @@ def _send_turns(
 def _send_for(connection: framing.Connection, message: memoryview, lasting_s: float) -> int:
     count, began_s = 0, time.monotonic()
     while time.monotonic() - began_s < lasting_s:
-        connection.send({"bytes": len(message), "last": False}, (message,))
-        connection.receive()
+        connection.send(ProbeMessage(len(message)), (message,))
+        connection.receive(Done)
         count += len(message)
     return count
 
 
-def _tell(connection: framing.Connection, **what: bool) -> Dict[str, Any]:
-    connection.send(dict(what, bytes=0, last=False))
-    return connection.receive().meta
+def _ask(connection: framing.Connection, head: Any, kind: Type[Answer]) -> Answer:
+    """The answer to a frame without arrays."""
+    connection.send(head)
+    return connection.receive(kind)
 
 
-def _expected_s(points: Sequence[Dict[str, Any]], size: int, latency_s: float) -> float:
+def _expected_s(points: Sequence[MessagePoint], size: int, latency_s: float) -> float:
     """Seconds of one message and its acknowledgement at the rate of the largest size so far."""
     if not points:
         return 2 * latency_s
     last = points[-1]
-    seconds = statistics.median(last["seconds"])
-    return 2 * latency_s + max(0.0, float(seconds) - latency_s) * size / float(last["message_bytes"])
+    seconds = statistics.median(last.seconds)
+    return 2 * latency_s + max(0.0, seconds - latency_s) * size / last.message_bytes
 
 
-def _point(size: int, exchanges: Sequence[_Exchange], latency_s: float) -> Dict[str, Any]:
+def _point(size: int, exchanges: Sequence[_Exchange], latency_s: float) -> MessagePoint:
     # No message takes less than half of its own exchange, however slow the empty ones were.
     seconds = [max(exchange.elapsed_s - latency_s, exchange.elapsed_s / 2) for exchange in exchanges]
     _, send_cpu_s, receive_cpu_s = (statistics.median(values) for values in zip(*exchanges[1:]))
-    return {
-        "message_bytes": size,
-        "warmup": seconds[:1],
-        "seconds": seconds[1:],
-        "send_cpu_s": send_cpu_s,
-        "receive_cpu_s": receive_cpu_s,
-    }
+    return MessagePoint(size, tuple(seconds[1:]), tuple(seconds[:1]), send_cpu_s, receive_cpu_s)
 
 
 def _exchange_after(connection: framing.Connection, message: memoryview, memory: Any) -> _Exchange:
@@ -219,10 +225,10 @@ def _exchange_after(connection: framing.Connection, message: memoryview, memory:
 
 def _exchange(connection: framing.Connection, message: memoryview) -> _Exchange:
     began, before_s = time.perf_counter(), _cpu_s()
-    connection.send({"bytes": len(message), "last": False}, (message,))
+    connection.send(ProbeMessage(len(message)), (message,))
     spent_s = _cpu_s() - before_s
-    answer = connection.receive().meta
-    return _Exchange(time.perf_counter() - began, spent_s, float(answer["cpu_s"]))
+    answer = connection.receive(ProbeReceived)
+    return _Exchange(time.perf_counter() - began, spent_s, answer.cpu_s)
 
 
 def _cpu_s() -> float:
@@ -236,8 +242,8 @@ class _ReceiveBuffer:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def __call__(self, meta: Dict[str, Any]) -> Sequence[memoryview]:
-        size = meta["bytes"]
+    def __call__(self, head: Any) -> Sequence[memoryview]:
+        size = head.bytes if isinstance(head, ProbeMessage) else 0
         if not 0 <= size <= MESSAGE_LIMIT:
             raise framing.WireError("a message of %s bytes; the limit is %d" % (size, MESSAGE_LIMIT))
         if size > len(self._buffer):

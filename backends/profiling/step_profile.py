@@ -11,13 +11,13 @@ import numpy as np
 from backends import models
 from backends.data import dataset
 from backends.frameworks.base import OptimizerSettings, Replica, framework, usable_threads
+from backends.frameworks.layout import Layout
 from backends.profiling import codec_profile
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.server import global_model
 from backends.strategies import message
 from backends.training import step
-from backends.training.layout import Layout
 from profilers import cores, records, steptime
 from profilers.sampling import Sampler
 

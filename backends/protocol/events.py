@@ -214,6 +214,31 @@ class CommandMeasurement(NamedTuple):
     returncode: int
 
 
+class MessagePoint(NamedTuple):
+    """Messages of one size: seconds of each, and processor seconds of one at either end."""
+
+    message_bytes: int
+    seconds: Tuple[float, ...]
+    warmup: Tuple[float, ...]
+    send_cpu_s: float
+    receive_cpu_s: float
+
+
+class MessageTimes(NamedTuple):
+    """What a probe of messages has measured.
+
+    latency_s: half round trips of empty messages.
+    points: smallest first.
+    send_stolen_cpu_s, receive_stolen_cpu_s: processor seconds per byte that a computation on all
+        processors lacks meanwhile; None where none was asked for, or other work hid it.
+    """
+
+    latency_s: Tuple[float, ...]
+    points: Tuple[MessagePoint, ...]
+    send_stolen_cpu_s: Optional[float] = None
+    receive_stolen_cpu_s: Optional[float] = None
+
+
 class MemberAccount(NamedTuple):
     """What a worker or peer returns at its end.
 

@@ -6,12 +6,13 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Arrays, OptimizerSettings
+from backends.frameworks.layout import Layout
 from backends.network import framing
 from backends.optimizers import lars, sgd
+from backends.protocol.frames import InitialWeights, InitialWeightsRequest
 from backends.server.delta_pull import DeltaPull
 from backends.strategies.message import DENSE, Message, add, dense, sound
 from backends.training.checkpoint import Checkpoint
-from backends.training.layout import Layout
 from backends.training.membership import MembershipObserver
 
 
@@ -119,6 +120,6 @@ def from_worker(connection: framing.Connection, layout: Layout) -> GlobalModel:
     """Receive a run's initial weights and state from a worker. Raises WireError."""
     weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
     buffers = framing.as_bytes((weights, state))
-    connection.send({"initial": True})
-    connection.receive(lambda _: buffers)
+    connection.send(InitialWeightsRequest())
+    connection.receive(InitialWeights, payload=lambda _: buffers)
     return GlobalModel(layout, weights, np.zeros_like(weights), state)

@@ -2,12 +2,25 @@
 
 import threading
 import time
-from typing import Any, Dict, List
+from typing import List, Sequence
 
 import numpy as np
 
+from backends.frameworks.layout import Layout
 from backends.network import framing
 from backends.protocol.events import Emit
+from backends.protocol.frames import (
+    EVALUATE,
+    FINISH,
+    CompressorState,
+    Finish,
+    Gradient,
+    Resumption,
+    Scores,
+    WorkerEvaluation,
+    WorkerHello,
+    WorkerStep,
+)
 from backends.protocol.orders import Identity
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
@@ -15,10 +28,9 @@ from backends.server.state import ServerState, WeightPull
 from backends.strategies.message import Message, buffers
 from backends.training.array_transfer import allocate
 from backends.training.host import Host
-from backends.training.layout import Layout
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import RunSpec
-from backends.training.step_queue import EVALUATE, FINISH, WorkItem
+from backends.training.step_queue import WorkItem
 
 #: Seconds that workers wait for the one on the server's device, which may build its model last.
 LOCAL_WORKER_WAIT_S = 20.0
@@ -35,6 +47,7 @@ class ParameterServer(Host):
     Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
+    hello = WorkerHello
     coordinator: ServerState
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
@@ -44,22 +57,22 @@ class ParameterServer(Host):
 
     # -- joining -----------------------------------------------------------------------------------
 
-    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Dict[str, Any]) -> None:
+    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: WorkerHello) -> None:
         """Agree on the layout and allocate buffers; the first worker of a new run sends weights.
 
         Any other worker receives the run's state, and after a checkpoint its own.
         """
-        layout, description = Layout.decode(hello.get("layout")), hello.get("own", [])
+        layout = hello.layout
         gave_weights = self._begin_with(connection, layout)
         if layout != self.coordinator.model.layout:
             raise ValueError("its model is not the run's: the arrays have other names or shapes")
         member.gradients = np.empty(layout.parameters, np.float32)
         member.state = np.empty(layout.state, np.float32)
-        member.own = allocate(description, 64 * layout.parameters + (1 << 16))
-        own = self.coordinator.join(connection.peer, description)
+        member.own = allocate(hello.own, 64 * layout.parameters + (1 << 16))
+        own = self.coordinator.join(connection.peer, hello.own)
         if not gave_weights:
             arrays = (self.coordinator.state(),) + own
-            connection.send({"initial": False, "own": bool(own)}, framing.as_bytes(arrays))
+            connection.send(Resumption(bool(own)), framing.as_bytes(arrays))
 
     def _begin_with(self, connection: framing.Connection, layout: Layout) -> bool:
         """Begin with this worker's weights if the run has none; return whether it did."""
@@ -91,7 +104,7 @@ class ParameterServer(Host):
         pull = self.coordinator.pull(name, item)
         self._send_order(connection, item, pull)
         if item.kind == EVALUATE:
-            self._receive_scores(name, connection, item)
+            self.coordinator.record_evaluation(name, item.step, connection.receive(Scores))
         else:
             gradient = self._receive_gradient(name, member, connection, pull)
             self.coordinator.add_gradient(item, gradient, pull.hand_over)
@@ -99,22 +112,13 @@ class ParameterServer(Host):
         return True
 
     def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
+        head, arrays = pull.weights.head, pull.weights.arrays
+        if item.kind == EVALUATE:
+            connection.send(WorkerEvaluation(item.step, head), framing.as_bytes(arrays + (self.coordinator.state(),)))
+            return
         scale = self.spec.gradient_scale(item.step)
-        order = dict(
-            item._asdict(),
-            rate=scale.rate,
-            weight_decay=scale.weight_decay,
-            weights=pull.weights.head,
-            batch=pull.batch,
-            hand_over=pull.hand_over,
-        )
-        state = (self.coordinator.state(),) if item.kind == EVALUATE else ()
-        connection.send(order, framing.as_bytes(pull.weights.arrays + state))
-
-    def _receive_scores(self, name: str, connection: framing.Connection, item: WorkItem) -> None:
-        answer = connection.receive().meta
-        scores = {key: framing.number(answer, key) for key in ("loss", "accuracy", "seconds")}
-        self.coordinator.record_evaluation(name, item.step, scores)
+        order = WorkerStep(item.step, pull.batch, scale.rate, scale.weight_decay, pull.hand_over, head)
+        connection.send(order, framing.as_bytes(arrays))
 
     def _receive_gradient(
         self, name: str, member: MemberStats, connection: framing.Connection, pull: WeightPull
@@ -122,19 +126,18 @@ class ParameterServer(Host):
         """Receive a worker's gradient and states into its buffers."""
         found: List[Message] = []
 
-        def payload(meta: Dict[str, Any]) -> Any:
-            found.append(buffers(meta.get("gradient", {}), member.gradients.size, member.gradients))
+        def payload(head: Gradient) -> Sequence[memoryview]:
+            found.append(buffers(head.gradient, member.gradients.size, member.gradients))
             own = member.own if pull.hand_over else ()
             return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
-        answer = connection.receive(payload).meta
-        loss, seconds = framing.number(answer, "loss"), framing.number(answer, "seconds")
-        return WorkerGradient(name, member, found[0], pull.version, loss, pull.batch, seconds)
+        answer = connection.receive(Gradient, payload=payload)
+        return WorkerGradient(name, member, found[0], pull.version, answer.loss, pull.batch, answer.seconds)
 
     def _finish(self, name: str, member: MemberStats, connection: framing.Connection) -> None:
         """Tell a worker that the run is over, and receive its state for the last checkpoint."""
         hand_over = self.coordinator.hands_over(name)
-        connection.send({"kind": FINISH, "hand_over": hand_over})
+        connection.send(Finish(hand_over))
         if hand_over:
-            connection.receive(lambda _: framing.as_bytes(member.own))
+            connection.receive(CompressorState, payload=lambda _: framing.as_bytes(member.own))
             self.coordinator.add_last_state(name, member.own)

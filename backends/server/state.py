@@ -1,13 +1,15 @@
 """The server state holds the weights of a run, hands out its steps and applies gradients."""
 
 import math
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence
+from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
+from backends.protocol.frames import STEP, ArraySpec
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.server.global_model import GlobalModel
 from backends.server.worker_state import WorkerStates
@@ -15,9 +17,8 @@ from backends.strategies.aggregation import FACTORS
 from backends.strategies.message import Message
 from backends.training import checkpoint
 from backends.training.host import HostedCoordinator
-from backends.training.layout import Layout
 from backends.training.run_spec import RunSpec, resumed_queue
-from backends.training.step_queue import STEP, StepQueue, WorkItem
+from backends.training.step_queue import StepQueue, WorkItem
 
 
 class WeightPull(NamedTuple):
@@ -79,7 +80,7 @@ class ServerState(HostedCoordinator):
         assert self._model is not None, "workers are served after the first has given the initial weights"
         return self._model
 
-    def join(self, worker: str, description: List[Any]) -> Arrays:
+    def join(self, worker: str, description: Tuple[ArraySpec, ...]) -> Arrays:
         """Add a worker with a state of this description; return the state that it resumes from."""
         with self._lock:
             self._membership.join(worker)

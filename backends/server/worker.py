@@ -1,19 +1,31 @@
 """A worker computes gradients of the weights that it pulls from a parameter server."""
 
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
+from backends.frameworks.layout import layout_of
 from backends.network import framing
 from backends.protocol.events import TimeSpent
+from backends.protocol.frames import (
+    CompressorState,
+    Finish,
+    Gradient,
+    InitialWeights,
+    InitialWeightsRequest,
+    Resumption,
+    Scores,
+    WorkerEvaluation,
+    WorkerHello,
+    WorkerStep,
+)
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.array_transfer import describe
-from backends.training.layout import layout_of
 from backends.training.step import (
     NOTHING_SPENT,
     TestSet,
@@ -21,7 +33,10 @@ from backends.training.step import (
     require_test_images,
     step,
 )
-from backends.training.step_queue import EVALUATE, FINISH
+
+#: What a server may tell a worker to do.
+Order = Union[WorkerStep, WorkerEvaluation, Finish]
+ORDERS: Tuple[Any, ...] = (WorkerStep, WorkerEvaluation, Finish)
 
 
 class ServerClient:
@@ -41,30 +56,32 @@ class ServerClient:
         """Join the run: send initial weights, or receive the run's state and the worker's own."""
         replica, own = self._replica, self._compressor.state()
         replica.fetch()
-        self._connection.send({"layout": layout_of(replica).encode(), "own": describe(own)})
+        self._connection.send(WorkerHello(layout_of(replica), describe(own)))
 
-        def payload(meta: Dict[str, Any]) -> Any:
-            return () if meta["initial"] else framing.as_bytes((replica.state,) + (own if meta["own"] else ()))
+        def payload(head: Any) -> Sequence[memoryview]:
+            if isinstance(head, InitialWeightsRequest):
+                return ()
+            return framing.as_bytes((replica.state,) + (own if head.own else ()))
 
-        answer = self._connection.receive(payload).meta
-        if answer["initial"]:
-            self._connection.send({}, framing.as_bytes((replica.weights, replica.state)))
-        elif answer["own"]:
+        answer: Any = self._connection.receive(InitialWeightsRequest, Resumption, payload=payload)
+        if isinstance(answer, InitialWeightsRequest):
+            self._connection.send(InitialWeights(), framing.as_bytes((replica.weights, replica.state)))
+        elif answer.own:
             self._compressor.restore(own)
 
-    def receive_order(self) -> Dict[str, Any]:
+    def receive_order(self) -> Order:
         """The next order; its weights are then already in the replica's buffer."""
         weights = self._replica.weights
         pulls: List[Message] = []
 
-        def payload(meta: Dict[str, Any]) -> Any:
-            if meta["kind"] == FINISH:
+        def payload(head: Any) -> Sequence[memoryview]:
+            if isinstance(head, Finish):
                 return ()
-            pulls.append(buffers(meta["weights"], weights.size, weights))
-            state = (self.merged_state,) if meta["kind"] == EVALUATE else ()
+            pulls.append(buffers(head.weights, weights.size, weights))
+            state = (self.merged_state,) if isinstance(head, WorkerEvaluation) else ()
             return framing.as_bytes(pulls[0].arrays + state)
 
-        order = self._connection.receive(payload).meta
+        order: Order = self._connection.receive(*ORDERS, payload=payload)
         if pulls and pulls[0].kind != DENSE:  # a dense one was received directly into the weights
             put(pulls[0], weights)
         return order
@@ -78,16 +95,15 @@ class ServerClient:
         message = self._compressor.compress(self._replica.gradients)
         own = self._compressor.state() if hand_over else ()
         arrays = message.arrays + (self._replica.state,) + own
-        answer = {"loss": loss, "seconds": seconds, "gradient": message.head}
-        self._connection.send(answer, framing.as_bytes(arrays))
+        self._connection.send(Gradient(loss, seconds, message.head), framing.as_bytes(arrays))
 
-    def push_scores(self, scores: Dict[str, float]) -> None:
+    def push_scores(self, scores: Scores) -> None:
         """Send the result of an evaluation."""
         self._connection.send(scores)
 
     def hand_over(self) -> None:
         """Send the compressor's state at the end of the run."""
-        self._connection.send({}, framing.as_bytes(self._compressor.state()))
+        self._connection.send(CompressorState(), framing.as_bytes(self._compressor.state()))
 
 
 def run(
@@ -114,11 +130,11 @@ def run(
     while True:
         asked, asked_cpu = time.perf_counter(), _thread_cpu_s()
         order = client.receive_order()
-        if order["kind"] == FINISH:
-            if order["hand_over"]:
+        if isinstance(order, Finish):
+            if order.hand_over:
                 client.hand_over()
             return spent
-        if order["kind"] == EVALUATE:
+        if isinstance(order, WorkerEvaluation):
             spent = spent.plus(_evaluate(client, replica, test))
         else:
             received = TimeSpent(0, 0.0, time.perf_counter() - asked, 0.0, _thread_cpu_s() - asked_cpu)
@@ -128,17 +144,17 @@ def run(
 
 
 def _step(
-    client: ServerClient, replica: Replica, batches: BatchLoader, slowdown: float, order: Dict[str, Any]
+    client: ServerClient, replica: Replica, batches: BatchLoader, slowdown: float, order: WorkerStep
 ) -> TimeSpent:
     """Compute a gradient as ordered and push it."""
     began = time.perf_counter()
     replica.load()
-    batches.batch = order["batch"]
+    batches.batch = order.batch
     process_cpu = time.process_time()
-    loss = step(replica, batches, slowdown, order["rate"], order["weight_decay"])[0]
+    loss = step(replica, batches, slowdown, order.rate, order.weight_decay)[0]
     gradient_cpu_s = time.process_time() - process_cpu
     computed, computed_cpu = time.perf_counter(), _thread_cpu_s()
-    client.push_gradient(loss, computed - began, order["hand_over"])
+    client.push_gradient(loss, computed - began, order.hand_over)
     return TimeSpent(
         steps=1,
         busy_s=computed - began,
@@ -161,4 +177,4 @@ def _evaluate(client: ServerClient, replica: Replica, test: TestSet) -> TimeSpen
     scores = evaluate(replica, *test)
     replica.state[:] = own
     client.push_scores(scores)
-    return NOTHING_SPENT._replace(evaluation_s=scores["seconds"])
+    return NOTHING_SPENT._replace(evaluation_s=scores.seconds)

@@ -4,9 +4,10 @@ A residual is consistent only with weights that include exactly what its worker 
 worker that has handed over its state waits until all have, and the checkpoint is taken.
 """
 
-from typing import Any, Dict, List, Set, Tuple
+from typing import Dict, Set, Tuple
 
 from backends.frameworks.base import Arrays
+from backends.protocol.frames import ArraySpec
 from backends.training.array_transfer import describe
 from backends.training.membership import MembershipObserver
 
@@ -24,7 +25,7 @@ class WorkerStates(MembershipObserver):
         self._awaited: Set[str] = set()
         self._received: Set[str] = set()
 
-    def introduce(self, worker: str, description: List[Any]) -> Arrays:
+    def introduce(self, worker: str, description: Tuple[ArraySpec, ...]) -> Arrays:
         """Add a worker with a state of this description; return the state that it resumes from.
 
         That is the resumed checkpoint's when the worker first joins, and otherwise empty.

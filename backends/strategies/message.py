@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import numpy as np
 
 from backends.optimizers.sgd import finite
+from backends.protocol.frames import MessageHead
 from backends.strategies import half_precision
 
 DENSE, HALF, SPANS, SPARSE = "dense", "half", "spans", "sparse"
@@ -33,14 +34,14 @@ class Message(NamedTuple):
     arrays: Tuple[np.ndarray, ...]
 
     @property
-    def head(self) -> Dict[str, Any]:
-        """The JSON object that the receiver needs before the arrays."""
-        return {"kind": self.kind, "size": self.size, "counts": [int(array.shape[0]) for array in self.arrays]}
+    def head(self) -> MessageHead:
+        """What the receiver needs before the arrays."""
+        return MessageHead(self.kind, self.size, tuple(int(array.shape[0]) for array in self.arrays))
 
     @property
     def traffic_bytes(self) -> int:
         """Bytes of the head and of the arrays."""
-        return len(json.dumps(self.head)) + sum(array.nbytes for array in self.arrays)
+        return len(json.dumps(self.head._asdict())) + sum(array.nbytes for array in self.arrays)
 
 
 def dense(values: np.ndarray) -> Message:
@@ -74,20 +75,16 @@ def sparse(values: np.ndarray, indices: np.ndarray) -> Message:
     return Message(SPARSE, values.size, (chosen, values[chosen]))
 
 
-def buffers(head: Dict[str, Any], size: int, room: Optional[np.ndarray] = None) -> Message:
+def buffers(head: MessageHead, size: int, room: Optional[np.ndarray] = None) -> Message:
     """An empty message to receive into; ``room``: (size,) float32 for a dense one.
 
     Raises ValueError for a head that no message of ``size`` elements has.
     """
-    if not isinstance(head, dict):
-        raise ValueError("a message cannot begin with %r" % (head,))
-    kind, counts = head.get("kind"), head.get("counts")
-    sound = isinstance(counts, list) and all(isinstance(n, int) and 0 <= n <= size for n in counts)
-    if head.get("size") != size or not sound or isinstance(counts, list) and len(counts) != _ARRAYS.get(str(kind)):
+    kind, counts = head.kind, head.counts
+    if head.size != size or len(counts) != _ARRAYS.get(kind) or not all(0 <= count <= size for count in counts):
         raise ValueError("a message of %d elements cannot begin with %r" % (size, head))
-    assert isinstance(counts, list)
     if kind in (DENSE, HALF):
-        if counts != [size]:
+        if counts != (size,):
             raise ValueError("a %s message of %d elements has %d" % (kind, size, counts[0]))
         if kind == DENSE and room is not None:
             return dense(room)
@@ -104,7 +101,7 @@ _ARRAYS = {DENSE: 1, HALF: 1, SPANS: 2, SPARSE: 2}
 
 def bytes_of(kind: str, size: int, *counts: int) -> int:
     """Bytes of a message from its kind and size; counts as in its head."""
-    return buffers({"kind": kind, "size": size, "counts": list(counts)}, size).traffic_bytes
+    return buffers(MessageHead(kind, size, counts), size).traffic_bytes
 
 
 def add(message: Message, total: np.ndarray, scale: float = 1.0) -> None:

@@ -1,53 +1,52 @@
-"""Arrays of any shape are sent as a JSON description, followed by their bytes."""
+"""Arrays of any shape are sent as their types and shapes, followed by their bytes."""
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
 
 from backends.frameworks.base import Arrays
-from backends.network.framing import WireError
-from backends.training.layout import Layout
+from backends.frameworks.layout import Layout
+from backends.network.framing import Connection, WireError, as_bytes
+from backends.protocol.frames import ArraySpec, NamedArrays
 
 
-def describe(arrays: Sequence[np.ndarray]) -> List[Any]:
-    """The types and shapes of arrays as JSON values."""
-    return [[array.dtype.str, list(array.shape)] for array in arrays]
+def describe(arrays: Sequence[np.ndarray]) -> Tuple[ArraySpec, ...]:
+    """The types and shapes of arrays."""
+    return tuple(ArraySpec(array.dtype.str, array.shape) for array in arrays)
 
 
-def allocate(description: Any, most_bytes: int) -> Arrays:
+def allocate(specs: Sequence[ArraySpec], most_bytes: int) -> Arrays:
     """Arrays to receive into.
 
-    Raises WireError for a description of anything but numbers, or of more than ``most_bytes``.
+    Raises WireError for anything but numbers, and for more than ``most_bytes``.
     """
     try:
-        kinds = [(np.dtype(kind), tuple(int(n) for n in shape)) for kind, shape in description]
+        kinds = [(np.dtype(spec.dtype), spec.shape) for spec in specs]
         total = sum(kind.itemsize * int(np.prod(shape, dtype=np.float64)) for kind, shape in kinds)
         if total > most_bytes or any(kind.kind not in "iuf" or min(shape, default=0) < 0 for kind, shape in kinds):
             raise ValueError("it is not of numbers, or of more than %d bytes" % most_bytes)
         return tuple(np.empty(shape, kind) for kind, shape in kinds)
     except (TypeError, ValueError) as error:
-        raise WireError("cannot receive arrays of %r: %s" % (description, error)) from error
+        raise WireError("cannot receive arrays of %r: %s" % (specs, error)) from error
 
 
-def describe_named(state: Dict[str, Arrays]) -> List[Any]:
-    """Names, and the types and shapes of the arrays of each, as JSON values."""
-    return [[name, describe(arrays)] for name, arrays in state.items()]
+def send_named(connection: Connection, state: Mapping[str, Arrays]) -> None:
+    """Send arrays with their names. Raises WireError."""
+    head = NamedArrays({name: describe(arrays) for name, arrays in state.items()})
+    connection.send(head, as_bytes([array for arrays in state.values() for array in arrays]))
 
 
-def allocate_named(description: Any, most_bytes: int) -> Dict[str, Arrays]:
-    """Arrays to receive into, by name; each name has ``most_bytes`` at most. Raises WireError."""
-    try:
-        pairs = [(str(name), arrays) for name, arrays in description]
-    except (TypeError, ValueError) as error:
-        raise WireError("cannot receive arrays of %r: %s" % (description, error)) from error
-    return {name: allocate(arrays, most_bytes) for name, arrays in pairs}
+def receive_named(connection: Connection, layout: Layout, members: int) -> Dict[str, Arrays]:
+    """Receive the named arrays of a member of a run with so many members.
 
+    Raises WireError, also for more bytes under one name than such a member has.
+    """
+    most_bytes = 64 * (layout.parameters + layout.state) * (members + 1) + (1 << 16)
+    found: Dict[str, Arrays] = {}
 
-def flatten(state: Dict[str, Arrays]) -> Arrays:
-    """The arrays of all names, one after the other."""
-    return tuple(array for arrays in state.values() for array in arrays)
+    def payload(head: NamedArrays) -> Any:
+        found.update({name: allocate(specs, most_bytes) for name, specs in head.arrays.items()})
+        return as_bytes([array for arrays in found.values() for array in arrays])
 
-
-def most_bytes(layout: Layout, members: int) -> int:
-    """A bound on the bytes of the arrays that a member of a run has under one name."""
-    return 64 * (layout.parameters + layout.state) * (members + 1) + (1 << 16)
+    connection.receive(NamedArrays, payload=payload)
+    return found

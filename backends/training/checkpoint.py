@@ -17,9 +17,9 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 import numpy as np
 
 from backends.frameworks.base import Arrays, Variable
+from backends.frameworks.layout import Layout
 from backends.optimizers.sgd import finite
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
-from backends.training.layout import Layout
 
 #: Version 2: the momentum includes the learning rates of the gradients in it.
 SCHEMA = 2

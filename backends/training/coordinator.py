@@ -7,14 +7,15 @@ import time
 from typing import Any, Dict, List, Optional
 
 from backends.frameworks.base import Arrays
+from backends.frameworks.layout import Layout
 from backends.protocol.events import Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
+from backends.protocol.frames import EVALUATE, Scores
 from backends.training import checkpoint
 from backends.training.batch_size import BATCH_POLICIES
 from backends.training.checkpoint import CheckpointWriter
-from backends.training.layout import Layout
 from backends.training.membership import Membership
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
-from backends.training.step_queue import EVALUATE, WorkQueue
+from backends.training.step_queue import WorkQueue
 
 #: Prefix of the batch policy's arrays in a checkpoint; no member has an empty name.
 _BATCH_POLICY_PREFIX = "/"
@@ -61,12 +62,12 @@ class Coordinator(abc.ABC):
         with self._lock:
             return self._batch_policy.batch(name)
 
-    def record_evaluation(self, name: str, step: int, scores: Dict[str, float]) -> None:
+    def record_evaluation(self, name: str, step: int, scores: Scores) -> None:
         """Record the scores of an evaluation by a member after ``step`` steps."""
-        if not math.isfinite(scores["loss"]):
-            self._end_diverged(name, EVALUATE, step, scores["loss"])
+        if not math.isfinite(scores.loss):
+            self._end_diverged(name, EVALUATE, step, scores.loss)
             return
-        evaluated = Evaluated(step, name, scores["loss"], scores["accuracy"], scores["seconds"])
+        evaluated = Evaluated(step, name, *scores)
         with self._lock:
             self.evaluations.append(evaluated)
         self._emit(evaluated)

@@ -4,7 +4,7 @@ import abc
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Type
 
 from backends.network import framing
 from backends.network.acceptor import Acceptor
@@ -39,8 +39,10 @@ class Host(abc.ABC):
     coordinator: decides which member does what next.
     emit: called from several threads with the run's events: joined, silent, replaced, dropped,
     refused, evaluated, diverged, checkpoint, checkpoint_failed and progress.
+    hello: what members introduce themselves with.
     """
 
+    hello: Type[Any]
     coordinator: HostedCoordinator
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
@@ -54,7 +56,7 @@ class Host(abc.ABC):
         self.members: Dict[str, MemberStats] = {}
 
     @abc.abstractmethod
-    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Dict[str, Any]) -> None:
+    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: Any) -> None:
         """Let a member join. Raises ValueError where its model differs from the run's."""
 
     @abc.abstractmethod
@@ -70,7 +72,9 @@ class Host(abc.ABC):
         """
         self._began = time.monotonic()
         cpu = time.process_time()
-        acceptor = Acceptor(listener, self._tls, self.spec.heartbeat_s, self._serve, self._on_heartbeat, self._emit)
+        acceptor = Acceptor(
+            listener, self._tls, self.spec.heartbeat_s, self.hello, self._serve, self._on_heartbeat, self._emit
+        )
         while not self.coordinator.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
             self._emit(self.progress())
             self._drop_silent()
@@ -99,11 +103,11 @@ class Host(abc.ABC):
             self._drop_silent()
             time.sleep(0.01)
 
-    def _on_heartbeat(self, name: str) -> Dict[str, Any]:
+    def _on_heartbeat(self, name: str) -> int:
         member = self.members.get(name)
         if member is not None:
             member.heard_s = time.monotonic()
-        return {"epoch": self.coordinator.step_queue.required_epoch}
+        return self.coordinator.step_queue.required_epoch
 
     def _drop_silent(self) -> None:
         now = time.monotonic()
@@ -122,7 +126,7 @@ class Host(abc.ABC):
 
     # -- members -----------------------------------------------------------------------------------
 
-    def _serve(self, connection: framing.Connection, hello: Dict[str, Any]) -> None:
+    def _serve(self, connection: framing.Connection, hello: Any) -> None:
         name, lost = connection.peer, False
         member = self._admit(connection)
         with member.serving:

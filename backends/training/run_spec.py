@@ -3,9 +3,10 @@
 from typing import Any, Dict, NamedTuple, Optional
 
 from backends.frameworks.base import OptimizerSettings
+from backends.protocol.frames import EVALUATE
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.training.lr_schedule import RateSchedule
-from backends.training.step_queue import EVALUATE, StepQueue
+from backends.training.step_queue import StepQueue
 
 #: The reason of a run that was asked to stop before its last step.
 STOPPED = "stopped"

@@ -8,12 +8,13 @@ import numpy as np
 
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
+from backends.frameworks.layout import Layout, layout_of
 from backends.optimizers import lars
 from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
+from backends.protocol.frames import EVALUATE, FINISH
 from backends.strategies.aggregation import FACTORS, equal
 from backends.training import checkpoint
 from backends.training.coordinator import Coordinator
-from backends.training.layout import Layout, layout_of
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.step import (
@@ -23,7 +24,7 @@ from backends.training.step import (
     require_test_images,
     stretch,
 )
-from backends.training.step_queue import EVALUATE, FINISH, StepQueue, WorkItem
+from backends.training.step_queue import StepQueue, WorkItem
 
 NAME = "self"
 PROGRESS_INTERVAL_S = 0.5
@@ -141,7 +142,7 @@ class SingleDevice(Coordinator):
     def evaluate(self, item: WorkItem, test: TestSet) -> None:
         """Evaluate the present weights."""
         scores = evaluate(self._replica, *test)
-        self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores["seconds"]))
+        self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores.seconds))
         self.record_evaluation(self._name, item.step, scores)
 
     @property

@@ -1,13 +1,14 @@
 """A step computes a gradient of a replica and times it, alike for every kind of member."""
 
 import time
-from typing import Dict, Tuple
+from typing import Tuple
 
 import numpy as np
 
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 from backends.protocol.events import TimeSpent
+from backends.protocol.frames import Scores
 
 #: Images evaluated at once: enough to use an accelerator fully, few enough for a small board.
 EVALUATION_BATCH = 128
@@ -40,8 +41,8 @@ def stretch(seconds: float, slowdown: float) -> None:
         time.sleep(seconds * (slowdown - 1.0))
 
 
-def evaluate(replica: Replica, images: np.ndarray, labels: np.ndarray) -> Dict[str, float]:
-    """Mean loss, accuracy and seconds on a test set. Raises ValueError where that is empty."""
+def evaluate(replica: Replica, images: np.ndarray, labels: np.ndarray) -> Scores:
+    """Mean loss and accuracy on a test set, and seconds. Raises ValueError where that is empty."""
     require_test_images(labels)
     began = time.perf_counter()
     loss, right = 0.0, 0
@@ -50,11 +51,7 @@ def evaluate(replica: Replica, images: np.ndarray, labels: np.ndarray) -> Dict[s
         part_loss, part_right = replica.evaluate(images[part], labels[part])
         loss += part_loss
         right += part_right
-    return {
-        "loss": loss / len(labels),
-        "accuracy": right / len(labels),
-        "seconds": time.perf_counter() - began,
-    }
+    return Scores(loss / len(labels), right / len(labels), time.perf_counter() - began)
 
 
 def require_test_images(labels: np.ndarray) -> None:

@@ -4,10 +4,8 @@ import abc
 import threading
 from typing import Callable, Dict, NamedTuple, Optional, Tuple
 
+from backends.protocol.frames import EVALUATE, FINISH, STEP
 from backends.training.membership import MembershipObserver
-
-#: Kinds of work items.
-STEP, EVALUATE, FINISH = "step", "evaluate", "finish"
 
 
 class WorkItem(NamedTuple):

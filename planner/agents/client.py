@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from backends.protocol.codec import decode, encode, name_of
 from backends.protocol.events import EVENTS
+from backends.protocol.json_messages import decode, encode, name_of
 from backends.protocol.orders import FetchFile, Go, Ping, Stop, StoreFile
 from planner.agents import bundle
 from planner.errors import AgentError, DeviceLostError, RemoteError

@@ -4,16 +4,13 @@ Probes are repeated minutes apart: processor times vary by a fifth or more betwe
 messages in a row do not show.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from backends.protocol.events import MessagePoint, MessageTimes
 from profilers.records import CurvePoint, LinkProfile, Samples
 
-#: The answer of a probe, ``backends.profiling.message_probe.curve_send``.
-Curve = Mapping[str, Any]
 
-
-def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Curve) -> LinkProfile:
+def first(source: str, target: str, tool: str, rates: Sequence[float], curve: MessageTimes) -> LinkProfile:
     """The profile of a link after its first probe.
 
     rates: bytes/s of each interval; the first fifth is the ramp-up of TCP.
@@ -24,12 +21,12 @@ def first(source: str, target: str, tool: str, rates: Sequence[float], curve: Cu
         target,
         tool,
         bytes_per_s=Samples("bytes/s", tuple(rates[ramp:]), tuple(rates[:ramp])),
-        latency_s=Samples("s", tuple(curve["latency_s"])),
-        curve=tuple(_point(point) for point in curve["points"]),
+        latency_s=Samples("s", curve.latency_s),
+        curve=tuple(_point(point) for point in curve.points),
         send_cpu_s=0.0,
         receive_cpu_s=0.0,
-        send_stolen_cpu_s=curve.get("send_stolen_cpu_s"),
-        receive_stolen_cpu_s=curve.get("receive_stolen_cpu_s"),
+        send_stolen_cpu_s=curve.send_stolen_cpu_s,
+        receive_stolen_cpu_s=curve.receive_stolen_cpu_s,
         repeats=1,
     )
     return _by_byte(link)
@@ -40,25 +37,25 @@ def unchecked(link: LinkProfile) -> bool:
     return link.repeats == 1
 
 
-def pooled(link: LinkProfile, curve: Curve) -> LinkProfile:
+def pooled(link: LinkProfile, curve: MessageTimes) -> LinkProfile:
     """The link after another probe: times are appended, processor seconds are means of all probes.
 
     Sizes are those of the first probe; a size that this one left out stays as it was.
     """
-    again = {point["message_bytes"]: _point(point) for point in curve["points"]}
+    again = {point.message_bytes: _point(point) for point in curve.points}
     both = link._replace(
-        latency_s=_both(link.latency_s, Samples("s", tuple(curve["latency_s"]))),
+        latency_s=_both(link.latency_s, Samples("s", curve.latency_s)),
         curve=tuple(_joined(point, again.get(point.message_bytes), link.repeats) for point in link.curve),
-        send_stolen_cpu_s=_mean(link.send_stolen_cpu_s, curve.get("send_stolen_cpu_s"), link.repeats),
-        receive_stolen_cpu_s=_mean(link.receive_stolen_cpu_s, curve.get("receive_stolen_cpu_s"), link.repeats),
+        send_stolen_cpu_s=_mean(link.send_stolen_cpu_s, curve.send_stolen_cpu_s, link.repeats),
+        receive_stolen_cpu_s=_mean(link.receive_stolen_cpu_s, curve.receive_stolen_cpu_s, link.repeats),
         repeats=link.repeats + 1,
     )
     return _by_byte(both)
 
 
-def _point(point: Mapping[str, Any]) -> CurvePoint:
-    seconds = Samples("s", tuple(point["seconds"]), tuple(point["warmup"]))
-    return CurvePoint(point["message_bytes"], seconds, point["send_cpu_s"], point["receive_cpu_s"])
+def _point(point: MessagePoint) -> CurvePoint:
+    seconds = Samples("s", point.seconds, point.warmup)
+    return CurvePoint(point.message_bytes, seconds, point.send_cpu_s, point.receive_cpu_s)
 
 
 def _by_byte(link: LinkProfile) -> LinkProfile:

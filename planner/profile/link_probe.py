@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from backends.network import framing
 from backends.profiling.throughput import IPERF3, PYTHON
+from backends.protocol.events import MessageTimes
+from backends.protocol.json_messages import record
 from backends.protocol.orders import CollectFacts, SendMessages, SendThroughput, ServeMessages, ServeThroughput
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient, Call, Event
@@ -107,7 +109,7 @@ class LinkProber:
         self._on_progress = on_progress
         self._lengths = lengths
         self._iperf3: dict[str, bool] = {}
-        self._loopbacks: dict[str, link_curves.Curve] = {}
+        self._loopbacks: dict[str, MessageTimes] = {}
         self._authority = Authority()
 
     def measure(self, on_result: Callable[[Result], None], only: Outstanding | None = None) -> dict[str, str]:
@@ -162,7 +164,7 @@ class LinkProber:
         (rates,) = self._throughput([flow], tool, self._lengths.throughput_s)
         return link_curves.first(*flow, tool, rates, self._curve(source, target))
 
-    def _curve(self, source: str, target: str) -> link_curves.Curve:
+    def _curve(self, source: str, target: str) -> MessageTimes:
         """One-way times of messages, and between two devices what a computation at an end loses."""
         address, lengths = self._addresses[target], self._lengths
         serve = ServeMessages(address, self._authority.identity(framing.SERVER))
@@ -173,8 +175,7 @@ class LinkProber:
                 order = order._replace(repeats=lengths.loopback_repeats, cold=True)
             else:
                 order = order._replace(turns=lengths.turns, turn_s=lengths.turn_s)
-            curve: dict[str, Any] = self.agents[source].call(order, ANSWER_S)
-        return curve
+            return record(MessageTimes, self.agents[source].call(order, ANSWER_S))
 
     def _loopback_curve(self, name: str) -> None:
         """The curve of a loopback over a first connection."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends.protocol import events
-from backends.protocol.codec import TYPE, decode, encode, record
+from backends.protocol.json_messages import TYPE, decode, encode, record
 from planner.agents.client import Event
 from planner.train.events import (
     RUN_EVENTS,

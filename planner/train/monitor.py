@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from backends.protocol.codec import record
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Dropped, Evaluated, Joined, RunAccount
+from backends.protocol.json_messages import record
 from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
 from planner.agents.client import TICK_S, AgentClient, Call, Event

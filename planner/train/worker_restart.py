@@ -5,8 +5,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from backends.protocol.codec import record
 from backends.protocol.events import MemberAccount, Ready
+from backends.protocol.json_messages import record
 from backends.protocol.orders import RunPeer, RunWorker
 from planner.agents.client import AgentClient, Call, Event
 from planner.agents.pool import AgentPool

@@ -12,7 +12,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from backends.protocol.codec import encode
 from backends.protocol.events import (
     CheckpointFailed,
     Diverged,
@@ -24,6 +23,7 @@ from backends.protocol.events import (
     Refused,
     Silent,
 )
+from backends.protocol.json_messages import encode
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.agents.client import Event
 from planner.console import Detail, device_output, plain

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from backends.network import framing
-from backends.network.heartbeat import Heartbeat
+from backends.network.heartbeat import HeartbeatSender
 from backends.protocol.events import RunAccount, Silent
 from backends.training import checkpoint
 from backends.training.host import Host
@@ -97,11 +97,11 @@ class HostedRun:
         self,
         name: str,
         on_lost: Callable[[str], None] = lambda _: None,
-        on_answer: Callable[[dict[str, Any]], None] = lambda _: None,
-    ) -> Heartbeat:
+        on_answer: Callable[[int], None] = lambda _: None,
+    ) -> HeartbeatSender:
         """Frequent heartbeats that are lost only with the host, however busy the machine is."""
         connection = self.connect(name)
-        made = Heartbeat(connection, BEAT_LIMIT_S, on_lost, on_answer)
+        made = HeartbeatSender(connection, BEAT_LIMIT_S, on_lost, on_answer)
         connection.settimeout(HANG_LIMIT_S)
         return made
 

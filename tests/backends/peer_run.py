@@ -78,7 +78,7 @@ class PeerThread(MemberThread):
         self.exchange = exchange(self._parts(run.strategy))
         self.mailbox.handle = self.exchange.handle
         self.connection = run.connect(name)
-        self.heartbeat = run.heartbeat(name, on_answer=self._on_heartbeat)
+        self.heartbeat = run.heartbeat(name, on_answer=self.mailbox.call)
         self.start()
 
     def _parts(self, strategy: Strategy) -> ExchangeParts:
@@ -90,9 +90,6 @@ class PeerThread(MemberThread):
             local_update=LocalUpdate(self.replica, strategy.with_lars),
             batch=BATCH,
         )
-
-    def _on_heartbeat(self, answer: dict[str, Any]) -> None:
-        self.mailbox.call(answer["epoch"])
 
     def take_part(self) -> None:
         optimiser = self._run.spec.optimiser

@@ -4,12 +4,23 @@ import time
 from typing import Any
 
 from backends.frameworks.base import Replica
+from backends.frameworks.layout import layout_of
 from backends.network import framing
 from backends.protocol.events import RunAccount, TimeSpent
+from backends.protocol.frames import (
+    Finish,
+    Gradient,
+    InitialWeights,
+    InitialWeightsRequest,
+    Resumption,
+    Scores,
+    WorkerEvaluation,
+    WorkerHello,
+    WorkerStep,
+)
 from backends.server import worker
 from backends.server.parameter_server import ParameterServer
 from backends.strategies import message
-from backends.training.layout import layout_of
 from backends.training.run_spec import RunSpec
 from tests.backends.fakes import TEST, DrawnBatches, Softmax
 from tests.backends.hosted_run import HostedRun, MemberThread
@@ -73,39 +84,40 @@ class ScriptedWorker:
         self.replica = Softmax()
         self.connection = run.connect(name)
         self.heartbeat = run.heartbeat(name) if beating else None
-        self.connection.send({"layout": layout_of(self.replica).encode()})
-        answer = self.connection.receive(self._state).meta
-        if answer["initial"]:
-            self.connection.send({}, framing.as_bytes((self.replica.weights, self.replica.state)))
+        self.connection.send(WorkerHello(layout_of(self.replica), ()))
+        answer = self.connection.receive(InitialWeightsRequest, Resumption, payload=self._state)
+        if isinstance(answer, InitialWeightsRequest):
+            self.connection.send(InitialWeights(), framing.as_bytes((self.replica.weights, self.replica.state)))
 
-    def _state(self, meta: dict[str, Any]) -> Any:
-        return () if meta["initial"] else framing.as_bytes((self.replica.state,))
+    def _state(self, head: Any) -> Any:
+        return () if isinstance(head, InitialWeightsRequest) else framing.as_bytes((self.replica.state,))
 
-    def receive_order(self) -> dict[str, Any]:
+    def receive_order(self) -> Any:
         """Receive an order, with the weights (and state) that come with it."""
         pulls = []
 
-        def payload(meta: dict[str, Any]) -> Any:
-            if meta["kind"] == "finish":
+        def payload(head: Any) -> Any:
+            if isinstance(head, Finish):
                 return ()
-            pulls.append(message.buffers(meta["weights"], self.replica.weights.size))
-            return framing.as_bytes((*pulls[0].arrays, *((self.replica.state,) if meta["kind"] == "evaluate" else ())))
+            pulls.append(message.buffers(head.weights, self.replica.weights.size))
+            state = (self.replica.state,) if isinstance(head, WorkerEvaluation) else ()
+            return framing.as_bytes(pulls[0].arrays + state)
 
-        meta = self.connection.receive(payload).meta
+        order: Any = self.connection.receive(WorkerStep, WorkerEvaluation, Finish, payload=payload)
         for pull in pulls:
             message.put(pull, self.replica.weights)
-        return meta
+        return order
 
     def push(self, loss: Any = 1.0, gradient: float = 0.0, seconds: float = 0.01) -> None:
         """Answer an order to step; seconds: that computing is said to have taken."""
         self.replica.gradients[:] = gradient
         head = message.dense(self.replica.gradients).head
         arrays = framing.as_bytes((self.replica.gradients, self.replica.state))
-        self.connection.send({"loss": loss, "seconds": seconds, "gradient": head}, arrays)
+        self.connection.send(Gradient(loss, seconds, head), arrays)
 
     def push_scores(self, loss: float = 1.0) -> None:
         """Answer an order to evaluate."""
-        self.connection.send({"loss": loss, "accuracy": 0.5, "seconds": 0.1})
+        self.connection.send(Scores(loss, 0.5, 0.1))
 
     def stop_beating(self) -> None:
         if self.heartbeat is not None:

@@ -9,9 +9,9 @@ import pytest
 
 from backends import models
 from backends.frameworks.base import framework
+from backends.frameworks.layout import layout_of
 from backends.models import zoo
 from backends.models.layers import Dense
-from backends.training.layout import layout_of
 from tests.backends.replicas import SMALL, batch_for, close, without_dropout
 from tests.installed import MIXED
 

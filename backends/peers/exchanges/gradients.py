@@ -45,7 +45,7 @@ class GradientExchange(Exchange):
         received = self._receive(step, awaited)
         if awaited:
             self.parts.mailbox.flush()  # the gradients must not change while they are sent
-        self._merge(sorted(received, key=lambda envelope: (envelope.step, envelope.sender)), batch)
+        self._merge(sorted(received, key=lambda envelope: envelope.order), batch)
         self.parts.local_update.apply(self.parts.replica.weights, self._merged, optimiser)
 
     # -- sending -----------------------------------------------------------------------------------
@@ -88,10 +88,12 @@ class GradientExchange(Exchange):
     def _receive(self, step: int, awaited: int) -> List[Envelope]:
         """All gradients that have arrived; waits for ``awaited`` gradients of this step."""
         mailbox = self.parts.mailbox
-        received = mailbox.take(lambda envelope: _is_gradient(envelope) and (not awaited or envelope.step <= step), 0)
-        missing = awaited - sum(envelope.step == step for envelope in received)
+        received = mailbox.take(
+            lambda envelope: _is_gradient(envelope) and (not awaited or envelope.head.step <= step), 0
+        )
+        missing = awaited - sum(envelope.head.step == step for envelope in received)
         if missing > 0:
-            received += mailbox.take(lambda envelope: _is_gradient(envelope) and envelope.step == step, missing)
+            received += mailbox.take(lambda envelope: _is_gradient(envelope) and envelope.head.step == step, missing)
         return received
 
     def _merge(self, received: List[Envelope], batch: int) -> None:
@@ -101,11 +103,11 @@ class GradientExchange(Exchange):
         total.fill(0.0)
         for envelope in received:
             if envelope.sender < own:
-                add(envelope.message, total, self._share(int(envelope.meta["batch"]), compared))
+                add(envelope.message, total, self._share(envelope.head.batch, compared))
         np.add(total, self._share(batch, compared) * self.parts.replica.gradients, out=total)
         for envelope in received:
             if envelope.sender > own:
-                add(envelope.message, total, self._share(int(envelope.meta["batch"]), compared))
+                add(envelope.message, total, self._share(envelope.head.batch, compared))
 
     def _compared_batch(self, received: List[Envelope], batch: int) -> float:
         """The batch to compare with: one's own, or the mean of all members' last batches.
@@ -114,7 +116,7 @@ class GradientExchange(Exchange):
         """
         if self.parts.strategy.aggregation not in WITH_MEAN:
             return batch
-        self._batches.update((envelope.sender, int(envelope.meta["batch"])) for envelope in received)
+        self._batches.update((envelope.sender, envelope.head.batch) for envelope in received)
         self._batches[self.parts.mailbox.name] = batch
         return sum(self._batches.get(name, batch) for name in self.names) / float(len(self.names))
 
@@ -146,4 +148,4 @@ class GradientExchange(Exchange):
 
 
 def _is_gradient(envelope: Envelope) -> bool:
-    return bool(envelope.meta.get("kind") == GRADIENT)
+    return envelope.head.kind == GRADIENT

@@ -44,4 +44,4 @@ class PairwiseAveraging(Exchange):
         received = envelope.message.arrays[0]
         with self._lock:
             aggregation.average_pair(self._x, received)
-        self.parts.mailbox.send(envelope.sender, envelope.step, dense(received), kind="mean")
+        self.parts.mailbox.send(envelope.sender, envelope.head.step, dense(received), kind="mean")

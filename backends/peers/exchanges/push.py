@@ -31,12 +31,14 @@ class PushSumExchange(Exchange):
         waits = parts.strategy.sync.waits_for(n) > 1
         self._push(step, waits)
         sources = parts.topology.receives_from(self.rank, n, step)
-        received = parts.mailbox.take(lambda envelope: not waits or envelope.step <= step, len(sources) if waits else 0)
+        received = parts.mailbox.take(
+            lambda envelope: not waits or envelope.head.step <= step, len(sources) if waits else 0
+        )
         if waits:
             parts.mailbox.flush()  # x must not change while it is sent
         for envelope in received:
             add(envelope.message, self._mass.x)
-            self._mass.weight += float(envelope.meta["weight"])
+            self._mass.weight += envelope.head.weight
         self._mass.debias(parts.replica.weights)
 
     def _push(self, step: int, waits: bool) -> None:

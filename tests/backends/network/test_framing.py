@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from backends.network import framing
+from backends.protocol.frames import Done, Scores, WeightsOffer
+from backends.protocol.json_messages import encode
 from planner.agents.certificates import Authority
 from tests.running import until
 
@@ -22,6 +24,7 @@ AUTHORITY = Authority()
 SERVER = AUTHORITY.identity(framing.SERVER)
 WORKER = AUTHORITY.identity("nano")
 HEADER = struct.Struct("!4sIQ")
+DONE = b'{"type": "done"}'
 
 
 def client_tls(identity=WORKER):
@@ -72,14 +75,14 @@ def test_who_reads_a_long_payload_is_not_woken_for_every_packet(pair, monkeypatc
     monkeypatch.setattr(ssl.SSLSocket, "recv_into", lambda *args: reads.append(time.monotonic()) or receive(*args))
 
     def trickle():
-        near._sock.sendall(HEADER.pack(b"plnr", 2, len(content)) + b"{}")
+        near._sock.sendall(HEADER.pack(b"plnr", len(DONE), len(content)) + DONE)
         for start in range(0, len(content), 1000):
             near._sock.sendall(content[start : start + 1000])
             time.sleep(0.001)
 
     thread = threading.Thread(target=trickle)
     thread.start()
-    far.receive(lambda meta: (memoryview(buffer),))
+    far.receive(Done, payload=lambda _: (memoryview(buffer),))
     thread.join()
     assert bytes(buffer) == content
     assert (np.diff(reads) > 0.005).sum() >= 5, "it slept for many packets at a time"
@@ -93,24 +96,25 @@ def test_each_end_knows_the_other_by_its_certificate(pair):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    meta=some.dictionaries(some.text(max_size=5), some.integers() | some.text(max_size=9), max_size=4),
+    digest=some.text(max_size=9),
     sizes=some.lists(some.sampled_from([0, 1, 5, 8191, 16_384, 17_000, 70_000]), max_size=3),
 )
-def test_a_frame_arrives_whole_in_the_buffers_it_is_meant_for(meta, sizes):
+def test_a_frame_arrives_whole_in_the_buffers_it_is_meant_for(digest, sizes):
     arrays = [np.random.default_rng(0).normal(size=size).astype(np.float32) for size in sizes]
     buffers = [np.empty_like(array) for array in arrays]
     with listening() as (port, accepted):
         near = framing.connect("127.0.0.1", port, client_tls(), 5.0)
         far = accepted()
-        sender = threading.Thread(target=near.send, args=(meta, framing.as_bytes(arrays)))
+        sender = threading.Thread(target=near.send, args=(WeightsOffer(digest), framing.as_bytes(arrays)))
         sender.start()
-        frame = far.receive(lambda _: framing.as_bytes(buffers))
+        head = far.receive(WeightsOffer, payload=lambda _: framing.as_bytes(buffers))
         sender.join(5)
         near.close()
-    assert frame == (meta, sum(array.nbytes for array in arrays))
+    assert head == WeightsOffer(digest)
     for array, buffer in zip(arrays, buffers, strict=True):
         np.testing.assert_array_equal(array, buffer)
-    assert near.sent_bytes == far.received_bytes == HEADER.size + len(json.dumps(meta)) + frame.payload_bytes
+    whole = HEADER.size + len(json.dumps(encode(head))) + sum(array.nbytes for array in arrays)
+    assert near.sent_bytes == far.received_bytes == whole
     assert near.received_bytes == far.sent_bytes == 0
 
 
@@ -119,8 +123,8 @@ def test_a_frame_arrives_whole_in_the_buffers_it_is_meant_for(meta, sizes):
     [
         b"GET / HTTP/1.1\r\n\r\n",
         HEADER.pack(b"plnr", 2**32 - 1, 0),
-        HEADER.pack(b"plnr", 2, 2**63) + b"{}",
-        HEADER.pack(b"plnr", 2, 1) + b"{}x",
+        HEADER.pack(b"plnr", len(DONE), 2**63) + DONE,
+        HEADER.pack(b"plnr", len(DONE), 1) + DONE + b"x",
         HEADER.pack(b"plnr", 2, 0) + b"[]",
         HEADER.pack(b"plnr", 3, 0) + b"\xff\xff\xff",
         HEADER.pack(b"plnr", 100_000, 0) + b"[" * 100_000,
@@ -131,7 +135,7 @@ def test_what_is_no_frame_is_refused_before_it_costs_anything(pair, raw):
     near, far = pair
     near._sock.sendall(raw)
     with pytest.raises(framing.WireError, match="nano"):
-        far.receive()
+        far.receive(Done)
     assert far.received_bytes == 0
 
 
@@ -140,14 +144,14 @@ def test_an_end_in_the_middle_of_a_frame_is_a_lost_peer(pair):
     near._sock.sendall(HEADER.pack(b"plnr", 50, 0) + b'{"los')
     near.close()
     with pytest.raises(framing.WireError, match="nano"):
-        far.receive()
+        far.receive(Done)
 
 
 def test_silence_is_a_lost_peer_after_the_timeout(pair):
     _, far = pair
     far.settimeout(0.05)
     with pytest.raises(framing.WireError, match="did not answer in time"):
-        far.receive()
+        far.receive(Done)
 
 
 def test_abort_frees_a_thread_that_waits(pair):
@@ -156,7 +160,7 @@ def test_abort_frees_a_thread_that_waits(pair):
     threading.Timer(0.1, far.abort).start()
     began = time.monotonic()
     with pytest.raises(framing.WireError):
-        far.receive()
+        far.receive(Done)
     assert time.monotonic() - began < 3
     far.abort()  # once more does no harm
 
@@ -166,7 +170,7 @@ def test_a_worker_of_another_run_is_refused():
     with listening() as (port, accepted):
         with pytest.raises(framing.WireError):
             connection = framing.connect("127.0.0.1", port, client_tls(stranger), 5.0)
-            connection.receive()  # TLS 1.3 tells a client only when it reads
+            connection.receive(Done)  # TLS 1.3 tells a client only when it reads
         assert "TLS handshake failed" in str(accepted())
 
 
@@ -245,21 +249,39 @@ def test_an_unreachable_server_is_named():
         framing.connect("127.0.0.1", port, client_tls(), 1.0)
 
 
-@pytest.mark.parametrize("value", [None, "1", True, [], {}])
-def test_a_number_that_is_none_is_refused(value):
-    with pytest.raises(framing.WireError, match="as loss"):
-        framing.number({"loss": value}, "loss")
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ({"type": "scores", "loss": 1, "accuracy": 0.5}, "scores: missing 'seconds'"),
+        ({"type": "scores", "loss": 1, "accuracy": 0.5, "seconds": 1, "mood": 7}, "scores: unknown 'mood'"),
+        (
+            {"type": "scores", "loss": "low", "accuracy": 0.5, "seconds": 1},
+            "scores.loss: expected a number, found 'low'",
+        ),
+        ({"type": "scores", "loss": True, "accuracy": 0.5, "seconds": 1}, "scores.loss: expected a number, found True"),
+        ({"type": "finish", "hand_over": True}, "unknown message 'finish'; expected scores"),
+        ({}, "unknown message None; expected scores"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_frame_with_other_fields_is_refused_by_its_name_and_the_field(pair, head, reason):
+    near, far = pair
+    text = json.dumps(head).encode()
+    near._sock.sendall(HEADER.pack(b"plnr", len(text), 0) + text)
+    with pytest.raises(framing.WireError) as refusal:
+        far.receive(Scores)
+    assert str(refusal.value) == f"nano sent a frame that is not understood: {reason}"
 
 
 def test_what_the_peer_has_not_taken_is_under_way(pair):
     near, far = pair
     assert near.under_way() == 0
     content = bytes(8 << 20)  # more than any receiver's system takes unread
-    sender = threading.Thread(target=near.send, args=({}, (memoryview(content),)))
+    sender = threading.Thread(target=near.send, args=(Done(), (memoryview(content),)))
     sender.start()
     until(lambda: near.under_way() > 0, lambda: "all of it was taken")
     buffer = bytearray(len(content))
-    far.receive(lambda _: (memoryview(buffer),))
+    far.receive(Done, payload=lambda _: (memoryview(buffer),))
     sender.join()
     until(lambda: near.under_way() == 0, lambda: "it never was")
     near.close()

@@ -7,6 +7,7 @@ import pytest
 
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
+from backends.protocol.frames import HeartbeatAnswer, MailboxHello
 from backends.strategies.message import dense
 from planner.agents.certificates import Authority
 from tests.running import until
@@ -37,7 +38,7 @@ def test_messages_arrive_with_what_is_said_beside_them(pair):
     a, b, _ = pair
     a.send("b", 3, values(7), kind="weights", batch=16)
     envelope = b.next("a", 3, "weights")
-    assert (envelope.sender, envelope.step, envelope.meta["batch"]) == ("a", 3, 16)
+    assert (envelope.sender, envelope.head.step, envelope.head.batch) == ("a", 3, 16)
     np.testing.assert_array_equal(envelope.message.arrays[0], 7)
     a.flush()
     assert a.sent_bytes > 4 * SIZE
@@ -47,9 +48,9 @@ def test_envelopes_come_by_step_and_sender_and_others_stay(pair):
     a, b, _ = pair
     for step in (1, 2, 3):
         a.send("b", step, values(step))
-    taken = b.take(lambda envelope: envelope.step < 3, 2)
-    assert [envelope.step for envelope in taken] == [1, 2]
-    assert [envelope.step for envelope in b.take(lambda _: True, 1)] == [3]
+    taken = b.take(lambda envelope: envelope.head.step < 3, 2)
+    assert [envelope.head.step for envelope in taken] == [1, 2]
+    assert [envelope.head.step for envelope in b.take(lambda _: True, 1)] == [3]
 
 
 def test_who_waits_in_an_epoch_that_is_over_is_interrupted(pair):
@@ -126,7 +127,7 @@ def test_a_message_larger_than_the_model_is_not_taken(pair):
             a.send("b", step, values(step))
             a.flush()
             time.sleep(0.01)
-    assert not [envelope for envelope in b._envelopes if envelope.step == 0]
+    assert not [envelope for envelope in b._envelopes if envelope.head.step == 0]
 
 
 def test_a_stranger_is_not_let_in(pair):
@@ -134,5 +135,5 @@ def test_a_stranger_is_not_let_in(pair):
     stranger = framing.context(Authority().identity("a"), server_side=False)
     with pytest.raises(framing.WireError):
         connection = framing.connect(*addresses["b"], stranger, 5.0, "b")
-        connection.send({"peer": True})
-        connection.receive()
+        connection.send(MailboxHello())
+        connection.receive(HeartbeatAnswer)

@@ -3,39 +3,36 @@
 import numpy as np
 import pytest
 
-from backends.network import framing
-from backends.protocol.events import Dropped
-from backends.training.array_transfer import describe_named, flatten
-from backends.training.layout import layout_of
+from backends.frameworks.base import Variable
+from backends.frameworks.layout import Layout, layout_of
+from backends.protocol.events import Dropped, Refused
+from backends.protocol.frames import Finish, PeerHello, WeightsOffer, WeightsReply
+from backends.training.array_transfer import receive_named, send_named
 from tests.backends.fakes import Softmax
 from tests.backends.peer_run import PeerRun
 
-LAYOUT = layout_of(Softmax()).encode()
-HELLO = {"layout": LAYOUT, "address": "127.0.0.1", "port": 7000, "digest": "mine"}
-
-
-def reasons(run):
-    return [event.reason for event in run.emitted(Dropped)]
+LAYOUT = layout_of(Softmax())
+HELLO = PeerHello(LAYOUT, "127.0.0.1", 7000, "mine")
+OTHER = Layout((Variable("other", (2,), 0, 2),), ())
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("hello", "event", "reason"),
     [
-        ({"layout": None}, "not the layout of a model"),
-        ({"layout": [[["other", [2], 0, 2]], []]}, "its model is not the run's"),
-        ({"port": "high"}, "port"),
+        (HELLO._replace(layout=None), Refused, "peer_hello.layout: expected an object"),
+        (HELLO._replace(layout=OTHER), Dropped, "its model is not the run's"),
+        (HELLO._replace(port="high"), Refused, "peer_hello.port: expected a whole number"),
     ],
     ids=["no layout", "another model", "no port"],
 )
-def test_a_peer_that_does_not_introduce_itself_properly_is_dropped_with_the_reason(tmp_path, changes, reason):
+def test_a_peer_that_does_not_introduce_itself_properly_is_sent_away_with_the_reason(tmp_path, hello, event, reason):
     run = PeerRun(tmp_path, "allreduce", 8, 2)
     first = run.connect("first")
     first.send(HELLO)
-    first.receive()
-    odd = run.connect("odd")
-    odd.send({**HELLO, **changes})
-    run.await_event(Dropped)
-    assert reason in reasons(run)[0]
+    receive_named(first, LAYOUT, 2)
+    run.connect("odd").send(hello)
+    run.await_event(event)
+    assert reason in run.emitted(event)[0].reason
     first.abort()  # the end of the run would wait for its state
     run.stopping.set()
     run.account()
@@ -46,12 +43,11 @@ def test_a_peer_that_hands_over_weights_of_another_model_is_dropped(tmp_path, sh
     run = PeerRun(tmp_path, "allreduce", 8, 2)
     peer = run.connect("odd")
     peer.send(HELLO)
-    peer.receive()
+    receive_named(peer, LAYOUT, 2)
     run.stopping.set()
-    assert peer.receive().meta == {"kind": "finish", "hand_over": True}
-    peer.send({"digest": "mine"})
-    assert peer.receive().meta["weights"]
-    state = {"own": tuple(np.zeros(shape, np.float32) for shape in shapes)}
-    peer.send({"arrays": describe_named(state)}, framing.as_bytes(flatten(state)))
+    assert peer.receive(Finish) == Finish(hand_over=True)
+    peer.send(WeightsOffer("mine"))
+    assert peer.receive(WeightsReply).wanted
+    send_named(peer, {"own": tuple(np.zeros(shape, np.float32) for shape in shapes)})
     assert run.account().reason == "stopped"
     assert not (tmp_path / "checkpoint.npz").exists()

@@ -4,15 +4,27 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import Variable
-from backends.peers.coordinator_state import ORPHANED, STATE, WEIGHTS, PeerCoordinatorState
-from backends.peers.scheduler import GIVE, SAVE, TAKE
+from backends.frameworks.layout import Layout
+from backends.peers.coordinator_state import ORPHANED, PeerCoordinatorState
 from backends.protocol.events import Diverged, Evaluated
+from backends.protocol.frames import (
+    EVALUATE,
+    FINISH,
+    GIVE,
+    SAVE,
+    STATE,
+    STEP,
+    TAKE,
+    WEIGHTS,
+    PeerAddress,
+    PeerHello,
+    PeerStepDone,
+    Scores,
+)
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint
-from backends.training.layout import Layout
 from backends.training.lr_schedule import RateSchedule
 from backends.training.member_stats import MemberStats
-from backends.training.step_queue import EVALUATE, FINISH, STEP
 from tests.backends.fakes import run_spec
 
 LAYOUT = Layout((Variable("w", (2,), 0, 2),), (Variable("mean", (1,), 0, 1),))
@@ -37,7 +49,7 @@ class Run:
         self.stats = {name: MemberStats() for name in names}
 
     def join(self, name, digest="equal", layout=LAYOUT):
-        return self.state.join(name, layout, ["127.0.0.1", 7000 + ord(name)], digest)
+        return self.state.join(name, PeerHello(layout, "127.0.0.1", 7000 + ord(name), digest))
 
     def begin(self, names="ab"):
         for name in names:
@@ -55,11 +67,12 @@ class Run:
     def step(self, names="ab", seconds=None, losses=None):
         """Every peer makes a step; returns their orders."""
         items = {name: self.take(name) for name in names}
-        orders = {name: self.state.order(name, item) for name, item in items.items()}
+        orders = {name: self.state.step_order(name, item) for name, item in items.items()}
         for name, item in items.items():
             assert item.kind == STEP
             loss, took = (losses or {}).get(name, 1.0), (seconds or {}).get(name, 0.1)
-            self.state.complete_step(name, self.stats[name], item, loss, orders[name]["batch"], took)
+            answer = PeerStepDone(loss, orders[name].batch, took, 0, False)
+            self.state.complete_step(name, self.stats[name], item, answer)
         return orders
 
 
@@ -95,14 +108,14 @@ def test_an_order_to_step_names_the_members_and_their_addresses(tmp_path) -> Non
     run = Run(tmp_path)
     run.begin()
     order = run.step()["a"]
-    assert order["members"] == [["a", "127.0.0.1", 7097], ["b", "127.0.0.1", 7098]]
-    assert (order["kind"], order["step"], order["epoch"], order["batch"]) == (STEP, 0, 1, run.spec.batch)
+    assert order.members == (PeerAddress("a", "127.0.0.1", 7097), PeerAddress("b", "127.0.0.1", 7098))
+    assert (order.step, order.epoch, order.batch) == (0, 1, run.spec.batch)
 
 
 def test_the_rate_is_that_of_the_steps_that_all_peers_have_made(tmp_path) -> None:
     run = Run(tmp_path, steps=8, schedule=RateSchedule("step", 8))
     run.begin()
-    rates = [run.step()["a"]["rate"] for _ in range(4)]
+    rates = [run.step()["a"].rate for _ in range(4)]
     assert rates == pytest.approx([0.1, 0.1, 0.01, 0.001])
 
 
@@ -111,15 +124,15 @@ def test_a_slower_peer_gets_smaller_batches(tmp_path) -> None:
     run.begin()
     for _ in range(10):
         orders = run.step(seconds={"a": 0.1, "b": 0.3})
-    assert orders["a"]["batch"] > orders["b"]["batch"]
+    assert orders["a"].batch > orders["b"].batch
 
 
 def test_the_best_peer_gives_its_weights_to_the_others_when_that_is_due(tmp_path) -> None:
     run = Run(tmp_path, "baseline:knowledge=best-to-all", steps=1000)
     run.begin()
-    given = [(order["a"]["gives_to"], order["b"]["gives_to"]) for order in _steps(run, 102)]
+    given = [(order["a"].gives_to, order["b"].gives_to) for order in _steps(run, 102)]
     assert [at for at, (by_a, _) in enumerate(given) if by_a] == []
-    assert [(at, by_b) for at, (_, by_b) in enumerate(given) if by_b] == [(100, ["a"])]
+    assert [(at, by_b) for at, (_, by_b) in enumerate(given) if by_b] == [(100, ("a",))]
 
 
 def _steps(run, count):
@@ -130,7 +143,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path) -> None:
     run = Run(tmp_path)
     run.begin()
     item = run.take("a")
-    run.state.complete_step("a", run.stats["a"], item, float("nan"), 8, 0.1)
+    run.state.complete_step("a", run.stats["a"], item, PeerStepDone(float("nan"), 8, 0.1, 0, False))
     assert run.take("b").kind == FINISH
     assert "training diverged: the gradient at step 0 on a" in run.state.reason
     assert run.events == [Diverged("a", 0, "nan")]
@@ -165,7 +178,7 @@ def test_the_last_evaluation_ends_the_run(tmp_path) -> None:
     assert run.state.ended is not None
     item = run.take("a")
     assert item.kind == EVALUATE
-    run.state.record_evaluation("a", item.step, {"loss": 1.0, "accuracy": 0.5, "seconds": 0.1})
+    run.state.record_evaluation("a", item.step, Scores(1.0, 0.5, 0.1))
     assert run.state.step_queue.finished
     assert run.state.evaluations == [Evaluated(2, "a", loss=1.0, accuracy=0.5, seconds=0.1)]
 

@@ -1,9 +1,10 @@
 """The scheduler of peers, in one thread: a peer that would have to wait is sent home instead."""
 
-from backends.peers.scheduler import GIVE, SAVE, TAKE, MembershipScheduler, PeerWorkItem
+from backends.peers.scheduler import MembershipScheduler, PeerWorkItem
+from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
 from backends.strategies.synchronisation import SyncPolicy
 from backends.training.membership import Membership
-from backends.training.step_queue import EVALUATE, FINISH, STEP, RunProgress
+from backends.training.step_queue import RunProgress
 
 
 class Peers:

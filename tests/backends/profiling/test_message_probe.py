@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from backends.network import framing
 from backends.profiling import message_probe
+from backends.protocol.frames import ProbeMessage
 from backends.protocol.orders import SendMessages, ServeMessages
 from planner.agents.certificates import Authority
 from profilers.goodput import LinkError
@@ -43,12 +44,12 @@ def curve(authority, **options):
 
 def test_the_curve_has_every_size_and_grows(authority):
     result = curve(authority, sizes=[100_000])
-    points = {point["message_bytes"]: point for point in result["points"]}
+    points = {point.message_bytes: point for point in result.points}
     assert list(points) == [1 << 10, 1 << 14, 100_000, 1 << 18, 1 << 22]
-    assert all(2 <= len(point["seconds"]) <= 5 and len(point["warmup"]) == 1 for point in points.values())
-    assert np.median(points[1 << 22]["seconds"]) > np.median(points[1 << 10]["seconds"]) > 0
-    assert len(result["latency_s"]) == message_probe.ROUND_TRIPS
-    assert 0 < np.median(result["latency_s"]) < 0.1
+    assert all(2 <= len(point.seconds) <= 5 and len(point.warmup) == 1 for point in points.values())
+    assert np.median(points[1 << 22].seconds) > np.median(points[1 << 10].seconds) > 0
+    assert len(result.latency_s) == message_probe.ROUND_TRIPS
+    assert 0 < np.median(result.latency_s) < 0.1
 
 
 def test_sizes_close_to_a_wanted_one_are_left_out():
@@ -65,35 +66,35 @@ def test_no_wanted_size_is_far_from_a_measured_one(sizes):
 
 
 def test_processor_seconds_of_both_ends_are_those_of_encryption(authority):
-    points = curve(authority)["points"]
+    points = curve(authority).points
     for end in ("send_cpu_s", "receive_cpu_s"):
-        assert 1e-12 < points[-1][end] / points[-1]["message_bytes"] < 1e-7
-        assert points[-1][end] > points[0][end]
+        assert 1e-12 < getattr(points[-1], end) / points[-1].message_bytes < 1e-7
+        assert getattr(points[-1], end) > getattr(points[0], end)
 
 
 def test_what_a_transfer_takes_from_a_computation_is_told_of_both_ends(authority):
     result = curve(authority, sizes=[1 << 20], limit_s=0.3, turns=2)
-    assert 0 <= result["send_stolen_cpu_s"] < 1e-6
-    assert 0 <= result["receive_stolen_cpu_s"] < 1e-6
-    assert "send_stolen_cpu_s" not in curve(authority, limit_s=0.01)
+    assert 0 <= result.send_stolen_cpu_s < 1e-6
+    assert 0 <= result.receive_stolen_cpu_s < 1e-6
+    assert curve(authority, limit_s=0.01).send_stolen_cpu_s is None
 
 
 def test_messages_that_find_the_caches_cold_are_measured_alike(authority):
-    warm, cold = (curve(authority, sizes=[1 << 18], cold=cold)["points"] for cold in (False, True))
-    assert [point["message_bytes"] for point in cold] == [point["message_bytes"] for point in warm]
-    assert all(point["send_cpu_s"] > 0 and point["receive_cpu_s"] > 0 for point in cold)
+    warm, cold = (curve(authority, sizes=[1 << 18], cold=cold).points for cold in (False, True))
+    assert [point.message_bytes for point in cold] == [point.message_bytes for point in warm]
+    assert all(point.send_cpu_s > 0 and point.receive_cpu_s > 0 for point in cold)
 
 
 def test_sizes_that_would_take_too_long_are_left_out(authority):
     result = curve(authority, sizes=[1 << 29], limit_s=0.5)
-    largest = result["points"][-1]
-    assert largest["message_bytes"] < 1 << 29
-    assert sum(largest["seconds"]) < 2.0
+    largest = result.points[-1]
+    assert largest.message_bytes < 1 << 29
+    assert sum(largest.seconds) < 2.0
 
 
 def test_a_slow_link_still_gives_one_point(authority):
-    (point,) = curve(authority, limit_s=1e-9)["points"]
-    assert point["message_bytes"] == 1 << 10
+    (point,) = curve(authority, limit_s=1e-9).points
+    assert point.message_bytes == 1 << 10
 
 
 def test_a_stranger_is_refused_and_the_peer_still_served(authority):
@@ -136,7 +137,7 @@ def test_a_sender_that_falls_silent_ends_the_serving(authority, patience):
 def test_a_sender_cannot_make_the_other_side_hold_any_amount(authority):
     with serving_as(authority.identity(framing.SERVER)) as serving:
         connection = connect(authority, serving.ready.port)
-        connection.send({"bytes": message_probe.MESSAGE_LIMIT + 1, "last": False})
+        connection.send(ProbeMessage(message_probe.MESSAGE_LIMIT + 1))
         with pytest.raises(framing.WireError, match="limit"):
             serving.result.result(timeout=5)
         connection.close()
@@ -148,7 +149,7 @@ def test_a_peer_that_dies_ends_the_sender(authority, patience, silent):
 
     def serve():
         connection = framing.accept(listener.accept()[0], tls, 5.0)
-        connection.receive()
+        connection.receive(ProbeMessage)
         ended.wait(5.0 if silent else 0.0)
         connection.close()
 

@@ -21,10 +21,10 @@ def test_a_worker_pulls_everything_first_and_then_what_has_changed():
     delta_pull = DeltaPull(VARIABLES)
     weights = floats(0, 1, 2, 3, 4, 5)
     assert delta_pull.pull("nano", weights).kind == DENSE
-    assert delta_pull.pull("nano", weights).head["counts"] == [0, 0]
+    assert delta_pull.pull("nano", weights).head.counts == (0, 0)
     delta_pull.record_update(spans(weights, [(5, 6)]))
     np.testing.assert_array_equal(delta_pull.pull("nano", weights).arrays[0], [[5, 6]])
-    assert delta_pull.pull("nano", weights).head["counts"] == [0, 0]
+    assert delta_pull.pull("nano", weights).head.counts == (0, 0)
 
 
 def test_each_worker_has_its_own_news():

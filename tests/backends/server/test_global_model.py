@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import OptimizerSettings, Variable
+from backends.frameworks.layout import Layout
 from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense, sparse
-from backends.training.layout import Layout
 
 
 @pytest.fixture

@@ -8,14 +8,24 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.layout import layout_of
 from backends.network import framing
 from backends.protocol.events import CheckpointWritten, Diverged, Dropped, Joined, Silent
+from backends.protocol.frames import (
+    Finish,
+    InitialWeights,
+    InitialWeightsRequest,
+    Resumption,
+    WorkerHello,
+    WorkerStep,
+)
 from backends.server import parameter_server, worker
 from backends.strategies.strategy import Strategy
-from backends.training.layout import layout_of
 from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import TEST, Diverging, DrawnBatches, Softmax, run_spec, train_on_all
 from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread, assert_whole
+
+HELLO = WorkerHello(layout_of(Softmax()), ())
 
 
 def plain_sgd(steps, rate=0.01):
@@ -25,7 +35,7 @@ def plain_sgd(steps, rate=0.01):
 
 def taken(worker):
     order = worker.receive_order()
-    return order["kind"], order["step"]
+    return type(order), order.step
 
 
 # -- an ordinary run -------------------------------------------------------------------------------
@@ -47,8 +57,8 @@ def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
     for _ in range(4):
         told.append(worker.receive_order())
         worker.push()
-    assert [order["rate"] for order in told] == pytest.approx([0.2, 0.2, 0.02, 0.002])
-    assert {order["weight_decay"] for order in told} == {0.01}
+    assert [order.rate for order in told] == pytest.approx([0.2, 0.2, 0.02, 0.002])
+    assert {order.weight_decay for order in told} == {0.01}
     worker.leave()
 
 
@@ -80,7 +90,7 @@ def test_checkpoints_are_taken_at_every_multiple_and_at_the_end(tmp_path):
     run = ServerRun(run_spec(tmp_path, 6, checkpoint_every=2))
     worker = ScriptedWorker(run, "nano")
     for step in range(6):
-        assert taken(worker) == ("step", step)
+        assert taken(worker) == (WorkerStep, step)
         worker.push()
         if step in (1, 3):
             run.await_event(CheckpointWritten, (step + 1) // 2)
@@ -102,7 +112,7 @@ def test_staleness_counts_the_updates_that_came_between(tmp_path):
     run.stopping.set()
     slow.receive_order()
     quick.push()
-    assert quick.receive_order()["kind"] == "finish"
+    assert isinstance(quick.receive_order(), Finish)
     workers = run.account().workers
     assert workers["slow"].staleness == 3.0
     assert workers["quick"].staleness == 0.25
@@ -126,8 +136,8 @@ def test_a_worker_that_joins_takes_the_run_s_state_for_its_own(tmp_path):
 def test_when_the_first_dies_before_it_has_given_the_weights_the_next_gives_them(tmp_path):
     run = ServerRun(run_spec(tmp_path, 4))
     first = run.connect("nano")
-    first.send({"layout": layout_of(Softmax()).encode()})
-    assert first.receive().meta == {"initial": True}
+    first.send(HELLO)
+    first.receive(InitialWeightsRequest)
     second = WorkerThread(run, "tx2")
     first.close()
     assert second.end().steps == 4
@@ -138,13 +148,13 @@ def test_the_worker_beside_the_server_gives_the_weights_though_others_have_built
     """They cross no network: over a slow link, all would wait for them for minutes."""
     run = ServerRun(run_spec(tmp_path, 4, host="tx2"))
     far = run.connect("nano")
-    far.send({"layout": layout_of(Softmax()).encode()})
+    far.send(HELLO)
     near = run.connect("tx2")
-    near.send({"layout": layout_of(Softmax()).encode()})
-    assert near.receive().meta == {"initial": True}
+    near.send(HELLO)
+    near.receive(InitialWeightsRequest)
     replica = Softmax()
-    near.send({}, framing.as_bytes((replica.weights, replica.state)))
-    assert far.receive(lambda _: framing.as_bytes((replica.state,))).meta["initial"] is False
+    near.send(InitialWeights(), framing.as_bytes((replica.weights, replica.state)))
+    far.receive(Resumption, payload=lambda _: framing.as_bytes((replica.state,)))
     for connection in (near, far):
         connection.close()
     run.stopping.set()
@@ -163,7 +173,7 @@ def test_a_worker_beside_the_server_that_does_not_come_is_not_waited_for(tmp_pat
 def test_a_run_can_be_stopped_while_others_wait_for_the_worker_beside_the_server(tmp_path):
     run = ServerRun(run_spec(tmp_path, 4, host="tx2"))
     far = run.connect("nano")
-    far.send({"layout": layout_of(Softmax()).encode()})
+    far.send(HELLO)
     run.stopping.set()
     assert run.account().done == 0
     far.close()
@@ -279,7 +289,7 @@ def test_an_evaluation_that_is_not_finite_is_divergence_too(tmp_path):
     worker.push()
     worker.receive_order()
     worker.push_scores(float("nan"))
-    assert worker.receive_order()["kind"] == "finish"
+    assert isinstance(worker.receive_order(), Finish)
     assert "evaluation at step 1" in run.account().reason
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.events import CheckpointWritten, Dropped, Joined, Replaced
+from backends.protocol.frames import WorkerEvaluation, WorkerStep
 from backends.strategies import streams
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.strategy import Strategy
@@ -69,19 +70,19 @@ def test_a_synchronous_round_is_applied_when_all_are_there(tmp_path):
     run = ServerRun(plain(tmp_path, 6, "synchronous"))
     first, second = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
     for worker in (first, second):
-        assert worker.receive_order()["step"] in (0, 1)
+        assert worker.receive_order().step in (0, 1)
     first.push(gradient=1.0)
     before = first.replica.weights.copy()
     second.push(gradient=3.0)
-    assert first.receive_order()["kind"] == second.receive_order()["kind"] == "step"
+    assert isinstance(first.receive_order(), WorkerStep) and isinstance(second.receive_order(), WorkerStep)
     np.testing.assert_allclose(first.replica.weights, before - 2.0, rtol=1e-5)
     np.testing.assert_array_equal(first.replica.weights, second.replica.weights)
     second.leave()
     for _ in range(4):
         first.push()
-        ticket = first.receive_order()
-    assert ticket["kind"] == "evaluate"
-    first.connection.send({"loss": 1.0, "accuracy": 0.5, "seconds": 0.1})
+        order = first.receive_order()
+    assert isinstance(order, WorkerEvaluation)
+    first.push_scores()
     account = run.account()
     assert account.finished
     assert account.workers["nano"].staleness == 0
@@ -97,7 +98,7 @@ def test_nobody_gets_further_ahead_than_the_bound(tmp_path):
     run.await_steps(3)
     assert not run.host.coordinator._may_begin("quick")
     slow.push()
-    assert quick.receive_order()["kind"] == "step"
+    assert isinstance(quick.receive_order(), WorkerStep)
     run.stopping.set()
     run.account()
 
@@ -218,7 +219,7 @@ def test_a_worker_that_takes_longer_gets_smaller_batches_and_all_of_them_grow(tm
     run = ServerRun(with_parts(tmp_path, 1000, parts, members=2, training_samples=10_000))
     slow, quick = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
     for _ in range(70):
-        batches = [worker.receive_order()["batch"] for worker in (slow, quick)]
+        batches = [worker.receive_order().batch for worker in (slow, quick)]
         slow.push(seconds=0.03 * batches[0])
         quick.push(seconds=0.01 * batches[1])
     assert batches[1] == pytest.approx(3 * batches[0], abs=2)
@@ -232,10 +233,10 @@ def test_without_synchronisation_a_worker_that_takes_longer_gets_smaller_batches
     run = ServerRun(with_parts(tmp_path, 1000, parts, members=2, training_samples=100))
     slow, quick = ScriptedWorker(run, "nano"), ScriptedWorker(run, "pc")
     for _ in range(10):
-        slow_batch = slow.receive_order()["batch"]
+        slow_batch = slow.receive_order().batch
         slow.push(seconds=0.03 * slow_batch)
         for _ in range(3):
-            quick_batch = quick.receive_order()["batch"]
+            quick_batch = quick.receive_order().batch
             quick.push(seconds=0.01 * quick_batch)
     assert (slow_batch, quick_batch) == (BATCH // 2, BATCH + BATCH // 2)
     run.stopping.set()

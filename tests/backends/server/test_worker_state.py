@@ -17,7 +17,7 @@ def with_workers(*names: str) -> WorkerStates:
 
 def test_where_nobody_has_a_state_there_is_nothing_to_wait_for() -> None:
     states = WorkerStates({})
-    assert states.introduce("a", []) == ()
+    assert states.introduce("a", ()) == ()
     assert not states.request()
     assert states.may_begin("a") and not states.complete()
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as some
 from hypothesis.extra import numpy as arrays
 
 from backends.frameworks.base import Variable
+from backends.frameworks.layout import Layout
 from backends.protocol.events import CheckpointFailed
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
-from backends.training.layout import Layout
 
 LAYOUT = Layout(
     (Variable("conv/kernel", (2, 3), 0, 6), Variable("bias", (), 6, 1), Variable("file", (2,), 7, 2)),

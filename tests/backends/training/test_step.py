@@ -29,8 +29,8 @@ def test_an_evaluation_is_the_mean_over_all_images(count) -> None:
     test = images(count, 5)
     loss, right = Softmax().evaluate(*test)
     scores = step.evaluate(Softmax(), *test)
-    assert scores["loss"] == pytest.approx(loss / count, rel=1e-5)
-    assert scores["accuracy"] == pytest.approx(right / count)
+    assert scores.loss == pytest.approx(loss / count, rel=1e-5)
+    assert scores.accuracy == pytest.approx(right / count)
 
 
 def test_an_empty_test_set_is_refused() -> None:

@@ -8,6 +8,7 @@ import pytest
 from cryptography import x509
 
 from backends.network import framing
+from backends.protocol.frames import Done
 from planner.agents.certificates import Authority
 
 
@@ -20,7 +21,7 @@ def connected(server: framing.Identity, client: framing.Identity) -> str:
         try:
             connection = framing.accept(sock, framing.context(server, server_side=True), 5.0)
             names.append(connection.peer)
-            connection.send({})
+            connection.send(Done())
             connection.close()
         except framing.WireError:
             sock.close()
@@ -31,7 +32,7 @@ def connected(server: framing.Identity, client: framing.Identity) -> str:
         try:
             port = listener.getsockname()[1]
             connection = framing.connect("127.0.0.1", port, framing.context(client, server_side=False), 5.0)
-            connection.receive()  # TLS 1.3 tells a client only now that it was refused
+            connection.receive(Done)  # TLS 1.3 tells a client only now that it was refused
             connection.close()
         finally:
             thread.join()

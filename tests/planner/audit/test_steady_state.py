@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from backends.protocol.codec import encode
 from backends.protocol.events import Built, MemberProgress, MemberTelemetry, Progress, RunAccount, TimeSpent
+from backends.protocol.json_messages import encode
 from planner.audit.steady_state import extrapolation, steady_state
 from planner.errors import RecordError
 from planner.json_records import save

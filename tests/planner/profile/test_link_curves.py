@@ -4,23 +4,24 @@ from typing import Any
 
 import pytest
 
+from backends.protocol.events import MessagePoint, MessageTimes
 from planner.profile import link_curves
 from profilers.records import LinkProfile
 
 
-def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **stolen_cpu_s: float | None) -> dict[str, Any]:
+def curve(scale: float = 1.0, sizes: tuple[int, ...] = (1000, 4000), **stolen_cpu_s: float | None) -> MessageTimes:
     """A curve of 1 µs a byte with 0.1 and 0.2 µs of processor time, times ``scale``."""
     points = [
-        {
-            "message_bytes": size,
-            "warmup": [3e-6 * size * scale],
-            "seconds": [1e-6 * size * scale] * 2,
-            "send_cpu_s": 1e-7 * size * scale,
-            "receive_cpu_s": 2e-7 * size * scale,
-        }
+        MessagePoint(
+            message_bytes=size,
+            seconds=(1e-6 * size * scale,) * 2,
+            warmup=(3e-6 * size * scale,),
+            send_cpu_s=1e-7 * size * scale,
+            receive_cpu_s=2e-7 * size * scale,
+        )
         for size in sizes
     ]
-    return {"latency_s": [1e-4 * scale], "points": points, **stolen_cpu_s}
+    return MessageTimes((1e-4 * scale,), tuple(points), **stolen_cpu_s)
 
 
 def link(**options: Any) -> LinkProfile:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import Variable
+from backends.frameworks.layout import Layout
 from backends.protocol.events import CheckpointWritten, Evaluated, Progress, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint
-from backends.training.layout import Layout
 from planner.agents.client import Event
 from planner.errors import AgentError, InterruptedRunError, RunError
 from planner.paths import RunFolder

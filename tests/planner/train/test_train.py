@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import Variable
+from backends.frameworks.layout import Layout
 from backends.training import checkpoint
-from backends.training.layout import Layout
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
 from planner.plan.file import Plan

@@ -1,6 +1,6 @@
 """A layout lists the named arrays of a model; members and checkpoints of a run must agree on it."""
 
-from typing import Any, List, NamedTuple, Tuple
+from typing import NamedTuple, Tuple
 
 from backends.frameworks.base import Replica, Variable
 
@@ -24,19 +24,6 @@ class Layout(NamedTuple):
     def state(self) -> int:
         """Number of elements that are not trained."""
         return sum(variable.size for variable in self.state_variables)
-
-    def encode(self) -> List[Any]:
-        """JSON values."""
-        return [[list(variable) for variable in part] for part in self]
-
-    @classmethod
-    def decode(cls, value: Any) -> "Layout":
-        """The layout of encoded values. Raises ValueError for invalid ones."""
-        try:
-            parts = [tuple(Variable(n, tuple(s), int(a), int(b)) for n, s, a, b in part) for part in value]
-            return cls(*parts)
-        except TypeError as error:
-            raise ValueError("not the layout of a model: %s" % error) from error
 
 
 def layout_of(replica: Replica) -> Layout:

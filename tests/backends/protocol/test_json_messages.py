@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, Optional
 
 import pytest
 
-from backends.protocol import codec, events, orders
-from backends.protocol.codec import decode, encode, record
+from backends.protocol import events, json_messages, orders
+from backends.protocol.json_messages import decode, encode, record
 from profilers.records import PowerReading, Reading, Window
 
 
@@ -109,6 +109,6 @@ def test_a_record_needs_no_type() -> None:
 @pytest.mark.parametrize("module", [events, orders], ids=lambda module: module.__name__)
 def test_no_two_messages_have_one_name_and_none_has_a_field_for_its_type(module: Any) -> None:
     kinds = [kind for kind in vars(module).values() if hasattr(kind, "_fields")]
-    names = [codec.name_of(kind) for kind in kinds]
+    names = [json_messages.name_of(kind) for kind in kinds]
     assert len(kinds) > 3 and len(set(names)) == len(names)
-    assert not [kind for kind in kinds if codec.TYPE in kind._fields]
+    assert not [kind for kind in kinds if json_messages.TYPE in kind._fields]

@@ -1,0 +1,283 @@
+"""The members of a run exchange frames: one of these heads, and raw arrays behind it.
+
+A class documents the arrays that follow it; where it says nothing there are none. Each field is
+checked on arrival (``backends.network.framing``).
+"""
+
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from backends.frameworks.layout import Layout
+
+#: Kinds of work that a member is given: a step, an evaluation, the end of the run; and among peers
+#: to give weights to those that join, to take them, and to save all arrays to a checkpoint.
+STEP, EVALUATE, FINISH, GIVE, TAKE, SAVE = "step", "evaluate", "finish", "give", "take", "save"
+
+#: Names of a peer's arrays: weights and velocity, (parameters,) float32 each; and (state,) float32.
+#: Its exchange names all others. Checkpoints have the same names.
+WEIGHTS, STATE = "own", "state"
+
+
+class MessageHead(NamedTuple):
+    """What a receiver needs to know of a ``backends.strategies.message.Message`` before its arrays.
+
+    kind: DENSE, HALF, SPANS or SPARSE.
+    size: elements of the vector.
+    counts: rows of each array.
+    """
+
+    kind: str
+    size: int
+    counts: Tuple[int, ...]
+
+
+class ArraySpec(NamedTuple):
+    """The type of an array, as numpy writes it, and its shape."""
+
+    dtype: str
+    shape: Tuple[int, ...]
+
+
+# -- the first frame of a connection ---------------------------------------------------------------
+
+
+class HeartbeatHello(NamedTuple):
+    """Heartbeats come over this connection."""
+
+
+class WorkerHello(NamedTuple):
+    """A worker joins. ``own``: the arrays of its compressor."""
+
+    layout: Layout
+    own: Tuple[ArraySpec, ...]
+
+
+class PeerHello(NamedTuple):
+    """A peer joins.
+
+    address, port: where it listens for other peers.
+    digest: equal for equal weights and velocities.
+    """
+
+    layout: Layout
+    address: str
+    port: int
+    digest: str
+
+
+class MailboxHello(NamedTuple):
+    """Messages of a peer come over this connection."""
+
+
+# -- heartbeats ------------------------------------------------------------------------------------
+
+
+class Heartbeat(NamedTuple):
+    """A member is alive."""
+
+
+class HeartbeatAnswer(NamedTuple):
+    """So is the other end. ``epoch``: the one that there is or must be."""
+
+    epoch: int
+
+
+# -- joining ---------------------------------------------------------------------------------------
+
+
+class InitialWeightsRequest(NamedTuple):
+    """The first worker of a new run is to send its weights."""
+
+
+class InitialWeights(NamedTuple):
+    """Arrays: weights and state."""
+
+
+class Resumption(NamedTuple):
+    """A worker goes on with the run's state. Arrays: that, and with ``own`` its compressor's."""
+
+    own: bool
+
+
+# -- work ------------------------------------------------------------------------------------------
+
+
+class WorkerStep(NamedTuple):
+    """Compute a gradient that includes rate and weight decay. Arrays: weights.
+
+    hand_over: whether the compressor's arrays are to follow the gradient.
+    """
+
+    step: int
+    batch: int
+    rate: float
+    weight_decay: float
+    hand_over: bool
+    weights: MessageHead
+
+
+class WorkerEvaluation(NamedTuple):
+    """Evaluate after ``step`` steps. Arrays: weights, and the run's state."""
+
+    step: int
+    weights: MessageHead
+
+
+class PeerAddress(NamedTuple):
+    """Where a peer listens for others."""
+
+    name: str
+    address: str
+    port: int
+
+
+class PeerStep(NamedTuple):
+    """Compute a gradient and exchange it.
+
+    members: of the epoch, in the order of their ranks.
+    gives_to: members that receive this one's weights (knowledge transfer).
+    """
+
+    step: int
+    epoch: int
+    members: Tuple[PeerAddress, ...]
+    batch: int
+    rate: float
+    gives_to: Tuple[str, ...]
+
+
+class PeerEvaluation(NamedTuple):
+    """Evaluate your own weights."""
+
+
+class TakeWeights(NamedTuple):
+    """Go on with these weights. Arrays: weights, velocity and state."""
+
+
+class HandOver(NamedTuple):
+    """Hand over your arrays for a checkpoint, or for those that join."""
+
+
+class Finish(NamedTuple):
+    """The run is over. ``hand_over``: whether your arrays are wanted for the last checkpoint."""
+
+    hand_over: bool
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+class Done(NamedTuple):
+    """What was asked for is done, or an empty turn of a probe has been received."""
+
+
+class Gradient(NamedTuple):
+    """A gradient. Arrays: its message, the state, and the compressor's where they were asked for.
+
+    seconds: time of its computation.
+    """
+
+    loss: float
+    seconds: float
+    gradient: MessageHead
+
+
+class Scores(NamedTuple):
+    """An evaluation, and its seconds."""
+
+    loss: float
+    accuracy: float
+    seconds: float
+
+
+class CompressorState(NamedTuple):
+    """Arrays: those of a worker's compressor."""
+
+
+class PeerStepDone(NamedTuple):
+    """A step is made, or was interrupted because the members changed.
+
+    batch: samples computed in ``seconds``.
+    sent_bytes: to other peers since the last step.
+    """
+
+    loss: float
+    batch: int
+    seconds: float
+    sent_bytes: int
+    interrupted: bool
+
+
+class WeightsOffer(NamedTuple):
+    """A peer is about to hand over its arrays. ``digest``: equal for equal weights."""
+
+    digest: str
+
+
+class WeightsReply(NamedTuple):
+    """``wanted``: whether the weights are to be among them, for nobody else has sent the same."""
+
+    wanted: bool
+
+
+class NamedArrays(NamedTuple):
+    """Arrays: all of these, one after the other."""
+
+    arrays: Dict[str, Tuple[ArraySpec, ...]]
+
+
+# -- among peers -----------------------------------------------------------------------------------
+
+
+class PeerMessage(NamedTuple):
+    """A message of one peer to another. Arrays: those of the message.
+
+    kind: what the exchange calls it.
+    asks: whether it is to be answered at once.
+    batch: samples of a gradient.
+    weight: of the mass that is pushed.
+    """
+
+    kind: str
+    step: int
+    epoch: int
+    message: MessageHead
+    asks: bool = False
+    batch: int = 0
+    weight: float = 1.0
+
+
+# -- the message probe -----------------------------------------------------------------------------
+
+
+class ProbeMessage(NamedTuple):
+    """So many raw bytes follow; none begin and end a turn beside a computation."""
+
+    bytes: int
+
+
+class ProbeReceived(NamedTuple):
+    """The message has arrived, for so many processor seconds of the receiver."""
+
+    cpu_s: float
+
+
+class ComputeBeside(NamedTuple):
+    """Compute while the next messages come."""
+
+
+class EndTurns(NamedTuple):
+    """There are no more turns beside a computation."""
+
+
+class StolenTime(NamedTuple):
+    """Processor seconds that the turns took from the computation; None where other work hid it."""
+
+    stolen_cpu_s: Optional[float]
+
+
+class EndProbe(NamedTuple):
+    """The probe is over."""
+
+
+#: Any of the classes above.
+Frame = Any
