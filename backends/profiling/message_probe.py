@@ -37,6 +37,9 @@ _COLD_S = 0.1  # until a computation that has just begun is as fast as ever
 _MEMORY_BYTES, _CACHE_LINE_BYTES = 1 << 26, 64  # more than caches hold
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 
+#: The answer to a message beside a computation, whose processor time is taken by turns.
+UNTIMED = ProbeReceived(0.0)
+
 Answer = TypeVar("Answer")
 
 
@@ -76,11 +79,11 @@ def _serve_beside(task: Any, connection: framing.Connection, buffer: "_ReceiveBu
     with _beside() as beside:
         connection.send(Done())
         while not task.stopping.is_set() and isinstance(connection.receive(ProbeMessage, EndTurns), ProbeMessage):
-            connection.send(Done())
+            connection.send(UNTIMED)
             with beside.turn():
                 while connection.receive(ProbeMessage, payload=buffer).bytes:
-                    connection.send(Done())
-            connection.send(Done())
+                    connection.send(UNTIMED)
+            connection.send(UNTIMED)
     connection.send(StolenTime(beside.stolen_cpu_s))
 
 
@@ -178,10 +181,10 @@ def _send_turns(
     """Messages, each acknowledged, in turns with a rest after each; their bytes."""
     count = 0
     for _ in range(order.turns):
-        _ask(connection, ProbeMessage(0), Done)
+        _ask(connection, ProbeMessage(0), ProbeReceived)
         with turn():
             count += _send_for(connection, message, order.turn_s)
-        _ask(connection, ProbeMessage(0), Done)
+        _ask(connection, ProbeMessage(0), ProbeReceived)
         time.sleep(REST_S)
     return count
 
@@ -190,7 +193,7 @@ def _send_for(connection: framing.Connection, message: memoryview, lasting_s: fl
     count, began_s = 0, time.monotonic()
     while time.monotonic() - began_s < lasting_s:
         connection.send(ProbeMessage(len(message)), (message,))
-        connection.receive(Done)
+        connection.receive(ProbeReceived)
         count += len(message)
     return count
 

@@ -167,7 +167,7 @@ class Finish(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What was asked for is done, or an empty turn of a probe has been received."""
+    """What was asked for is done."""
 
 
 class Gradient(NamedTuple):
