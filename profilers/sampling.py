@@ -171,8 +171,7 @@ def power_reading(sensor: Sensor, series: TimeSeries, span: Span) -> records.Pow
 
     The standard deviation is that of the samples. A sensor is unavailable, with a reason, where it
     failed more often than it answered, where it has a fault (``profilers.sensor_faults``), and
-    where
-    its mean is not above zero: no computer runs on nothing.
+    where its mean is not above zero: no computer runs on nothing.
     """
     mean_w, reason = _mean_watts(sensor, series)
     if mean_w is None:

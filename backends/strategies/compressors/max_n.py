@@ -22,8 +22,8 @@ class MaxN(ErrorFeedback):
     """Sends the entries with |g| >= (1 - N / 100) max |g|, g being a variable's accumulator.
 
     Without a byte budget N is ``n``. With one N is the greatest from 0.85 to 100 whose message
-    fits,
-    estimated from a sample of large messages: on a slow device sorting takes longer than sending.
+    fits. For large messages N is estimated from a sample: on a slow device sorting all entries
+    takes longer than sending the difference.
     Raises ValueError unless 0.85 <= n <= 100.
     """
 
