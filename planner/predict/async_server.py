@@ -46,7 +46,7 @@ LINK_IN, LINK_OUT, PROCESSOR, LOCK = range(4)
 MAX_STOLEN_SHARE = 0.9
 
 
-class Lattice(NamedTuple):
+class SteadyStates(NamedTuple):
     """Steady state of every subset of n workers around each of h hosts; subset m has bit i for i.
 
     cycle_s: (h, 2**n, n), infinite where a worker is not in the subset.
@@ -68,7 +68,7 @@ def split_cycle(cycle_s: Floats, demand_s: Floats) -> tuple[Floats, Floats]:
     return demand_s * fits[..., None], cycle_s - total_s * fits
 
 
-def solve(demand_s: Floats, delay_s: Floats, unqueued_s: Floats | None = None) -> Lattice:
+def solve(demand_s: Floats, delay_s: Floats, unqueued_s: Floats | None = None) -> SteadyStates:
     """Mean value analysis of every subset of workers around every host.
 
     demand_s: (h, n, stations).
@@ -98,4 +98,4 @@ def solve(demand_s: Floats, delay_s: Floats, unqueued_s: Floats | None = None) -
             queue[inside] += response / cycle[:, None]
             used[inside] += demand[worker, LOCK] / cycle
             stolen[inside] += unqueued[worker] / cycle
-    return Lattice(cycle_s.transpose(2, 0, 1), queue.transpose(2, 0, 1))
+    return SteadyStates(cycle_s.transpose(2, 0, 1), queue.transpose(2, 0, 1))

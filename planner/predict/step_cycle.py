@@ -194,15 +194,15 @@ def _local_compute_s(costs: Costs) -> Floats:
 def _steady(
     demand_s: Floats, delay_s: Floats, unqueued_s: Floats, members: Bools, hosts: Ints
 ) -> tuple[Floats, Floats]:
-    """(C, N) cycles and (C, stations) queues, on a lattice of the devices that are candidates."""
+    """(C, N) cycles and (C, stations) queues, solved for the devices that are candidates."""
     used = np.flatnonzero(members.any(axis=0))
     served, host = np.unique(hosts, return_inverse=True)
     around = np.ix_(served, used)
-    lattice = async_server.solve(demand_s[around], delay_s[around], unqueued_s[around])
+    states = async_server.solve(demand_s[around], delay_s[around], unqueued_s[around])
     at = host, members[:, used] @ (1 << np.arange(used.size))
     cycle_s = np.full(members.shape, np.inf)
-    cycle_s[:, used] = lattice.cycle_s[at]
-    return cycle_s, lattice.queue[at]
+    cycle_s[:, used] = states.cycle_s[at]
+    return cycle_s, states.queue[at]
 
 
 def _shares(costs: Costs, hosts: Ints, rate: Floats, demand_s: Floats, queue: Floats) -> Floats:
