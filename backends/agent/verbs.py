@@ -36,14 +36,14 @@ def measure_idle(task: Any, order: orders.MeasureIdle) -> Any:
 
 
 ORDERS: Dict[Type[Any], Callable[..., Any]] = {
-    orders.AwaitKnocks: lambda task, order: reach.listen(task, order.address),
+    orders.AwaitReachability: lambda task, order: reach.listen(task, order.address),
     orders.CollectFacts: collect_facts,
     orders.CoordinatePeers: roles.coordinate_peers,
     orders.FetchFile: lambda task, order: files.fetch(order.path),
     orders.FindAddressTowards: lambda task, order: reach.address_towards(task, order.target),
     orders.FindFile: lambda task, order: files.find(order.name),
     orders.FindInterfaceAddress: lambda task, order: reach.interface_address(task, order.name),
-    orders.Knock: lambda task, order: reach.knock(task, *order),
+    orders.ProbeReachability: lambda task, order: reach.knock(task, *order),
     orders.MeasureCommand: command.measure,
     orders.MeasureIdle: measure_idle,
     orders.ReadClock: lambda task, order: time.time(),

@@ -115,14 +115,14 @@ class FindAddressTowards(NamedTuple):
     target: str
 
 
-class AwaitKnocks(NamedTuple):
-    """Greet all that connect to an address."""
+class AwaitReachability(NamedTuple):
+    """Greet all that connect to an address, which shows them that it is reached."""
 
     address: str
 
 
-class Knock(NamedTuple):
-    """Connect to a device that awaits knocks; None, or why it is not reached."""
+class ProbeReachability(NamedTuple):
+    """Connect to a device that awaits it; None, or why it is not reached."""
 
     address: str
     port: int

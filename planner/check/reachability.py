@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from backends.protocol.orders import AwaitKnocks, Knock
+from backends.protocol.orders import AwaitReachability, ProbeReachability
 from planner.agents.addresses import try_addresses
 from planner.agents.client import AgentClient, Call
 from planner.check import findings
@@ -45,7 +45,7 @@ def reachability(devices: Mapping[str, Device], agents: Mapping[str, AgentClient
 
 
 def _open(agent: AgentClient, address: str) -> _Listener:
-    call = agent.start(AwaitKnocks(address))
+    call = agent.start(AwaitReachability(address))
     event = call.event(OPEN_S)
     if event is None:
         call.result(0.0)  # raises what went wrong
@@ -62,7 +62,9 @@ def _probe_all(
         with _attributed_to(source, failed):
             for target, listener in listeners.items():
                 if target != source:
-                    calls[source, target] = agent.start(Knock(listener.address, listener.port, listener.token))
+                    calls[source, target] = agent.start(
+                        ProbeReachability(listener.address, listener.port, listener.token)
+                    )
     answers: dict[tuple[str, str], str | None] = {}
     for (source, target), call in calls.items():
         with _attributed_to(source, failed):
