@@ -26,7 +26,7 @@ class Authority:
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._certificate = (
-            _builder("run", "run", self._key, self._key)
+            _builder("run", self._key, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_signs_certificates(), critical=True)
             .sign(self._key, hashes.SHA256())
@@ -42,7 +42,7 @@ class Authority:
         if name == framing.SERVER or listens:
             usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
         certificate = (
-            _builder(name, "run", key, self._key)
+            _builder(name, key, self._key)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .sign(self._key, hashes.SHA256())
@@ -51,13 +51,14 @@ class Authority:
 
 
 def _builder(
-    subject: str, issuer: str, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey
+    subject: str, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey
 ) -> x509.CertificateBuilder:
+    """A certificate of the run for a subject's key, to be signed by the run's authority."""
     signed_by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
     return (
         x509.CertificateBuilder()
         .subject_name(_name(subject))
-        .issuer_name(_name(issuer))
+        .issuer_name(_name("run"))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(VALID_FROM)

@@ -87,37 +87,25 @@ def change(device: DeviceName, rate: Rate = None, cpus: Cpus = None, name: Name 
 @app.command(epilog="Example: planner lab stop tx2; planner lab restore tx2")
 def stop(device: DeviceName, name: Name = "lab") -> None:
     """Stop all processes of a device where they are (SIGSTOP)."""
-    from planner.lab.device import LabDevice
-    from planner.lab.lab import Lab
-
-    Lab(name).do(device, LabDevice.stop)
+    _do(name, device, "stop")
 
 
 @app.command(epilog="Example: planner lab kill tx2; planner lab restore tx2")
 def kill(device: DeviceName, name: Name = "lab") -> None:
     """Switch a device off: its link is dead, and all of its processes (SIGKILL)."""
-    from planner.lab.device import LabDevice
-    from planner.lab.lab import Lab
-
-    Lab(name).do(device, LabDevice.kill)
+    _do(name, device, "kill")
 
 
 @app.command(epilog="Example: planner lab cut tx2; planner lab restore tx2")
 def cut(device: DeviceName, name: Name = "lab") -> None:
     """Pull a device's network cable."""
-    from planner.lab.device import LabDevice
-    from planner.lab.lab import Lab
-
-    Lab(name).do(device, LabDevice.cut)
+    _do(name, device, "cut")
 
 
 @app.command(epilog="Example: planner lab restore tx2")
 def restore(device: DeviceName, name: Name = "lab") -> None:
     """Undo stop, kill or cut."""
-    from planner.lab.device import LabDevice
-    from planner.lab.lab import Lab
-
-    Lab(name).do(device, LabDevice.start, LabDevice.wait)
+    _do(name, device, "start", "wait")
 
 
 @app.command(epilog="Example: planner lab play examples/lab/dlion-dynamic-a.toml --speed 10")
@@ -133,3 +121,10 @@ def play(spec: SpecPath, speed: Speed = 1.0, name: Name = "lab") -> None:
     if not changes:
         raise LabError(f"{spec}: there is no schedule; add [[schedule]] with at, device, and rate or cpus")
     schedule.play(Lab(name), changes, speed, lambda line: typer.echo(line, err=True))
+
+
+def _do(lab: str, device: str, *actions: str) -> None:
+    from planner.lab.device import LabDevice
+    from planner.lab.lab import Lab
+
+    Lab(lab).do(device, *(getattr(LabDevice, action) for action in actions))

@@ -9,7 +9,7 @@ import typer
 from typer import Option
 
 from planner.cli import audit, fleet, interrupts, lab, power, profile, recommend, train
-from planner.cli.strategies import StrategyCommand
+from planner.cli.options import StrategyCommand
 from planner.errors import FleetError, InterruptedRunError, PlannerError
 
 Version = Annotated[bool, Option("--version", help="Print the version.")]

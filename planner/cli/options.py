@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
+from typer.core import TyperCommand
 
 from planner.errors import PlanError, suggest
 
@@ -61,3 +62,20 @@ def shape_of(data: Path | None) -> tuple[tuple[int, ...] | None, int | None]:
 
     dataset = load_dataset(str(data))
     return tuple(dataset.input_shape), dataset.classes
+
+
+class StrategyCommand(TyperCommand):
+    """A command whose help lists the strategies, which are imported only then."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the strategies, their aliases and the example."""
+        with formatter.section("Strategies"):
+            formatter.write_dl(list(descriptions().items()))
+        super().format_epilog(ctx, formatter)
+
+
+def descriptions() -> dict[str, str]:
+    """A line on each strategy and on each alias, by name."""
+    from backends.strategies.presets import ALIASES, DESCRIPTIONS
+
+    return {**DESCRIPTIONS, **{alias: f"the same as {name}" for alias, name in ALIASES.items()}}

@@ -128,15 +128,14 @@ def measure(
     from planner.fleet.file import load_fleet
     from planner.power.measure import measure as measured_on
     from planner.profile.fleet_power import read
-    from planner.views.measure import render as view
-    from planner.views.measure import to_json
+    from planner.views import power as view
 
     chosen = load_fleet(fleet).device(device)
     path = model or chosen.power_model
     loaded = read(path) if path else None
     with console.status(f"measuring on {device}"):
         found = measured_on(chosen, command, loaded, lambda _, text: typer.echo(text, nl=False, err=True))
-    console.show(to_json(found) if as_json else view(found))
+    console.show(view.measurement_json(found) if as_json else view.measurement(found))
     if found.returncode:
         raise typer.Exit(found.returncode if found.returncode > 0 else SIGNALLED - found.returncode)
 

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from planner.cli.main import app
-from planner.cli.strategies import StrategyCommand, descriptions
+from planner.cli.options import StrategyCommand, descriptions
 
 INTRODUCTION = """# Command line
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from planner.audit.scoring import scoreboard
 from planner.audit.scoring.comparison import Comparison
@@ -14,7 +13,7 @@ from planner.audit.scoring.selections import Selection
 from planner.audit.scoring.summaries import Hits, Spread, Summary
 from planner.predict.clusters import ClusterConfig
 from planner.units import percent, seconds
-from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
+from planner.views.tables import EMULATED_NOTE, Table, marked, stack
 
 TIES_NOTE = "with ties: the best cluster, or one that the measurements cannot tell from it (95 %)"
 DRIFT_NOTE = (
@@ -42,7 +41,7 @@ def render(board: Scoreboard, top: int = 10) -> RenderableType:
     missed = [each for each in board.planner.selections if not each.hit]
     if missed:
         tables.append(_missed(board, sorted(missed, key=lambda each: -each.regret), top))
-    return stack(tables, [*_notes(board), Text(DRIFT_NOTE), *map(Text, RULE_NOTES)])
+    return stack(tables, [*_notes(board), DRIFT_NOTE, *RULE_NOTES])
 
 
 def to_json(board: Scoreboard) -> dict[str, Any]:
@@ -94,7 +93,7 @@ def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
 
 
 def _summary(board: Scoreboard) -> Table:
-    made = table(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
+    made = Table(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
     paper, ours, mark = scoreboard.REPORTED, board.planner.summary, "*" * board.emulated
     if ours is not None:
         made.add_row("best one chosen", _hits(ours.best), percent(paper.best))
@@ -124,7 +123,7 @@ def _errors(board: Scoreboard) -> Table:
     columns = ("error of", "number", "mean", "worst", "median (range)")
     drifted = tuple(f"no drift: {column}" for column in columns[2:])
     title = "errors of all configurations (predicted / measured - 1)"
-    made = table(title, (*columns, *drifted), left=("error of",), optional=drifted[::-1])
+    made = Table(title, (*columns, *drifted), left=("error of",), optional=drifted[::-1])
     for who, alone in (("alone", True), ("clusters", False)):
         for quantity, errors in board.errors(alone).items():
             if errors.raw:
@@ -143,7 +142,7 @@ def _errors_by_group(board: Scoreboard) -> Table:
         "", "step, alone", drifted[0], "time, clusters", drifted[1], f"power{mark}, clusters", drifted[2], "paper: step"
     )  # fmt: skip
     title = "mean and worst errors by model and audit"
-    made = table(title, columns, left=("",), optional=("paper: step", *drifted[::-1]))
+    made = Table(title, columns, left=("",), optional=("paper: step", *drifted[::-1]))
     for group in ERROR_GROUPS:
         for name in board.names(group):
             alone, clusters = (board.errors(who, **{group: name}) for who in (True, False))
@@ -157,7 +156,7 @@ def _errors_by_group(board: Scoreboard) -> Table:
 def _rules(board: Scoreboard) -> Table:
     columns = ("rule", "of", *_TALLY, "time", f"power{'*' * board.emulated}")
     title = "selections by each rule, and its mean and worst error of time and power over clusters"
-    made = table(title, columns, left=("rule",), optional=LEAST_OF_SUMMARY)
+    made = Table(title, columns, left=("rule",), optional=LEAST_OF_SUMMARY)
     for name, rule in board.rules.items():
         if rule.summary is not None:
             errors = (_error(rule.errors[metric]) for metric in ("time", "power"))
@@ -167,7 +166,7 @@ def _rules(board: Scoreboard) -> Table:
 
 def _breakdown(board: Scoreboard) -> Table:
     columns = ("", "of", *_TALLY, "paper: best")
-    made = table("our selections by model, audit and metric", columns, ("",), ("paper: best", *LEAST_OF_SUMMARY))
+    made = Table("our selections by model, audit and metric", columns, ("",), ("paper: best", *LEAST_OF_SUMMARY))
     for group in GROUPS:
         for name, found in board.breakdown(group).items():
             reported = scoreboard.BEST.get(name) if group == "model" else None
@@ -181,7 +180,7 @@ def _configurations(board: Scoreboard, top: int) -> Table:
     columns = ("configuration", "time", "predicted", "error", "no drift", f"power{'*' * board.emulated}",
                "worst worker", "its step", "step predicted", "bottleneck")  # fmt: skip
     title = f"worst {len(shown)} of {len(worst)} configurations by the error of their time"
-    made = table(title, columns, left=("configuration", "worst worker", "bottleneck"), optional=columns[:3:-1])
+    made = Table(title, columns, left=("configuration", "worst worker", "bottleneck"), optional=columns[:3:-1])
     for each in shown:
         time, cycle = each.figures["time"], each.workers[each.off].cycle_s
         made.add_row(
@@ -197,7 +196,7 @@ def _missed(board: Scoreboard, missed: list[Selection], top: int) -> Table:
     shown = missed[: top or None]
     columns = ("audit", "model", "metric", "repetition", "chosen", "best", "regret", "tie")
     left = ("audit", "model", "metric", "chosen", "best")
-    made = table(f"worst {len(shown)} of {len(missed)} misses", columns, left, optional=("tie", "repetition"))
+    made = Table(f"worst {len(shown)} of {len(missed)} misses", columns, left, optional=("tie", "repetition"))
     for each in shown:
         stand_ins = _stand_ins(board, each)
         made.add_row(
@@ -208,7 +207,7 @@ def _missed(board: Scoreboard, missed: list[Selection], top: int) -> Table:
     return made
 
 
-def _notes(board: Scoreboard) -> list[RenderableType]:
+def _notes(board: Scoreboard) -> list[str]:
     found = [TIES_NOTE, f"paper: {scoreboard.SOURCE}", *[EMULATED_NOTE] * board.emulated]
     found += [
         f"{label}: {count} runs are missing; of their repetitions no choice is counted"
@@ -218,7 +217,7 @@ def _notes(board: Scoreboard) -> list[RenderableType]:
         chosen, best = (_config(each, _stand_ins(board, worst)) for each in (worst.chosen, worst.best))
         where = f"{worst.audit}, {worst.model} by {worst.metric}, repetition {worst.repetition}"
         found.append(f"worst regret, {percent(worst.regret)}: {where}: {chosen} chosen, {best} measured best")
-    return [Text(note) for note in found]
+    return found
 
 
 _TALLY = ("best", "or tied", "top 2", "top 2 tied", "regret", "median", "worst", "τ")

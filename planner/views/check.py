@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from planner.check.findings import CHECKS, FAILED, OK, SKIPPED, WARNING, CheckReport, Finding
-from planner.views import tables
+from planner.views.tables import Table, stack
 
 SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), FAILED: ("✗", "bold red"), SKIPPED: ("–", "dim")}
 #: Checks whose details are shown where all is well.
@@ -23,12 +23,12 @@ def render(report: CheckReport) -> RenderableType:
         by_device.setdefault(finding.device, {})[finding.check] = finding
     passed = [check for check in CHECKS if all(found[check].status == OK for found in by_device.values())]
     columns = ("device", *CHECKS)
-    made = tables.table("checks", columns, left=columns, optional=passed)
+    made = Table("checks", columns, left=columns, optional=passed)
     for device, found in by_device.items():
         made.add_row(device, *(symbol(found[check]) for check in CHECKS))
     details = [line for device, found in by_device.items() for line in device_details(device, found)]
     problems = [problem(finding) for finding in report.findings if finding.status in (FAILED, WARNING)]
-    return tables.stack([made], [*details, *problems, verdict(report)])
+    return stack([made], [*details, *problems, verdict(report)])
 
 
 def symbol(finding: Finding) -> Text:

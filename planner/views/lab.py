@@ -5,13 +5,13 @@ from typing import Any
 
 from planner import units
 from planner.lab.lab import DeviceStatus
-from planner.views import tables
+from planner.views.tables import Table
 
 
-def table(seen: Sequence[DeviceStatus]) -> tables.Table:
+def table(seen: Sequence[DeviceStatus]) -> Table:
     """The table of all devices, a row each."""
     columns = ("device", "kind", "address", "rate", "cpus", "memory", "state", "sshd", "emulated power")
-    made = tables.table("lab", columns, left=("device", "kind", "state", "sshd"))
+    made = Table("lab", columns, left=("device", "kind", "state", "sshd"))
     for device, address, condition in seen:
         made.add_row(
             device.name,

@@ -1,14 +1,18 @@
-"""Fits, evaluations and kinds of power models become tables and JSON."""
+"""Measured energy, and fits, evaluations and kinds of power models become tables and JSON."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
-from planner.views.tables import stack, table
+from planner.provenance import Provenance
+from planner.units import joules, percent, seconds, watts
+from planner.views.tables import EMULATED_NOTE, Table, stack
+from profilers.records import UNAVAILABLE, encode
 
 if TYPE_CHECKING:
     from planner.power.fit import Evaluation, Fit
+    from planner.power.measure import EnergyMeasurement
     from power_models.modelfile import Model
 
 #: Rows outside of the fitted ranges that are named one by one.
@@ -21,7 +25,7 @@ def fit(found: "Fit") -> RenderableType:
     held = f"by {', '.join(found.groups)}" if found.groups else "row by row"
     title = f"{found.model.target}, {found.model.rows} rows, {found.folds} folds {held}"
     columns = ("model", "MAPE %", "± MAPE", f"RMSE {found.model.unit}".strip(), "± RMSE", "in 90 %", "by fold")
-    made = table(title, columns, left=("model",))
+    made = Table(title, columns, left=("model",))
     for each in found.scores:
         name = f"{each.name} (chosen)" if each.name == chosen else each.name
         numbers = (each.mape, each.mape_stdev, each.rmse, each.rmse_stdev)
@@ -37,7 +41,7 @@ def fit(found: "Fit") -> RenderableType:
 
 def evaluation(seen: "Evaluation") -> RenderableType:
     """The errors of a saved model on another table."""
-    made = table(seen.model.describe(), ("rows", "MAPE %", f"RMSE {seen.model.unit}".strip(), "in 90 %", "outside"))
+    made = Table(seen.model.describe(), ("rows", "MAPE %", f"RMSE {seen.model.unit}".strip(), "in 90 %", "outside"))
     inside = "unknown" if seen.coverage is None else f"{100 * seen.coverage:.0f} %"
     made.add_row(str(seen.rows), f"{seen.mape:.3g}", f"{seen.rmse:.3g}", inside, str(len(seen.outside)))
     notes = [
@@ -60,11 +64,11 @@ def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> di
 def kinds(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> RenderableType:
     """The kinds of models, or those in files where there are any."""
     if saved:
-        made = table("saved models", ("file", "what it is"), left=("file", "what it is"))
+        made = Table("saved models", ("file", "what it is"), left=("file", "what it is"))
         for file, model in saved.items():
             made.add_row(file, model.describe())
         return made
-    made = table("kinds of models", ("model", "what it is"), left=("model", "what it is"))
+    made = Table("kinds of models", ("model", "what it is"), left=("model", "what it is"))
     for name, summary in summaries.items():
         made.add_row(name, summary)
     return made
@@ -80,3 +84,47 @@ def _saved(file: str, model: "Model") -> dict[str, Any]:
         "rows": model.rows,
         "about": dict(model.about),
     }
+
+
+def measurement_json(measured: "EnergyMeasurement") -> dict[str, Any]:
+    """One measurement.
+
+    energy_j, watts: null if unavailable.
+    uncertainty: half the 95 % interval of the energy, as a share.
+    """
+    return {
+        "device": measured.device,
+        "command": list(measured.command),
+        "returncode": measured.returncode,
+        "duration_s": measured.duration_s,
+        "energy_j": measured.energy_j,
+        "above_idle_j": measured.above_idle_j,
+        "uncertainty": measured.uncertainty,
+        "watts": measured.busy.watts,
+        "idle_watts": measured.idle.watts,
+        "provenance": encode(measured.busy.provenance),
+        "idle_provenance": encode(measured.idle.provenance),
+        "notes": list(measured.notes),
+    }
+
+
+def measurement(measured: "EnergyMeasurement") -> RenderableType:
+    """A row of figures, then the sources of the watts and notes on them."""
+    emulated = measured.busy.provenance.emulated or measured.idle.provenance.emulated
+    made = Table(
+        f"{measured.device}{'*' * emulated}: {' '.join(measured.command)}",
+        ("time", "energy", "±", "above idle", "power", "idle"),
+    )
+    made.add_row(
+        seconds(measured.duration_s), joules(measured.energy_j), percent(measured.uncertainty),
+        joules(measured.above_idle_j), watts(measured.busy.watts), watts(measured.idle.watts),
+    )  # fmt: skip
+    notes = [f"watts: {_source(measured.busy.provenance)}"]
+    if measured.idle.provenance != measured.busy.provenance:
+        notes.append(f"idle watts: {_source(measured.idle.provenance)}")
+    return stack([made], [*notes, *measured.notes, *([EMULATED_NOTE] * emulated)])
+
+
+def _source(of: Provenance) -> str:
+    """The source of watts, or the reason why there are none."""
+    return f"{of.text}: {of.detail}" if of.kind == UNAVAILABLE else of.text

@@ -13,7 +13,7 @@ from planner.profile import repeats
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged, uncertainty
 from planner.units import bytes_text, percent, seconds, watts
-from planner.views.tables import Table, stack, table
+from planner.views.tables import Table, stack
 from profilers import stats
 from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
 
@@ -21,9 +21,8 @@ from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
 def render(profile: Profile, path: Path) -> RenderableType:
     """Step times and watts by device and model, then rates between devices."""
     failures = [Text(line, style="red") for line in _failures(profile)]
-    took = Text(f"profiling took {seconds(profile.profiling_s())}; wrote {path}")
-    notes = [Text(note) for note in what_to_know(profile)]
-    return stack([_steps(profile), _power(profile), _links(profile)], [*failures, *notes, took])
+    took = f"profiling took {seconds(profile.profiling_s())}; wrote {path}"
+    return stack([_steps(profile), _power(profile), _links(profile)], [*failures, *notes(profile), took])
 
 
 def to_json(profile: Profile, path: Path) -> dict[str, Any]:
@@ -52,23 +51,21 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
             for link in profile.links
         ],
         "link_errors": profile.link_errors,
-        "notes": what_to_know(profile),
+        "notes": notes(profile),
     }
 
 
-def what_to_know(profile: Profile) -> list[str]:
-    """What is to be known: sensors not used, or that contradict each other, why there are no watts,
-    and timings that did not hold later.
-    """
-    notes = []
+def notes(profile: Profile) -> list[str]:
+    """Sensors not used or in contradiction, why watts are unknown, timings that did not hold."""
+    noted = []
     for name, device in profile.devices.items():
         windows = [window for window in (device.idle, *(timed.window for timed in device.steps)) if window]
         found = [note for window in windows for note in (*flagged(window), *disagreements(window))]
         sources = [wattage(device, timed).provenance for timed in device.steps]
         found += [note for timed in device.steps for note in repeats.notes(timed)]
         found += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
-        notes += [f"{name}: {note}" for note in dict.fromkeys(found)]
-    return notes
+        noted += [f"{name}: {note}" for note in dict.fromkeys(found)]
+    return noted
 
 
 def _failures(profile: Profile) -> Iterator[str]:
@@ -85,7 +82,7 @@ def _failures(profile: Profile) -> Iterator[str]:
 def _steps(profile: Profile) -> Table:
     columns = ("device", "model", "framework", "batch", "step", "± 95 %", "build", "server update", "size", "warmed up")
     left, optional = columns[:3], ("size", "build", "framework", "warmed up", "server update")
-    made = table("time of a training step", columns, left, optional)
+    made = Table("time of a training step", columns, left, optional)
     for name, device in profile.devices.items():
         for timed in device.steps:
             totals = _step_totals_s(timed)
@@ -101,7 +98,7 @@ def _steps(profile: Profile) -> Table:
 def _power(profile: Profile) -> Table:
     columns = ("device", "model", "framework", "idle", "± idle", "training", "± training", "watts from")
     left, optional = (*columns[:3], columns[-1]), ("framework", "± idle", "± training")
-    made = table("watts (± is half of the 95 % interval)", columns, left, optional)
+    made = Table("watts (± is half of the 95 % interval)", columns, left, optional)
     for name, device in profile.devices.items():
         for timed in device.steps:
             found = wattage(device, timed)
@@ -114,7 +111,7 @@ def _power(profile: Profile) -> Table:
 
 
 def _links(profile: Profile) -> Table:
-    made = table("links", ("from", "to", "tool", "rate", "one way"), left=("from", "to", "tool"))
+    made = Table("links", ("from", "to", "tool", "rate", "one way"), left=("from", "to", "tool"))
     for link in profile.links:
         made.add_row(link.source, link.target, link.tool, _rate(link), seconds(_median(link.latency_s.values)))
     return made

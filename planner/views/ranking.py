@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.text import Text
 
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.paths import PLAN
@@ -11,7 +10,7 @@ from planner.plan.recommend import Recommendation, Row
 from planner.predict.costs import Costs
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views.tables import EMULATED_NOTE, Table, marked, stack, table
+from planner.views.tables import EMULATED_NOTE, Table, marked, stack
 
 INTERVAL_NOTE = "±: half of the 95 % interval"
 NAMEPLATE_NOTE = "± energy leaves out the error of watts from the fleet file, which is not known"
@@ -34,7 +33,7 @@ def render(found: Recommendation, top: int, path: Path | None, place: int = 1) -
     notes.append(f"profiling took {seconds(found.profiling_s)}; the best cluster would train for {best_s}")
     notes.append(_written(found, path, place))
     tables = [_clusters(found, rows, stand_ins), _breakdown(found, place, stand_ins)]
-    return stack(tables, [Text(note) for note in notes])
+    return stack(tables, notes)
 
 
 def unwritten(found: Recommendation) -> str:
@@ -66,7 +65,7 @@ def _frameworks(costs: Costs) -> list[str]:
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Table:
     how = "" if found.costs.strategy.same_as(PARAMETER_SERVER) else f", {found.costs.strategy.text}"
-    made = table(
+    made = Table(
         f"{found.costs.model}{how}, batch {found.costs.batch}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",
         ("", "server", "workers", "time", "power", "energy", "± energy", "EDP", "± score", "traffic", "bottleneck"),
@@ -90,7 +89,7 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
 def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> Table:
     columns = ("worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from")
     title = f"workers of {'the best cluster' if place == 1 else f'number {place}'}"
-    made = table(title, columns, ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
+    made = Table(title, columns, ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
     for worker in found.workers(place):
         made.add_row(
             marked([worker.name], stand_ins), seconds(worker.cycle_s),

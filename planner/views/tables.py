@@ -34,7 +34,9 @@ class Table:
     optional: columns left out where the screen is too narrow, the first named first.
     """
 
-    def __init__(self, title: str, columns: Sequence[str], left: Collection[str], optional: Sequence[str]) -> None:
+    def __init__(
+        self, title: str, columns: Sequence[str], left: Collection[str] = (), optional: Sequence[str] = ()
+    ) -> None:
         assert len({*columns}) == len(columns), f"two columns have the same title: {columns}"
         assert {*left, *optional} <= {*columns}, f"not among the columns {columns}: {left}, {optional}"
         self.title = title
@@ -116,12 +118,7 @@ class Table:
                     yield _line((Text(), title, part))
 
 
-def table(title: str, columns: Sequence[str], left: Collection[str] = (), optional: Sequence[str] = ()) -> Table:
-    """An empty table; see ``Table``."""
-    return Table(title, columns, left, optional)
-
-
-def stack(tables: Sequence[RenderableType], notes: Sequence[RenderableType]) -> Group:
+def stack(tables: Sequence[RenderableType], notes: Sequence[str | Text]) -> Group:
     """Tables above notes, each table with an empty line below."""
     spaced = (part for each in tables for part in (each, Text()))
     return Group(*spaced, *notes)

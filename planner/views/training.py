@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from backends.protocol.events import (
@@ -35,8 +35,7 @@ from planner.provenance import Provenance
 from planner.train.events import LogFailed, MemberGivenUp, MemberLost
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views import tables
-from planner.views.tables import EMULATED_NOTE, marked, stack, table
+from planner.views.tables import EMULATED_NOTE, Table, marked, stack
 from profilers.records import Window
 
 #: Events that get a line of their own, besides evaluations.
@@ -146,13 +145,13 @@ class TrainingProgress:
 
     def _bar(self) -> RenderableType:
         bar = ProgressBar(total=max(self._at.total, 1), completed=self._at.done, width=30)
-        grid = Table.grid(padding=(0, 1))
+        grid = Grid.grid(padding=(0, 1))
         grid.add_row(bar, Text(self._progress_text()))
         return grid
 
-    def _table(self) -> tables.Table:
+    def _table(self) -> Table:
         at = self._at
-        made = table(
+        made = Table(
             f"after {seconds(at.elapsed_s)}",
             ("worker", "steps", "steps/s", "loss", "staleness", "sent", "watts", "state"),
             left=("worker", "state"),
@@ -172,14 +171,12 @@ def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     course = ", ".join(f"{percent(e['accuracy'])} after {e['step']:,}" for e in result["evaluations"])
     stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
     notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *[f"accuracy: {course} steps"] * bool(course)]
-    return stack(
-        [_totals(result), _workers(result, stand_ins)], [Text(note) for note in (*notes, f"run folder: {folder.path}")]
-    )
+    return stack([_totals(result), _workers(result, stand_ins)], [*notes, f"run folder: {folder.path}"])
 
 
-def _totals(result: Mapping[str, Any]) -> tables.Table:
+def _totals(result: Mapping[str, Any]) -> Table:
     columns = ("", "time", "power", "energy", "± energy", "EDP")
-    made = table(f"{result['model']}, {result['steps']:,} steps", columns, left=("",))
+    made = Table(f"{result['model']}, {result['steps']:,} steps", columns, left=("",))
     for kind in ("predicted", "measured"):
         at = result[kind]
         made.add_row(
@@ -195,9 +192,9 @@ def _signed(error: float | None) -> str:
     return "-" if error is None else f"{100 * error:+.1f} %"
 
 
-def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> tables.Table:
+def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> Table:
     columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "± watts", "watts from")
-    made = table("workers", columns, left=("worker", "watts from"), optional=("± watts", "exchanging", "computing"))
+    made = Table("workers", columns, left=("worker", "watts from"), optional=("± watts", "exchanging", "computing"))
     for name, part in result["workers"].items():
         made.add_row(
             marked([name], stand_ins), f"{part['steps']:,}", f"{part['predicted_steps']:,.0f}", seconds(part["busy_s"]),

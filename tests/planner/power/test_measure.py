@@ -12,7 +12,7 @@ from planner.fleet.device import Device
 from planner.power.measure import EnergyMeasurement, measure
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
-from planner.views.measure import render
+from planner.views.power import measurement
 from planner.views.tables import EMULATED_NOTE
 from power_models.base import PowerModel, Target
 from power_models.linear import Linear
@@ -103,6 +103,6 @@ def test_why_idle_watts_are_unknown_is_shown_and_either_s_emulation() -> None:
 
 def shown(found: EnergyMeasurement) -> str:
     console = Console(file=io.StringIO(), width=160, markup=False, emoji=False, highlight=False)
-    console.print(render(found))
+    console.print(measurement(found))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()

@@ -22,7 +22,7 @@ from planner.power.measure import EnergyMeasurement
 from planner.profile.file import Profile
 from planner.profile.power_readings import WindowWatts
 from planner.provenance import Provenance
-from planner.views import audit, check, lab, measure, models, power, profile, ranking, training
+from planner.views import audit, check, lab, models, power, profile, ranking, training
 from planner.views.training import TrainingProgress
 from power_models.base import PowerModel, Range
 from power_models.columns import Choice
@@ -106,7 +106,7 @@ def in_the_lab() -> RenderableType:
 
 def energy() -> RenderableType:
     watts = WindowWatts(1234.5, 0.5, EMULATED)
-    return measure.render(EnergyMeasurement(NAMES[-1], ("python3", "bench.py"), 0, 2e5, watts, watts, ("a note",)))
+    return power.measurement(EnergyMeasurement(NAMES[-1], ("python3", "bench.py"), 0, 2e5, watts, watts, ("a note",)))
 
 
 def fitted() -> Fit:
