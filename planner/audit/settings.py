@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from planner.errors import AuditError
-from planner.predict.timing_choice import pick, pick_framework, timed_steps
+from planner.predict.device_timings import pick, pick_framework, timed_steps
 from planner.profile.file import Profile
 
 #: Placement of the server: on the fastest member, as in Gu et al., or on each in turn.

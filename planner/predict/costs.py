@@ -8,12 +8,12 @@ import numpy as np
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.arrays import Floats
 from planner.errors import PlanError
-from planner.predict import batch_size, device_costs, link_costs, message_cost
+from planner.predict import batch_size, compressor_costs, device_costs, link_costs
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts
+from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
 from planner.predict.link_costs import PairCosts
 from planner.predict.power import wattage
-from planner.predict.timing_choice import batch_line, pick, pick_framework, timed_steps
 from planner.profile import repeats
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
@@ -83,7 +83,7 @@ def costs_of(
     first = next(iter(steps.values()))
     batch = first.batch if batch is None else batch
     names, timed = tuple(steps), list(steps.values())
-    sizes = message_cost.message_bytes(strategy, first, len(steps))
+    sizes = compressor_costs.message_bytes(strategy, first, len(steps))
     caps = {name: link_costs.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
     watts = {name: wattage(profile.devices[name], step) for name, step in steps.items()}
     pairs = link_costs.of_pairs(profile, names, caps, sizes)
@@ -104,7 +104,7 @@ def costs_of(
         left_out=left_out,
         what_if=(*(f"--rate {name}" for name in rates), *unlike),
         notes=(
-            *message_cost.notes(strategy, timed),
+            *compressor_costs.notes(strategy, timed),
             *_batch_notes(profile, steps, batch),
             *link_costs.unlike_measured(profile, rates),
             *_link_notes(names, pairs.up_s + pairs.down_s),
@@ -118,7 +118,7 @@ def costs_of(
 def _batch_notes(profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> list[str]:
     names: dict[str, list[str]] = {}
     for name, step in steps.items():
-        smallest, largest = batch_line(profile.devices[name], step).sizes
+        smallest, largest = gradient_times(profile.devices[name], step).sizes
         if not smallest <= batch <= largest:
             names.setdefault(f"{smallest} to {largest}", []).append(name)
     if not names:

@@ -7,10 +7,10 @@ import numpy as np
 
 from backends.strategies.strategy import Strategy
 from planner.arrays import Floats
-from planner.predict import link_costs, message_cost
-from planner.predict.batch_line import image_s
+from planner.predict import compressor_costs, link_costs
+from planner.predict.device_timings import gradient_times
+from planner.predict.gradient_time import image_s
 from planner.predict.message_time import standard_error
-from planner.predict.timing_choice import batch_line
 from planner.profile.file import Profile
 from planner.profile.power_readings import Wattage
 from profilers.records import Samples, StepProfile
@@ -79,7 +79,7 @@ def of_devices(
     steps: the chosen timings; caps: bytes/s that a network is held to; batch: images of a step.
     """
     timed = list(steps.values())
-    gradients = [batch_line(profile.devices[name], step).at(batch) for name, step in steps.items()]
+    gradients = [gradient_times(profile.devices[name], step).at(batch) for name, step in steps.items()]
     gradient_s = _array(each.seconds for each in gradients)
     competing_cpu_s = _array(step.cpu_s_per_step if step.accelerator == "cpu" else 0.0 for step in timed)
     known = [profile.devices[name].facts for name in steps]
@@ -87,11 +87,11 @@ def of_devices(
         gradient_s=gradient_s,
         image_s=_array(image_s(step) for step in timed),
         copy_s=_means(step.copy_s for step in timed),
-        encode_s=_array(message_cost.encode_s(strategy, step) for step in timed),
+        encode_s=_array(compressor_costs.encode_s(strategy, step) for step in timed),
         update_s=_means(step.update_s for step in timed),
         build_s=_array(step.build_s for step in timed),
-        service_s=_array(message_cost.service_s(strategy, step) for step in timed),
-        add_s=_array(message_cost.add_s(strategy, step) for step in timed),
+        service_s=_array(compressor_costs.service_s(strategy, step) for step in timed),
+        add_s=_array(compressor_costs.add_s(strategy, step) for step in timed),
         step_cpu_s=competing_cpu_s * gradient_s / _means(step.gradient_s for step in timed),
         cores=_array(facts.usable_cores for facts in known if facts is not None),
         in_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "in", caps[name]) for name in steps),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner.predict.message_cost import MessageBytes
+from planner.predict.compressor_costs import MessageBytes
 from planner.predict.message_time import processor_s, rate_bytes_per_s, relative_error, transfer_s
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records import LinkProfile

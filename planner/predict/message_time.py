@@ -1,4 +1,4 @@
-"""Message time is the seconds that a message takes over a measured link, and of processors."""
+"""A message's time is its seconds on a measured link, and of the processors at both ends."""
 
 import math
 from typing import NamedTuple

@@ -10,7 +10,7 @@ from planner.predict.batch_size import notes_scaled
 from planner.predict.predict import Prediction
 from planner.profile.power_readings import uncertainty
 from planner.provenance import Provenance
-from planner.train.deviation import deviation_notes
+from planner.train.deviation_causes import deviation_notes
 from planner.train.worker_result import WorkerResult
 from profilers.records import encode
 

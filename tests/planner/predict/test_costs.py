@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from planner.errors import PlanError
-from planner.predict.batch_line import BatchLine
 from planner.predict.costs import costs_of
+from planner.predict.gradient_time import GradientTimes
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 
@@ -34,7 +34,7 @@ def test_only_a_gradient_on_the_processor_competes_with_the_server() -> None:
 def test_another_batch_size_has_the_time_and_error_of_the_line_through_the_timed_ones() -> None:
     step = profiles.step(0.1, spread=0.1, half_batch_s=profiles.seconds(0.06, spread=0.2))
     found = costs_of(profiles.profile({"a": profiles.device(step)}), batch=64)
-    expected = BatchLine([step]).at(64)
+    expected = GradientTimes([step]).at(64)
     assert found.batch == 64
     assert found.devices.gradient_s == pytest.approx([expected.seconds])
     assert found.devices.errors.gradient == pytest.approx([expected.error])

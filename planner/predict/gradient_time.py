@@ -1,4 +1,4 @@
-"""A gradient's time is a line in the batch size, through the sizes that were profiled on a device.
+"""A gradient's time is a line in the batch size through those that were profiled on a device.
 
 A profiled size has its measured mean. Between two profiled sizes the line through them holds, and
 beyond them that of the two nearest, held between two physical bounds: more images take no less
@@ -45,7 +45,7 @@ class _Point(NamedTuple):
         return cls(batch, mean(samples.values), standard_error(samples) * mean(samples.values))
 
 
-class BatchLine:
+class GradientTimes:
     """Gradient times of one model on one device by batch size, from one or more profiles."""
 
     def __init__(self, steps: Sequence[StepProfile]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import PlanError
-from planner.predict.timing_choice import pick_framework, timed_steps
+from planner.predict.device_timings import pick_framework, timed_steps
 from planner.profile.file import Profile
 from profilers.records import StepProfile
 from tests.planner import profiles

@@ -1,4 +1,4 @@
-"""Explains a measured time outside of its predicted interval by the run's own figures. Pure."""
+"""The causes of a measured time outside of its predicted interval, by the run's own figures."""
 
 import math
 from collections.abc import Mapping, Sequence

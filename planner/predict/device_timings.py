@@ -1,10 +1,10 @@
-"""Of the timings in a profile one is chosen for each device, or the reason why it is left out."""
+"""A device's timing is the one of its profile that counts; a device without one is left out."""
 
 from collections import Counter
 
 from backends.models import is_user_model
 from planner.errors import PlanError
-from planner.predict.batch_line import BatchLine, BatchSizeError
+from planner.predict.gradient_time import BatchSizeError, GradientTimes
 from planner.profile.file import DeviceProfile, Profile
 from profilers.records import StepProfile
 from profilers.stats import mean
@@ -13,10 +13,10 @@ from profilers.stats import mean
 _SAME = ("model", "framework", "fingerprint", "accelerator", "threads", "slowdown")
 
 
-def batch_line(device: DeviceProfile, step: StepProfile) -> BatchLine:
+def gradient_times(device: DeviceProfile, step: StepProfile) -> GradientTimes:
     """Gradient times by batch size, from all timings of what ``step`` timed on the device."""
     alike = (other for other in device.steps if all(getattr(other, each) == getattr(step, each) for each in _SAME))
-    return BatchLine([other for other in alike if _complete(other)])
+    return GradientTimes([other for other in alike if _complete(other)])
 
 
 def timed_steps(
@@ -45,7 +45,7 @@ def timed_steps(
             batches.update(step.batch for step in complete)
             chosen = min(complete, key=lambda step: _preference(step, batch))
             try:
-                batch_line(device, chosen).check(batch or chosen.batch)
+                gradient_times(device, chosen).check(batch or chosen.batch)
                 steps[name] = chosen
             except BatchSizeError as error:
                 left_out[name] = f"{model} {error}"

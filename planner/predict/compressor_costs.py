@@ -1,4 +1,4 @@
-"""Message costs are the bytes of a strategy's messages, and the processor seconds to code them.
+"""Compressor costs are the bytes of a strategy's messages and the processor seconds to code them.
 
 Processor seconds are profiled on every device, by kind of compressor at its defaults. Where an
 older profile lacks them, encoding is taken to cost nothing, and adding as much as an update.

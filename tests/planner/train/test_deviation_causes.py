@@ -9,7 +9,7 @@ from backends.protocol.events import Evaluated
 from backends.strategies.strategy import Strategy
 from planner.plan.file import Plan
 from planner.provenance import Provenance
-from planner.train.deviation import deviation_notes, time_interval
+from planner.train.deviation_causes import deviation_notes, time_interval
 from planner.train.worker_result import WorkerResult
 from tests.planner.plans import plan, planned
 

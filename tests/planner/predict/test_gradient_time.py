@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.predict.batch_line import BatchLine, BatchSizeError, image_s
+from planner.predict.gradient_time import BatchSizeError, GradientTimes, image_s
 from profilers.stats import Z95
 from tests.planner.profiles import seconds, step
 
 STEADY = step(0.1)
 
 
-def shaken(full_s: float = 0.1, half_s: float = 0.06) -> BatchLine:
+def shaken(full_s: float = 0.1, half_s: float = 0.06) -> GradientTimes:
     """Timings that spread by 10 % at the full batch and by 20 % at the half one."""
-    return BatchLine([step(full_s, spread=0.1, half_batch_s=seconds(half_s, spread=0.2))])
+    return GradientTimes([step(full_s, spread=0.1, half_batch_s=seconds(half_s, spread=0.2))])
 
 
 #: Standard errors in seconds of 100 alternating values.
@@ -24,11 +24,11 @@ FULL_ERROR_S, HALF_ERROR_S = 0.1 * 0.1 / math.sqrt(99), 0.06 * 0.2 / math.sqrt(9
 
 @pytest.mark.parametrize(("batch", "expected_s"), [(8, 0.04), (16, 0.06), (24, 0.08), (32, 0.1), (64, 0.18)])
 def test_times_follow_the_line_through_half_and_full_batch(batch: int, expected_s: float) -> None:
-    assert BatchLine([STEADY]).at(batch).seconds == pytest.approx(expected_s)
+    assert GradientTimes([STEADY]).at(batch).seconds == pytest.approx(expected_s)
 
 
 def test_several_profiled_sizes_are_met_and_the_two_nearest_hold_beyond_them() -> None:
-    line = BatchLine([STEADY, step(0.3, batch=128, half_batch_s=seconds(0.16))])
+    line = GradientTimes([STEADY, step(0.3, batch=128, half_batch_s=seconds(0.16))])
     assert line.sizes == (16, 128)
     times = [line.at(batch).seconds for batch in (16, 32, 48, 64, 128, 256)]
     assert times == pytest.approx([0.06, 0.1, 0.13, 0.16, 0.3, 0.58])
@@ -37,12 +37,12 @@ def test_several_profiled_sizes_are_met_and_the_two_nearest_hold_beyond_them() -
 def test_a_full_batch_counts_before_a_half_one_of_the_same_size() -> None:
     other = step(0.2, batch=64, half_batch_s=seconds(0.15))
     for steps in ([STEADY, other], [other, STEADY]):
-        assert BatchLine(steps).at(32).seconds == pytest.approx(0.1)
+        assert GradientTimes(steps).at(32).seconds == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(("half_s", "batch", "expected_s"), [(0.11, 64, 0.1), (0.03, 64, 0.2), (0.03, 8, 0.015)])
 def test_more_images_take_no_less_time_and_no_more_an_image(half_s: float, batch: int, expected_s: float) -> None:
-    assert BatchLine([step(0.1, half_batch_s=seconds(half_s))]).at(batch).seconds == pytest.approx(expected_s)
+    assert GradientTimes([step(0.1, half_batch_s=seconds(half_s))]).at(batch).seconds == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_beyond_them_it_errs_as_slope_and_intercept_do_and_as_far_as_the_fixed_p
 
 
 def test_below_them_the_interval_reaches_the_time_of_the_smallest() -> None:
-    found = BatchLine([STEADY]).at(4)
+    found = GradientTimes([STEADY]).at(4)
     assert found.seconds * math.exp(Z95 * found.error) == pytest.approx(0.06)
 
 
 @pytest.mark.parametrize("batch", [33, 64, 128])
 def test_where_time_hardly_changes_with_the_batch_the_interval_reaches_the_proportional_time(batch: int) -> None:
     """As on an accelerator that 32 images do not fill: 128 images may take four times as long."""
-    found = BatchLine([step(0.1, half_batch_s=seconds(0.1))]).at(batch)
+    found = GradientTimes([step(0.1, half_batch_s=seconds(0.1))]).at(batch)
     assert found.seconds == pytest.approx(0.1)
     assert found.seconds * math.exp(Z95 * found.error) == pytest.approx(0.1 * batch / 32)
 
@@ -83,13 +83,13 @@ def test_uncertainty_grows_with_the_distance(half: float, batches: list[int]) ->
 @pytest.mark.parametrize("batch", [3, 129, 4096])
 def test_far_beyond_them_nothing_is_predicted(batch: int) -> None:
     with pytest.raises(BatchSizeError, match=f"was timed on it at batch sizes 16 to 32, too far from {batch}"):
-        BatchLine([STEADY]).at(batch)
+        GradientTimes([STEADY]).at(batch)
     for within in (4, 128):
-        assert BatchLine([STEADY]).at(within).seconds > 0
+        assert GradientTimes([STEADY]).at(within).seconds > 0
 
 
 def test_one_profiled_size_tells_no_other() -> None:
-    line = BatchLine([STEADY._replace(half_batch_s=seconds(0.1, count=0))])
+    line = GradientTimes([STEADY._replace(half_batch_s=seconds(0.1, count=0))])
     assert line.at(32).seconds == pytest.approx(0.1)
     with pytest.raises(BatchSizeError, match="at batch size 32 only"):
         line.at(31)
