@@ -18,16 +18,29 @@ ROOT = Path(__file__).resolve().parent.parent
 OLD_PYTHON = "PLANNER_PYTHON36"
 
 
+def needs(*frameworks: str) -> pytest.MarkDecorator:
+    """Skips a test where one of these frameworks is absent."""
+    absent = [name for name in frameworks if name in FRAMEWORKS and find_spec(name) is None]
+    return pytest.mark.skipif(bool(absent), reason=f"not installed: {', '.join(absent)}")
+
+
+def computes_with(*frameworks: str) -> list[pytest.MarkDecorator]:
+    """Marks of a test that imports these frameworks into its own process.
+
+    One process runs all tests of a framework, because an import takes seconds and hundreds of
+    megabytes.
+    """
+    slowest_import = next((name for name in ("tensorflow", "torch") if name in frameworks), None)
+    groups = [pytest.mark.xdist_group(slowest_import)] if slowest_import else []
+    return [needs(*frameworks), *groups]
+
+
 def using(*frameworks: str) -> Any:
-    """A parameter for a test that needs these frameworks: their names.
+    """A parameter for a test that computes with these frameworks: their names.
 
     "numpy" stands for a test that needs none of them.
     """
-    absent = [name for name in frameworks if name in FRAMEWORKS and find_spec(name) is None]
-    marks = [pytest.mark.skip(reason=f"not installed: {', '.join(absent)}")] if absent else []
-    if "tensorflow" in frameworks:  # seconds and most of a gigabyte in every process that imports it
-        marks.append(pytest.mark.xdist_group("tensorflow"))
-    return pytest.param(frameworks, marks=marks, id="+".join(frameworks))
+    return pytest.param(frameworks, marks=computes_with(*frameworks), id="+".join(frameworks))
 
 
 #: Each framework by itself, and a cluster of them all.

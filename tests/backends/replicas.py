@@ -10,7 +10,7 @@ from backends.frameworks import base
 from backends.frameworks.base import FRAMEWORKS, Replica
 from backends.models.layers import BatchNorm, Concat, Conv, Dense, Dropout, Flatten, Model, Relu, Residual
 from tests.backends.fakes import CLASSES, Softmax
-from tests.installed import using
+from tests.installed import computes_with
 
 SMALL = ["alexnet", "cifar10", "cipher", "mobilenet", "nin", "resnet", "squeezenet"]
 
@@ -21,7 +21,7 @@ NORMALISED = PLAIN._replace(layers=(Conv(4, 3, padding=1, bias=False), BatchNorm
 
 #: Every framework by its name, skipped where it is not installed.
 by_every_framework = pytest.mark.parametrize(
-    "framework", [pytest.param(name, marks=using(name).marks) for name in sorted(FRAMEWORKS)]
+    "framework", [pytest.param(name, marks=computes_with(name)) for name in sorted(FRAMEWORKS)]
 )
 
 

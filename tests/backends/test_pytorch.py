@@ -3,100 +3,41 @@
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-from torch import nn
-from torch.nn import functional
-
-from backends import pytorch
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.base import OptimizerSettings, framework
 from tests.backends.replicas import batch_for, close
+from tests.installed import computes_with
 
-on_cpu = pytest.mark.skipif(torch.cuda.is_available(), reason="views of host memory exist on a CPU only")
-
-
-@pytest.fixture(autouse=True)
-def _full_precision(monkeypatch):
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+pytestmark = computes_with("torch")
 
 
-def as_input(images):
-    return torch.from_numpy(images.transpose(0, 3, 1, 2).astype(np.float32)).mul(2 / 255).sub(1)
+@pytest.fixture
+def pytorch(monkeypatch):
+    """The backend in full precision; only a process that runs these tests imports it."""
+    monkeypatch.setattr("torch.backends.cudnn.allow_tf32", False)
+    return framework("torch")
 
 
-class WrittenOut(nn.Module):
-    """The CIFAR10 model, written once more in plain torch, for 32x32x3."""
+@pytest.mark.parametrize("name", ["cifar10", "resnet"])
+def test_gradients_are_those_of_plain_autograd(pytorch, name):
+    import torch
 
-    def __init__(self):
-        super().__init__()
-        self.one, self.two = nn.Conv2d(3, 64, 5, padding=2), nn.Conv2d(64, 64, 5, padding=2)
-        self.three, self.four, self.five = nn.Linear(4096, 384), nn.Linear(384, 192), nn.Linear(192, 10)
-        self.norm = nn.LocalResponseNorm(9, 0.001, 0.75, 1.0)
+    from tests.backends import plain_torch
 
-    def forward(self, x):
-        x = self.norm(functional.max_pool2d(self.one(x).relu(), 3, 2, 1))
-        x = functional.max_pool2d(self.norm(self.two(x).relu()), 3, 2, 1)
-        return self.five(self.four(self.three(x.flatten(1)).relu()).relu())
-
-
-class Block(nn.Module):
-    """A residual block of ResNet-20, in plain torch."""
-
-    def __init__(self, inputs, outputs):
-        super().__init__()
-        self.stride = 1 if inputs == outputs else 2
-        self.one = nn.Conv2d(inputs, outputs, 3, self.stride, 1, bias=False)
-        self.norm_one = nn.BatchNorm2d(outputs)
-        self.two = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.norm_two = nn.BatchNorm2d(outputs)
-
-    def forward(self, x):
-        y = self.norm_two(self.two(self.norm_one(self.one(x)).relu()))
-        if self.stride == 2:
-            x = torch.cat([x[:, :, ::2, ::2], torch.zeros_like(y[:, x.shape[1] :])], 1)
-        return (x + y).relu()
-
-
-def written_out_resnet():
-    widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
-    blocks = [Block(inputs, outputs) for inputs, outputs in zip(widths, widths[1:], strict=False)]
-    return nn.Sequential(
-        nn.Conv2d(3, 16, 3, 1, 1, bias=False),
-        nn.BatchNorm2d(16),
-        nn.ReLU(),
-        *blocks,
-        nn.AvgPool2d(8),
-        nn.Flatten(),
-        nn.Linear(64, 10),
-    )
-
-
-def take(module, replica):
-    """Give a plain module the replica's weights."""
-    for parameter, place in zip(module.parameters(), replica.variables, strict=True):
-        values = replica.weights[place.start : place.start + place.size].reshape(place.shape)
-        parameter.data = torch.from_numpy(values.copy())
-
-
-def flat(tensors):
-    return np.concatenate([tensor.detach().numpy().ravel() for tensor in tensors])
-
-
-@pytest.mark.parametrize("name, plain", [("cifar10", WrittenOut), ("resnet", written_out_resnet)])
-def test_gradients_are_those_of_plain_autograd(name, plain):
-    replica, module = pytorch.build(name, seed=3), plain()
-    take(module, replica)
+    replica = pytorch.build(name, seed=3)
+    module = plain_torch.with_weights_of(replica, name)
     for seed in range(3):  # again and again, because autograd must go on adding into the same buffers
         images, labels = batch_for(replica, seed=seed)
         module.zero_grad()
-        expected = functional.cross_entropy(module(as_input(images)), torch.from_numpy(labels))
+        scores = module(plain_torch.as_input(images))
+        expected = torch.nn.functional.cross_entropy(scores, torch.from_numpy(labels))
         expected.backward()
         loss = replica.gradient(images, labels)
         replica.fetch()
         assert loss == pytest.approx(expected.item(), rel=1e-4)
-        close(replica.gradients, flat(parameter.grad for parameter in module.parameters()))
+        close(replica.gradients, plain_torch.flat(parameter.grad for parameter in module.parameters()))
     running = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
     if running:
-        close(replica.state, flat(running))
+        close(replica.state, plain_torch.flat(running))
     else:
         assert replica.state.shape == (0,)
 
@@ -104,9 +45,13 @@ def test_gradients_are_those_of_plain_autograd(name, plain):
 @pytest.mark.parametrize(
     "optimiser", [OptimizerSettings(0.05, 0.0), OptimizerSettings(0.05, 0.9), OptimizerSettings(0.02, 0.8, 1e-2)]
 )
-def test_the_native_update_is_torchs_sgd(optimiser):
-    replica, module = pytorch.build("resnet", seed=3), written_out_resnet()
-    take(module, replica)
+def test_the_native_update_is_torchs_sgd(pytorch, optimiser):
+    import torch
+
+    from tests.backends import plain_torch
+
+    replica = pytorch.build("resnet", seed=3)
+    module = plain_torch.with_weights_of(replica, "resnet")
     sgd = torch.optim.SGD(module.parameters(), optimiser.rate, optimiser.momentum, weight_decay=optimiser.weight_decay)
     for seed in range(3):
         images, labels = batch_for(replica, seed=seed)
@@ -119,14 +64,15 @@ def test_the_native_update_is_torchs_sgd(optimiser):
         replica.gradient(images, labels, optimiser.rate, optimiser.weight_decay)
         replica.update(optimiser.momentum)
         replica.fetch()
-        close(replica.weights, flat(module.parameters()))
+        close(replica.weights, plain_torch.flat(module.parameters()))
     if optimiser.momentum:
         buffers = [sgd.state[parameter]["momentum_buffer"] for parameter in module.parameters()]
-        close(replica.momentum() / optimiser.rate, flat(buffers))
+        close(replica.momentum() / optimiser.rate, plain_torch.flat(buffers))
 
 
-@on_cpu
-def test_on_a_cpu_buffers_are_the_tensors_and_stay_so():
+def test_on_a_cpu_buffers_are_the_tensors_and_stay_so(pytorch):
+    if pytorch.accelerator()[0] != "cpu":
+        pytest.skip("views of host memory exist on a CPU only")
     replica = pytorch.build("resnet", seed=0)
     parameters = list(replica.module.parameters())
     images, labels = batch_for(replica)
@@ -145,17 +91,20 @@ def test_on_a_cpu_buffers_are_the_tensors_and_stay_so():
     assert all((b == 7).all() for b in replica.module.buffers() if b.is_floating_point())
 
 
-def test_evaluation_sums_over_all_images_and_changes_nothing():
-    replica, module = pytorch.build("resnet", seed=3), written_out_resnet()
-    take(module, replica)
+def test_evaluation_sums_over_all_images_and_changes_nothing(pytorch):
+    import torch
+
+    from tests.backends import plain_torch
+
+    replica = pytorch.build("resnet", seed=3)
+    module = plain_torch.with_weights_of(replica, "resnet")
     images, labels = batch_for(replica, 40)
     state = replica.state.copy()
     loss, right = replica.evaluate(images, labels)
     with torch.no_grad():
-        scores = module.eval()(as_input(images))
-    assert loss == pytest.approx(
-        functional.cross_entropy(scores, torch.from_numpy(labels), reduction="sum").item(), rel=1e-4
-    )
+        scores = module.eval()(plain_torch.as_input(images))
+    expected = torch.nn.functional.cross_entropy(scores, torch.from_numpy(labels), reduction="sum")
+    assert loss == pytest.approx(expected.item(), rel=1e-4)
     assert right == (scores.argmax(1).numpy() == labels).sum()
     np.testing.assert_array_equal(replica.state, state)
     assert replica.module.training
@@ -187,7 +136,7 @@ def own(tmp_path):
     return f"{tmp_path}/net.py"
 
 
-def test_a_users_model_is_built_with_ties_frozen_parameters_and_buffers(own):
+def test_a_users_model_is_built_with_ties_frozen_parameters_and_buffers(pytorch, own):
     replica = pytorch.build(f"{own}:build", (2, 2, 3), 5, seed=1)
     assert (replica.input_shape, replica.classes) == ((2, 2, 3), 5)
     assert [place.name for place in replica.variables] == [
@@ -216,12 +165,12 @@ def test_a_users_model_is_built_with_ties_frozen_parameters_and_buffers(own):
         ("no_classes", r"output must be \(batch, classes\), is \(1, 3, 2, 2\)"),
     ],
 )
-def test_a_users_mistake_is_named(own, function, complaint):
+def test_a_users_mistake_is_named(pytorch, own, function, complaint):
     with pytest.raises(ValueError, match=complaint):
         pytorch.build(f"{own}:{function}")
 
 
-def test_a_users_model_and_data_must_fit(own):
+def test_a_users_model_and_data_must_fit(pytorch, own):
     with pytest.raises(ValueError, match=r"takes images of \(2, 2, 3\), the data are \(28, 28, 1\)"):
         pytorch.build(f"{own}:build", (28, 28, 1))
     with pytest.raises(ValueError, match="has 5 outputs, the data 10 classes"):
@@ -240,7 +189,7 @@ def build():
 
 
 @pytest.fixture
-def hooked(tmp_path):
+def hooked(pytorch, tmp_path):
     (tmp_path / "net.py").write_text(HOOKED)
     return pytorch.build(f"{tmp_path}/net.py:build", (2, 2, 3), 5, seed=1)
 
@@ -260,6 +209,6 @@ def test_a_constant_that_holds_infinities_is_no_state(hooked):
     assert [place.name for place in hooked.state_variables] == ["mean"]
 
 
-def test_the_example_of_a_model_of_one_s_own_is_as_small_as_it_says(request):
+def test_the_example_of_a_model_of_one_s_own_is_as_small_as_it_says(pytorch, request):
     replica = pytorch.build(f"{request.config.rootpath}/examples/tiny.py:tiny", (28, 28, 1), 10)
     assert replica.weights.size == 12_483

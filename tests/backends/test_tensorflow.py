@@ -5,9 +5,8 @@ import os
 import numpy as np
 import pytest
 
-tf = pytest.importorskip("tensorflow")
-
-from backends import models, tensorflow
+from backends import models
+from backends.frameworks.base import framework
 from backends.models.layers import (
     AveragePool,
     BatchNorm,
@@ -23,12 +22,10 @@ from backends.models.layers import (
     Residual,
     Subsample,
 )
-from backends.tensorflow import layers
-from backends.tensorflow.buffers import host
-from backends.tensorflow.replica import TensorFlowReplica
 from tests.backends.replicas import batch_for, close
+from tests.installed import computes_with, needs
 
-on_cpu = pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="on a CPU variables use host memory")
+pytestmark = computes_with("tensorflow")
 
 #: A bit of everything, of sizes that come out even nowhere.
 ODD = Model(
@@ -51,28 +48,43 @@ ODD = Model(
 )
 
 
+@pytest.fixture
+def tensorflow():
+    """The backend; only a process that runs these tests imports it."""
+    return framework("tensorflow")
+
+
+@pytest.fixture
+def on_cpu(tensorflow):
+    if tensorflow.accelerator()[0] != "cpu":
+        pytest.skip("on a CPU variables use host memory")
+
+
 def fetched(replica, *batch):
     loss = replica.gradient(*batch)
     replica.fetch()
     return loss, replica.gradients.copy(), replica.state.copy()
 
 
+def memory(variable):
+    """What a variable holds, not copied."""
+    return variable.read_value().__array__()
+
+
 def address(variable):
-    return host(variable.read_value()).ctypes.data
+    return memory(variable).ctypes.data
 
 
-@on_cpu
-def test_variables_use_the_host_buffer_where_it_is_aligned():
+def test_variables_use_the_host_buffer_where_it_is_aligned(tensorflow, on_cpu):
     replica = tensorflow.build("resnet", seed=0)
     for place, variable in zip(replica.variables, replica._trained, strict=True):
         assert place.start % 16 or address(variable) == replica.weights.ctypes.data + 4 * place.start
     first = replica._trained[0]
     replica.weights[0] = 42
-    assert host(first.read_value()).flat[0] == 42
+    assert memory(first).flat[0] == 42
 
 
-@on_cpu
-def test_an_update_leaves_the_host_buffer_and_the_next_load_returns_to_it():
+def test_an_update_leaves_the_host_buffer_and_the_next_load_returns_to_it(tensorflow, on_cpu):
     replica = tensorflow.build("resnet", seed=0)
     first, before = replica._trained[0], replica.weights.copy()
     for _ in range(2):
@@ -80,22 +92,21 @@ def test_an_update_leaves_the_host_buffer_and_the_next_load_returns_to_it():
         replica.update(0.9)
     np.testing.assert_array_equal(replica.weights, before, "or TensorFlow would copy it before each update")
     replica.fetch()
-    np.testing.assert_array_equal(replica.weights[: replica.variables[0].size], host(first.read_value()).ravel())
+    np.testing.assert_array_equal(replica.weights[: replica.variables[0].size], memory(first).ravel())
     assert not np.array_equal(replica.weights, before)
     replica.load()
     assert address(first) == replica.weights.ctypes.data
 
 
-@on_cpu
-def test_what_is_not_aligned_is_taken_by_load():
+def test_what_is_not_aligned_is_taken_by_load(tensorflow, on_cpu):
     replica = tensorflow.build("cipher", seed=0)
     place, variable = next(pair for pair in zip(replica.variables, replica._trained, strict=True) if pair[0].start % 16)
     replica.weights[place.start] = 42
     replica.load()
-    assert host(variable.read_value()).flat[0] == 42
+    assert memory(variable).flat[0] == 42
 
 
-def test_there_is_one_graph_for_each_size_of_batch():
+def test_there_is_one_graph_for_each_size_of_batch(tensorflow):
     replica = tensorflow.build("cipher", seed=0)
     for step in range(6):
         replica.gradient(*batch_for(replica, 8 if step % 2 else 4), 0.1 / (step + 1), 0.01 * (step + 1))
@@ -108,11 +119,12 @@ def test_there_is_one_graph_for_each_size_of_batch():
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_a_device_with_memory_of_its_own_computes_the_same(momentum):
+def test_a_device_with_memory_of_its_own_computes_the_same(tensorflow, momentum):
     """Its way through the graph, which is the same on a CPU."""
     description = models.model("resnet")
     near = tensorflow.build(description, seed=3)
-    far = TensorFlowReplica(layers.Described(description, 3), description.input_shape, description.classes, "cuda")
+    network = tensorflow.layers.Described(description, 3)
+    far = tensorflow.TensorFlowReplica(network, description.input_shape, description.classes, "cuda")
     far.weights[:] = near.weights
     far.load()
     velocity = np.linspace(-1e-3, 1e-3, near.weights.size, dtype=np.float32)
@@ -129,6 +141,8 @@ def test_a_device_with_memory_of_its_own_computes_the_same(momentum):
 
 def keras_cifar10():
     """The CIFAR10 model, written once more in plain Keras, for 32x32x3."""
+    import tensorflow as tf
+
     norm = tf.keras.layers.Lambda(lambda x: tf.nn.local_response_normalization(x, 4, 1.0, 0.001 / 9, 0.75))
     pad = [tf.keras.layers.ZeroPadding2D(1) for _ in range(2)]  # of what ReLU leaves: no zero wins a maximum
     conv = [tf.keras.layers.Conv2D(64, 5, padding="same", activation="relu") for _ in range(2)]
@@ -152,7 +166,9 @@ def as_keras(values):
     return values.transpose(2, 3, 1, 0) if values.ndim == 4 else values.T
 
 
-def test_gradients_are_those_of_plain_keras():
+def test_gradients_are_those_of_plain_keras(tensorflow):
+    import tensorflow as tf
+
     replica, plain = tensorflow.build("cifar10", seed=3), keras_cifar10()
     arrays = [replica.weights[at.start : at.start + at.size].reshape(at.shape) for at in replica.variables]
     plain.set_weights([as_keras(values) for values in arrays])
@@ -163,21 +179,23 @@ def test_gradients_are_those_of_plain_keras():
     loss, gradients, _ = fetched(replica, images, labels)
     assert loss == pytest.approx(float(expected), rel=1e-4)
     for at, found in zip(replica.variables, tape.gradient(expected, plain.trainable_variables), strict=True):
-        close(as_keras(gradients[at.start : at.start + at.size].reshape(at.shape)), host(found))
+        close(as_keras(gradients[at.start : at.start + at.size].reshape(at.shape)), found.numpy())
 
 
-def test_sizes_that_come_out_even_nowhere_are_the_same_as_in_torch():
-    pytorch = pytest.importorskip("backends.pytorch", exc_type=ImportError)
-    expected, found = (backend.build(ODD, seed=2) for backend in (pytorch, tensorflow))
+@needs("torch")
+def test_sizes_that_come_out_even_nowhere_are_the_same_as_in_torch(tensorflow):
+    expected, found = (backend.build(ODD, seed=2) for backend in (framework("torch"), tensorflow))
     batch = batch_for(expected, 6)
     for got, wanted in zip(fetched(found, *batch), fetched(expected, *batch), strict=True):
         close(np.atleast_1d(got), np.atleast_1d(wanted), 1e-4)
     assert found.evaluate(*batch) == pytest.approx(expected.evaluate(*batch), rel=1e-4)
 
 
-def test_dropout_keeps_the_mean_and_drops_the_share():
+def test_dropout_keeps_the_mean_and_drops_the_share(tensorflow):
+    import tensorflow as tf
+
     description = Model("dropping", (10, 10, 10), 1000, (Flatten(), Dropout(0.25)), "nowhere")
-    network = layers.Described(description, 1)
+    network = tensorflow.layers.Described(description, 1)
     images = tf.ones((50, 10, 10, 10))
     kept = network(images, True, tf.constant(0)).numpy()
     assert set(np.unique(kept)) == {np.float32(0), np.float32(1 / 0.75)}
@@ -186,8 +204,10 @@ def test_dropout_keeps_the_mean_and_drops_the_share():
     np.testing.assert_array_equal(network(images, False, tf.constant(0)), 1)
 
 
-def test_a_second_build_with_other_threads_goes_on_with_the_first_ones():
+def test_a_second_build_with_other_threads_goes_on_with_the_first_ones(tensorflow):
     """TensorFlow takes no other number of threads once it has computed."""
+    import tensorflow as tf
+
     tensorflow.build(ODD, threads=1)
     first = tf.config.threading.get_intra_op_parallelism_threads()
     replica = tensorflow.build(ODD, threads=first + 1)
@@ -195,7 +215,7 @@ def test_a_second_build_with_other_threads_goes_on_with_the_first_ones():
     assert tf.config.threading.get_intra_op_parallelism_threads() == first
 
 
-def test_a_gpus_memory_is_taken_as_it_is_needed():
+def test_a_gpus_memory_is_taken_as_it_is_needed(tensorflow):
     assert os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
 
 
@@ -245,7 +265,7 @@ def own(tmp_path):
     return f"{tmp_path}/net.py"
 
 
-def test_a_users_module_is_built_with_frozen_unused_and_double_variables(own):
+def test_a_users_module_is_built_with_frozen_unused_and_double_variables(tensorflow, own):
     replica = tensorflow.build(f"{own}:module", (2, 2, 3), 5, seed=1)
     assert (replica.input_shape, replica.classes) == ((2, 2, 3), 5)
     assert [place.name for place in replica.variables] == ["0_first", "1_last", "2_unused"]
@@ -260,7 +280,7 @@ def test_a_users_module_is_built_with_frozen_unused_and_double_variables(own):
     assert not replica.gradients[-2:].any()
 
 
-def test_a_users_keras_model_trains_and_tells_its_running_statistics(own):
+def test_a_users_keras_model_trains_and_tells_its_running_statistics(tensorflow, own):
     replica = tensorflow.build(f"{own}:keras", seed=1)
     assert [place.name for place in replica.variables] == [
         "0_kernel", "1_bias", "2_gamma", "3_beta", "4_kernel", "5_bias",
@@ -281,14 +301,14 @@ def test_a_users_keras_model_trains_and_tells_its_running_statistics(own):
 
 
 @pytest.mark.parametrize("function", ["keras", "module"])
-def test_a_users_model_starts_from_its_seed_and_has_the_same_names_again(own, function):
+def test_a_users_model_starts_from_its_seed_and_has_the_same_names_again(tensorflow, own, function):
     replicas = [tensorflow.build(f"{own}:{function}", seed=seed) for seed in (1, 1, 2)]
     assert replicas[0].variables == replicas[1].variables
     np.testing.assert_array_equal(replicas[0].weights, replicas[1].weights)
     assert not np.array_equal(replicas[0].weights, replicas[2].weights)
 
 
-def test_a_users_own_gradient_sees_them_as_they_are_whatever_the_rate(own):
+def test_a_users_own_gradient_sees_them_as_they_are_whatever_the_rate(tensorflow, own):
     replica = tensorflow.build(f"{own}:clips", seed=1)
     batch = batch_for(replica, 32)
     _, plain, _ = fetched(replica, *batch)
@@ -306,12 +326,12 @@ def test_a_users_own_gradient_sees_them_as_they_are_whatever_the_rate(own):
         ("no_classes", r"output must be \(batch, classes\), is \(1, 2, 2, 3\)"),
     ],
 )
-def test_a_users_mistake_is_named(own, function, complaint):
+def test_a_users_mistake_is_named(tensorflow, own, function, complaint):
     with pytest.raises(ValueError, match=complaint):
         tensorflow.build(f"{own}:{function}")
 
 
-def test_a_users_model_and_data_must_fit(own):
+def test_a_users_model_and_data_must_fit(tensorflow, own):
     with pytest.raises(ValueError, match=r"takes images of \(2, 2, 3\), the data are \(28, 28, 1\)"):
         tensorflow.build(f"{own}:keras", (28, 28, 1))
     with pytest.raises(ValueError, match="has 5 outputs, the data 10 classes"):

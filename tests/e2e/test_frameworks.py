@@ -9,7 +9,7 @@ import pytest
 
 from backends import models
 from backends.training import checkpoint
-from tests.installed import MIXED, old_python
+from tests.installed import needs, old_python
 from tests.running import FASHION, Command, fleet_file, gone, plan_file, run
 
 STEPS = 40
@@ -36,10 +36,8 @@ def newest(folder: Path) -> Path:
     return sorted((folder / "runs").iterdir())[-1]
 
 
-@pytest.mark.parametrize("frameworks", [MIXED])
-def test_both_train_together_and_go_on_from_one_anothers_checkpoints(
-    tmp_path: Path, frameworks: tuple[str, ...]
-) -> None:
+@needs("torch", "tensorflow")
+def test_both_train_together_and_go_on_from_one_anothers_checkpoints(tmp_path: Path) -> None:
     fleet_file(tmp_path, {"desktop": ONE_THREAD, "tx2": ONE_THREAD})
     together = plan(tmp_path, "server", "desktop", "tx2")
     served = planner(tmp_path, *TRAINING, together, "--strategy", "parameter-server:sync=synchronous")

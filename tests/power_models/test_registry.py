@@ -4,8 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import LinearRegression
 
 from power_models import trees
 from power_models.base import BEYOND, PowerModel, Target, Unsuitable
@@ -87,6 +85,8 @@ def test_a_feature_that_is_missing_is_named() -> None:
 
 
 def test_linear_is_ordinary_least_squares() -> None:
+    from sklearn.linear_model import LinearRegression
+
     table, target = counters()
     plain = np.column_stack([table.numbers("core_frequency"), table.numbers("busy")])
     expected = LinearRegression().fit(plain, target.values).predict(plain)
@@ -101,6 +101,8 @@ def test_a_time_is_fitted_as_its_logarithm() -> None:
 
 
 def test_extra_trees_predict_as_scikit_learn() -> None:
+    from sklearn.ensemble import ExtraTreesRegressor
+
     table, target = counters()
     model = Trees.fit(table, target)
     seen = model.encoder.matrix(table)
