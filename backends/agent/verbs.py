@@ -10,14 +10,14 @@ from backends.agent import command, files, roles
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
-from profilers import facts, reach, records
+from profilers import addresses_and_ports, device_facts, records
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
 
 
 def collect_facts(task: Any, order: orders.CollectFacts) -> records.Facts:
     """What this device is."""
-    return facts.collect(tuple(sorted(FRAMEWORKS)) if order.frameworks is None else order.frameworks)
+    return device_facts.collect(tuple(sorted(FRAMEWORKS)) if order.frameworks is None else order.frameworks)
 
 
 def start_framework(task: Any, order: orders.StartFramework) -> Dict[str, str]:
@@ -36,14 +36,14 @@ def measure_idle(task: Any, order: orders.MeasureIdle) -> Any:
 
 
 ORDERS: Dict[Type[Any], Callable[..., Any]] = {
-    orders.AwaitReachability: lambda task, order: reach.listen(task, order.address),
+    orders.AwaitReachability: lambda task, order: addresses_and_ports.await_connections(task, order.address),
     orders.CollectFacts: collect_facts,
     orders.CoordinatePeers: roles.coordinate_peers,
     orders.FetchFile: lambda task, order: files.fetch(order.path),
-    orders.FindAddressTowards: lambda task, order: reach.address_towards(task, order.target),
+    orders.FindAddressTowards: lambda task, order: addresses_and_ports.address_towards(task, order.target),
     orders.FindFile: lambda task, order: files.find(order.name),
-    orders.FindInterfaceAddress: lambda task, order: reach.interface_address(task, order.name),
-    orders.ProbeReachability: lambda task, order: reach.knock(task, *order),
+    orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
+    orders.ProbeReachability: lambda task, order: addresses_and_ports.probe_port(task, *order),
     orders.MeasureCommand: command.measure,
     orders.MeasureIdle: measure_idle,
     orders.ReadClock: lambda task, order: time.time(),

@@ -5,7 +5,7 @@ Events of a run go into its log, and some of their records into result.json and 
 
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
-from profilers import reach
+from profilers import addresses_and_ports
 from profilers.records import Window
 
 
@@ -177,7 +177,7 @@ class MemberTelemetry(NamedTuple):
 Emit = Callable[[Any], None]
 
 #: An order that serves others can be reached; see there.
-Listening = reach.Listening
+Listening = addresses_and_ports.Listening
 
 EVENTS = (
     Listening,

@@ -11,7 +11,7 @@ from backends.models import user
 from backends.models.layers import Model, Shape
 from backends.pytorch import layers
 from backends.pytorch.replica import TorchReplica
-from profilers import facts
+from profilers import device_facts
 from profilers.file_tree import FileTree
 
 
@@ -24,7 +24,7 @@ def accelerator() -> Tuple[str, str]:
     """("cuda", GPU name) or ("cpu", processor name)."""
     if torch.cuda.is_available():
         return "cuda", torch.cuda.get_device_name(0)
-    return "cpu", facts.processor(FileTree("/")) or platform.machine()
+    return "cpu", device_facts.processor(FileTree("/")) or platform.machine()
 
 
 def build(

@@ -13,7 +13,7 @@ from backends.protocol.frames import STEP, ArraySpec
 from backends.server.aggregation import Aggregator, WorkerGradient
 from backends.server.global_model import GlobalModel
 from backends.server.worker_state import WorkerStates
-from backends.strategies.aggregation import FACTORS
+from backends.strategies.aggregation_rules import FACTORS
 from backends.strategies.message import Message
 from backends.training import checkpoint
 from backends.training.host import HostedCoordinator

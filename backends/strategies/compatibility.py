@@ -3,7 +3,7 @@
 from typing import Dict, Sequence, Tuple
 
 from backends.strategies.compressors.registry import COMPRESSORS
-from backends.strategies.part_syntax import name_of, one_of
+from backends.strategies.name_and_options import name_of, one_of
 from backends.strategies.presets import Parts
 from backends.strategies.synchronisation import SYNC_POLICIES
 from backends.strategies.topologies.registry import TOPOLOGIES, TopologySpec

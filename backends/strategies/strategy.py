@@ -1,10 +1,10 @@
-"""A strategy combines the parts that determine how workers exchange updates."""
+"""The text of ``--strategy`` is parsed here into a ``Strategy``, an object of its parts."""
 
 from typing import NamedTuple
 
 from backends.strategies.compatibility import check
 from backends.strategies.compressors.registry import CompressorSpec
-from backends.strategies.part_syntax import one_of, options_of
+from backends.strategies.name_and_options import one_of, options_of
 from backends.strategies.presets import ALIASES, DEFAULT, PRESETS, Parts
 from backends.strategies.synchronisation import SyncPolicy
 from backends.strategies.topologies.registry import TopologySpec

@@ -8,7 +8,7 @@ the worker whose weights it received. The slowest worker may always begin: there
 import math
 from typing import Dict, Mapping, NamedTuple, Sequence
 
-from backends.strategies.part_syntax import count, name_of, options_of, typed
+from backends.strategies.name_and_options import count, name_of, options_of, typed
 
 
 class SyncPolicy(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Tuple
 import tensorflow as tf
 
 from backends.frameworks.base import usable_threads
-from profilers import cores, facts
+from profilers import cores, device_facts
 from profilers.file_tree import FileTree
 
 
@@ -18,7 +18,7 @@ def accelerator() -> Tuple[str, str]:
     """("cuda", GPU name) or ("cpu", processor name). Initialises a GPU, which takes seconds."""
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:
-        return "cpu", facts.processor(FileTree("/")) or platform.machine()
+        return "cpu", device_facts.processor(FileTree("/")) or platform.machine()
     use_threads(usable_threads(cores.usable_cores()))  # the runtime starts here, and takes no other number later
     tf.zeros(()).numpy()
     details = tf.config.experimental.get_device_details(gpus[0])

@@ -3,7 +3,7 @@
 from typing import Dict, Tuple, Type
 
 from backends.frameworks.base import Arrays
-from backends.strategies import streams
+from backends.strategies import sample_streams
 from backends.strategies.batching import WINDOW, GlobalBatch, Throughput, local_batches, powers
 from backends.training.membership import MembershipObserver
 
@@ -116,8 +116,8 @@ class StreamBatches(BatchPolicy):
         self._batches: Dict[str, int] = {}
 
     def _divide(self) -> None:
-        rates = streams.draw_rates(self.DISTRIBUTION, len(self.names), self._seed)
-        self._batches = dict(zip(self.names, streams.batches(rates)))
+        rates = sample_streams.draw_rates(self.DISTRIBUTION, len(self.names), self._seed)
+        self._batches = dict(zip(self.names, sample_streams.batches(rates)))
 
     def batch(self, name: str) -> int:
         return self._batches[name]

@@ -12,7 +12,7 @@ from backends.frameworks.layout import Layout, layout_of
 from backends.optimizers import lars
 from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import EVALUATE, FINISH
-from backends.strategies.aggregation import FACTORS, equal
+from backends.strategies.aggregation_rules import FACTORS, equal
 from backends.training import checkpoint
 from backends.training.coordinator import Coordinator
 from backends.training.member_stats import MemberStats

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies import streams
+from backends.strategies import sample_streams
 from backends.strategies.batching import GROWTH, GlobalBatch
 from backends.strategies.strategy import Strategy
 from backends.training.batch_size import StreamBatches
@@ -92,7 +92,7 @@ def mean_batch(
 
 def streamed(n: int) -> list[int]:
     """Images that arrive during a step at each of n members, in the order of their names."""
-    return streams.batches(streams.draw_rates(StreamBatches.DISTRIBUTION, n, SEED))
+    return sample_streams.batches(sample_streams.draw_rates(StreamBatches.DISTRIBUTION, n, SEED))
 
 
 def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s: Floats, image_s: Floats) -> Floats:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from backends.frameworks.base import Variable
 from backends.strategies.message import DENSE, bytes_of
-from backends.strategies.part_syntax import FORMER_NAMES
+from backends.strategies.name_and_options import FORMER_NAMES
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from profilers.records import CodecCost, StepProfile
 from profilers.stats import mean

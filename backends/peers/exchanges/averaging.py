@@ -4,7 +4,7 @@ from typing import Optional
 
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
-from backends.strategies import aggregation
+from backends.strategies import aggregation_rules
 from backends.strategies.message import WHOLE, whole
 from backends.strategies.topologies.graphs import segments
 
@@ -27,4 +27,4 @@ class WeightAveraging(Exchange):
         ]
         mailbox.flush()  # the weights must not change while they are sent
         for start, end, envelope in received:
-            aggregation.average(weights[start:end], whole(envelope.message))
+            aggregation_rules.average(weights[start:end], whole(envelope.message))

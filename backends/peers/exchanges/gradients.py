@@ -11,7 +11,7 @@ import numpy as np
 from backends.frameworks.base import Arrays, OptimizerSettings
 from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts
-from backends.strategies.aggregation import FACTORS, WITH_MEAN
+from backends.strategies.aggregation_rules import FACTORS, WITH_MEAN
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.message import DENSE, Message, add
 

@@ -9,7 +9,7 @@ from typing import Optional
 from backends.frameworks.base import OptimizerSettings
 from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts
-from backends.strategies import aggregation
+from backends.strategies import aggregation_rules
 from backends.strategies.message import dense
 
 
@@ -43,5 +43,5 @@ class PairwiseAveraging(Exchange):
         """Set x to the mean of x and the asking peer's weights, and send the mean."""
         received = envelope.message.arrays[0]
         with self._lock:
-            aggregation.average_pair(self._x, received)
+            aggregation_rules.average_pair(self._x, received)
         self.parts.mailbox.send(envelope.sender, envelope.head.step, dense(received), kind="mean")

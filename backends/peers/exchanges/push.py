@@ -7,7 +7,7 @@ from typing import Optional, Sequence
 
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange, ExchangeParts
-from backends.strategies.aggregation import PushSum
+from backends.strategies.aggregation_rules import PushSum
 from backends.strategies.message import add, dense
 
 

@@ -9,7 +9,7 @@ from backends.peers.exchanges.grouped import HierarchicalExchange
 from backends.peers.exchanges.pairing import PairwiseAveraging
 from backends.peers.exchanges.push import PushSumExchange
 from backends.peers.exchanges.ring import RingAllReduce
-from backends.strategies.aggregation import FACTORS
+from backends.strategies.aggregation_rules import FACTORS
 from backends.strategies.topologies.graphs import Ring as RingTopology
 from backends.strategies.topologies.registry import GroupedTopology
 

@@ -6,7 +6,7 @@ from typing import Optional
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges.base import Exchange
 from backends.strategies import allreduce
-from backends.strategies.aggregation import FACTORS
+from backends.strategies.aggregation_rules import FACTORS
 from backends.strategies.message import WHOLE
 
 

@@ -13,7 +13,7 @@ from backends.strategies.compressors.layer_drop import LayerDrop
 from backends.strategies.compressors.max_n import MaxN
 from backends.strategies.compressors.momentum_correction import MomentumCorrection
 from backends.strategies.compressors.top_k import TopK
-from backends.strategies.part_syntax import name_of, number, one_of, options_of, typed, whole_number, yes_or_no
+from backends.strategies.name_and_options import name_of, number, one_of, options_of, typed, whole_number, yes_or_no
 
 COMPRESSORS: Dict[str, Type[Compressor]] = {
     "dense": Uncompressed,

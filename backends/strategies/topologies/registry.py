@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from backends.strategies.part_syntax import name_of, options_of, typed, whole_number
+from backends.strategies.name_and_options import name_of, options_of, typed, whole_number
 from backends.strategies.topologies.base import SERVER, MessageLoad, Topology
 from backends.strategies.topologies.graphs import AllToAll, ExponentialGraph, RandomGossip, RandomPairs, Ring, Star
 

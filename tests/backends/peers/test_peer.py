@@ -11,7 +11,7 @@ import pytest
 from backends.frameworks.base import OptimizerSettings
 from backends.peers.exchanges import gradients
 from backends.protocol.events import CheckpointWritten, Dropped, Joined, Silent
-from backends.strategies import streams
+from backends.strategies import sample_streams
 from backends.strategies.compatibility import PARTS
 from backends.strategies.presets import PRESETS
 from tests.backends.fakes import train_on_all, train_on_all_with_lars
@@ -64,7 +64,7 @@ def expect_one_process(folder, text, members, momentum, frameworks):
 
 def test_merged_by_samples_batches_of_different_sizes_are_one_process_with_all_of_them(tmp_path):
     run = PeerRun(tmp_path, "baseline:batching=stream,aggregation=samples", 24, 3, seed=4)
-    sizes = streams.batches(streams.draw_rates("S1", 3, 4))
+    sizes = sample_streams.batches(sample_streams.draw_rates("S1", 3, 4))
     assert len(set(sizes)) > 1
     threads, drawn = run.start_all(), [shard(seed) for seed in range(3)]
     for each, size in zip(drawn, sizes, strict=True):

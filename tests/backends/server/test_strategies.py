@@ -10,7 +10,7 @@ import pytest
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.events import CheckpointWritten, Dropped, Joined, Replaced
 from backends.protocol.frames import WorkerEvaluation, WorkerStep
-from backends.strategies import streams
+from backends.strategies import sample_streams
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES
@@ -205,7 +205,7 @@ def test_batches_of_different_sizes_count_by_their_samples(tmp_path, merge, mome
     parts = f"sync=synchronous,batching=stream,aggregation={merge}"
     run = ServerRun(with_parts(tmp_path, 24, parts, momentum=momentum, members=3, seed=4))
     in_step(run, 3)
-    sizes = streams.batches(streams.draw_rates("S1", 3, 4))
+    sizes = sample_streams.batches(sample_streams.draw_rates("S1", 3, 4))
     assert len(set(sizes)) > 1
     drawn = [DrawnBatches(seed=seed) for seed in range(3)]
     for each, size in zip(drawn, sizes, strict=True):

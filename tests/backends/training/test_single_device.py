@@ -7,7 +7,7 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.events import CheckpointWritten, Diverged
-from backends.strategies import streams
+from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, single_device, step
 from backends.training.lr_schedule import RateSchedule
@@ -184,5 +184,5 @@ def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
             return super().gradient(images, labels, rate, weight_decay)
 
     train(run_spec(tmp_path, 2, strategy=Strategy.from_text("scadles"), schedule=RateSchedule(), seed=3), Listening())
-    (size,) = streams.batches(streams.draw_rates("S1", 1, 3))
+    (size,) = sample_streams.batches(sample_streams.draw_rates("S1", 1, 3))
     assert rates == [(size, pytest.approx(0.1 * size / BATCH))] * 2

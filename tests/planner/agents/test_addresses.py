@@ -9,7 +9,7 @@ from backends.agent.verbs import ORDERS
 from planner.agents.addresses import data_addresses, try_addresses
 from planner.errors import DeviceLostError, FleetError
 from planner.fleet.device import Device
-from profilers import reach
+from profilers import addresses_and_ports
 
 
 class Here:
@@ -74,9 +74,9 @@ def test_a_device_without_an_address_leaves_the_others_theirs() -> None:
 
 
 def test_a_name_leads_there_as_well_as_an_address() -> None:
-    assert reach.address_towards(None, "localhost") in ("127.0.0.1", "::1")
+    assert addresses_and_ports.address_towards(None, "localhost") in ("127.0.0.1", "::1")
 
 
 def test_where_nothing_leads_there_is_no_address() -> None:
     with pytest.raises(OSError, match="."):
-        reach.address_towards(None, "no-such-host.invalid")
+        addresses_and_ports.address_towards(None, "no-such-host.invalid")

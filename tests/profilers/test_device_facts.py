@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from profilers import facts
+from profilers import device_facts
 from profilers.file_tree import FileTree
 from profilers.records import encode
 
@@ -20,7 +20,7 @@ FLEET = ("json", "no_such_framework")
     ],
 )
 def test_os_release(text, name):
-    assert facts.parse_os_release(text) == name
+    assert device_facts.parse_os_release(text) == name
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_os_release(text, name):
     ],
 )
 def test_iperf3(text, version):
-    assert facts.parse_iperf3(text) == version
+    assert device_facts.parse_iperf3(text) == version
 
 
 @pytest.mark.parametrize(
@@ -47,25 +47,25 @@ def test_iperf3(text, version):
     ],
 )
 def test_a_framework_version_is_read_from_the_files_beside_it(name, beside, version):
-    assert facts.parse_distribution(name, beside) == version
+    assert device_facts.parse_distribution(name, beside) == version
 
 
 def test_processor_names(tx2):
-    assert facts.parse_processor(tx2["proc/cpuinfo"]) == "0x41/0xd07, ARMv8 Processor"
-    assert facts.parse_processor("") is None
+    assert device_facts.parse_processor(tx2["proc/cpuinfo"]) == "0x41/0xd07, ARMv8 Processor"
+    assert device_facts.parse_processor("") is None
 
 
 def test_a_framework_is_found_without_importing_it():
     known = "torch" in sys.modules
-    found = facts.framework("torch")
+    found = device_facts.framework("torch")
     assert ("version" in found) != ("error" in found)
     assert ("torch" in sys.modules) == known
-    missing = facts.framework("no_such_framework")
+    missing = device_facts.framework("no_such_framework")
     assert missing == {"error": "no_such_framework is not installed for this Python"}
 
 
 def test_a_jetson(plant, tx2):
-    found = facts.collect((), plant(tx2).root)
+    found = device_facts.collect((), plant(tx2).root)
     assert (found.board, found.gpus) == ("quill", ("integrated 17000000.gp10b",))
     assert (found.memory_bytes, found.available_bytes) == (8000000 * 1024, 6000000 * 1024)
     assert found.system.startswith("unknown distribution, ")
@@ -73,32 +73,32 @@ def test_a_jetson(plant, tx2):
 
 def test_an_emulated_device_has_its_own_memory(plant, tx2, monkeypatch):
     monkeypatch.setenv("PLANNER_SYSFS_ROOT", plant(tx2).root)
-    assert facts.collect(()).memory_bytes == 8000000 * 1024
+    assert device_facts.collect(()).memory_bytes == 8000000 * 1024
 
 
 def test_an_empty_tree_still_gives_facts(tmp_path):
-    found = facts.collect(FLEET, str(tmp_path))
+    found = device_facts.collect(FLEET, str(tmp_path))
     assert (found.board, found.processor, found.gpus, found.sensors) == (None, None, (), ())
     assert found.memory_bytes >= found.available_bytes > 0
     assert found.usable_cores >= 1 and found.disk_free_bytes > 0
 
 
 def test_this_machine():
-    found = encode(facts.collect(FLEET))
+    found = encode(device_facts.collect(FLEET))
     assert found["online_cores"] >= found["usable_cores"] > 0
     assert "error" in found["frameworks"]["no_such_framework"]
 
 
 def test_the_free_space_of_a_folder_that_does_not_exist_is_that_of_its_parent(tmp_path):
-    assert facts.disk_free(str(tmp_path / "a" / "b")) > 0
+    assert device_facts.disk_free(str(tmp_path / "a" / "b")) > 0
 
 
 def test_the_output_of_an_absent_or_failing_program_is_empty(tmp_path):
     (tmp_path / "not_executable").write_text("")
-    assert facts.command_output([str(tmp_path / "none")]) == ""
-    assert facts.command_output([str(tmp_path / "not_executable")]) == ""
+    assert device_facts.command_output([str(tmp_path / "none")]) == ""
+    assert device_facts.command_output([str(tmp_path / "not_executable")]) == ""
 
 
 def test_the_board_of_a_pc_is_the_product(plant):
-    assert facts.board(plant({"sys/class/dmi/id/product_name": "Precision 3650\n"})) == "Precision 3650"
-    assert isinstance(facts.board(FileTree("/")), (str, type(None)))
+    assert device_facts.board(plant({"sys/class/dmi/id/product_name": "Precision 3650\n"})) == "Precision 3650"
+    assert isinstance(device_facts.board(FileTree("/")), (str, type(None)))

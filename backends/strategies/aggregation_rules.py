@@ -1,4 +1,4 @@
-"""Aggregation weighs gradients and averages weights, in place on flat float32 arrays."""
+"""Rules of aggregation weigh gradients and average weights, on flat float32 arrays in place."""
 
 from typing import Callable, Dict, Sequence, Tuple
 

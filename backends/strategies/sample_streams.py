@@ -1,0 +1,33 @@
+"""Streams deliver samples to each device at a rate of its own (ScaDLES)."""
+
+import math
+from typing import List, Sequence
+
+import numpy as np
+
+#: The paper's sample sets of stream rates: kind, mean and standard deviation in samples a second.
+DISTRIBUTIONS = {
+    "S1": ("uniform", 38.0, 24.0),
+    "S2": ("uniform", 300.0, 112.0),
+    "S1'": ("normal", 64.0, 24.0),
+    "S2'": ("normal", 256.0, 28.0),
+}
+#: Minimum samples a second of a device: the distribution S1 reaches below 0.
+LEAST_RATE = 1.0
+
+
+def draw_rates(distribution: str, devices: int, seed: int) -> List[float]:
+    """The stream rate of each device, in samples a second; distribution: of DISTRIBUTIONS."""
+    kind, mean, deviation = DISTRIBUTIONS[distribution]
+    random = np.random.RandomState(seed)
+    half = math.sqrt(3.0) * deviation
+    if kind == "uniform":
+        drawn = random.uniform(mean - half, mean + half, devices)
+    else:
+        drawn = random.normal(mean, deviation, devices)
+    return [max(LEAST_RATE, float(rate)) for rate in drawn]
+
+
+def batches(rates: Sequence[float]) -> List[int]:
+    """Samples that arrive at each device in a second, at least 1."""
+    return [max(1, int(rate + 0.5)) for rate in rates]

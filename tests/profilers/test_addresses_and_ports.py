@@ -1,0 +1,65 @@
+"""Who listens is reached, and who greets wrongly, or not at all, is not."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from queue import Queue
+
+import pytest
+
+from profilers import addresses_and_ports
+
+
+class Job:
+    """An order as an agent carries it out."""
+
+    def __init__(self) -> None:
+        self.events: Queue[addresses_and_ports.Listening] = Queue()
+        self.emit = self.events.put
+        self.stopping = threading.Event()
+
+
+@pytest.fixture
+def listener() -> Iterator[addresses_and_ports.Listening]:
+    job = Job()
+    thread = threading.Thread(target=addresses_and_ports.await_connections, args=(job, "127.0.0.1"))
+    thread.start()
+    yield job.events.get(timeout=5)
+    job.stopping.set()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_a_listening_device_is_reached_by_any_number_of_guests(listener: addresses_and_ports.Listening) -> None:
+    assert [addresses_and_ports.probe_port(None, "127.0.0.1", *listener) for _ in range(3)] == [None] * 3
+
+
+def test_a_guest_that_leaves_at_once_keeps_nobody_out(listener: addresses_and_ports.Listening) -> None:
+    socket.create_connection(("127.0.0.1", listener.port)).close()
+    assert addresses_and_ports.probe_port(None, "127.0.0.1", *listener) is None
+
+
+def test_another_machine_at_the_same_address_is_not_the_device(listener: addresses_and_ports.Listening) -> None:
+    answer = addresses_and_ports.probe_port(None, "127.0.0.1", listener.port, "0" * 32)
+    assert answer == f"127.0.0.1:{listener.port} is another machine"
+
+
+def test_a_closed_port_says_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    assert addresses_and_ports.probe_port(None, "127.0.0.1", port, "") == f"127.0.0.1:{port}: Connection refused"
+
+
+def test_silence_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses_and_ports, "PROBE_LIMIT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        assert (
+            addresses_and_ports.probe_port(None, "127.0.0.1", port, "")
+            == f"no answer from 127.0.0.1:{port} within 0.2 s"
+        )
+
+
+def test_an_address_of_another_device_cannot_be_listened_on() -> None:
+    with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1 .*; set data_address"):
+        addresses_and_ports.await_connections(Job(), "192.0.2.1")
