@@ -31,8 +31,8 @@ from backends.server import worker
 from backends.server.parameter_server import ParameterServer
 from backends.strategies.strategy import Strategy
 from backends.training import single_device
-from backends.training.host import Host
 from backends.training.lr_schedule import schedule
+from backends.training.run_host import RunHost
 from backends.training.run_spec import RunSpec
 from backends.training.step import TestSet
 
@@ -88,7 +88,7 @@ def coordinate_peers(task: Any, order: CoordinatePeers) -> RunAccount:
     return _host(task, order.address, PeerCoordinator(run_spec(order.run), order.identity, task.emit))
 
 
-def _host(task: Any, address: str, host: Host) -> RunAccount:
+def _host(task: Any, address: str, host: RunHost) -> RunAccount:
     listener = framing.listen(address)
     task.emit(Listening(listener.getsockname()[1]))
     await_go(task)  # the run's clock starts with the word, not with the listening

@@ -4,8 +4,8 @@ from typing import Dict
 
 from backends.frameworks.base import Arrays
 from backends.network import framing
-from backends.peers.coordinator_state import PeerCoordinatorState
-from backends.peers.scheduler import PeerWorkItem
+from backends.peers.epochs import PeerWorkItem
+from backends.peers.state import PeerRunState
 from backends.protocol.events import Emit
 from backends.protocol.frames import (
     EVALUATE,
@@ -28,34 +28,34 @@ from backends.protocol.frames import (
 )
 from backends.protocol.orders import Identity
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.host import Host
 from backends.training.member_stats import MemberStats
+from backends.training.run_host import RunHost
 from backends.training.run_spec import RunSpec
 
 
-class PeerCoordinator(Host):
+class PeerCoordinator(RunHost):
     """Serves one run of peers.
 
     Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
     hello = PeerHello
-    coordinator: PeerCoordinatorState
+    run_state: PeerRunState
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
         super().__init__(spec, identity, emit)
-        self.coordinator = PeerCoordinatorState(spec, emit)
+        self.run_state = PeerRunState(spec, emit)
 
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: PeerHello) -> None:
-        send_named(connection, self.coordinator.join(connection.peer, hello))
+        send_named(connection, self.run_state.join(connection.peer, hello))
 
     def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
-        item = self.coordinator.take(name, lambda: connection.aborted)
+        item = self.run_state.take(name, lambda: connection.aborted)
         if item.kind == STEP:
             self._step(name, member, connection, item)
         elif item.kind == EVALUATE:
             connection.send(PeerEvaluation())
-            self.coordinator.record_evaluation(name, item.step, connection.receive(Scores))
+            self.run_state.record_evaluation(name, item.step, connection.receive(Scores))
         elif item.kind == TAKE:
             self._send_weights(name, connection)
         elif item.kind == GIVE:
@@ -65,46 +65,46 @@ class PeerCoordinator(Host):
         else:
             connection.send(HandOver())
             self._receive_state(name, connection, item)
-            self.coordinator.complete_save(name)
+            self.run_state.complete_save(name)
         member.count_bytes(connection)
         return item.kind != FINISH
 
     def _step(self, name: str, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
-        connection.send(self.coordinator.step_order(name, item))
+        connection.send(self.run_state.step_order(name, item))
         answer = connection.receive(PeerStepDone)
         member.bytes += answer.sent_bytes
         if answer.interrupted:
-            self.coordinator.interrupt_step(name)
+            self.run_state.interrupt_step(name)
         else:
-            self.coordinator.complete_step(name, member, item, answer)
+            self.run_state.complete_step(name, member, item, answer)
 
     def _finish(self, name: str, connection: framing.Connection, item: PeerWorkItem) -> None:
-        hand_over = self.coordinator.hands_over(name)
+        hand_over = self.run_state.hands_over(name)
         connection.send(Finish(hand_over))
         if hand_over:
             self._receive_state(name, connection, item, last=True)
 
     def _send_weights(self, name: str, connection: framing.Connection) -> None:
-        connection.send(TakeWeights(), framing.as_bytes(self.coordinator.weights))
+        connection.send(TakeWeights(), framing.as_bytes(self.run_state.weights))
         connection.receive(Done)
-        self.coordinator.step_queue.weights_taken(name)
+        self.run_state.step_queue.weights_taken(name)
 
     def _receive_weights(self, connection: framing.Connection) -> None:
         connection.send(HandOver())
         connection.receive(WeightsOffer)
         connection.send(WeightsReply(True))
         state = self._receive_arrays(connection)
-        self.coordinator.give_weights(state[WEIGHTS] + state[STATE])
+        self.run_state.give_weights(state[WEIGHTS] + state[STATE])
 
     def _receive_state(self, name: str, connection: framing.Connection, item: PeerWorkItem, last: bool = False) -> None:
         """Receive a member's arrays; weights only if no other member has handed over the same."""
         digest = connection.receive(WeightsOffer).digest
-        connection.send(WeightsReply(self.coordinator.wants_weights(name, digest, last)))
-        self.coordinator.add_state(name, self._receive_arrays(connection), item.step)
+        connection.send(WeightsReply(self.run_state.wants_weights(name, digest, last)))
+        self.run_state.add_state(name, self._receive_arrays(connection), item.step)
 
     def _receive_arrays(self, connection: framing.Connection) -> Dict[str, Arrays]:
         """A member's arrays by name. Raises WireError where they are not of the run's model."""
-        layout = self.coordinator.layout
+        layout = self.run_state.layout
         assert layout is not None, "members that have joined have a layout"
         found = receive_named(connection, layout, len(self.members))
         weights, state = ([each.shape for each in found.get(label, ())] for label in (WEIGHTS, STATE))

@@ -51,7 +51,7 @@ class Peer:
     """A member of a run of peers.
 
     optimiser: its settings, except for the rate, which comes with every order.
-    clock: monotonic seconds, of which the time of a step is told.
+    clock: monotonic seconds, for the times of steps.
     """
 
     def __init__(

@@ -27,8 +27,8 @@ from backends.server.aggregation import WorkerGradient
 from backends.server.state import ServerState, WeightPull
 from backends.strategies.message import Message, buffers
 from backends.training.array_transfer import allocate
-from backends.training.host import Host
 from backends.training.member_stats import MemberStats
+from backends.training.run_host import RunHost
 from backends.training.run_spec import RunSpec
 from backends.training.step_queue import WorkItem
 
@@ -38,7 +38,7 @@ LOCAL_WORKER_WAIT_S = 20.0
 CHECK_INTERVAL_S = 0.5
 
 
-class ParameterServer(Host):
+class ParameterServer(RunHost):
     """Serves one run.
 
     Weights are sent directly from the buffer that updates change. Without synchronisation a worker
@@ -48,11 +48,11 @@ class ParameterServer(Host):
     """
 
     hello = WorkerHello
-    coordinator: ServerState
+    run_state: ServerState
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
         super().__init__(spec, identity, emit)
-        self.coordinator = ServerState(spec, emit)
+        self.run_state = ServerState(spec, emit)
         self._model_given = threading.Condition()
 
     # -- joining -----------------------------------------------------------------------------------
@@ -64,23 +64,23 @@ class ParameterServer(Host):
         """
         layout = hello.layout
         gave_weights = self._begin_with(connection, layout)
-        if layout != self.coordinator.model.layout:
+        if layout != self.run_state.model.layout:
             raise ValueError("its model is not the run's: the arrays have other names or shapes")
         member.gradients = np.empty(layout.parameters, np.float32)
         member.state = np.empty(layout.state, np.float32)
         member.own = allocate(hello.own, 64 * layout.parameters + (1 << 16))
-        own = self.coordinator.join(connection.peer, hello.own)
+        own = self.run_state.join(connection.peer, hello.own)
         if not gave_weights:
-            arrays = (self.coordinator.state(),) + own
+            arrays = (self.run_state.mean_model_state(),) + own
             connection.send(Resumption(bool(own)), framing.as_bytes(arrays))
 
     def _begin_with(self, connection: framing.Connection, layout: Layout) -> bool:
         """Begin with this worker's weights if the run has none; return whether it did."""
         with self._model_given:
             self._await_local_worker(connection)
-            if self.coordinator.begun:
+            if self.run_state.begun:
                 return False
-            self.coordinator.begin(global_model.from_worker(connection, layout))
+            self.run_state.begin(global_model.from_worker(connection, layout))
             self._model_given.notify_all()
             return True
 
@@ -91,30 +91,31 @@ class ParameterServer(Host):
         """
         is_local = self.spec.host in ("", connection.peer)
         end_s = time.monotonic() + (0.0 if is_local else LOCAL_WORKER_WAIT_S)
-        while not (self.coordinator.begun or connection.aborted) and time.monotonic() < end_s:
+        while not (self.run_state.begun or connection.aborted) and time.monotonic() < end_s:
             self._model_given.wait(CHECK_INTERVAL_S)
 
     # -- work --------------------------------------------------------------------------------------
 
     def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
-        item = self.coordinator.take(name, lambda: connection.aborted)
+        item = self.run_state.take(name, lambda: connection.aborted)
         if item.kind == FINISH:
             self._finish(name, member, connection)
             return False
-        pull = self.coordinator.pull(name, item)
+        pull = self.run_state.pull(name, item)
         self._send_order(connection, item, pull)
         if item.kind == EVALUATE:
-            self.coordinator.record_evaluation(name, item.step, connection.receive(Scores))
+            self.run_state.record_evaluation(name, item.step, connection.receive(Scores))
         else:
             gradient = self._receive_gradient(name, member, connection, pull)
-            self.coordinator.add_gradient(item, gradient, pull.hand_over)
+            self.run_state.add_gradient(item, gradient, pull.hand_over)
         member.count_bytes(connection)
         return True
 
     def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
         head, arrays = pull.weights.head, pull.weights.arrays
         if item.kind == EVALUATE:
-            connection.send(WorkerEvaluation(item.step, head), framing.as_bytes(arrays + (self.coordinator.state(),)))
+            arrays += (self.run_state.mean_model_state(),)
+            connection.send(WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
             return
         scale = self.spec.gradient_scale(item.step)
         order = WorkerStep(item.step, pull.batch, scale.rate, scale.weight_decay, pull.hand_over, head)
@@ -136,8 +137,8 @@ class ParameterServer(Host):
 
     def _finish(self, name: str, member: MemberStats, connection: framing.Connection) -> None:
         """Tell a worker that the run is over, and receive its state for the last checkpoint."""
-        hand_over = self.coordinator.hands_over(name)
+        hand_over = self.run_state.hands_over(name)
         connection.send(Finish(hand_over))
         if hand_over:
             connection.receive(CompressorState, payload=lambda _: framing.as_bytes(member.own))
-            self.coordinator.add_last_state(name, member.own)
+            self.run_state.add_last_state(name, member.own)

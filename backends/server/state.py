@@ -16,7 +16,7 @@ from backends.server.worker_state import WorkerStates
 from backends.strategies.aggregation_rules import FACTORS
 from backends.strategies.message import Message
 from backends.training import checkpoint
-from backends.training.host import HostedCoordinator
+from backends.training.run_host import HostedRunState
 from backends.training.run_spec import RunSpec, resumed_queue
 from backends.training.step_queue import StepQueue, WorkItem
 
@@ -36,7 +36,7 @@ class WeightPull(NamedTuple):
     hand_over: bool
 
 
-class ServerState(HostedCoordinator):
+class ServerState(HostedRunState):
     """The coordinator of a parameter server.
 
     ``begin`` sets the weights of a run without a checkpoint.
@@ -163,7 +163,7 @@ class ServerState(HostedCoordinator):
 
     # -- state and checkpoints ---------------------------------------------------------------------
 
-    def state(self) -> np.ndarray:
+    def mean_model_state(self) -> np.ndarray:
         """The mean of the states that workers reported; a new (state,) float32."""
         with self._lock:
             return self.model.state()

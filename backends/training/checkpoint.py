@@ -24,7 +24,7 @@ from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 #: Version 2: the momentum includes the learning rates of the gradients in it.
 SCHEMA = 2
 
-#: Prefix of the names of members' own arrays in a file.
+#: Prefix of the names of members' own arrays in a file: what they keep from step to step.
 MEMBER_PREFIX = "kept/"
 
 

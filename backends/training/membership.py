@@ -1,11 +1,15 @@
-"""The membership of a run lists its present members and notifies observers of changes."""
+"""The membership of a run lists its present members and tells observers when it changes.
+
+``run_host`` notices silent members and drops them; then the step queue, an observer, gives the work
+items that they held to others.
+"""
 
 import abc
 from typing import Iterable, List, Tuple
 
 
 class MembershipObserver(abc.ABC):
-    """A part of a coordinator that is notified when a member joins or leaves."""
+    """A part of a run's state that is notified when a member joins or leaves."""
 
     @abc.abstractmethod
     def set_members(self, names: Tuple[str, ...]) -> None:

@@ -14,9 +14,9 @@ from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import EVALUATE, FINISH
 from backends.strategies.aggregation_rules import FACTORS, equal
 from backends.training import checkpoint
-from backends.training.coordinator import Coordinator
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
+from backends.training.run_state import RunState
 from backends.training.step import (
     NOTHING_SPENT,
     TestSet,
@@ -70,7 +70,7 @@ def run(
             emit(device.current_progress())
 
 
-class SingleDevice(Coordinator):
+class SingleDevice(RunState):
     """A run on one device, whose framework updates the weights; only LARS is applied in numpy."""
 
     step_queue: StepQueue

@@ -1,4 +1,7 @@
-"""A step queue hands out the steps and evaluations of a run, one work item at a time."""
+"""A step queue hands out the steps and evaluations of a run, one work item at a time.
+
+An item of a worker that leaves before it is done goes to another worker.
+"""
 
 import abc
 import threading

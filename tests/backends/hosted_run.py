@@ -8,7 +8,7 @@ from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.protocol.events import RunAccount, Silent
 from backends.training import checkpoint
-from backends.training.host import Host
+from backends.training.run_host import RunHost
 from backends.training.run_spec import RunSpec
 from planner.agents.certificates import Authority
 from tests.running import until
@@ -26,7 +26,7 @@ BEAT_LIMIT_S = 1.0
 class HostedRun:
     """A host in a thread, with its certificates, events and account."""
 
-    def __init__(self, kind: type[Host], spec: RunSpec) -> None:
+    def __init__(self, kind: type[RunHost], spec: RunSpec) -> None:
         self.spec = spec
         self.authority = Authority()
         self.events: list[Any] = []
@@ -61,7 +61,7 @@ class HostedRun:
             assert happened, (kind, self.events)
 
     def await_steps(self, count: int) -> None:
-        queue = self.host.coordinator.step_queue
+        queue = self.host.run_state.step_queue
         with queue.lock:
             assert queue.lock.wait_for(lambda: queue.done >= count, HANG_LIMIT_S), f"{queue.done} steps"
 

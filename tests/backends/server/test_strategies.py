@@ -96,7 +96,7 @@ def test_nobody_gets_further_ahead_than_the_bound(tmp_path):
         quick.receive_order()
         quick.push()
     run.await_steps(3)
-    assert not run.host.coordinator._may_begin("quick")
+    assert not run.host.run_state._may_begin("quick")
     slow.push()
     assert isinstance(quick.receive_order(), WorkerStep)
     run.stopping.set()

@@ -1,4 +1,4 @@
-"""The coordinator state of peers holds scheduler, batch sizes and checkpoints in progress."""
+"""The state of a run of peers: their scheduler, batch sizes and checkpoints in progress."""
 
 import math
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -7,13 +7,13 @@ import numpy as np
 
 from backends.frameworks.base import Arrays
 from backends.frameworks.layout import Layout
-from backends.peers.scheduler import MembershipScheduler, PeerWorkItem
+from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
 from backends.protocol.frames import STATE, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
 from backends.strategies import knowledge_transfer
 from backends.training import checkpoint
-from backends.training.host import HostedCoordinator
 from backends.training.member_stats import MemberStats
+from backends.training.run_host import HostedRunState
 from backends.training.run_spec import RunSpec, last_evaluated
 from backends.training.step_queue import RunProgress
 
@@ -25,7 +25,7 @@ ORPHANED = "no member is left that has the weights"
 STEPS = "clock"
 
 
-class PeerCoordinatorState(HostedCoordinator):
+class PeerRunState(HostedRunState):
     """Holds weights only for members that join and for checkpoints.
 
     layout: of the run's model, known from the first member or checkpoint on.
@@ -33,7 +33,7 @@ class PeerCoordinatorState(HostedCoordinator):
     Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
-    step_queue: MembershipScheduler
+    step_queue: EpochScheduler
 
     def __init__(self, spec: RunSpec, emit: Emit) -> None:
         super().__init__(spec, emit)
@@ -48,7 +48,7 @@ class PeerCoordinatorState(HostedCoordinator):
         self._saved: Dict[str, Dict[str, Arrays]] = {}
         self.step_queue = self._begin()
 
-    def _begin(self) -> MembershipScheduler:
+    def _begin(self) -> EpochScheduler:
         spec, done, evaluated = self.spec, 0, 0
         if spec.resume is not None:
             saved, self.layout = checkpoint.read(spec.resume)
@@ -57,7 +57,7 @@ class PeerCoordinatorState(HostedCoordinator):
             for key, arrays in self._resume(saved).items():
                 name, _, label = key.partition("/")
                 self._saved.setdefault(name, {})[label] = arrays
-        return MembershipScheduler(
+        return EpochScheduler(
             RunProgress(spec.steps, done, evaluated, spec.evaluate_every, spec.checkpoint_every),
             spec.strategy.sync,
             self._membership,

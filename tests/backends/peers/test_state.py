@@ -5,7 +5,7 @@ import pytest
 
 from backends.frameworks.base import Variable
 from backends.frameworks.layout import Layout
-from backends.peers.coordinator_state import ORPHANED, PeerCoordinatorState
+from backends.peers.state import ORPHANED, PeerRunState
 from backends.protocol.events import Diverged, Evaluated
 from backends.protocol.frames import (
     EVALUATE,
@@ -45,7 +45,7 @@ class Run:
         }
         self.events = []
         self.spec = run_spec(folder, steps, **values)
-        self.state = PeerCoordinatorState(self.spec, self.events.append)
+        self.state = PeerRunState(self.spec, self.events.append)
         self.stats = {name: MemberStats() for name in names}
 
     def join(self, name, digest="equal", layout=LAYOUT):

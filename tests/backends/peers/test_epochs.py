@@ -1,6 +1,6 @@
-"""The scheduler of peers, in one thread: a peer that would have to wait is sent home instead."""
+"""Epochs of peers and their scheduler, in one thread: a peer that would have to wait is sent home instead."""
 
-from backends.peers.scheduler import MembershipScheduler, PeerWorkItem
+from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE
 from backends.strategies.synchronisation import SyncPolicy
 from backends.training.membership import Membership
@@ -13,7 +13,7 @@ class Peers:
     def __init__(self, policy, total=12, names="ab", save_every=0, **options):
         self.membership = Membership()
         progress = RunProgress(total, 0, 0, 0, save_every)
-        self.scheduler = MembershipScheduler(progress, SyncPolicy.from_text(policy), self.membership, **options)
+        self.scheduler = EpochScheduler(progress, SyncPolicy.from_text(policy), self.membership, **options)
         for name in names:
             self.scheduler.join(name)
 

@@ -1,9 +1,9 @@
-"""The scheduler of peers hands out their steps, and gathers all peers when members change.
+"""Epochs of peers: when members change, all meet at a barrier and go on with new ranks.
 
-The sync policy limits by how many steps members may be apart.
-When a member joins or leaves, or a checkpoint is due, every member is held at the end of a step
-until all are there. Then a new epoch begins, with new ranks, or the checkpoint is taken.
-If other members wait for messages of a held member, it first makes the steps that they need.
+Between barriers the scheduler hands out steps, as far apart as the sync policy allows. When a
+member joins or leaves, or a checkpoint is due, every member is held at the end of a step until all
+are there. Then a new epoch begins, or the checkpoint is taken. If other members wait for messages
+of a held member, it first makes the steps that they need.
 """
 
 import math
@@ -34,7 +34,7 @@ class PeerWorkItem(NamedTuple):
     members: Tuple[str, ...]
 
 
-class MembershipScheduler(WorkQueue):
+class EpochScheduler(WorkQueue):
     """Hands out the steps of all members.
 
     Members that wait for one another make whole rounds, so that the last may exceed the total.

@@ -1,4 +1,4 @@
-"""A coordinator holds a run's shared state: step queue, batch sizes, evaluations, checkpoints."""
+"""The shared state of a run: its step queue, batch sizes, evaluations and checkpoints."""
 
 import abc
 import math
@@ -21,8 +21,8 @@ from backends.training.step_queue import WorkQueue
 _BATCH_POLICY_PREFIX = "/"
 
 
-class Coordinator(abc.ABC):
-    """The state shared by the coordinators of a server, of peers and of a single device.
+class RunState(abc.ABC):
+    """The part of it that is alike for a server, for peers and for a single device.
 
     Thread-safe. A subclass sets ``step_queue``, whose lock guards everything.
     membership: the present members; the batch policy observes it.

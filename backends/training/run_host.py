@@ -1,4 +1,4 @@
-"""A host serves a run: members join it, it drops silent ones and accounts for the run."""
+"""The host of a run admits members, drops those whose heartbeats stop, and accounts for the run."""
 
 import abc
 import socket
@@ -10,9 +10,9 @@ from backends.network import framing
 from backends.network.acceptor import Acceptor
 from backends.protocol.events import Dropped, Emit, Joined, Progress, Replaced, RunAccount, Silent
 from backends.protocol.orders import Identity
-from backends.training.coordinator import Coordinator
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec
+from backends.training.run_state import RunState
 
 PROGRESS_INTERVAL_S = 0.5
 #: Seconds that members may take to read that the run is over.
@@ -21,8 +21,8 @@ FINISH_LIMIT_S = 2.0
 HAND_OVER_LIMIT_S = 40.0
 
 
-class HostedCoordinator(Coordinator):
-    """A coordinator whose members join and leave over the network."""
+class HostedRunState(RunState):
+    """The state of a run whose members join and leave over the network."""
 
     @abc.abstractmethod
     def leave(self, name: str, lost: bool) -> None:
@@ -33,17 +33,17 @@ class HostedCoordinator(Coordinator):
         """Whether a member that finishes hands over its state."""
 
 
-class Host(abc.ABC):
-    """Serves one run.
+class RunHost(abc.ABC):
+    """Serves one run. The work of a member that is dropped goes to the others (``leave``).
 
-    coordinator: decides which member does what next.
+    run_state: decides which member does what next.
     emit: called from several threads with the run's events: joined, silent, replaced, dropped,
     refused, evaluated, diverged, checkpoint, checkpoint_failed and progress.
     hello: what members introduce themselves with.
     """
 
     hello: Type[Any]
-    coordinator: HostedCoordinator
+    run_state: HostedRunState
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
         self.spec = spec
@@ -75,19 +75,19 @@ class Host(abc.ABC):
         acceptor = Acceptor(
             listener, self._tls, self.spec.heartbeat_s, self.hello, self._serve, self._on_heartbeat, self._emit
         )
-        while not self.coordinator.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
+        while not self.run_state.step_queue.wait(min(PROGRESS_INTERVAL_S, self.spec.heartbeat_s / 4.0)):
             self._emit(self.progress())
             self._drop_silent()
             if should_stop():
-                self.coordinator.stop(STOPPED)
-        self._ended = self.coordinator.ended or time.monotonic()
+                self.run_state.stop(STOPPED)
+        self._ended = self.run_state.ended or time.monotonic()
         self._over.set()
         acceptor.close()
         self._drain()
-        self.coordinator.write_last_checkpoint()
+        self.run_state.write_last_checkpoint()
         progress = self.progress()
         self._emit(progress)
-        return self.coordinator.account(progress, time.process_time() - cpu)
+        return self.run_state.account(progress, time.process_time() - cpu)
 
     def _drain(self) -> None:
         """Let members read that the run is over, then end their connections and threads."""
@@ -97,7 +97,7 @@ class Host(abc.ABC):
         self._await_departures()
 
     def _await_departures(self) -> None:
-        handing_over = any(self.coordinator.hands_over(name) for name in list(self.members))
+        handing_over = any(self.run_state.hands_over(name) for name in list(self.members))
         deadline = time.monotonic() + (HAND_OVER_LIMIT_S if handing_over else FINISH_LIMIT_S)
         while time.monotonic() < deadline and any(each.connection for each in list(self.members.values())):
             self._drop_silent()
@@ -107,7 +107,7 @@ class Host(abc.ABC):
         member = self.members.get(name)
         if member is not None:
             member.heard_s = time.monotonic()
-        return self.coordinator.step_queue.required_epoch
+        return self.run_state.step_queue.required_epoch
 
     def _drop_silent(self) -> None:
         now = time.monotonic()
@@ -122,7 +122,7 @@ class Host(abc.ABC):
         """End a connection, so that its thread stops waiting."""
         if connection is not None:
             connection.abort()
-            self.coordinator.step_queue.wake()
+            self.run_state.step_queue.wake()
 
     # -- members -----------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Host(abc.ABC):
         return member
 
     def _remove(self, name: str, member: MemberStats, connection: framing.Connection, lost: bool) -> None:
-        self.coordinator.leave(name, lost)
+        self.run_state.leave(name, lost)
         member.count_bytes(connection)
         with self._lock:
             if member.connection is connection:
@@ -172,6 +172,6 @@ class Host(abc.ABC):
     def progress(self) -> Progress:
         """The progress of the run, for the live table."""
         now = time.monotonic()
-        elapsed_s = (self.coordinator.ended or self._ended or now) - (self._began or now)
+        elapsed_s = (self.run_state.ended or self._ended or now) - (self._began or now)
         rows = {name: member.summary() for name, member in list(self.members.items())}
-        return self.coordinator.progress(elapsed_s, rows)
+        return self.run_state.progress(elapsed_s, rows)
