@@ -12,9 +12,9 @@ from planner.plan.file import Plan, PlannedWorker
 from planner.plan.rank import Ranking, exponents, rank
 from planner.plan.request import RecommendRequest
 from planner.predict.batch_size import RunLength
-from planner.predict.clusters import Candidates, ClusterConfig, conducted, enumerate_clusters
+from planner.predict.clusters import Candidates, ClusterConfig, enumerate_clusters, of_peers
 from planner.predict.costs import Costs, costs_of
-from planner.predict.power import idle_watts
+from planner.predict.device_costs import idle_watts
 from planner.predict.predict import Factors, Prediction, Predictions, factors, predict
 from planner.predict.prediction_error import ErrorParts
 from planner.predict.step_cycle import BOTTLENECKS
@@ -43,14 +43,12 @@ class Row(NamedTuple):
     besides_w: float
     provenance: Provenance
     energy_uncertainty: float | None
+    time_uncertainty: float | None
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """All candidates, predicted and ranked.
-
-    overhead: ``profiling_s``, what profiling took, as a share of the best cluster's time.
-    """
+    """All candidates, predicted and ranked; ``profiling_s`` is what profiling took."""
 
     metric: str
     steps: int
@@ -60,7 +58,6 @@ class Recommendation:
     notes: tuple[str, ...]
     left_out: dict[str, str]
     profiling_s: float
-    overhead: float
 
     def __len__(self) -> int:
         return int(self.ranking.order.size)
@@ -71,9 +68,11 @@ class Recommendation:
         masks, hosts = self.predictions.candidates
         names, shares = self.costs.names, self.predictions.shares[index]
         workers = tuple(name for i, name in enumerate(names) if masks[index] >> i & 1)
+        prediction, time_errors = self.predictions.one(index), self.predictions.time_errors.at(index)
+        energy_errors = time_errors.product(self.predictions.power_errors.at(index))
         return Row(
             config=ClusterConfig(names[hosts[index]], workers, self.costs.batch),
-            prediction=self.predictions.one(index),
+            prediction=prediction,
             score=float(self.ranking.score[index]),
             interval=(float(self.ranking.low[index]), float(self.ranking.high[index])),
             tie=bool(self.ranking.tied[index]),
@@ -82,7 +81,8 @@ class Recommendation:
             shares=dict(zip(BOTTLENECKS, shares.tolist(), strict=True)),
             besides_w=float(self.predictions.besides_w[index]),
             provenance=Provenance.joined(self.costs.power_sources[self.costs.names.index(name)] for name in workers),
-            energy_uncertainty=self._energy_uncertainty(index),
+            energy_uncertainty=None if prediction.power_w is None else _half_interval(energy_errors),
+            time_uncertainty=_half_interval(time_errors),
         )
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
@@ -90,10 +90,6 @@ class Recommendation:
         masks, hosts = self.predictions.candidates
         found = factors(self.costs, int(masks[index]), int(hosts[index]))
         return tuple(self._worker(index, i, found) for i in range(len(self.costs.names)) if masks[index] >> i & 1)
-
-    def time_uncertainty(self, place: int) -> float | None:
-        """Half of the time's 95 % interval at a place, as a share; None if no spread is known."""
-        return _half_interval(self.predictions.time_errors.at(self._candidate(place)))
 
     def _worker(self, index: int, device: int, found: Factors) -> PlannedWorker:
         devices, masks = self.costs.devices, self.predictions.candidates.masks
@@ -122,11 +118,6 @@ class Recommendation:
             raise PlanError(f"--choose {place}: the ranking has places 1 to {len(self)}")
         return int(self.ranking.order[place - 1])
 
-    def _energy_uncertainty(self, index: int) -> float | None:
-        if math.isnan(self.predictions.power_w[index]):
-            return None
-        return _half_interval(self.predictions.time_errors.at(index).product(self.predictions.power_errors.at(index)))
-
 
 def _half_interval(errors: ErrorParts) -> float | None:
     """Half of a result's 95 % interval, as a share; None where no spread is known."""
@@ -145,7 +136,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     candidates = _admissible(known, request)
     weights, notes = _weights(known, candidates, request.weights)
     if not request.strategy.through_server:
-        candidates = conducted(candidates, known.pairs.reachable)
+        candidates = of_peers(candidates, known.pairs.reachable)
     extra_w = request.base_watts + (_idle_of_left_out(profile, known) if request.count_idle else 0.0)
     predictions = predict(known, candidates, steps, request.count_idle, extra_w)
     ranking = rank(predictions, weights)
@@ -158,7 +149,6 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
         notes=(*notes, *known.notes, *_energy_note(weights, extra_w + request.count_idle)),
         left_out=known.left_out,
         profiling_s=profile.profiling_s(known.model),
-        overhead=profile.profiling_s(known.model) / float(predictions.time_s[ranking.order[0]]),
     )
 
 
@@ -223,7 +213,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         besides_w=row.besides_w,
         energy_uncertainty=row.energy_uncertainty,
         strategy=costs.strategy,
-        time_uncertainty=recommendation.time_uncertainty(place),
+        time_uncertainty=row.time_uncertainty,
     )
 
 

@@ -103,8 +103,7 @@ def gradients_s(strategy: Strategy, usual: int, batches: BatchSizes, gradient_s:
     """
     n = gradient_s.size
     if strategy.batching == "stream":
-        found: Floats = np.maximum(0.0, gradient_s + (np.array(streamed(n)) - usual) * image_s)
-        return found
+        return np.maximum(0.0, gradient_s + (np.array(streamed(n)) - usual) * image_s)
     if strategy.batching == "dynamic":
         fixed_s = gradient_s - usual * image_s
         return np.full(n, (n * batches.images[n] + (fixed_s / image_s).sum()) / (1 / image_s).sum())

@@ -33,8 +33,7 @@ class Candidates(NamedTuple):
 
     def members(self, devices: int) -> Bools:
         """(C, devices): which devices are members."""
-        found: Bools = (self.masks[:, None] >> np.arange(devices)) & 1 == 1
-        return found
+        return (self.masks[:, None] >> np.arange(devices)) & 1 == 1
 
     def at(self, rows: Ints | Bools) -> "Candidates":
         """Some of the candidates."""
@@ -78,28 +77,27 @@ def enumerate_clusters(
     return Candidates(masks, np.repeat(np.array(hosts, np.int64), [each.size for each in found]))
 
 
-def conducted(candidates: Candidates, reachable: Bools) -> Candidates:
-    """Each set of devices that all reach one another once, for peers, whose host only coordinates.
+def of_peers(candidates: Candidates, reachable: Bools) -> Candidates:
+    """Candidates for peers: each set of devices that all reach one another, with one coordinator.
 
     reachable: as for ``enumerate_clusters``. Raises PlanError when nothing is left.
     """
     _, first = np.unique(candidates.masks, return_index=True)
-    masks, hosts = candidates.masks[first], candidates.hosts[first]
-    members = Candidates(masks, hosts).members(len(reachable))
+    once = candidates.at(first)
+    members = once.members(len(reachable))
     apart = ~(reachable & reachable.T)
     np.fill_diagonal(apart, False)
     whole = ~np.einsum("ci,ij,cj->c", members, apart, members, dtype=bool)
     if not whole.any():
         raise PlanError("no cluster's devices all reach one another; probe their links, or train through a server")
-    return Candidates(masks[whole], hosts[whole])
+    return once.at(whole)
 
 
 def _hosted(subsets: Ints, host: int, reachable: Bools) -> Ints:
     """Those of ``subsets`` that contain ``host`` and whose members all reach it, or it alone."""
     unreachable = sum(1 << index for index, reached in enumerate(reachable) if not reached)
     alone = subsets == 1 << host
-    admissible: Ints = subsets[(subsets >> host & 1 == 1) & ((subsets & unreachable == 0) | alone)]
-    return admissible
+    return subsets[(subsets >> host & 1 == 1) & ((subsets & unreachable == 0) | alone)]
 
 
 def _mask(names: Sequence[str], chosen: Iterable[str], option: str) -> int:

@@ -10,10 +10,9 @@ from planner.arrays import Floats
 from planner.errors import PlanError
 from planner.predict import batch_size, compressor_costs, device_costs, link_costs
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
-from planner.predict.device_costs import DeviceCosts
+from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
 from planner.predict.link_costs import PairCosts
-from planner.predict.power import wattage
 from planner.profile import repeats
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements

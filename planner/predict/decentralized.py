@@ -89,7 +89,8 @@ def _solve_one(costs: Costs, ranked: Ints) -> Steps:
     by_link = costs.strategy.compressor.by_link
     fits = _fits(members, whole.phases[0].shares) if by_link else np.full((count, count), np.inf)
     load = whole.scaled(np.minimum(1.0, fits))
-    handled_s, sent = _handled_s(members, load), load.shares.sum(axis=1)
+    sent = load.shares.sum(axis=1)
+    handled_s = _handling_s(members, (load.shares + load.shares.T * load.answers)[None])[0]
     busy_s = members.ready_s + members.after_s + handled_s
     if sync.waits_for(count) > 1:
         cycle_s = _synchronous(members, load, sync.backups == 0)
@@ -157,46 +158,34 @@ def _delay_s(costs: MemberCosts, shares: Floats, ready_s: Floats, sending_s: Flo
     """(steps, n) seconds by which messages that arrive during a computation delay it."""
     before_s = np.broadcast_to(ready_s[:, None, :] - ready_s[:, :, None], sending_s.shape)
     part = np.divide(before_s, sending_s, out=np.zeros_like(sending_s), where=sending_s > 0).clip(0.0, 1.0)
-    delay_s: Floats = (shares * part * costs.receive_s).sum(axis=1) * costs.computes
-    return delay_s
+    return (shares * part * costs.receive_s).sum(axis=1) * costs.computes
 
 
 def _handling_s(costs: MemberCosts, shares: Floats) -> Floats:
     """(steps, n) processor seconds of all that a member sends and receives."""
-    handled: Floats = (shares * costs.send_s).sum(axis=2) + (shares * costs.receive_s).sum(axis=1)
-    return handled
+    return (shares * costs.send_s).sum(axis=2) + (shares * costs.receive_s).sum(axis=1)
 
 
 def _backlog_s(costs: MemberCosts, shares: Floats, begun_s: Floats) -> Floats:
     """(steps, n) seconds until an inward link that never rests has carried all messages."""
     from_then_on = (begun_s[:, None, :] >= begun_s[:, :, None]).astype(float)
     carried_s = np.matmul(from_then_on, shares) * costs.in_s
-    backlog_s: Floats = np.where(carried_s > 0, begun_s[:, :, None] + carried_s, 0.0).max(axis=1)
-    return backlog_s
-
-
-def _handled_s(costs: MemberCosts, load: Traffic) -> Floats:
-    """(n,) mean processor seconds of the messages of a step, and of their answers."""
-    shares = load.shares + load.shares.T * load.answers
-    handled: Floats = _handling_s(costs, shares[None])[0]
-    return handled
+    return np.where(carried_s > 0, begun_s[:, :, None] + carried_s, 0.0).max(axis=1)
 
 
 def _fits(costs: MemberCosts, shares: Floats) -> Floats:
     """(n, n) messages that a link carries during a gradient of its sender; infinite for none."""
     in_s = np.where(shares > 0, (shares.sum(axis=1) * costs.in_s)[:, None, :], 0.0)
     sending_s = np.maximum(_sending_s(costs, shares), in_s).mean(axis=0)
-    fits: Floats = np.full_like(sending_s, np.inf)
-    np.divide(costs.gradient_s[:, None], sending_s, out=fits, where=sending_s > 0)
-    return fits
+    unlimited = np.full_like(sending_s, np.inf)
+    return np.divide(costs.gradient_s[:, None], sending_s, out=unlimited, where=sending_s > 0)
 
 
 def _at_equal_rates(costs: MemberCosts, load: Traffic, handled_s: Floats) -> Floats:
     """(n,) seconds of a step of members that send while they compute, if all were as fast."""
     shares = load.phases[0].shares
     links_s = np.maximum(_sending_s(costs, shares).max(axis=2), shares.sum(axis=1) * costs.in_s).mean(axis=0)
-    step_s: Floats = np.maximum(costs.ready_s + costs.after_s + costs.computes * handled_s, links_s)
-    return step_s
+    return np.maximum(costs.ready_s + costs.after_s + costs.computes * handled_s, links_s)
 
 
 def _asynchronous(costs: MemberCosts, whole: Traffic, fits: Floats) -> tuple[Floats, Floats, Traffic]:

@@ -1,5 +1,6 @@
 """Device costs are the seconds, bytes/s and watts that each device of a profile has by itself."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -11,8 +12,9 @@ from planner.predict import compressor_costs, link_costs
 from planner.predict.device_timings import gradient_times
 from planner.predict.gradient_time import image_s
 from planner.predict.message_time import standard_error
-from planner.profile.file import Profile
-from planner.profile.power_readings import Wattage
+from planner.profile.file import DeviceProfile, Profile
+from planner.profile.power_readings import Wattage, unavailable, watts_of_parts, watts_of_whole
+from planner.provenance import NAMEPLATE, Provenance
 from profilers.records import Samples, StepProfile
 from profilers.stats import mean
 
@@ -107,6 +109,31 @@ def of_devices(
             busy_w=_array(watts[name].busy_error for name in steps),
         ),
     )
+
+
+def wattage(device: DeviceProfile, step: StepProfile) -> Wattage:
+    """Watts by a sensor of the whole device, else the fleet file, else sensors of its parts."""
+    idle_w, max_w = device.device.get("idle_watts"), device.device.get("max_watts")
+    found = watts_of_whole(device.idle, step.window)
+    if found is None and idle_w is not None and max_w is not None:
+        source = Provenance(NAMEPLATE, ("board",), detail="fleet file")
+        found = Wattage(float(idle_w), float(max_w), 0.0, 0.0, source)
+    found = found or watts_of_parts(device.idle, step.window)
+    found = found or Wattage(idle_watts(device), math.nan, 0.0, 0.0, unavailable(step.window))
+    if step.slowdown == 1:
+        return found
+    emulated = found.provenance._replace(emulated=True).noting(f"slowdown {step.slowdown:g}")
+    return found._replace(provenance=emulated)
+
+
+def idle_watts(device: DeviceProfile) -> float:
+    """Idle watts of a device that takes no part, NaN where unknown."""
+    declared = device.device.get("idle_watts")
+    found = watts_of_whole(device.idle, device.idle)
+    if found is None and declared is not None:
+        return float(declared)
+    found = found or watts_of_parts(device.idle, device.idle)
+    return math.nan if found is None else found.idle_w
 
 
 def _means(samples: Iterable[Samples]) -> Floats:

@@ -121,8 +121,7 @@ def run_time(steps: int | Floats, rate: Floats, start_s: Floats) -> Floats:
     begun = np.cumsum(ordered * np.take_along_axis(starts_s, order, axis=1), axis=1)
     wanted = np.broadcast_to(steps, rate.shape[:1])[:, None]
     roots = np.divide(wanted + begun, rates, out=np.full_like(rates, np.inf), where=rates > 0)
-    shortest: Floats = roots.min(axis=1)
-    return shortest
+    return roots.min(axis=1)
 
 
 def device_watts(costs: Costs, candidates: Candidates, state: step_cycle.Cycles) -> Floats:
@@ -169,5 +168,4 @@ def _served(costs: Costs, candidates: Candidates, members: Bools) -> Floats:
     begun_s = (costs.devices.build_s + np.diagonal(costs.pairs.weights_s))[candidates.hosts, None]
     later_s = costs.pairs.down_s.T[candidates.hosts]
     more_s = np.maximum(0.0, costs.pairs.weights_s[candidates.hosts] - np.where(members, later_s, 0.0))
-    served_s: Floats = np.maximum(costs.devices.build_s, begun_s) + more_s
-    return served_s
+    return np.maximum(costs.devices.build_s, begun_s) + more_s

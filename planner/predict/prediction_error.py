@@ -38,8 +38,7 @@ class ErrorParts(NamedTuple):
 
     def variance(self) -> Floats:
         """(C,): variance of the result's logarithm."""
-        total: Floats = np.sum([(part**2).sum(axis=1) for part in self], axis=0)
-        return total
+        return np.sum([(part**2).sum(axis=1) for part in self], axis=0)
 
 
 def time_errors(costs: Costs, candidates: Candidates, cycle_s: Floats, steps: Floats, time_s: Floats) -> ErrorParts:

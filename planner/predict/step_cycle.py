@@ -91,7 +91,7 @@ def _served(costs: Costs, candidates: Candidates) -> Cycles:
     shares = _shares(costs, candidates.hosts, 1 / cycle_s, demand_s, queue)
     cycle_s, shares = _synchronised(costs, candidates, cycle_s, shares)
     busy = _busy(costs, candidates.hosts, 1 / cycle_s)
-    sent_bytes: Floats = np.where(members, float(costs.up_bytes + costs.down_bytes), 0.0)
+    sent_bytes = np.where(members, float(costs.up_bytes + costs.down_bytes), 0.0)
     sent_bytes[np.arange(members.shape[0]), candidates.hosts] = 0.0
     return Cycles(cycle_s, busy, shares, sent_bytes)
 
@@ -181,7 +181,7 @@ def _waiting(costs: Costs) -> Floats:
     excess = np.divide(
         costs.pairs.up_s + costs.pairs.down_s, one_core_s, out=np.full_like(one_core_s, np.inf), where=one_core_s > 0
     )
-    waiting: Floats = np.clip((1 / due - excess) / (1 / due - 1), 0.0, 1.0)
+    waiting = np.clip((1 / due - excess) / (1 / due - 1), 0.0, 1.0)
     np.fill_diagonal(waiting, 1.0)
     return waiting
 

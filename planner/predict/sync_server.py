@@ -40,8 +40,7 @@ def _backlog(ready_s: Floats, demand_s: Floats, members: Bools) -> Floats:
 
 
 def _most(values: Floats, members: Bools) -> Floats:
-    most: Floats = np.where(members, values, 0.0).max(axis=1)
-    return most
+    return np.where(members, values, 0.0).max(axis=1)
 
 
 def at_slowest_rate(cycle_s: Floats) -> Floats:

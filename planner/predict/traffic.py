@@ -37,8 +37,7 @@ class Traffic(NamedTuple):
     @property
     def shares(self) -> Floats:
         """(n, n) [from, to] shares of a message in a step, on average, answers left out."""
-        total: Floats = np.sum([phase.shares.mean(axis=0) for phase in self.phases], axis=0)
-        return total
+        return np.sum([phase.shares.mean(axis=0) for phase in self.phases], axis=0)
 
     def scaled(self, part: Floats) -> "Traffic":
         """The same traffic with only a part of each message, (n, n)."""

@@ -71,10 +71,6 @@ class Outstanding(NamedTuple):
         )
 
     @property
-    def probes(self) -> int:
-        return len(self.pairs) + len(self.incasts)
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The names of the probes, pairs first: ``a -> b`` and ``b, all in``."""
         return (*map(_arrow, self.pairs), *(_all(*incast) for incast in self.incasts))

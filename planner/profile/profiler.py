@@ -55,7 +55,7 @@ class Profiler:
         start = Profile(SCHEMA, planner.__version__, time.time(), {}, (), (), {}, request.steps_planned)
         earlier = reuse.carry_over(before, start, fleet, chosen, again)
         self.recorder = ProfileRecorder(earlier, path, on_progress)
-        common_s = request.idle_s + PROBE_S * self._outstanding(chosen).probes
+        common_s = request.idle_s + PROBE_S * len(self._outstanding(chosen).names)
         machines = machines_of(earlier.devices).values()
         timer = StepTimer(
             request,
@@ -107,7 +107,7 @@ class Profiler:
     def _links(self, pool: AgentPool) -> None:
         """Measure the missing links between the devices that have an address."""
         errors: dict[str, str] = {}
-        if self._outstanding(self._working(pool)).probes:
+        if self._outstanding(self._working(pool)).names:
             began = time.monotonic()
             prober, failed = self._prober(pool)
             for name, error in failed.items():

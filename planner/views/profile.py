@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from planner.predict.power import wattage
+from planner.predict.device_costs import wattage
 from planner.profile import repeats
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged, uncertainty

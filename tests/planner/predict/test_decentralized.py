@@ -9,7 +9,7 @@ from planner.errors import PlanError
 from planner.plan.recommend import recommend
 from planner.plan.request import RecommendRequest
 from planner.predict import decentralized, step_cycle, traffic
-from planner.predict.clusters import Candidates, conducted
+from planner.predict.clusters import Candidates, of_peers
 from planner.predict.costs import Costs, costs_of
 from planner.predict.predict import predict
 from profilers.records import CodecCost
@@ -189,7 +189,7 @@ def test_one_alone_sends_nothing() -> None:
 def test_devices_that_do_not_reach_one_another_are_no_peers() -> None:
     reachable = np.ones((3, 3), dtype=bool)
     reachable[0, 2] = False
-    kept = conducted(Candidates(np.array([1, 3, 5, 6, 7, 7]), np.array([0, 0, 0, 1, 0, 1])), reachable)
+    kept = of_peers(Candidates(np.array([1, 3, 5, 6, 7, 7]), np.array([0, 0, 0, 1, 0, 1])), reachable)
     assert kept.masks.tolist() == [1, 3, 6]
     with pytest.raises(PlanError, match="all reach one another"):
-        conducted(Candidates(np.array([5, 7]), np.array([0, 0])), reachable)
+        of_peers(Candidates(np.array([5, 7]), np.array([0, 0])), reachable)

@@ -101,7 +101,7 @@ def test_what_was_measured_before_is_not_measured_again() -> None:
     rest = Outstanding.among(["a", "b", "c"], {("a", "a"), ("b", "c")}, {("a", "in")})
     assert set(everything.pairs) - set(rest.pairs) == {("a", "a"), ("b", "c")}
     assert set(everything.incasts) - set(rest.incasts) == {("a", "in")}
-    assert Outstanding.among(["a", "b", "c"], everything.pairs, everything.incasts).probes == 0
+    assert Outstanding.among(["a", "b", "c"], everything.pairs, everything.incasts).names == ()
 
 
 def test_two_devices_have_no_incast_and_one_has_a_loopback() -> None:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from planner.predict.power import idle_watts, wattage
+from planner.predict.device_costs import idle_watts, wattage
 from planner.provenance import Provenance
 from profilers.records import PowerReading, Window
 from tests.planner import profiles
