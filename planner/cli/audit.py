@@ -14,48 +14,36 @@ if TYPE_CHECKING:
     from planner.audit.folder import AuditFolder
     from planner.profile.file import Profile
 
-Folders = Annotated[
-    list[Path] | None,
-    Argument(metavar="[FOLDER]...", help="Judge these audits, together, without running anything."),
-]
-AuditModels = Annotated[
-    list[str] | None, Option("--model", "-m", help="Only this model of the profile; may be repeated.")
-]
-ProfileToAudit = Annotated[
-    Path | None, Option("--profile", help="What is judged; the newest profile*.json here if not given.")
-]
-AuditBatch = Annotated[int | None, Option("--batch-size", min=1, help="Images a step; the profiled ones if not given.")]
-Seconds = Annotated[float, Option("--seconds", min=5.0, help="Seconds of steady state to measure in each run.")]
-Repetitions = Annotated[int, Option("--repetitions", "-r", min=1, help="Runs of each configuration.")]
-Seed = Annotated[int, Option(min=0, help="Of the order of the runs, the weights and the images.")]
-Servers = Annotated[str, Option(help="Parameter server on the fastest member, or on every member in turn.")]
-Sample = Annotated[
-    int | None, Option(min=1, help="Only so many configurations of each model, drawn at random by the seed.")
-]
-Label = Annotated[str | None, Option(help="Its name in tables; the folder's if not given.")]
-AuditOut = Annotated[Path, Option("--out", "-o", help="The audit's folder; what it holds is not run again.")]
-Plot = Annotated[Path | None, Option(help="Predicted against measured, as .png, .svg or .pdf.")]
-Rows = Annotated[int, Option("--top", min=0, help="Configurations to show, the worst predicted first; 0 for all.")]
-
 
 def audit(
-    folders: Folders = None,
+    folders: Annotated[
+        list[Path] | None,
+        Argument(metavar="[FOLDER]...", help="Judge these audits, together, without running anything."),
+    ] = None,
     fleet: options.FleetPath = Path(paths.FLEET),
-    profile: ProfileToAudit = None,
-    model: AuditModels = None,
+    profile: Annotated[Path | None, Option(help="What is judged; the newest profile*.json here if not given.")] = None,
+    model: Annotated[
+        list[str] | None, Option("--model", "-m", help="Only this model of the profile; may be repeated.")
+    ] = None,
     framework: options.ProfiledFramework = None,
-    batch_size: AuditBatch = None,
+    batch_size: Annotated[int | None, Option(min=1, help="Images a step; the profiled ones if not given.")] = None,
     steps: options.PlannedSteps = None,
-    seconds: Seconds = 15.0,
-    repetitions: Repetitions = 1,
-    seed: Seed = 0,
-    servers: Servers = "fastest",
-    sample: Sample = None,
+    seconds: Annotated[float, Option(min=5.0, help="Seconds of steady state to measure in each run.")] = 15.0,
+    repetitions: Annotated[int, Option("--repetitions", "-r", min=1, help="Runs of each configuration.")] = 1,
+    seed: Annotated[int, Option(min=0, help="Of the order of the runs, the weights and the images.")] = 0,
+    servers: Annotated[
+        str, Option(help="Parameter server on the fastest member, or on every member in turn.")
+    ] = "fastest",
+    sample: Annotated[
+        int | None, Option(min=1, help="Only so many configurations of each model, drawn at random by the seed.")
+    ] = None,
     data: options.Data = None,
-    label: Label = None,
-    out: AuditOut = Path("audit"),
-    plot: Plot = None,
-    top: Rows = 10,
+    label: Annotated[str | None, Option(help="Its name in tables; the folder's if not given.")] = None,
+    out: Annotated[Path, Option("--out", "-o", help="The audit's folder; what it holds is not run again.")] = Path(
+        "audit"
+    ),
+    plot: Annotated[Path | None, Option(help="Predicted against measured, as .png, .svg or .pdf.")] = None,
+    top: Annotated[int, Option(min=0, help="Configurations to show, the worst predicted first; 0 for all.")] = 10,
     as_json: options.AsJson = False,
 ) -> None:
     """Run every configuration, and score the predictions.

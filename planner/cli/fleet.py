@@ -17,13 +17,8 @@ if TYPE_CHECKING:
 #: Where a device tells its own fingerprints.
 OWN_FINGERPRINTS = "run there: for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen -lf $key; done"
 
-NewFleet = Annotated[Path, Argument(help="Where to write it.")]
-Host = Annotated[str, Argument(help="A device of the fleet, or [user@]host[:port].")]
-Yes = Annotated[bool, Option("--yes", help="Store an unknown key without asking: its fingerprint was checked before.")]
-Replace = Annotated[bool, Option("--replace", help="Store a changed key in place of the old one, without asking.")]
 
-
-def init(path: NewFleet = Path(paths.FLEET)) -> None:
+def init(path: Annotated[Path, Argument(help="Where to write it.")] = Path(paths.FLEET)) -> None:
     """Write a commented example of a fleet file."""
     from planner.fleet.device import example
 
@@ -59,10 +54,14 @@ def check(
 
 
 def trust(
-    device: Host,
+    device: Annotated[str, Argument(help="A device of the fleet, or [user@]host[:port].")],
     fleet: options.FleetPath = Path(paths.FLEET),
-    yes: Yes = False,
-    replace: Replace = False,
+    yes: Annotated[
+        bool, Option("--yes", help="Store an unknown key without asking: its fingerprint was checked before.")
+    ] = False,
+    replace: Annotated[
+        bool, Option("--replace", help="Store a changed key in place of the old one, without asking.")
+    ] = False,
 ) -> None:
     """Show a host key's fingerprint and, if you agree, store it.
 

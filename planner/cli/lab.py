@@ -22,15 +22,15 @@ app = typer.Typer(
 
 SpecPath = Annotated[Path, Argument(metavar="SPEC.toml", help="What to build; see examples/lab/.")]
 Name = Annotated[str, Option("--name", help="Which lab, where there are several.")]
-Out = Annotated[Path, Option("--out", "-o", help="The fleet file to write.")]
 DeviceName = Annotated[str, Argument(metavar="DEVICE", help="A device of the lab.")]
-Rate = Annotated[str | None, Option("--rate", help="Its link from now on, both directions: 10mbit.")]
-Cpus = Annotated[float | None, Option("--cpus", help="Cores of this machine from now on: 0.25.")]
-Speed = Annotated[float, Option("--speed", help="How many times as fast as the schedule says.")]
 
 
 @app.command(epilog="Example: planner lab up examples/lab/gu-100.toml && planner check")
-def up(spec: SpecPath, out: Out = Path(paths.FLEET), name: Name = "lab") -> None:
+def up(
+    spec: SpecPath,
+    out: Annotated[Path, Option("--out", "-o", help="The fleet file to write.")] = Path(paths.FLEET),
+    name: Name = "lab",
+) -> None:
     """Build a lab, or what is missing of it, and write its fleet file."""
     from planner import console
     from planner.lab.lab import Lab
@@ -68,7 +68,12 @@ def status(name: Name = "lab", as_json: AsJson = False) -> None:
 
 
 @app.command("set", epilog="Example: planner lab set tx2 --rate 10mbit --cpus 0.25")
-def change(device: DeviceName, rate: Rate = None, cpus: Cpus = None, name: Name = "lab") -> None:
+def change(
+    device: DeviceName,
+    rate: Annotated[str | None, Option(help="Its link from now on, both directions: 10mbit.")] = None,
+    cpus: Annotated[float | None, Option(help="Cores of this machine from now on: 0.25.")] = None,
+    name: Name = "lab",
+) -> None:
     """Change a device's link or processor while it runs."""
     from planner.fleet.quantities import parse_rate
     from planner.lab.lab import Lab
@@ -109,7 +114,11 @@ def restore(device: DeviceName, name: Name = "lab") -> None:
 
 
 @app.command(epilog="Example: planner lab play examples/lab/dlion-dynamic-a.toml --speed 10")
-def play(spec: SpecPath, speed: Speed = 1.0, name: Name = "lab") -> None:
+def play(
+    spec: SpecPath,
+    speed: Annotated[float, Option(help="How many times as fast as the schedule says.")] = 1.0,
+    name: Name = "lab",
+) -> None:
     """Make the changes of a spec's schedule, each at its time."""
     from planner.lab import schedule
     from planner.lab.lab import Lab

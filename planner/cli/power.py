@@ -25,30 +25,18 @@ app = typer.Typer(
 )
 
 Data = Annotated[Path, Argument(metavar="DATA.csv", help="Measurements: a header, then one run a line.")]
-Target = Annotated[str, Option("--target", help="The column to predict.")]
-Features = Annotated[str | None, Option("--features", help="Columns to predict from: a,b,c; see above if not given.")]
-Group = Annotated[str | None, Option("--group", help="Rows that agree in these columns (a,b) are held out together.")]
-Reference = Annotated[str | None, Option("--reference", help="Columns (a,b): instead fit a transfer, see above.")]
-Kind = Annotated[str, Option("--model", help="auto (the one that errs least), or a name from `planner power models`.")]
-Folds = Annotated[int | None, Option("--folds", min=2, help="As many as groups, 10 at most, if not given.")]
-Out = Annotated[Path, Option("--out", "-o", help="Where to save the chosen model.")]
-ModelPath = Annotated[Path, Argument(metavar="MODEL.json", help="A saved model.")]
-DeviceName = Annotated[str, Argument(metavar="DEVICE", help="A device of the fleet.")]
-Command = Annotated[list[str], Argument(metavar="-- COMMAND...", help="What to run there, without a shell.")]
-ModelToUse = Annotated[Path | None, Option("--model", help="A saved model; the fleet file's if not given.")]
-Saved = Annotated[list[Path] | None, Argument(metavar="[MODEL.json]...", help="Saved models to describe instead.")]
 
 
 @app.command(epilog="Example: planner power fit runs.csv --target average_power --group network,batch_size --json")
 def fit(
     data: Data,
-    target: Target,
-    features: Features = None,
-    group: Group = None,
-    reference: Reference = None,
-    model: Kind = AUTO,
-    folds: Folds = None,
-    out: Out = Path(MODEL_FILE),
+    target: Annotated[str, Option(help="The column to predict.")],
+    features: Annotated[str | None, Option(help="Columns to predict from: a,b,c; see above if not given.")] = None,
+    group: Annotated[str | None, Option(help="Rows that agree in these columns (a,b) are held out together.")] = None,
+    reference: Annotated[str | None, Option(help="Columns (a,b): instead fit a transfer, see above.")] = None,
+    model: Annotated[str, Option(help="auto (the one that errs least), or a name from `planner power models`.")] = AUTO,
+    folds: Annotated[int | None, Option(min=2, help="As many as groups, 10 at most, if not given.")] = None,
+    out: Annotated[Path, Option("--out", "-o", help="Where to save the chosen model.")] = Path(MODEL_FILE),
     as_json: AsJson = False,
 ) -> None:
     """Fit models to a table, compare them on rows they have not seen, and save the best.
@@ -82,7 +70,9 @@ def fit(
 
 
 @app.command(epilog=f"Example: planner power evaluate {MODEL_FILE} other.csv")
-def evaluate(model: ModelPath, data: Data, as_json: AsJson = False) -> None:
+def evaluate(
+    model: Annotated[Path, Argument(metavar="MODEL.json", help="A saved model.")], data: Data, as_json: AsJson = False
+) -> None:
     """Test a saved model on other measurements; a transfer on all pairs of runs of the same job."""
     from planner import console
     from planner.power import fit as powerfit
@@ -96,7 +86,12 @@ def evaluate(model: ModelPath, data: Data, as_json: AsJson = False) -> None:
 
 
 @app.command("models", epilog=f"Example: planner power models && planner power models {MODEL_FILE}")
-def models(files: Saved = None, as_json: AsJson = False) -> None:
+def models(
+    files: Annotated[
+        list[Path] | None, Argument(metavar="[MODEL.json]...", help="Saved models to describe instead.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """List the kinds of models, or describe saved ones."""
     from planner import console
     from planner.views import power as view
@@ -112,10 +107,10 @@ def models(files: Saved = None, as_json: AsJson = False) -> None:
 
 @app.command(epilog="Example: planner power measure tx2 -- python3 bench.py --epochs 2")
 def measure(
-    device: DeviceName,
-    command: Command,
+    device: Annotated[str, Argument(metavar="DEVICE", help="A device of the fleet.")],
+    command: Annotated[list[str], Argument(metavar="-- COMMAND...", help="What to run there, without a shell.")],
     fleet: FleetPath = Path(FLEET),
-    model: ModelToUse = None,
+    model: Annotated[Path | None, Option(help="A saved model; the fleet file's if not given.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a command on a device and print the energy it took.

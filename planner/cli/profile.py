@@ -9,20 +9,6 @@ from typer import Option
 from planner import paths
 from planner.cli import options
 
-Models = Annotated[
-    list[str] | None,
-    Option("--model", "-m", help="A known model or path/to/file.py:function; may be repeated."),
-]
-BatchSize = Annotated[int, Option("--batch-size", min=1, help="Images a step.")]
-Protocol = Annotated[str, Option(help="adaptive, or paper (300 + 100 + 100 steps).")]
-Devices = Annotated[list[str] | None, Option("--device", help="Only this device; may be repeated.")]
-Steps = Annotated[
-    int,
-    Option("--steps", "-s", min=1, help="Training steps planned; timing ends where it would cost a hundredth of them."),
-]
-ProfileOut = Annotated[Path, Option("--out", "-o", help="The profile; what it holds and is still valid is kept.")]
-Fresh = Annotated[bool, Option("--fresh", help="Measure everything again.")]
-
 
 def models(as_json: options.AsJson = False) -> None:
     """List the known models with their sizes and sources."""
@@ -34,15 +20,24 @@ def models(as_json: options.AsJson = False) -> None:
 
 def profile(
     fleet: options.FleetPath = Path(paths.FLEET),
-    model: Models = None,
-    batch_size: BatchSize = 32,
-    protocol: Protocol = "adaptive",
+    model: Annotated[
+        list[str] | None, Option("--model", "-m", help="A known model or path/to/file.py:function; may be repeated.")
+    ] = None,
+    batch_size: Annotated[int, Option(min=1, help="Images a step.")] = 32,
+    protocol: Annotated[str, Option(help="adaptive, or paper (300 + 100 + 100 steps).")] = "adaptive",
     framework: options.Framework = None,
     data: options.Data = None,
-    device: Devices = None,
-    steps: Steps = 100_000,
-    out: ProfileOut = Path(paths.PROFILE),
-    fresh: Fresh = False,
+    device: Annotated[list[str] | None, Option(help="Only this device; may be repeated.")] = None,
+    steps: Annotated[
+        int,
+        Option(
+            "--steps", "-s", min=1, help="Training steps planned; timing ends where it would cost a hundredth of them."
+        ),
+    ] = 100_000,
+    out: Annotated[Path, Option("--out", "-o", help="The profile; what it holds and is still valid is kept.")] = Path(
+        paths.PROFILE
+    ),
+    fresh: Annotated[bool, Option("--fresh", help="Measure everything again.")] = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
     as_json: options.AsJson = False,

@@ -10,48 +10,35 @@ from planner import paths
 from planner.cli import options
 from planner.errors import PlanError
 
-ProfilePath = Annotated[Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")]
-Metric = Annotated[
-    str | None, Option("--metric", help="time, power, energy or edp [edp, or time where watts are unknown].")
-]
-Weights = Annotated[str | None, Option(help="Several metrics, in place of --metric: time=0.3,energy=0.7.")]
-Model = Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")]
-BatchSize = Annotated[int | None, Option("--batch-size", min=1, help="What if: another batch size.")]
-Server = Annotated[str | None, Option(help="Only clusters with this device as the server.")]
-Include = Annotated[list[str] | None, Option(help="Only clusters with this device; may be repeated.")]
-Exclude = Annotated[list[str] | None, Option(help="Only clusters without this device; may be repeated.")]
-CountIdle = Annotated[bool, Option("--count-idle", help="Count the idle watts of devices left out.")]
-BaseWatts = Annotated[float, Option("--base-watts", help="Watts spent whatever cluster is chosen.")]
-Rates = Annotated[list[str] | None, Option("--rate", help="What if: DEVICE=100mbit; may be repeated.")]
-Strategy = Annotated[
-    str, Option("--strategy", help="How workers exchange updates: NAME (listed below), NAME:part=value,..., or auto.")
-]
-Top = Annotated[int, Option(min=0, help="Rows to show; 0 for all.")]
-Choose = Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")]
-PlanOut = Annotated[Path | None, Option("--out", "-o", help="Where the plan goes [plan.json; nowhere for a what-if].")]
-AsCsv = Annotated[bool, Option("--csv", help="Print CSV instead of a table.")]
-
 
 def recommend(
-    profile_path: ProfilePath = None,
-    metric: Metric = None,
-    weights: Weights = None,
-    model: Model = None,
+    profile_path: Annotated[
+        Path | None, Argument(metavar="[PROFILE]", help="The newest profile*.json here if not given.")
+    ] = None,
+    metric: Annotated[
+        str | None, Option(help="time, power, energy or edp [edp, or time where watts are unknown].")
+    ] = None,
+    weights: Annotated[str | None, Option(help="Several metrics, in place of --metric: time=0.3,energy=0.7.")] = None,
+    model: Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")] = None,
     framework: options.ProfiledFramework = None,
     steps: options.PlannedSteps = None,
-    batch_size: BatchSize = None,
-    server: Server = None,
-    include: Include = None,
-    exclude: Exclude = None,
-    count_idle: CountIdle = False,
-    base_watts: BaseWatts = 0.0,
-    rate: Rates = None,
-    strategy: Strategy = "parameter-server",
-    top: Top = 10,
-    choose: Choose = 1,
-    out: PlanOut = None,
+    batch_size: Annotated[int | None, Option(min=1, help="What if: another batch size.")] = None,
+    server: Annotated[str | None, Option(help="Only clusters with this device as the server.")] = None,
+    include: Annotated[list[str] | None, Option(help="Only clusters with this device; may be repeated.")] = None,
+    exclude: Annotated[list[str] | None, Option(help="Only clusters without this device; may be repeated.")] = None,
+    count_idle: Annotated[bool, Option("--count-idle", help="Count the idle watts of devices left out.")] = False,
+    base_watts: Annotated[float, Option(help="Watts spent whatever cluster is chosen.")] = 0.0,
+    rate: Annotated[list[str] | None, Option(help="What if: DEVICE=100mbit; may be repeated.")] = None,
+    strategy: Annotated[
+        str, Option(help="How workers exchange updates: NAME (listed below), NAME:part=value,..., or auto.")
+    ] = "parameter-server",
+    top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 10,
+    choose: Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")] = 1,
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Where the plan goes [plan.json; nowhere for a what-if].")
+    ] = None,
     fleet: options.FleetPath = Path(paths.FLEET),
-    csv: AsCsv = False,
+    csv: Annotated[bool, Option("--csv", help="Print CSV instead of a table.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Predict every possible cluster, rank them, and plan the best."""
