@@ -22,18 +22,37 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-#: Folders whose tests wait longest for processes, the longest first.
-WAITING = ("e2e", "planner/audit", "planner/train", "planner/profile", "backends/peers")
+#: Files of tests that take half a minute or more, the longest first.
+LONGEST = (
+    "e2e/test_frameworks",
+    "e2e/test_audit_on_a_lab",
+    "e2e/test_ssh_end_to_end",
+    "planner/train/test_worker_restart",
+    "planner/audit/test_runner",
+)
+#: Folders of tests that wait for processes for seconds, the longest first.
+WAITING = ("e2e", "planner/train", "planner/profile", "backends/peers", "backends/profiling", "planner/agents")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that take longest, so that none of them is left alone at the end."""
+    """Begin with the tests that take longest, so that none of them is left alone at the end.
 
-    def place(item: pytest.Item) -> int:
-        folder = item.path.relative_to(ROOT / "tests").as_posix()
-        return next((rank for rank, name in enumerate(WAITING) if folder.startswith(name)), len(WAITING))
+    A process of xdist is given three tests at a time. Two others follow each of the longest,
+    so that no process is given two of those.
+    """
 
-    items.sort(key=place)
+    def rank(item: pytest.Item, names: tuple[str, ...]) -> int:
+        file = item.path.relative_to(ROOT / "tests").as_posix()
+        return next((place for place, name in enumerate(names) if file.startswith(name)), len(names))
+
+    items.sort(key=lambda item: (rank(item, LONGEST), rank(item, WAITING)))
+    longest = [item for item in items if rank(item, LONGEST) < len(LONGEST)]
+    others = items[len(longest) :]
+    spaced = []
+    for item in longest:
+        spaced += [item, *others[-2:]]
+        del others[-2:]
+    items[:] = [*spaced, *others]
 
 
 @pytest.fixture(scope="session")
