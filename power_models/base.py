@@ -1,15 +1,15 @@
-"""A power model fits, predicts with an interval and describes itself; ``modelfile`` saves it."""
+"""A power model fits, predicts with an interval and describes itself; ``model_file`` saves it."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from power_models import columns
-from power_models.stored import Stored
+from power_models.dataclass_json import Stored
 from power_models.table import Column, Floats, Table, is_numeric
 
 #: Share of unseen points that an interval is to hold.
@@ -139,18 +139,22 @@ class IntervalPrediction(NamedTuple):
     extrapolated: list[tuple[str, ...]]
 
 
+@dataclass(frozen=True)
 class Fitted:
     """What fitted models of every interface have in common.
 
     ranges: of the features, which a prediction needs.
+    width: half an interval's width, a logarithm; NaN where it is unknown.
+    about: how it was fitted, for people.
     constants: columns that had one value in training; another value, where given, is extrapolation.
-    width: half an interval's width, a logarithm.
     """
 
     target: str
+    rows: int
     ranges: tuple[Range, ...]
-    constants: tuple[Range, ...]
-    width: float
+    width: float = math.nan
+    about: Mapping[str, Any] = field(default_factory=dict)
+    constants: tuple[Range, ...] = ()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -169,48 +173,38 @@ class Fitted:
         extrapolated = [tuple(name for name, flag in flags if flag[row]) for row in range(table.rows)]
         return IntervalPrediction(values, values / factor, values * factor, extrapolated)
 
-    def _title(self) -> str:
-        return f"{self.target} [{self.unit}]" if self.unit else self.target
+    def _line(self, kind: str, learned: str) -> str:
+        """The model in a line."""
+        title = f"{self.target} [{self.unit}]" if self.unit else self.target
+        return f"{title} by {kind}, {self.rows} rows: {learned}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PowerModel(Fitted):
-    """A fitted model with the ranges it holds in.
-
-    least, greatest: of the target as fitted on.
-    about: how it was fitted, for people.
-    """
+    """A fitted regressor; its target ranged from ``least`` to ``greatest``."""
 
     regressor: Regressor
-    target: str
     least: float
     greatest: float
-    ranges: tuple[Range, ...]
-    rows: int
-    width: float
-    about: Mapping[str, Any]
-    constants: tuple[Range, ...] = ()
-
-    @classmethod
-    def of(
-        cls, fitted: Regressor, table: Table, target: Target, width: float = math.nan,
-        about: Mapping[str, Any] | None = None,
-    ) -> "PowerModel":  # fmt: skip
-        """From a regressor that was fitted on every column of a table.
-
-        width: from held-out points, see ``evaluate.width``.
-        """
-        ranges = tuple(Range.of(name, column) for name, column in table.columns.items())
-        least, greatest = float(target.values.min()), float(target.values.max())
-        return cls(fitted, target.name, least, greatest, ranges, table.rows, width, about or {})
 
     @classmethod
     def fit(
         cls, kind: type[Regressor], table: Table, target: Target, width: float = math.nan,
         about: Mapping[str, Any] | None = None,
-    ) -> "PowerModel":  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Raises Unsuitable where the kind needs what the table does not have."""
         return cls.of(kind.fit(table, target), table, target, width, about)
+
+    @classmethod
+    def of(
+        cls, fitted: Regressor, table: Table, target: Target, width: float = math.nan,
+        about: Mapping[str, Any] | None = None,
+    ) -> Self:  # fmt: skip
+        """From a regressor that was fitted on every column of a table."""
+        ranges = tuple(Range.of(name, column) for name, column in table.columns.items())
+        least, greatest = float(target.values.min()), float(target.values.max())
+        common = (target.name, table.rows, ranges, width, about or {})
+        return cls(*common, regressor=fitted, least=least, greatest=greatest)
 
     @property
     def name(self) -> str:
@@ -230,5 +224,5 @@ class PowerModel(Fitted):
         return self.interval(self.guess(table), table)
 
     def describe(self) -> str:
-        """The model in a line: its kind, what it learned, and from how many rows."""
-        return f"{self._title()} by {self.name}, {self.rows} rows: {self.regressor.describe()}"
+        """The model in a line: its kind, from how many rows, and what it learned."""
+        return self._line(self.name, self.regressor.describe())

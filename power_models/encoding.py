@@ -7,7 +7,7 @@ import numpy as np
 
 from power_models.base import Unsuitable
 from power_models.columns import words
-from power_models.stored import Stored
+from power_models.dataclass_json import Stored
 from power_models.table import Floats, Table, is_numeric
 
 #: Positive columns whose greatest value is this many times the least are taken as logarithms.

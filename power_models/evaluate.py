@@ -124,30 +124,26 @@ def cross_validate(
         rest = np.setdiff1d(np.arange(table.rows), rows)
         training = Target(target.name, target.values[rest])
         fitted: list[Regressor] = []
-        for name in [name for name in parts if name not in unsuitable]:
-            try:
-                model = _fitted(MODELS[name], table.take(rest), training, fitted)
+        for name in list(parts):
+            kind, known = MODELS[name], table.take(rest)
+            try:  # a blend takes models that are fitted already
+                regressor = Blend.completed(known, training, fitted) if kind is Blend else kind.fit(known, training)
             except (Unsuitable, np.linalg.LinAlgError) as error:
                 unsuitable[name] = str(error)
+                del parts[name]
                 continue
-            fitted.append(model.regressor)
-            parts[name].append(model.guess(table.take(rows)))
+            fitted.append(regressor)
+            parts[name].append(PowerModel.of(regressor, known, training).guess(table.take(rows)))
+    if unsuitable and not parts.keys() - {Mean.name}:
+        raise ValueError("; ".join(f"{name}: {reason}" for name, reason in unsuitable.items()))
     order, fold = np.concatenate(held), np.repeat(np.arange(len(held)), [len(rows) for rows in held])
     found: dict[str, HeldOut] = {}
-    for name in [name for name in parts if name not in unsuitable]:
-        values, spread = (np.concatenate(part) for part in zip(*parts[name], strict=True))
+    for name, estimates in parts.items():
+        values, spread = (np.concatenate(part) for part in zip(*estimates, strict=True))
         found[name] = HeldOut(name, target.values[order], values, spread, fold)
-    if unsuitable and not found.keys() - {Mean.name}:
-        raise ValueError("; ".join(f"{name}: {reason}" for name, reason in unsuitable.items()))
     return Validation(found, unsuitable)
 
 
 def final(table: Table, target: Target, held_out: HeldOut, about: Mapping[str, Any] | None = None) -> PowerModel:
     """A model of this kind on all rows. Its interval holds LEVEL of the held-out rows."""
     return PowerModel.fit(MODELS[held_out.name], table, target, width(held_out.misses), about)
-
-
-def _fitted(kind: type[Regressor], table: Table, target: Target, before: Sequence[Regressor]) -> PowerModel:
-    """A blend takes models that are fitted already."""
-    regressor = Blend.completed(table, target, before) if kind is Blend else kind.fit(table, target)
-    return PowerModel.of(regressor, table, target)

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from power_models.base import Estimate, Regressor, Target, Unsuitable
+from power_models.dataclass_json import Stored
 from power_models.encoding import Encoder
-from power_models.stored import Stored
 from power_models.table import Floats, Ints, Table
 
 #: With more columns than this, all of them share one length scale.
@@ -47,13 +47,6 @@ class Hyperparameters(NamedTuple):
         return ConstantKernel(self.signal, SIGNAL) * RBF(lengths, LENGTH) + linear + WhiteKernel(self.noise, NOISE)
 
 
-class Posterior(NamedTuple):
-    """Mean and standard deviation of an output, noise included."""
-
-    mean: Floats
-    stdev: Floats
-
-
 @dataclass(frozen=True)
 class FittedProcess(Stored):
     """A Gaussian process conditioned on inputs (rows, columns) and outputs (rows,).
@@ -82,7 +75,7 @@ class FittedProcess(Stored):
         signal, *lengths, linear, noise = np.exp(found.kernel_.theta).tolist()
         hyper = Hyperparameters(signal, linear * columns, noise, np.resize(lengths, columns))
         made = cls(inputs[most], scaled[most], hyper, mean, stdev)
-        assert made.regressor is not None
+        _ = made.regressor  # raises now what it would raise at the first prediction
         return made
 
     @cached_property
@@ -90,9 +83,10 @@ class FittedProcess(Stored):
         """Conditioned on the inputs and outputs."""
         return _regressor(self.hyper, None, self.inputs, self.outputs)
 
-    def predict(self, inputs: Floats) -> Posterior:
+    def predict(self, inputs: Floats) -> tuple[Floats, Floats]:
+        """Means and standard deviations of outputs, noise included."""
         mean, stdev = self.regressor.predict(inputs, return_std=True)
-        return Posterior(self.mean + self.stdev * mean, self.stdev * stdev)
+        return self.mean + self.stdev * mean, self.stdev * stdev
 
 
 @dataclass(frozen=True)

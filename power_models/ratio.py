@@ -15,7 +15,7 @@ import numpy as np
 
 from power_models.base import GoneKind
 from power_models.curve import Curve
-from power_models.stored import Stored
+from power_models.dataclass_json import Stored
 from power_models.table import Floats, Ints, Table
 from power_models.trees import Forest
 

@@ -76,9 +76,9 @@ class Saturation(Regressor):
         watts = table.numbers(self.limit)
         limits = np.log(np.where(watts > 0, watts, np.exp(self.curve.middle)))
         demands, unsure = self._demands(matrix)
-        rest = self.rest.predict(_inputs(matrix, demands, limits, self.curve))
+        rest, stdev = self.rest.predict(_inputs(matrix, demands, limits, self.curve))
         felt = unsure * self.curve.sensitivity(demands, limits)
-        return Estimate(np.exp(self.curve.watts(demands, limits) + rest.mean), np.hypot(rest.stdev, felt))
+        return Estimate(np.exp(self.curve.watts(demands, limits) + rest), np.hypot(stdev, felt))
 
     def _demands(self, matrix: Floats) -> tuple[Floats, Floats]:
         """Demand (log) and its standard deviation, 0 for a known configuration."""

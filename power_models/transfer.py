@@ -6,7 +6,7 @@ of runs of the same job.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -53,25 +53,16 @@ class Columns(NamedTuple):
         return cls(limit, watts, tuple(dict.fromkeys((*workload, *job))), workload)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Transfer(Fitted):
-    """A ``ratio`` of one target with the ranges it holds in.
+    """A ``ratio`` of one target; half its interval is ``width`` times the ``spread`` of pairs."""
 
-    Half its 90 % interval, a logarithm, is ``width`` times the ``spread`` of such pairs.
-    """
+    name: ClassVar[str] = "transfer"
+    summary: ClassVar[str] = "from one reference run of the same job, by power limit"
 
-    name = "transfer"
-    summary = "from one reference run of the same job, by power limit"
-
-    target: str
     columns: Columns
     ratio: Ratio
     spread: Forest
-    ranges: tuple[Range, ...]
-    rows: int
-    width: float
-    about: Mapping[str, Any]
-    constants: tuple[Range, ...] = ()
 
     @classmethod
     def fit(
@@ -87,7 +78,9 @@ class Transfer(Fitted):
         ratio = Ratio.fit(runs, target.logs, table.keys(names.job), target.name == names.watts)
         seen = tuple(Range.of(name, table.numbers(name)) for name in (names.limit, *names.settings))
         half = width(tried.held_out.misses)
-        return cls(target.name, names, ratio, tried.spread, seen, table.rows, half, about or {})
+        return cls(
+            target.name, table.rows, seen, half, about or {}, columns=names, ratio=ratio, spread=tried.spread,
+        )  # fmt: skip
 
     def pairs(self, table: Table) -> tuple[Ints, Ints]:
         """Rows of references, and beside each one of a wanted run of its job, in both directions.
@@ -118,9 +111,8 @@ class Transfer(Fitted):
 
     def describe(self) -> str:
         """The model in a line."""
-        job = ", ".join(self.columns.job)
-        what = f"from one run of the same {job} at another {self.columns.limit}"
-        return f"{self._title()} by {self.name}, {self.rows} rows: {what}"
+        learned = f"from one run of the same {', '.join(self.columns.job)} at another {self.columns.limit}"
+        return self._line(self.name, learned)
 
 
 class Tried(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from power_models.base import Estimate, Regressor, Target
+from power_models.dataclass_json import Stored
 from power_models.encoding import Encoder
-from power_models.stored import Stored
 from power_models.table import Floats, Ints, Table
 
 OPTIONS = {"n_estimators": 200, "max_features": 0.6, "random_state": 0}

@@ -53,7 +53,7 @@ def fit(
     from planner import console
     from planner.power import fit as powerfit
     from planner.views import power as view
-    from power_models import modelfile
+    from power_models import model_file
     from power_models.table import read_csv
 
     kinds, by, job = _kinds(model), _names(group), _names(reference)
@@ -65,7 +65,7 @@ def fit(
             found = powerfit.transferred(file, target, by, job, out)
         else:
             found = powerfit.compared(file, target, _names(features), by, kinds, folds, out, on_progress)
-        modelfile.save(found.model, out)
+        model_file.save(found.model, out)
     console.show(found.to_json() if as_json else view.fit(found))
 
 
@@ -77,11 +77,11 @@ def evaluate(
     from planner import console
     from planner.power import fit as powerfit
     from planner.views import power as view
-    from power_models import modelfile
+    from power_models import model_file
     from power_models.table import read_csv
 
     with _errors():
-        seen = powerfit.evaluated(modelfile.load(model), read_csv(data))
+        seen = powerfit.evaluated(model_file.load(model), read_csv(data))
     console.show(seen.to_json() if as_json else view.evaluation(seen))
 
 
@@ -95,13 +95,13 @@ def models(
     """List the kinds of models, or describe saved ones."""
     from planner import console
     from planner.views import power as view
-    from power_models import modelfile
+    from power_models import model_file
     from power_models.registry import MODELS
     from power_models.transfer import Transfer
 
     summaries = {name: kind.summary for name, kind in MODELS.items()} | {Transfer.name: Transfer.summary}
     with _errors():
-        saved = {str(path): modelfile.load(path) for path in files or ()}
+        saved = {str(path): model_file.load(path) for path in files or ()}
     console.show(view.kinds_json(summaries, saved) if as_json else view.kinds(summaries, saved))
 
 

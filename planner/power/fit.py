@@ -13,7 +13,7 @@ from power_models import evaluate, transfer
 from power_models.base import Range, Target, constants
 from power_models.columns import Choice, choose
 from power_models.linear import Mean
-from power_models.modelfile import Model
+from power_models.model_file import Model
 from power_models.table import CsvFile, Floats, Ints, Table
 
 Names = tuple[str, ...]

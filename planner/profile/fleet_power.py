@@ -8,7 +8,7 @@ from planner.fleet.device import Fleet
 from planner.profile.file import DeviceProfile
 from planner.profile.learned_power import learn, with_estimates
 from planner.profile.power_readings import whole_reading
-from power_models import modelfile
+from power_models import model_file
 from power_models.base import PowerModel
 
 
@@ -29,7 +29,7 @@ class FleetPowerModels:
         """
         learned = {name: model for name, device in devices.items() if (model := learn(device)) is not None}
         for name, model in learned.items():
-            modelfile.save(model, self._folder / f"power-{name}.json")
+            model_file.save(model, self._folder / f"power-{name}.json")
         models = {name: self._named.get(name) or model_for(name, devices, learned) for name in devices}
         return {
             name: with_estimates(devices[name], model)
@@ -48,7 +48,7 @@ def model_for(name: str, devices: Mapping[str, DeviceProfile], learned: Mapping[
 def read(path: Path) -> PowerModel:
     """A saved model of watts. PowerError for any other file, OSError for one that is unreadable."""
     try:
-        model = modelfile.load(path)
+        model = model_file.load(path)
     except ValueError as error:
         raise PowerError(str(error)) from error
     if not isinstance(model, PowerModel):

@@ -13,7 +13,7 @@ from profilers.records import UNAVAILABLE, encode
 if TYPE_CHECKING:
     from planner.power.fit import Evaluation, Fit
     from planner.power.measure import EnergyMeasurement
-    from power_models.modelfile import Model
+    from power_models.model_file import Model
 
 #: Rows outside of the fitted ranges that are named one by one.
 NAMED = 5

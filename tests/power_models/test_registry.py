@@ -8,7 +8,7 @@ import pytest
 from power_models import trees
 from power_models.base import BEYOND, PowerModel, Target, Unsuitable
 from power_models.linear import Linear, NonNegative
-from power_models.modelfile import load, save
+from power_models.model_file import load, save
 from power_models.physical import Physical
 from power_models.registry import MODELS
 from power_models.saturation import Saturation

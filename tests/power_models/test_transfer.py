@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from power_models.base import Target, Unsuitable
-from power_models.modelfile import load, save
+from power_models.model_file import load, save
 from power_models.table import Table, read_csv
 from power_models.transfer import Columns, Transfer, tried
 from tests.power_models.made import limited

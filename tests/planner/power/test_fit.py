@@ -9,7 +9,7 @@ import pytest
 
 from planner.power.fit import Evaluation, Fit, compared, evaluated, transferred
 from power_models.linear import Mean
-from power_models.modelfile import load, save
+from power_models.model_file import load, save
 from power_models.table import CsvFile, read_csv
 from tests.power_models.made import limited
 

@@ -8,7 +8,7 @@ import pytest
 from planner.errors import PowerError
 from planner.fleet.device import Device, Fleet
 from planner.profile.fleet_power import FleetPowerModels, model_for
-from power_models import modelfile
+from power_models import model_file
 from power_models.base import PowerModel, Target
 from power_models.linear import Linear
 from power_models.table import Table
@@ -26,7 +26,7 @@ def test_a_model_learned_on_one_device_estimates_its_twin_and_is_saved(tmp_path:
     assert list(found) == ["twin"]
     (reading,) = found["twin"].steps[0].window.power
     assert reading.watts == pytest.approx(13.75, rel=0.02)
-    saved = modelfile.load(tmp_path / "power-a.json")
+    saved = model_file.load(tmp_path / "power-a.json")
     assert saved.about["sensor"] == "ina3221"
 
 
@@ -58,7 +58,7 @@ def test_a_model_that_cannot_be_read_is_named_before_anything_is_measured(tmp_pa
 def test_a_model_of_something_else_than_watts_is_refused(tmp_path: Path) -> None:
     loads = Table.of({"u_cpu": [0.0, 0.5, 1.0]})
     path = tmp_path / "model.json"
-    modelfile.save(PowerModel.fit(Linear, loads, Target("rail_mW", np.array([1000.0, 2000.0, 3000.0]))), path)
+    model_file.save(PowerModel.fit(Linear, loads, Target("rail_mW", np.array([1000.0, 2000.0, 3000.0]))), path)
     with pytest.raises(PowerError, match="a model of rail_mW, not of watts"):
         FleetPowerModels(fleet(tmp_path, a=path), tmp_path)
 

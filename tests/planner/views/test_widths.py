@@ -114,7 +114,8 @@ def fitted() -> Fit:
     mean = Mean(123.4)
     ranges = (Range("memory_clock_of_the_accelerator_MHz", 405.0, 9_501.0, ()), Range("network", np.nan, np.nan, NAMES))
     constants = (Range("nodes", 1.0, 1.0, ()),)
-    model = PowerModel(mean, "average_power", 9.0, 999.0, ranges, 123_456, 0.1, {}, constants)
+    common = ("average_power", 123_456, ranges, 0.1, {}, constants)
+    model = PowerModel(*common, regressor=mean, least=9.0, greatest=999.0)
     scores = [Scores(name, 123.456, 45.6, 1234.5, 99.9, 0.9, 0.55, 1.0) for name in MODELS]
     choice = Choice(model.features, {"time_per_epoch_in_seconds": "seems to be an outcome of the run"})
     refused = {"saturation": "there is no column of power limits (named power limit or power cap) that changes"}

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from power_models.base import LEVEL, GoneKind, PowerModel, Range
+from power_models.dataclass_json import typed
 from power_models.ratio import Ratio
 from power_models.registry import kind
-from power_models.stored import typed
 from power_models.table import Table
 from power_models.transfer import Columns, Transfer
 from power_models.trees import Forest
@@ -81,18 +81,20 @@ def _to_json(model: Model) -> dict[str, Any]:
 
 def _from_json(data: Mapping[str, Any]) -> Model:
     target, width = data["target"], data["interval"]["width"]
-    name, rows, about = str(target["name"]), int(data["rows"]), dict(data["about"])
-    ranges, constants = (
-        tuple(_range_from_json(each) for each in data.get(key, ())) for key in ("features", "constants")
-    )
-    half = math.nan if width is None else float(width)
+    common: dict[str, Any] = {
+        "target": str(target["name"]),
+        "rows": int(data["rows"]),
+        "ranges": tuple(_range_from_json(each) for each in data.get("features", ())),
+        "width": math.nan if width is None else float(width),
+        "about": dict(data["about"]),
+        "constants": tuple(_range_from_json(each) for each in data.get("constants", ())),
+    }
     if data["model"] == Transfer.name:
         ratio, spread = Ratio.from_json(data["fitted"]), Forest.from_json(data["spread"])
-        return Transfer(name, typed(Columns, data["columns"]), ratio, spread, ranges, rows, half, about, constants)
+        return Transfer(**common, columns=typed(Columns, data["columns"]), ratio=ratio, spread=spread)
     regressor = kind(data["model"]).from_json(data["fitted"])
-    return PowerModel(
-        regressor, name, float(target["least"]), float(target["greatest"]), ranges, rows, half, about, constants,
-    )  # fmt: skip
+    least, greatest = float(target["least"]), float(target["greatest"])
+    return PowerModel(**common, regressor=regressor, least=least, greatest=greatest)
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -8,7 +8,7 @@ import pytest
 
 from power_models.base import PowerModel, Range
 from power_models.linear import Linear
-from power_models.modelfile import load, save
+from power_models.model_file import load, save
 from power_models.registry import MODELS
 from power_models.transfer import Columns, Transfer, tried
 from tests.power_models.made import added, counters, limited

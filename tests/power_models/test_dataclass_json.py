@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from power_models.stored import Stored
+from power_models.dataclass_json import Stored
 from power_models.table import Floats, Ints
 
 
