@@ -223,10 +223,12 @@ class IncastProfile(NamedTuple):
 
 def encode(value: Any) -> Any:
     """Plain JSON values of a record, recursively; a value with ``as_text`` becomes that text."""
+    if value is None or type(value) in (int, float, str, bool):  # most are
+        return value
     if hasattr(value, "as_text"):
         return value.as_text()
-    if hasattr(value, "_asdict"):
-        return {key: encode(item) for key, item in value._asdict().items()}
+    if hasattr(value, "_fields"):
+        return {key: encode(item) for key, item in zip(value._fields, value)}
     if isinstance(value, dict):
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,6 +1,6 @@
 """Members of a run exchange frames over mutually authenticated TLS.
 
-A frame is a fixed header, its head as a small JSON object (``backends.protocol.frames``), and a
+A frame is a fixed header, its head as a small JSON list (``backends.protocol.frames``), and a
 payload of raw bytes, which goes from and into the caller's own buffers. Lengths are bounded before
 anything is allocated, and nothing is ever unpickled.
 """
@@ -16,7 +16,7 @@ import tempfile
 import termios
 from typing import Any, Callable, Optional, Sequence, Tuple, Type, TypeVar
 
-from backends.protocol.json_messages import decode, encode
+from backends.protocol.json_messages import decode, encode_list
 from backends.protocol.orders import Identity
 
 _HEADER = struct.Struct("!4sIQ")
@@ -79,7 +79,7 @@ class Connection:
 
         Raises WireError.
         """
-        text = json.dumps(encode(head)).encode()
+        text = json.dumps(encode_list(head)).encode()
         size = sum(view.nbytes for view in payload)
         try:
             self._sock.sendall(_HEADER.pack(_MAGIC, len(text), size) + text)

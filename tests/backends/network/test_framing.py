@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 
 from backends.network import framing
 from backends.protocol.frames import Done, Scores, WeightsOffer
-from backends.protocol.json_messages import encode
+from backends.protocol.json_messages import encode_list
 from planner.agents.certificates import Authority
 from tests.running import until
 
@@ -113,7 +113,7 @@ def test_a_frame_arrives_whole_in_the_buffers_it_is_meant_for(digest, sizes):
     assert head == WeightsOffer(digest)
     for array, buffer in zip(arrays, buffers, strict=True):
         np.testing.assert_array_equal(array, buffer)
-    whole = HEADER.size + len(json.dumps(encode(head))) + sum(array.nbytes for array in arrays)
+    whole = HEADER.size + len(json.dumps(encode_list(head))) + sum(array.nbytes for array in arrays)
     assert near.sent_bytes == far.received_bytes == whole
     assert near.received_bytes == far.sent_bytes == 0
 

@@ -1,4 +1,4 @@
-"""Epochs of peers and their scheduler, in one thread: a peer that would have to wait is sent home instead."""
+"""Epochs of peers, in one thread: a peer that would have to wait is sent home instead."""
 
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.frames import EVALUATE, FINISH, GIVE, SAVE, STEP, TAKE

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional
 import pytest
 
 from backends.protocol import events, json_messages, orders
-from backends.protocol.json_messages import decode, encode, record
+from backends.protocol.json_messages import decode, encode, encode_list, record
 from profilers.records import PowerReading, Reading, Window
 
 
@@ -62,6 +62,24 @@ def test_a_message_is_its_fields_and_its_type() -> None:
     assert encode(orders.Go(3)) == {"type": "go", "id": 3}
 
 
+def test_a_message_comes_back_from_a_list_of_its_type_and_values() -> None:
+    assert json.loads(json.dumps(encode_list(orders.Go(3)))) == ["go", 3]
+    assert decode(json.loads(json.dumps(encode_list(FULL))), [OneOfAll]) == FULL
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ([], "unknown message None; expected inner"),
+        (["inner", 1], "inner: expected 2 values"),
+        (["inner", 1, 3], "inner.name: expected a text, found 3"),
+    ],
+)
+def test_a_list_that_does_not_fit_is_refused(values: list[Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        decode(values, [Inner])
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -98,7 +116,7 @@ def test_the_path_of_what_does_not_fit_is_named(field: str, value: Any, complain
 def test_an_unknown_message_is_named_beside_those_that_are_expected() -> None:
     with pytest.raises(ValueError, match="unknown message 'ping'; expected go or stop"):
         decode(encode(orders.Ping()), [orders.Stop, orders.Go])
-    with pytest.raises(ValueError, match="expected an object, found 7"):
+    with pytest.raises(ValueError, match="expected an object or a list, found 7"):
         decode(7, [orders.Go])
 
 

@@ -17,7 +17,7 @@ from backends.frameworks.layout import Layout
 from backends.network import framing
 from backends.protocol.events import Dropped, Joined, Refused, Replaced, Silent
 from backends.protocol.frames import Done, Gradient, WorkerEvaluation, WorkerHello
-from backends.protocol.json_messages import encode
+from backends.protocol.json_messages import encode_list
 from backends.strategies.message import dense
 from backends.training.lr_schedule import RateSchedule
 from planner.agents.certificates import Authority
@@ -56,7 +56,7 @@ def test_a_worker_that_dies_in_the_middle_of_a_gradient_changes_nothing(tmp_path
     doomed = ScriptedWorker(run, "nano")
     doomed.receive_order()
     message = dense(doomed.replica.gradients).head
-    head = json.dumps(encode(Gradient(1.0, 0.1, message))).encode()
+    head = json.dumps(encode_list(Gradient(1.0, 0.1, message))).encode()
     whole = doomed.replica.gradients.nbytes + doomed.replica.state.nbytes
     doomed.connection._sock.sendall(framing._HEADER.pack(b"plnr", len(head), whole) + head + b"\x7f" * (whole - 1))
     doomed.leave()
