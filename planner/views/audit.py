@@ -9,8 +9,7 @@ from rich.console import RenderableType
 from planner.audit.scoring import scoreboard
 from planner.audit.scoring.comparison import Comparison
 from planner.audit.scoring.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
-from planner.audit.scoring.selections import Selection
-from planner.audit.scoring.summaries import Hits, Spread, Summary
+from planner.audit.scoring.selections import Hits, Selection, Spread, Summary
 from planner.predict.clusters import ClusterConfig
 from planner.units import percent, seconds
 from planner.views.tables import EMULATED_NOTE, Table, marked, stack

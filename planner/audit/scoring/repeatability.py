@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.audit.scoring.cases import Case, Estimates, Key
-from planner.audit.scoring.summaries import Spread
+from planner.audit.scoring.selections import Spread
 
 
 class Repeatability(NamedTuple):

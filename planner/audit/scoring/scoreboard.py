@@ -9,15 +9,21 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats
-from planner.audit.scoring.baselines import PLANNER, RULES, Choice, recommended
+from planner.audit.scoring.baselines import PLANNER, RULES, Choice, FittedFactors, fit, recommended
 from planner.audit.scoring.cases import Case, Estimates, Key, cases_of
 from planner.audit.scoring.comparison import QUANTITIES, Comparison, compare, without_drift
-from planner.audit.scoring.fitted_factors import FittedFactors, fit
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit
 from planner.audit.scoring.overhead import Overhead, overheads
 from planner.audit.scoring.repeatability import Repeatability, from_other_repetitions, repeatability
-from planner.audit.scoring.selections import Selection, measurement_errors, select
-from planner.audit.scoring.summaries import Spread, Summary, summarise, summarise_by
+from planner.audit.scoring.selections import (
+    Selection,
+    Spread,
+    Summary,
+    measurement_errors,
+    select,
+    summarise,
+    summarise_by,
+)
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from planner.audit.scoring.baselines import PLANNER, RULES
+from planner.audit.scoring.baselines import PLANNER, RULES, FittedFactors, estimate, fit
 from planner.audit.scoring.cases import Case, Estimates, cases_of
-from planner.audit.scoring.fitted_factors import FittedFactors, estimate, fit
 from planner.audit.scoring.measured import MeasuredRun, SteadyWorker
 from planner.profile.file import Profile
 from profilers.records import Reading

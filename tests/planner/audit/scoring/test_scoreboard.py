@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from planner.audit.scoring.baselines import PLANNER, RULES
 from planner.audit.scoring.measured import Extrapolation, MeasuredRun
 from planner.audit.scoring.scoreboard import WITHOUT_DRIFT, Scoreboard, score
-from planner.audit.scoring.summaries import Hits, Spread, summarise
+from planner.audit.scoring.selections import Hits, Spread, summarise
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from tests.planner import audits
