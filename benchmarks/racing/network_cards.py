@@ -21,7 +21,7 @@ class Cards:
     """Counters of each device's network card, from /proc/PID/net/dev of one of its processes."""
 
     def __init__(self, lab: str, devices: Iterable[str]) -> None:
-        where = state.lab_names(lab)
+        where = state.LabNames(lab)
         self._files = {}
         for name in devices:
             pid = (where.of(name) / "sshd.pid").read_text().strip("\0\n ")

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,26 +29,36 @@ def quota_period_us(cpus: float) -> int:
 
 
 class Cgroups(ABC):
-    """Groups by name, such as ``planner-lab-x/tx2``, in every hierarchy of ``roots``."""
+    """Groups by name, such as ``planner-lab-x/tx2``, below the mounts of their controllers."""
 
-    def __init__(self, roots: Sequence[Path]) -> None:
-        self._roots = tuple(dict.fromkeys(roots))
+    #: The files of the memory limit and of the memory in use, and the text for no limit.
+    _limit: str
+    _in_use: str
+    _no_limit: str
+    #: The file of the processor time, its unit in seconds, and the line that holds it.
+    _cpu_time: tuple[str, float, str | None]
+
+    def __init__(self, cpu: Path, cpuacct: Path, memory: Path) -> None:
+        self._cpu, self._cpuacct, self._memory = cpu, cpuacct, memory
+        self._roots = tuple(dict.fromkeys((cpu, cpuacct, memory)))
 
     @abstractmethod
     def set_cpus(self, group: str, cpus: float) -> None:
         """Limit the processor seconds that the group uses in a second."""
 
-    @abstractmethod
     def set_memory(self, group: str, limit_bytes: int | None) -> None:
         """Limit the main memory of the group; None: no limit."""
+        _write(self._memory / group / self._limit, self._no_limit if limit_bytes is None else str(limit_bytes))
 
-    @abstractmethod
     def usage(self, group: str) -> CpuCounter:
         """The kernel's counter of the group's processor time."""
+        file, unit_s, key = self._cpu_time
+        return CpuCounter(str(self._cpuacct / group / file), unit_s, key)
 
-    @abstractmethod
     def memory(self, group: str, limit_bytes: int) -> MemoryCounters:
         """The kernel's counters of the group's memory."""
+        folder = self._memory / group
+        return MemoryCounters(str(folder / self._in_use), str(folder / "memory.stat"), limit_bytes)
 
     def make(self, group: str) -> None:
         for root in self._roots:
@@ -106,52 +116,33 @@ class Cgroups(ABC):
 class V1(Cgroups):
     """Version 1: each controller has a mount."""
 
-    def __init__(self, cpu: Path, cpuacct: Path, memory: Path) -> None:
-        super().__init__((cpu, cpuacct, memory))
-        self._cpu, self._cpuacct, self._memory = cpu, cpuacct, memory
+    _limit, _in_use, _no_limit = "memory.limit_in_bytes", "memory.usage_in_bytes", "-1"
+    _cpu_time = ("cpuacct.usage", 1e-9, None)
 
     def set_cpus(self, group: str, cpus: float) -> None:
-        period_us = quota_period_us(cpus)
-        _write(self._cpu / group / "cpu.cfs_quota_us", "-1")  # no quota of the old period may exceed what is allowed
-        _write(self._cpu / group / "cpu.cfs_period_us", str(period_us))
-        _write(self._cpu / group / "cpu.cfs_quota_us", str(round(cpus * period_us)))
-
-    def set_memory(self, group: str, limit_bytes: int | None) -> None:
-        _write(self._memory / group / "memory.limit_in_bytes", str(-1 if limit_bytes is None else limit_bytes))
-
-    def usage(self, group: str) -> CpuCounter:
-        return CpuCounter(str(self._cpuacct / group / "cpuacct.usage"), 1e-9)
-
-    def memory(self, group: str, limit_bytes: int) -> MemoryCounters:
-        folder = self._memory / group
-        return MemoryCounters(str(folder / "memory.usage_in_bytes"), str(folder / "memory.stat"), limit_bytes)
+        folder, period_us = self._cpu / group, quota_period_us(cpus)
+        _write(folder / "cpu.cfs_quota_us", "-1")  # no quota of the old period may exceed what is allowed
+        _write(folder / "cpu.cfs_period_us", str(period_us))
+        _write(folder / "cpu.cfs_quota_us", str(round(cpus * period_us)))
 
 
 class V2(Cgroups):
     """Version 2: one mount has all controllers."""
 
+    _limit, _in_use, _no_limit = "memory.max", "memory.current", "max"
+    _cpu_time = ("cpu.stat", 1e-6, "usage_usec")
+
     def __init__(self, root: Path) -> None:
-        super().__init__((root,))
-        self._root = root
+        super().__init__(root, root, root)
 
     def make(self, group: str) -> None:
         super().make(group)
         for parent in reversed(Path(group).parents):
-            _hand_down(self._root / parent / "cgroup.subtree_control")
+            _write(self._cpu / parent / "cgroup.subtree_control", "+cpu +memory")
 
     def set_cpus(self, group: str, cpus: float) -> None:
         period_us = quota_period_us(cpus)
-        _write(self._root / group / "cpu.max", f"{round(cpus * period_us)} {period_us}")
-
-    def set_memory(self, group: str, limit_bytes: int | None) -> None:
-        _write(self._root / group / "memory.max", "max" if limit_bytes is None else str(limit_bytes))
-
-    def usage(self, group: str) -> CpuCounter:
-        return CpuCounter(str(self._root / group / "cpu.stat"), 1e-6, "usage_usec")
-
-    def memory(self, group: str, limit_bytes: int) -> MemoryCounters:
-        folder = self._root / group
-        return MemoryCounters(str(folder / "memory.current"), str(folder / "memory.stat"), limit_bytes)
+        _write(self._cpu / group / "cpu.max", f"{round(cpus * period_us)} {period_us}")
 
 
 def mounted(mountinfo: str) -> Cgroups:
@@ -175,7 +166,7 @@ def mounted(mountinfo: str) -> Cgroups:
             remedy = "boot with cgroup_enable=memory; in a container, delegate it from outside"
             raise LabError(f"{halves[0]}: these control groups have no memory controller; {remedy}")
         raise LabError(f"no control groups for {', '.join(missing)}; mount cgroup2 at /sys/fs/cgroup")
-    return V1(points["cpu"], points["cpuacct"], points["memory"])
+    return V1(*(points[name] for name in _CONTROLLERS))
 
 
 def _words(file: Path) -> list[str]:
@@ -189,29 +180,19 @@ def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text)
     except OSError as error:
+        if error.errno == errno.EBUSY and file.name == "cgroup.subtree_control":
+            remedy = "move them into a group below it (cgroup.procs), or build the lab outside of the container"
+            reason = f"this control group holds processes, as a container's does; {remedy}"
+            raise LabError(f"{file.parent}: {reason}") from None
         raise LabError(f"{file}: does not take {text} ({error.strerror})") from error
-
-
-def _hand_down(file: Path) -> None:
-    try:
-        file.write_text("+cpu +memory")
-    except OSError as error:
-        if error.errno != errno.EBUSY:
-            raise LabError(f"{file}: does not take +cpu +memory ({error.strerror})") from error
-        remedy = "move them into a group below it (cgroup.procs), or build the lab outside of the container"
-        raise LabError(f"{file.parent}: this control group holds processes, as a container's does; {remedy}") from None
 
 
 def _removed(folder: Path) -> bool:
     """Remove a group, unless processes that are ending still make it busy."""
-    try:
+    with suppress(OSError):
         for each in (*sorted(path for path in folder.rglob("*") if path.is_dir())[::-1], folder):
             each.rmdir()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True
+    return not folder.exists()
 
 
 def _until(done: Callable[[], bool]) -> bool:

@@ -35,7 +35,7 @@ class Lab:
 
     def __init__(self, name: str) -> None:
         programs.require_machine()
-        self._names = state.lab_names(name)
+        self._names = state.LabNames(name)
         self._groups = cgroups.mounted(Path("/proc/self/mountinfo").read_text())
 
     def up(self, spec: Spec, fleet: Path, on_progress: OnProgress) -> list[str]:

@@ -64,35 +64,22 @@ class LabState(NamedTuple):
         return self._replace(devices=tuple(each for each in self.devices if each.device.name != name))
 
 
-class LabNames(NamedTuple):
+class LabNames:
     """Names and paths of all parts of a lab, derived from its name alone.
 
     switch: the switch's namespace and the outermost control group; prefix of all other names.
     interface: the lab's interface of this machine.
     client: the operator's key for all devices.
+    Raises LabError for a name that interfaces cannot have.
     """
 
-    lab: str
-
-    @property
-    def switch(self) -> str:
-        return f"planner-lab-{self.lab}"
-
-    @property
-    def interface(self) -> str:
-        return f"plab-{self.lab}"
-
-    @property
-    def folder(self) -> Path:
-        return ROOT / self.lab
-
-    @property
-    def state(self) -> Path:
-        return self.folder / "state.json"
-
-    @property
-    def client(self) -> Path:
-        return self.folder / "client"
+    def __init__(self, lab: str) -> None:
+        if not _NAME.fullmatch(lab):
+            raise LabError(f'"{lab}" is no name for a lab; use 1 to 10 small letters and digits')
+        self.lab = lab
+        self.switch, self.interface = f"planner-lab-{lab}", f"plab-{lab}"
+        self.folder = ROOT / lab
+        self.state, self.client = self.folder / "state.json", self.folder / "client"
 
     def namespace(self, device: str) -> str:
         return f"{self.switch}-{device}"
@@ -115,13 +102,6 @@ class LabNames(NamedTuple):
 def free_host(taken: Collection[int]) -> int:
     """The lowest free host number."""
     return next(host for host in range(1, CONTROLLER) if host not in taken)
-
-
-def lab_names(lab: str) -> LabNames:
-    """The names of a lab. Raises LabError for a name that interfaces cannot have."""
-    if not _NAME.fullmatch(lab):
-        raise LabError(f'"{lab}" is no name for a lab; use 1 to 10 small letters and digits')
-    return LabNames(lab)
 
 
 def load(names: LabNames) -> LabState | None:

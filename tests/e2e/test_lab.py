@@ -70,7 +70,7 @@ class Bench:
     """A lab of this test's own, driven by the command line."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name, self.names = folder, name, state.lab_names(name)
+        self.folder, self.name, self.names = folder, name, state.LabNames(name)
         (folder / "spec.toml").write_text(SPEC)
 
     def lab(self, *arguments: str) -> Called:

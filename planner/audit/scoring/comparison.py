@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -71,20 +71,14 @@ class Comparison(NamedTuple):
         return len(self.config.workers) == 1
 
 
-class _Run(NamedTuple):
-    figures: dict[str, Compared]
-    workers: dict[str, WorkerComparison]
-    bottleneck: str
-    emulated: bool
-
-
 def compare(cases: Sequence[Case]) -> tuple[Comparison, ...]:
     """All configurations, in the order in which they first occur."""
-    runs: dict[Key, list[_Run]] = defaultdict(list)
+    runs: dict[Key, list[Comparison]] = defaultdict(list)
     for case in cases:
-        for key, run in zip(case.keys, _runs(case), strict=True):
-            runs[key].append(run)
-    return tuple(_medians(key, each) for key, each in runs.items())
+        predictions = predict(case.costs, case.candidates, case.steps)
+        for index, key in enumerate(case.keys):
+            runs[key].append(_of_run(case, index, key, predictions))
+    return tuple(map(_medians, runs.values()))
 
 
 def without_drift(case: Case) -> Estimates:
@@ -95,30 +89,29 @@ def without_drift(case: Case) -> Estimates:
     )
 
 
-def _medians(key: Key, runs: Sequence[_Run]) -> Comparison:
-    workers = {name: _median_worker([run.workers[name] for run in runs]) for name in key[2].workers}
+def _of_run(case: Case, index: int, key: Key, predictions: Predictions) -> Comparison:
+    driftless = _without_drift(case, index)
+    figures = _figures(case, index, predictions, driftless)
+    workers = {name: _worker(case, index, name, predictions, driftless) for name in key[2].workers}
     return Comparison(
-        *key,
+        *key, 1, figures, workers,
+        bottleneck=BOTTLENECKS[int(np.argmax(predictions.shares[index]))],
+        worst_error=figures["time"].error or 0.0,
+        off=_furthest_off(workers),
+        emulated=case.runs[index].emulated,
+    )  # fmt: skip
+
+
+def _medians(runs: Sequence[Comparison]) -> Comparison:
+    workers = {name: _median_worker([run.workers[name] for run in runs]) for name in runs[0].workers}
+    return runs[0]._replace(
         repetitions=len(runs),
         figures={quantity: _median(run.figures[quantity] for run in runs) for quantity in QUANTITIES},
         workers=workers,
-        bottleneck=runs[0].bottleneck,
-        worst_error=max((run.figures["time"].error or 0.0 for run in runs), key=abs),
-        off=max(workers, key=lambda name: _rate_difference(workers[name].cycle_s)),
+        worst_error=max((run.worst_error for run in runs), key=abs),
+        off=_furthest_off(workers),
         emulated=any(run.emulated for run in runs),
     )
-
-
-def _runs(case: Case) -> Iterator[_Run]:
-    predictions = predict(case.costs, case.candidates, case.steps)
-    for index, run in enumerate(case.runs):
-        driftless = _without_drift(case, index)
-        yield _Run(
-            figures=_figures(case, index, predictions, driftless),
-            workers={name: _worker(case, index, name, predictions, driftless) for name in case.configs[index].workers},
-            bottleneck=BOTTLENECKS[int(np.argmax(predictions.shares[index]))],
-            emulated=run.emulated,
-        )
 
 
 def _without_drift(case: Case, index: int) -> Predictions:
@@ -193,15 +186,14 @@ def _median(values: Iterable[Compared]) -> Compared:
 
 
 def _median_worker(parts: Sequence[WorkerComparison]) -> WorkerComparison:
-    return WorkerComparison(
-        _median(part.cycle_s for part in parts),
-        _median(part.build_s for part in parts),
-        _median(part.power_w for part in parts),
-        median(part.drift for part in parts),
-        parts[0].provenance,
-    )
+    cycle_s, build_s, power_w = (_median(each) for each in zip(*(part[:3] for part in parts), strict=True))
+    return WorkerComparison(cycle_s, build_s, power_w, median(part.drift for part in parts), parts[0].provenance)
 
 
-def _rate_difference(cycle: Compared) -> float:
-    measured, predicted = (1 / each if each else 0.0 for each in (cycle.measured, cycle.predicted))
-    return abs(measured - predicted)
+def _furthest_off(workers: Mapping[str, WorkerComparison]) -> str:
+    def difference(name: str) -> float:
+        cycle = workers[name].cycle_s
+        measured, predicted = (1 / each if each else 0.0 for each in (cycle.measured, cycle.predicted))
+        return abs(measured - predicted)
+
+    return max(workers, key=difference)

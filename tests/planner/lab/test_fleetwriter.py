@@ -30,7 +30,7 @@ sensors = false
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LabNames:
     """The lab "x"."""
     monkeypatch.setattr(state, "ROOT", tmp_path)
-    found = state.lab_names("x")
+    found = state.LabNames("x")
     found.folder.mkdir()
     for name in ("client", "ssh_config"):
         (found.folder / name).write_text("")
@@ -56,7 +56,7 @@ def test_it_is_a_fleet_file_that_tells_nothing_of_the_spec(names: LabNames, tmp_
     assert all(device.rate_bytes_per_s is None and device.slowdown == 1 for device in (tx1, pc))
     require_ours(path, names)
     with pytest.raises(LabError, match="is another lab's; name another file with --out"):
-        require_ours(path, state.lab_names("y"))
+        require_ours(path, state.LabNames("y"))
 
 
 def test_what_has_no_sensors_does_not_read_the_machine_s(names: LabNames) -> None:

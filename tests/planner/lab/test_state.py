@@ -7,7 +7,7 @@ import pytest
 from planner.errors import LabError, RecordError
 from planner.lab import state
 from planner.lab.spec import parse_spec
-from planner.lab.state import AppliedDevice, LabState, free_host, lab_names
+from planner.lab.state import AppliedDevice, LabNames, LabState, free_host
 
 SPEC = """\
 [devices.a]
@@ -28,7 +28,7 @@ def applied() -> LabState:
 
 def test_what_is_saved_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "ROOT", tmp_path / "labs")
-    names = lab_names("x")
+    names = LabNames("x")
     assert state.load(names) is None
     names.folder.mkdir(parents=True)
     state.save(names, applied())
@@ -53,11 +53,11 @@ def test_a_device_keeps_its_place_when_it_changes() -> None:
 
 
 def test_names_leave_room_for_interfaces_and_never_meet() -> None:
-    assert len(lab_names("abcdefghij").interface) == 15
+    assert len(LabNames("abcdefghij").interface) == 15
     for wrong in ("", "Lab", "a-b", "abcdefghijk", "a/b"):
         with pytest.raises(LabError, match="is no name for a lab"):
-            lab_names(wrong)
-    assert lab_names("a").group("b.emulator") != lab_names("a").emulator_group("b-emulator")
+            LabNames(wrong)
+    assert LabNames("a").group("b.emulator") != LabNames("a").emulator_group("b-emulator")
 
 
 def test_a_host_number_is_the_first_that_is_free() -> None:
