@@ -1,0 +1,218 @@
+"""A device takes its role when it is told to go, and works until the host has no more."""
+
+import queue
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+
+import pytest
+
+from backends.agent import roles
+from backends.agent.main import AgentTask
+from backends.data import dataset
+from backends.frameworks.base import FRAMEWORKS, OptimizerSettings
+from backends.network import framing
+from backends.protocol.events import Built, Joined, Listening, MemberTelemetry, Ready
+from backends.protocol.orders import (
+    CoordinatePeers,
+    HostAddress,
+    MemberSpec,
+    ReplicaSpec,
+    RunOrder,
+    RunPeer,
+    RunWorker,
+    ServeParameters,
+    TrainAlone,
+)
+from planner.agents.certificates import Authority
+from tests.backends.fakes import BATCH, TEST, Softmax, images
+from tests.backends.hosted_run import HANG_LIMIT_S
+from tests.serving import LOOPBACK
+
+STEPS = 6
+ENDLESS = 10**9
+OPTIMIZER = OptimizerSettings(0.1, 0.9, 0.001)
+PARAMETER_SERVER, ALLREDUCE = "parameter-server", "allreduce"
+
+
+@pytest.fixture
+def softmax(monkeypatch):
+    """The name of a framework of softmax regressions."""
+    backend = ModuleType("softmax_regression")
+    backend.accelerator = lambda: ("cpu", "numpy")
+    backend.build = lambda model, input_shape, classes, seed, threads: Softmax(seed)
+    monkeypatch.setitem(sys.modules, backend.__name__, backend)
+    monkeypatch.setitem(FRAMEWORKS, "softmax", backend.__name__)
+    return "softmax"
+
+
+@pytest.fixture
+def member(softmax, tmp_path):
+    """A member with its data on this device."""
+    train, test = tmp_path / "train.npz", tmp_path / "test.npz"
+    train.write_bytes(dataset.pack(*images(64)))
+    test.write_bytes(dataset.pack(*TEST))
+    return MemberSpec("nano", ReplicaSpec(softmax, "any"), str(train), str(test), BATCH, seed=1)
+
+
+def run_order(steps=STEPS, strategy=PARAMETER_SERVER, schedule="constant", members=1):
+    return RunOrder(
+        steps=steps,
+        optimizer=OPTIMIZER,
+        schedule=schedule,
+        warmup=0,
+        checkpoint_path=None,
+        checkpoint_every=0,
+        evaluate_every=0,
+        heartbeat_s=HANG_LIMIT_S,
+        resume=None,
+        description={"model": "softmax"},
+        strategy=strategy,
+        members=members,
+        batch=BATCH,
+        training_samples=64,
+        seed=1,
+        host="",
+    )
+
+
+class Role:
+    """A role in a thread; ``task`` is what the operator tells it to."""
+
+    def __init__(self, function, order):
+        self._events = queue.Queue()
+        self.task = AgentTask(self._events.put)
+        self._pool = ThreadPoolExecutor(1)
+        self._result = self._pool.submit(function, self.task, order)
+        self._result.add_done_callback(lambda _: self._events.put(None))
+
+    def await_event(self, kind):
+        while True:
+            event = self._events.get(timeout=HANG_LIMIT_S)
+            assert event is not None, self._result.result()
+            if isinstance(event, kind):
+                return event
+
+    def result(self):
+        try:
+            return self._result.result(HANG_LIMIT_S)
+        finally:
+            self.task.stopping.set()
+            self._pool.shutdown()
+
+
+class Operator:
+    """Gives orders to a host and to its members, with certificates of one run."""
+
+    def __init__(self):
+        self._authority = Authority()
+
+    def host(self, function, kind, order):
+        """A host that has been told to go."""
+        started = Role(function, kind(LOOPBACK, self._authority.identity(framing.SERVER), order))
+        self._port = started.await_event(Listening).port
+        started.task.go.set()
+        return started
+
+    def address(self, name, listens=False):
+        return HostAddress(LOOPBACK, self._port, self._authority.identity(name, listens), HANG_LIMIT_S)
+
+    def worker(self, member):
+        return Role(roles.run_worker, RunWorker(member, self.address(member.name), PARAMETER_SERVER, 0.0))
+
+    def peer(self, member):
+        address = self.address(member.name, listens=True)
+        return Role(roles.run_peer, RunPeer(member, address, ALLREDUCE, OPTIMIZER, LOOPBACK, topology_seed=1))
+
+
+@pytest.fixture
+def operator():
+    return Operator()
+
+
+# -- waiting for the go order ----------------------------------------------------------------------
+
+
+def test_a_host_listens_before_its_run_begins(operator):
+    identity = Authority().identity(framing.SERVER)
+    host = Role(roles.serve_parameters, ServeParameters(LOOPBACK, identity, run_order()))
+    host.await_event(Listening)
+    host.task.stopping.set()
+    with pytest.raises(InterruptedError, match="stopped before the run began"):
+        host.result()
+
+
+def test_a_member_is_ready_with_its_data_and_builds_when_told_to_go(member):
+    alone = Role(roles.train_alone, TrainAlone(member, run_order()))
+    alone.await_event(Ready)
+    alone.task.go.set()
+    alone.await_event(Built)
+    assert alone.result().finished
+
+
+def test_a_member_that_is_stopped_before_the_run_has_built_nothing(member, monkeypatch):
+    monkeypatch.setattr(roles, "build", None)
+    alone = Role(roles.train_alone, TrainAlone(member, run_order()))
+    alone.await_event(Ready)
+    alone.task.stopping.set()
+    with pytest.raises(InterruptedError, match="stopped before the run began"):
+        alone.result()
+
+
+# -- whole runs ------------------------------------------------------------------------------------
+
+
+def test_one_device_makes_all_steps_and_tells_what_it_spent(member):
+    alone = Role(roles.train_alone, TrainAlone(member, run_order()))
+    alone.task.go.set()
+    assert alone.await_event(MemberTelemetry).spent.steps <= STEPS
+    account = alone.result()
+    assert (account.done, account.workers["nano"].steps) == (STEPS, STEPS)
+
+
+def test_a_worker_makes_the_steps_of_its_parameter_server(operator, member):
+    server = operator.host(roles.serve_parameters, ServeParameters, run_order())
+    worker = operator.worker(member)
+    worker.task.go.set()
+    assert worker.result().spent.steps == STEPS
+    assert server.result().finished
+
+
+def test_peers_make_the_steps_of_their_coordinator(operator, member):
+    order = run_order(strategy=ALLREDUCE, members=2)
+    coordinator = operator.host(roles.coordinate_peers, CoordinatePeers, order)
+    peers = [operator.peer(member._replace(name=name)) for name in ("nano", "tx2")]
+    for peer in peers:
+        peer.task.go.set()
+    spent = [peer.result().spent.steps for peer in peers]
+    account = coordinator.result()
+    assert account.finished
+    assert [account.workers[name].steps for name in ("nano", "tx2")] == spent
+
+
+def test_a_worker_that_is_stopped_ends_at_once_and_its_server_with_it_when_stopped_too(operator, member):
+    server = operator.host(roles.serve_parameters, ServeParameters, run_order(ENDLESS))
+    worker = operator.worker(member)
+    worker.task.go.set()
+    assert server.await_event(Joined).member == "nano"
+    worker.task.stopping.set()
+    with pytest.raises(framing.WireError, match=framing.SERVER):
+        worker.result()
+    server.task.stopping.set()
+    assert server.result().reason == "stopped"
+
+
+# -- the order of a host ---------------------------------------------------------------------------
+
+
+def test_a_run_specification_holds_what_the_order_says():
+    spec = roles.run_spec(run_order(40, schedule="cosine"))
+    assert (spec.steps, spec.optimiser, spec.batch) == (40, OPTIMIZER, BATCH)
+    assert spec.schedule.factor(39) < spec.schedule.factor(0)
+    assert spec.strategy.text == PARAMETER_SERVER
+
+
+@pytest.mark.parametrize("changes", [{"schedule": "steep"}, {"strategy": "hearsay"}])
+def test_an_unknown_schedule_or_strategy_is_an_error(changes):
+    with pytest.raises(ValueError, match="unknown .*'(steep|hearsay)'"):
+        roles.run_spec(run_order(**changes))
