@@ -16,17 +16,8 @@ from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
 from backends.profiling.step_profile import build
+from backends.protocol import orders
 from backends.protocol.events import Built, Listening, MemberAccount, Ready, RunAccount, TimeSpent
-from backends.protocol.orders import (
-    CoordinatePeers,
-    HostAddress,
-    MemberSpec,
-    RunOrder,
-    RunPeer,
-    RunWorker,
-    ServeParameters,
-    TrainAlone,
-)
 from backends.server import worker
 from backends.server.parameter_server import ParameterServer
 from backends.strategies.strategy import Strategy
@@ -78,12 +69,12 @@ class StartedRole(NamedTuple):
 # -- hosts -----------------------------------------------------------------------------------------
 
 
-def serve_parameters(task: Any, order: ServeParameters) -> RunAccount:
+def serve_parameters(task: Any, order: orders.ServeParameters) -> RunAccount:
     """Host the parameter server of a run; emits the port it listens on, then the run's events."""
     return _host(task, order.address, ParameterServer(run_spec(order.run), order.identity, task.emit))
 
 
-def coordinate_peers(task: Any, order: CoordinatePeers) -> RunAccount:
+def coordinate_peers(task: Any, order: orders.CoordinatePeers) -> RunAccount:
     """Host the coordinator of a run of peers; emits as ``serve_parameters`` does."""
     return _host(task, order.address, PeerCoordinator(run_spec(order.run), order.identity, task.emit))
 
@@ -95,7 +86,7 @@ def _host(task: Any, address: str, host: RunHost) -> RunAccount:
     return host.run(listener, task.stopping.is_set)
 
 
-def run_spec(order: RunOrder) -> RunSpec:
+def run_spec(order: orders.RunOrder) -> RunSpec:
     """What the host of a run works with. Raises ValueError for an unknown schedule or strategy."""
     fields = order._asdict()
     kind, warmup, optimizer, strategy = (fields.pop(key) for key in ("schedule", "warmup", "optimizer", "strategy"))
@@ -110,7 +101,7 @@ def run_spec(order: RunOrder) -> RunSpec:
 # -- members ---------------------------------------------------------------------------------------
 
 
-def run_worker(task: Any, order: RunWorker) -> MemberAccount:
+def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
     """Prepare, wait for the go order, build the model, then work until the server is done."""
 
     def start(parts: MemberParts) -> StartedRole:
@@ -125,7 +116,7 @@ def run_worker(task: Any, order: RunWorker) -> MemberAccount:
     return _run_member(task, order.member, order.host, start)
 
 
-def run_peer(task: Any, order: RunPeer) -> MemberAccount:
+def run_peer(task: Any, order: orders.RunPeer) -> MemberAccount:
     """Be a peer: as ``run_worker``, with connections of its own to the other peers."""
 
     def start(parts: MemberParts) -> StartedRole:
@@ -137,16 +128,13 @@ def run_peer(task: Any, order: RunPeer) -> MemberAccount:
         mailbox.handle = made.handle
         peer = Peer(parts.connection, parts.replica, *parts.data, made, order.optimizer, order.member.replica.slowdown)
         return StartedRole(
-            lambda: peer.run(order.listens_on, port, parts.telemetry.on_step),
-            mailbox.call,
-            mailbox.close,
-            made.metrics,
+            lambda: peer.run(order.listens_on, port, parts.telemetry.on_step), mailbox.call, mailbox.close, made.metrics
         )
 
     return _run_member(task, order.member, order.host, start)
 
 
-def _exchange_parts(order: RunPeer, replica: Replica, mailbox: Mailbox) -> ExchangeParts:
+def _exchange_parts(order: orders.RunPeer, replica: Replica, mailbox: Mailbox) -> ExchangeParts:
     strategy = Strategy.from_text(order.strategy)
     return ExchangeParts(
         replica=replica,
@@ -159,7 +147,7 @@ def _exchange_parts(order: RunPeer, replica: Replica, mailbox: Mailbox) -> Excha
 
 
 def _run_member(
-    task: Any, member: MemberSpec, host: HostAddress, start: Callable[[MemberParts], StartedRole]
+    task: Any, member: orders.MemberSpec, host: orders.HostAddress, start: Callable[[MemberParts], StartedRole]
 ) -> MemberAccount:
     """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
     data = _prepare(task, member)
@@ -173,17 +161,13 @@ def _run_member(
     return MemberAccount(spent, built.build_s, role.compressor_metrics())
 
 
-def _connect(host: HostAddress) -> framing.Connection:
+def _connect(host: orders.HostAddress) -> framing.Connection:
     tls = framing.context(host.identity, server_side=False)
     return framing.connect(host.address, host.port, tls, host.heartbeat_s)
 
 
 def _work(
-    task: Any,
-    role: StartedRole,
-    connection: framing.Connection,
-    heartbeats: framing.Connection,
-    limit_s: float,
+    task: Any, role: StartedRole, connection: framing.Connection, heartbeats: framing.Connection, limit_s: float
 ) -> TimeSpent:
     """To the end of the role.
 
@@ -215,7 +199,7 @@ def _work(
         connection.close()
 
 
-def train_alone(task: Any, order: TrainAlone) -> RunAccount:
+def train_alone(task: Any, order: orders.TrainAlone) -> RunAccount:
     """Be a cluster of one device."""
     member = order.member
     data = _prepare(task, member)
@@ -237,7 +221,7 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
         )[0]
 
 
-def _prepare(task: Any, member: MemberSpec) -> MemberData:
+def _prepare(task: Any, member: orders.MemberSpec) -> MemberData:
     """Import the framework and read the data, say so, and wait for the go order."""
     framework(member.replica.framework).accelerator()
     images, labels = dataset.unpack(files.fetch(member.train))

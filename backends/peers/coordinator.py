@@ -6,26 +6,8 @@ from backends.frameworks.base import Arrays
 from backends.network import framing
 from backends.peers.epochs import PeerWorkItem
 from backends.peers.state import PeerRunState
+from backends.protocol import frames
 from backends.protocol.events import Emit
-from backends.protocol.frames import (
-    EVALUATE,
-    FINISH,
-    GIVE,
-    STATE,
-    STEP,
-    TAKE,
-    WEIGHTS,
-    Done,
-    Finish,
-    HandOver,
-    PeerEvaluation,
-    PeerHello,
-    PeerStepDone,
-    Scores,
-    TakeWeights,
-    WeightsOffer,
-    WeightsReply,
-)
 from backends.protocol.orders import Identity
 from backends.training.array_transfer import receive_named, send_named
 from backends.training.member_stats import MemberStats
@@ -39,39 +21,39 @@ class PeerCoordinator(RunHost):
     Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
-    hello = PeerHello
+    hello = frames.PeerHello
     run_state: PeerRunState
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
         super().__init__(spec, identity, emit)
         self.run_state = PeerRunState(spec, emit)
 
-    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: PeerHello) -> None:
+    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.PeerHello) -> None:
         send_named(connection, self.run_state.join(connection.peer, hello))
 
     def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
         item = self.run_state.take(name, lambda: connection.aborted)
-        if item.kind == STEP:
+        if item.kind == frames.STEP:
             self._step(name, member, connection, item)
-        elif item.kind == EVALUATE:
-            connection.send(PeerEvaluation())
-            self.run_state.record_evaluation(name, item.step, connection.receive(Scores))
-        elif item.kind == TAKE:
+        elif item.kind == frames.EVALUATE:
+            connection.send(frames.PeerEvaluation())
+            self.run_state.record_evaluation(name, item.step, connection.receive(frames.Scores))
+        elif item.kind == frames.TAKE:
             self._send_weights(name, connection)
-        elif item.kind == GIVE:
+        elif item.kind == frames.GIVE:
             self._receive_weights(connection)
-        elif item.kind == FINISH:
+        elif item.kind == frames.FINISH:
             self._finish(name, connection, item)
         else:
-            connection.send(HandOver())
+            connection.send(frames.HandOver())
             self._receive_state(name, connection, item)
             self.run_state.complete_save(name)
         member.count_bytes(connection)
-        return item.kind != FINISH
+        return item.kind != frames.FINISH
 
     def _step(self, name: str, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
         connection.send(self.run_state.step_order(name, item))
-        answer = connection.receive(PeerStepDone)
+        answer = connection.receive(frames.PeerStepDone)
         member.bytes += answer.sent_bytes
         if answer.interrupted:
             self.run_state.interrupt_step(name)
@@ -80,26 +62,26 @@ class PeerCoordinator(RunHost):
 
     def _finish(self, name: str, connection: framing.Connection, item: PeerWorkItem) -> None:
         hand_over = self.run_state.hands_over(name)
-        connection.send(Finish(hand_over))
+        connection.send(frames.Finish(hand_over))
         if hand_over:
             self._receive_state(name, connection, item, last=True)
 
     def _send_weights(self, name: str, connection: framing.Connection) -> None:
-        connection.send(TakeWeights(), framing.as_bytes(self.run_state.weights))
-        connection.receive(Done)
+        connection.send(frames.TakeWeights(), framing.as_bytes(self.run_state.weights))
+        connection.receive(frames.Done)
         self.run_state.step_queue.weights_taken(name)
 
     def _receive_weights(self, connection: framing.Connection) -> None:
-        connection.send(HandOver())
-        connection.receive(WeightsOffer)
-        connection.send(WeightsReply(True))
+        connection.send(frames.HandOver())
+        connection.receive(frames.WeightsOffer)
+        connection.send(frames.WeightsReply(True))
         state = self._receive_arrays(connection)
-        self.run_state.give_weights(state[WEIGHTS] + state[STATE])
+        self.run_state.give_weights(state[frames.WEIGHTS] + state[frames.STATE])
 
     def _receive_state(self, name: str, connection: framing.Connection, item: PeerWorkItem, last: bool = False) -> None:
         """Receive a member's arrays; weights only if no other member has handed over the same."""
-        digest = connection.receive(WeightsOffer).digest
-        connection.send(WeightsReply(self.run_state.wants_weights(name, digest, last)))
+        digest = connection.receive(frames.WeightsOffer).digest
+        connection.send(frames.WeightsReply(self.run_state.wants_weights(name, digest, last)))
         self.run_state.add_state(name, self._receive_arrays(connection), item.step)
 
     def _receive_arrays(self, connection: framing.Connection) -> Dict[str, Arrays]:
@@ -107,7 +89,7 @@ class PeerCoordinator(RunHost):
         layout = self.run_state.layout
         assert layout is not None, "members that have joined have a layout"
         found = receive_named(connection, layout, len(self.members))
-        weights, state = ([each.shape for each in found.get(label, ())] for label in (WEIGHTS, STATE))
+        weights, state = ([each.shape for each in found.get(label, ())] for label in (frames.WEIGHTS, frames.STATE))
         if weights not in ([], 2 * [(layout.parameters,)]) or state != [(layout.state,)]:
             raise framing.WireError("%s handed over weights of another model" % connection.peer)
         return found

@@ -12,31 +12,12 @@ from backends.frameworks.layout import layout_of
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
 from backends.peers.exchanges.base import Exchange
+from backends.protocol import frames
 from backends.protocol.events import TimeSpent
-from backends.protocol.frames import (
-    STATE,
-    WEIGHTS,
-    Done,
-    Finish,
-    HandOver,
-    PeerEvaluation,
-    PeerHello,
-    PeerStep,
-    PeerStepDone,
-    TakeWeights,
-    WeightsOffer,
-    WeightsReply,
-)
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.step import (
-    NOTHING_SPENT,
-    TestSet,
-    evaluate,
-    require_test_images,
-    step,
-)
+from backends.training.step import NOTHING_SPENT, TestSet, evaluate, require_test_images, step
 
 #: Steps whose median is the time of a gradient: few, so that a slow first step and those with other
 #: batches soon drop out.
@@ -44,7 +25,7 @@ RECENT_STEPS = 3
 #: Limit of the members whose arrays a peer can receive.
 MOST_MEMBERS = 64
 #: What a coordinator may tell a peer to do.
-ORDERS: Tuple[Any, ...] = (PeerStep, PeerEvaluation, TakeWeights, HandOver, Finish)
+ORDERS: Tuple[Any, ...] = (frames.PeerStep, frames.PeerEvaluation, frames.TakeWeights, frames.HandOver, frames.Finish)
 
 
 class Peer:
@@ -92,7 +73,7 @@ class Peer:
         self._introduce(address, port)
         while True:
             order: Any = self._connection.receive(*ORDERS, payload=self._weights_payload)
-            if isinstance(order, Finish):
+            if isinstance(order, frames.Finish):
                 if order.hand_over:
                     self._hand_over()
                 return self.spent
@@ -104,13 +85,13 @@ class Peer:
         """Join the run; in a resumed one, restore the checkpoint's arrays."""
         self._replica.fetch()
         layout = layout_of(self._replica)
-        self._connection.send(PeerHello(layout, address, port, self._digest()))
+        self._connection.send(frames.PeerHello(layout, address, port, self._digest()))
         self._restore(receive_named(self._connection, layout, MOST_MEMBERS))
 
     def _restore(self, state: Dict[str, Arrays]) -> None:
-        if WEIGHTS not in state:
+        if frames.WEIGHTS not in state:
             return
-        saved = state.pop(WEIGHTS) + state.pop(STATE)
+        saved = state.pop(frames.WEIGHTS) + state.pop(frames.STATE)
         for mine, given in zip(self._weights() + (self._replica.state,), saved):
             mine[:] = given
         self._adopt()
@@ -127,7 +108,7 @@ class Peer:
         return digest.hexdigest()
 
     def _weights_payload(self, order: Any) -> Sequence[memoryview]:
-        takes = isinstance(order, TakeWeights)
+        takes = isinstance(order, frames.TakeWeights)
         return framing.as_bytes(self._weights() + (self._replica.state,)) if takes else ()
 
     def _adopt(self) -> None:
@@ -136,29 +117,29 @@ class Peer:
         self._exchange.adopt()
 
     def _carry_out(self, order: Any) -> None:
-        if isinstance(order, PeerStep):
+        if isinstance(order, frames.PeerStep):
             self._step(order)
-        elif isinstance(order, PeerEvaluation):
+        elif isinstance(order, frames.PeerEvaluation):
             scores = evaluate(self._replica, *self._test)
             self._connection.send(scores)
             self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores.seconds))
-        elif isinstance(order, TakeWeights):
+        elif isinstance(order, frames.TakeWeights):
             self._adopt()
-            self._connection.send(Done())
+            self._connection.send(frames.Done())
         else:
             self._hand_over()
 
     def _hand_over(self) -> None:
         """Send all arrays; weights only if no other peer has handed over equal ones."""
-        self._connection.send(WeightsOffer(self._digest()))
-        state = dict(self._exchange.state(), **{STATE: (self._replica.state,)})
-        if self._connection.receive(WeightsReply).wanted:
-            state[WEIGHTS] = self._weights()
+        self._connection.send(frames.WeightsOffer(self._digest()))
+        state = dict(self._exchange.state(), **{frames.STATE: (self._replica.state,)})
+        if self._connection.receive(frames.WeightsReply).wanted:
+            state[frames.WEIGHTS] = self._weights()
         send_named(self._connection, state)
 
     # -- a step ------------------------------------------------------------------------------------
 
-    def _step(self, order: PeerStep) -> None:
+    def _step(self, order: frames.PeerStep) -> None:
         began, cpu = self._clock(), time.process_time()
         self._begin_epoch(order)
         optimiser = self._optimiser._replace(rate=order.rate)
@@ -172,7 +153,7 @@ class Peer:
         self.spent = self.spent.plus(TimeSpent(int(completed), busy_s, exchange_s, 0.0, 0.0, gradient_cpu_s))
         self._report_step(loss, order.batch, busy_s, completed)
 
-    def _begin_epoch(self, order: PeerStep) -> None:
+    def _begin_epoch(self, order: frames.PeerStep) -> None:
         """Begin the order's epoch with its members, unless it has begun."""
         if order.epoch != self._epoch:
             self._epoch = order.epoch
@@ -187,7 +168,7 @@ class Peer:
         rate, decay = (1.0, 0.0) if with_lars else (optimiser.rate, optimiser.weight_decay)
         return step(self._replica, self._batches, self._slowdown, rate, decay)[0]
 
-    def _exchange_step(self, order: PeerStep, optimiser: OptimizerSettings) -> bool:
+    def _exchange_step(self, order: frames.PeerStep, optimiser: OptimizerSettings) -> bool:
         """Exchange and update; return False if the membership changed meanwhile."""
         try:
             self._transfer_knowledge(order)
@@ -197,7 +178,7 @@ class Peer:
             return False
         return True
 
-    def _transfer_knowledge(self, order: PeerStep) -> None:
+    def _transfer_knowledge(self, order: frames.PeerStep) -> None:
         """Send the best peer's weights, or receive and merge them (DLion, section 3.4)."""
         weights = self._replica.weights
         for envelope in self._mailbox.take(lambda envelope: envelope.head.kind == "knowledge", 0):
@@ -211,4 +192,4 @@ class Peer:
     def _report_step(self, loss: float, batch: int, seconds: float, completed: bool) -> None:
         """Report a step to the coordinator."""
         sent, self._reported_bytes = self._mailbox.sent_bytes - self._reported_bytes, self._mailbox.sent_bytes
-        self._connection.send(PeerStepDone(loss, batch, seconds, sent, not completed))
+        self._connection.send(frames.PeerStepDone(loss, batch, seconds, sent, not completed))

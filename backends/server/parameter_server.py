@@ -8,19 +8,8 @@ import numpy as np
 
 from backends.frameworks.layout import Layout
 from backends.network import framing
+from backends.protocol import frames
 from backends.protocol.events import Emit
-from backends.protocol.frames import (
-    EVALUATE,
-    FINISH,
-    CompressorState,
-    Finish,
-    Gradient,
-    Resumption,
-    Scores,
-    WorkerEvaluation,
-    WorkerHello,
-    WorkerStep,
-)
 from backends.protocol.orders import Identity
 from backends.server import global_model
 from backends.server.aggregation import WorkerGradient
@@ -47,7 +36,7 @@ class ParameterServer(RunHost):
     Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
-    hello = WorkerHello
+    hello = frames.WorkerHello
     run_state: ServerState
 
     def __init__(self, spec: RunSpec, identity: Identity, emit: Emit) -> None:
@@ -57,7 +46,7 @@ class ParameterServer(RunHost):
 
     # -- joining -----------------------------------------------------------------------------------
 
-    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: WorkerHello) -> None:
+    def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.WorkerHello) -> None:
         """Agree on the layout and allocate buffers; the first worker of a new run sends weights.
 
         Any other worker receives the run's state, and after a checkpoint its own.
@@ -72,7 +61,7 @@ class ParameterServer(RunHost):
         own = self.run_state.join(connection.peer, hello.own)
         if not gave_weights:
             arrays = (self.run_state.mean_model_state(),) + own
-            connection.send(Resumption(bool(own)), framing.as_bytes(arrays))
+            connection.send(frames.Resumption(bool(own)), framing.as_bytes(arrays))
 
     def _begin_with(self, connection: framing.Connection, layout: Layout) -> bool:
         """Begin with this worker's weights if the run has none; return whether it did."""
@@ -98,13 +87,13 @@ class ParameterServer(RunHost):
 
     def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
         item = self.run_state.take(name, lambda: connection.aborted)
-        if item.kind == FINISH:
+        if item.kind == frames.FINISH:
             self._finish(name, member, connection)
             return False
         pull = self.run_state.pull(name, item)
         self._send_order(connection, item, pull)
-        if item.kind == EVALUATE:
-            self.run_state.record_evaluation(name, item.step, connection.receive(Scores))
+        if item.kind == frames.EVALUATE:
+            self.run_state.record_evaluation(name, item.step, connection.receive(frames.Scores))
         else:
             gradient = self._receive_gradient(name, member, connection, pull)
             self.run_state.add_gradient(item, gradient, pull.hand_over)
@@ -113,12 +102,12 @@ class ParameterServer(RunHost):
 
     def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
         head, arrays = pull.weights.head, pull.weights.arrays
-        if item.kind == EVALUATE:
+        if item.kind == frames.EVALUATE:
             arrays += (self.run_state.mean_model_state(),)
-            connection.send(WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
+            connection.send(frames.WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
             return
         scale = self.spec.gradient_scale(item.step)
-        order = WorkerStep(item.step, pull.batch, scale.rate, scale.weight_decay, pull.hand_over, head)
+        order = frames.WorkerStep(item.step, pull.batch, scale.rate, scale.weight_decay, pull.hand_over, head)
         connection.send(order, framing.as_bytes(arrays))
 
     def _receive_gradient(
@@ -127,18 +116,18 @@ class ParameterServer(RunHost):
         """Receive a worker's gradient and states into its buffers."""
         found: List[Message] = []
 
-        def payload(head: Gradient) -> Sequence[memoryview]:
+        def payload(head: frames.Gradient) -> Sequence[memoryview]:
             found.append(buffers(head.gradient, member.gradients.size, member.gradients))
             own = member.own if pull.hand_over else ()
             return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
-        answer = connection.receive(Gradient, payload=payload)
+        answer = connection.receive(frames.Gradient, payload=payload)
         return WorkerGradient(name, member, found[0], pull.version, answer.loss, pull.batch, answer.seconds)
 
     def _finish(self, name: str, member: MemberStats, connection: framing.Connection) -> None:
         """Tell a worker that the run is over, and receive its state for the last checkpoint."""
         hand_over = self.run_state.hands_over(name)
-        connection.send(Finish(hand_over))
+        connection.send(frames.Finish(hand_over))
         if hand_over:
-            connection.receive(CompressorState, payload=lambda _: framing.as_bytes(member.own))
+            connection.receive(frames.CompressorState, payload=lambda _: framing.as_bytes(member.own))
             self.run_state.add_last_state(name, member.own)

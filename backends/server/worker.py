@@ -9,34 +9,17 @@ from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
 from backends.frameworks.layout import layout_of
 from backends.network import framing
+from backends.protocol import frames
 from backends.protocol.events import TimeSpent
-from backends.protocol.frames import (
-    CompressorState,
-    Finish,
-    Gradient,
-    InitialWeights,
-    InitialWeightsRequest,
-    Resumption,
-    Scores,
-    WorkerEvaluation,
-    WorkerHello,
-    WorkerStep,
-)
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.array_transfer import describe
-from backends.training.step import (
-    NOTHING_SPENT,
-    TestSet,
-    evaluate,
-    require_test_images,
-    step,
-)
+from backends.training.step import NOTHING_SPENT, TestSet, evaluate, require_test_images, step
 
 #: What a server may tell a worker to do.
-Order = Union[WorkerStep, WorkerEvaluation, Finish]
-ORDERS: Tuple[Any, ...] = (WorkerStep, WorkerEvaluation, Finish)
+Order = Union[frames.WorkerStep, frames.WorkerEvaluation, frames.Finish]
+ORDERS: Tuple[Any, ...] = (frames.WorkerStep, frames.WorkerEvaluation, frames.Finish)
 
 
 class ServerClient:
@@ -56,16 +39,16 @@ class ServerClient:
         """Join the run: send initial weights, or receive the run's state and the worker's own."""
         replica, own = self._replica, self._compressor.state()
         replica.fetch()
-        self._connection.send(WorkerHello(layout_of(replica), describe(own)))
+        self._connection.send(frames.WorkerHello(layout_of(replica), describe(own)))
 
         def payload(head: Any) -> Sequence[memoryview]:
-            if isinstance(head, InitialWeightsRequest):
+            if isinstance(head, frames.InitialWeightsRequest):
                 return ()
             return framing.as_bytes((replica.state,) + (own if head.own else ()))
 
-        answer: Any = self._connection.receive(InitialWeightsRequest, Resumption, payload=payload)
-        if isinstance(answer, InitialWeightsRequest):
-            self._connection.send(InitialWeights(), framing.as_bytes((replica.weights, replica.state)))
+        answer: Any = self._connection.receive(frames.InitialWeightsRequest, frames.Resumption, payload=payload)
+        if isinstance(answer, frames.InitialWeightsRequest):
+            self._connection.send(frames.InitialWeights(), framing.as_bytes((replica.weights, replica.state)))
         elif answer.own:
             self._compressor.restore(own)
 
@@ -75,10 +58,10 @@ class ServerClient:
         pulls: List[Message] = []
 
         def payload(head: Any) -> Sequence[memoryview]:
-            if isinstance(head, Finish):
+            if isinstance(head, frames.Finish):
                 return ()
             pulls.append(buffers(head.weights, weights.size, weights))
-            state = (self.merged_state,) if isinstance(head, WorkerEvaluation) else ()
+            state = (self.merged_state,) if isinstance(head, frames.WorkerEvaluation) else ()
             return framing.as_bytes(pulls[0].arrays + state)
 
         order: Order = self._connection.receive(*ORDERS, payload=payload)
@@ -95,15 +78,15 @@ class ServerClient:
         message = self._compressor.compress(self._replica.gradients)
         own = self._compressor.state() if hand_over else ()
         arrays = message.arrays + (self._replica.state,) + own
-        self._connection.send(Gradient(loss, seconds, message.head), framing.as_bytes(arrays))
+        self._connection.send(frames.Gradient(loss, seconds, message.head), framing.as_bytes(arrays))
 
-    def push_scores(self, scores: Scores) -> None:
+    def push_scores(self, scores: frames.Scores) -> None:
         """Send the result of an evaluation."""
         self._connection.send(scores)
 
     def hand_over(self) -> None:
         """Send the compressor's state at the end of the run."""
-        self._connection.send(CompressorState(), framing.as_bytes(self._compressor.state()))
+        self._connection.send(frames.CompressorState(), framing.as_bytes(self._compressor.state()))
 
 
 def run(
@@ -130,11 +113,11 @@ def run(
     while True:
         asked, asked_cpu = time.perf_counter(), _thread_cpu_s()
         order = client.receive_order()
-        if isinstance(order, Finish):
+        if isinstance(order, frames.Finish):
             if order.hand_over:
                 client.hand_over()
             return spent
-        if isinstance(order, WorkerEvaluation):
+        if isinstance(order, frames.WorkerEvaluation):
             spent = spent.plus(_evaluate(client, replica, test))
         else:
             received = TimeSpent(0, 0.0, time.perf_counter() - asked, 0.0, _thread_cpu_s() - asked_cpu)
@@ -144,7 +127,7 @@ def run(
 
 
 def _step(
-    client: ServerClient, replica: Replica, batches: BatchLoader, slowdown: float, order: WorkerStep
+    client: ServerClient, replica: Replica, batches: BatchLoader, slowdown: float, order: frames.WorkerStep
 ) -> TimeSpent:
     """Compute a gradient as ordered and push it."""
     began = time.perf_counter()

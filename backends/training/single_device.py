@@ -17,13 +17,7 @@ from backends.training import checkpoint
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.run_state import RunState
-from backends.training.step import (
-    NOTHING_SPENT,
-    TestSet,
-    evaluate,
-    require_test_images,
-    stretch,
-)
+from backends.training.step import NOTHING_SPENT, TestSet, evaluate, require_test_images, stretch
 from backends.training.step_queue import StepQueue, WorkItem
 
 NAME = "self"

@@ -135,10 +135,7 @@ class StepQueue(WorkQueue, MembershipObserver):
         self._held: Dict[str, WorkItem] = {}
 
     def take(
-        self,
-        worker: str,
-        gone: Callable[[], bool] = lambda: False,
-        may_begin: Callable[[], bool] = lambda: True,
+        self, worker: str, gone: Callable[[], bool] = lambda: False, may_begin: Callable[[], bool] = lambda: True
     ) -> WorkItem:
         """The next item for a worker; blocks while there is none, or it may not begin.
 
