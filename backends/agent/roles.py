@@ -54,16 +54,13 @@ def _ignore(*_: Any) -> None:
 class StartedRole(NamedTuple):
     """A member at work.
 
-    run: works until the host has no more; gives the time spent.
-    on_heartbeat: gets the epoch in the answer to each heartbeat.
     end: ends it from another thread. Idempotent.
-    compressor_metrics: figures of its compressor.
     """
 
-    run: Callable[[], TimeSpent]
-    on_heartbeat: Callable[[int], None] = _ignore
+    run: Callable[[], TimeSpent]  # works until the host has no more; gives the time spent
+    on_heartbeat: Callable[[int], None] = _ignore  # gets the epoch in the answer to each heartbeat
     end: Callable[[], None] = _ignore
-    compressor_metrics: Callable[[], Dict[str, Any]] = dict
+    compressor_metrics: Callable[[], Dict[str, Any]] = dict  # figures of its compressor
 
 
 # -- hosts -----------------------------------------------------------------------------------------

@@ -6,14 +6,10 @@ from backends.frameworks.base import Replica, Variable
 
 
 class Layout(NamedTuple):
-    """The arrays that lie one after the other in flat buffers.
+    """The arrays that lie one after the other in flat buffers."""
 
-    variables: in the buffer of weights.
-    state_variables: in the buffer of state.
-    """
-
-    variables: Tuple[Variable, ...]
-    state_variables: Tuple[Variable, ...]
+    variables: Tuple[Variable, ...]  # in the buffer of weights
+    state_variables: Tuple[Variable, ...]  # in the buffer of state
 
     @property
     def parameters(self) -> int:

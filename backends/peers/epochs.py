@@ -20,18 +20,12 @@ CHECK_INTERVAL_S = 0.2
 
 
 class PeerWorkItem(NamedTuple):
-    """The next task of a member.
+    """The next task of a member."""
 
-    kind: STEP, EVALUATE, FINISH, GIVE, TAKE or SAVE.
-    step: steps that the member has made; for an evaluation, steps of all members.
-    epoch: the epoch in which the task is to be done.
-    members: the members of that epoch, in the order of ranks.
-    """
-
-    kind: str
-    step: int
-    epoch: int
-    members: Tuple[str, ...]
+    kind: str  # STEP, EVALUATE, FINISH, GIVE, TAKE or SAVE
+    step: int  # steps that the member has made; for an evaluation, steps of all members
+    epoch: int  # the epoch in which the task is to be done
+    members: Tuple[str, ...]  # the members of that epoch, in the order of ranks
 
 
 class EpochScheduler(WorkQueue):

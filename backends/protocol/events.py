@@ -17,18 +17,13 @@ class ThroughputListening(NamedTuple):
 
 
 class StepTimed(NamedTuple):
-    """How far the timing of a model's steps is.
+    """How far the timing of a model's steps is."""
 
-    stage: of the measurement; steps: made in it.
-    step_s: seconds of a step so far; rest_s: seconds that the rest takes at the least.
-    precision: relative, of the step time so far.
-    """
-
-    stage: str
-    steps: int
-    step_s: float
-    rest_s: float
-    precision: float
+    stage: str  # of the measurement
+    steps: int  # made in it
+    step_s: float  # seconds of a step so far
+    rest_s: float  # seconds that the rest takes at the least
+    precision: float  # relative, of the step time so far
 
 
 class Printed(NamedTuple):
@@ -36,9 +31,6 @@ class Printed(NamedTuple):
 
     stream: str
     text: str
-
-
-# -- a run -----------------------------------------------------------------------------------------
 
 
 class Ready(NamedTuple):
@@ -138,21 +130,14 @@ class Progress(NamedTuple):
 
 
 class TimeSpent(NamedTuple):
-    """Where a worker's time went, in seconds, over ``steps`` steps.
-
-    busy_s: computing gradients and copying them.
-    exchange_s: sending, receiving and waiting for others.
-    evaluation_s: evaluating.
-    exchange_cpu_s: processor time of exchanges.
-    gradient_cpu_s: processor time of gradients, as in ``StepProfile.cpu_s_per_step``.
-    """
+    """Where a worker's time went, in seconds, over ``steps`` steps."""
 
     steps: int = 0
-    busy_s: float = 0.0
-    exchange_s: float = 0.0
-    evaluation_s: float = 0.0
-    exchange_cpu_s: float = 0.0
-    gradient_cpu_s: float = 0.0
+    busy_s: float = 0.0  # computing gradients and copying them
+    exchange_s: float = 0.0  # sending, receiving and waiting for others
+    evaluation_s: float = 0.0  # evaluating
+    exchange_cpu_s: float = 0.0  # processor time of exchanges
+    gradient_cpu_s: float = 0.0  # processor time of gradients, as in ``StepProfile.cpu_s_per_step``
 
     def plus(self, other: "TimeSpent") -> "TimeSpent":
         """The sum of both."""
@@ -200,18 +185,12 @@ EVENTS = (
 )
 
 
-# -- what an order gives ---------------------------------------------------------------------------
-
-
 class CommandMeasurement(NamedTuple):
-    """Windows of the seconds before a command and from its start to its end.
-
-    returncode: negative for the signal that ended it.
-    """
+    """Windows of the seconds before a command and from its start to its end."""
 
     idle: Window
     busy: Window
-    returncode: int
+    returncode: int  # negative for the signal that ended it
 
 
 class MessagePoint(NamedTuple):
@@ -227,43 +206,33 @@ class MessagePoint(NamedTuple):
 class MessageTimes(NamedTuple):
     """What a probe of messages has measured.
 
-    latency_s: half round trips of empty messages.
-    points: smallest first.
     send_stolen_cpu_s, receive_stolen_cpu_s: processor seconds per byte that a computation on all
         processors lacks meanwhile; None where none was asked for, or other work hid it.
     """
 
-    latency_s: Tuple[float, ...]
-    points: Tuple[MessagePoint, ...]
+    latency_s: Tuple[float, ...]  # half round trips of empty messages
+    points: Tuple[MessagePoint, ...]  # smallest first
     send_stolen_cpu_s: Optional[float] = None
     receive_stolen_cpu_s: Optional[float] = None
 
 
 class MemberAccount(NamedTuple):
-    """What a worker or peer returns at its end.
-
-    compressor: figures of its compressor, such as the CNC ratio.
-    """
+    """What a worker or peer returns at its end."""
 
     spent: TimeSpent
     build_s: float
-    compressor: Dict[str, Any]
+    compressor: Dict[str, Any]  # figures of its compressor, such as the CNC ratio
 
 
 class RunAccount(NamedTuple):
-    """What the host of a run gives at its end.
-
-    reason: why the run ended before its last step.
-    service_s: mean seconds of an update, None where there was none in one place.
-    cpu_s: processor time of the host.
-    """
+    """What the host of a run gives at its end."""
 
     done: int
     total: int
     elapsed_s: float
     workers: Dict[str, MemberProgress]
     finished: bool
-    reason: Optional[str] = None
+    reason: Optional[str] = None  # why the run ended before its last step
     evaluations: Tuple[Evaluated, ...] = ()
-    service_s: Optional[float] = None
-    cpu_s: float = 0.0
+    service_s: Optional[float] = None  # mean seconds of an update, None where there was none in one place
+    cpu_s: float = 0.0  # processor time of the host

@@ -18,16 +18,11 @@ WEIGHTS, STATE = "own", "state"
 
 
 class MessageHead(NamedTuple):
-    """What a receiver needs to know of a ``backends.strategies.message.Message`` before its arrays.
+    """What a receiver needs to know of a ``strategies.message.Message`` before its arrays."""
 
-    kind: DENSE, HALF, SPANS or SPARSE.
-    size: elements of the vector.
-    counts: rows of each array.
-    """
-
-    kind: str
-    size: int
-    counts: Tuple[int, ...]
+    kind: str  # DENSE, HALF, SPANS or SPARSE
+    size: int  # elements of the vector
+    counts: Tuple[int, ...]  # rows of each array
 
 
 class ArraySpec(NamedTuple):
@@ -35,9 +30,6 @@ class ArraySpec(NamedTuple):
 
     dtype: str
     shape: Tuple[int, ...]
-
-
-# -- the first frame of a connection ---------------------------------------------------------------
 
 
 class HeartbeatHello(NamedTuple):
@@ -55,20 +47,16 @@ class PeerHello(NamedTuple):
     """A peer joins.
 
     address, port: where it listens for other peers.
-    digest: equal for equal weights and velocities.
     """
 
     layout: Layout
     address: str
     port: int
-    digest: str
+    digest: str  # equal for equal weights and velocities
 
 
 class MailboxHello(NamedTuple):
     """Messages of a peer come over this connection."""
-
-
-# -- heartbeats ------------------------------------------------------------------------------------
 
 
 class Heartbeat(NamedTuple):
@@ -81,15 +69,8 @@ class HeartbeatAnswer(NamedTuple):
     epoch: int
 
 
-# -- joining ---------------------------------------------------------------------------------------
-
-
 class InitialWeightsRequest(NamedTuple):
     """The first worker of a new run is to send its weights."""
-
-
-class InitialWeights(NamedTuple):
-    """Arrays: weights and state."""
 
 
 class Resumption(NamedTuple):
@@ -98,20 +79,14 @@ class Resumption(NamedTuple):
     own: bool
 
 
-# -- work ------------------------------------------------------------------------------------------
-
-
 class WorkerStep(NamedTuple):
-    """Compute a gradient that includes rate and weight decay. Arrays: weights.
-
-    hand_over: whether the compressor's arrays are to follow the gradient.
-    """
+    """Compute a gradient that includes rate and weight decay. Arrays: weights."""
 
     step: int
     batch: int
     rate: float
     weight_decay: float
-    hand_over: bool
+    hand_over: bool  # whether the compressor's arrays are to follow the gradient
     weights: MessageHead
 
 
@@ -131,18 +106,14 @@ class PeerAddress(NamedTuple):
 
 
 class PeerStep(NamedTuple):
-    """Compute a gradient and exchange it.
-
-    members: of the epoch, in the order of their ranks.
-    gives_to: members that receive this one's weights (knowledge transfer).
-    """
+    """Compute a gradient and exchange it."""
 
     step: int
     epoch: int
-    members: Tuple[PeerAddress, ...]
+    members: Tuple[PeerAddress, ...]  # of the epoch, in the order of their ranks
     batch: int
     rate: float
-    gives_to: Tuple[str, ...]
+    gives_to: Tuple[str, ...]  # members that receive this one's weights (knowledge transfer)
 
 
 class PeerEvaluation(NamedTuple):
@@ -163,21 +134,15 @@ class Finish(NamedTuple):
     hand_over: bool
 
 
-# -- answers ---------------------------------------------------------------------------------------
-
-
 class Done(NamedTuple):
     """What was asked for is done."""
 
 
 class Gradient(NamedTuple):
-    """A gradient. Arrays: its message, the state, and the compressor's where they were asked for.
-
-    seconds: time of its computation.
-    """
+    """A gradient. Arrays: its message, the state, and the compressor's if asked for."""
 
     loss: float
-    seconds: float
+    seconds: float  # time of its computation
     gradient: MessageHead
 
 
@@ -189,21 +154,17 @@ class Scores(NamedTuple):
     seconds: float
 
 
-class CompressorState(NamedTuple):
-    """Arrays: those of a worker's compressor."""
+class RequestedArrays(NamedTuple):
+    """Arrays: a worker's weights and state at the start, or its compressor's at the end."""
 
 
 class PeerStepDone(NamedTuple):
-    """A step is made, or was interrupted because the members changed.
-
-    batch: samples computed in ``seconds``.
-    sent_bytes: to other peers since the last step.
-    """
+    """A step is made, or was interrupted because the members changed."""
 
     loss: float
-    batch: int
+    batch: int  # samples computed in ``seconds``
     seconds: float
-    sent_bytes: int
+    sent_bytes: int  # to other peers since the last step
     interrupted: bool
 
 
@@ -225,28 +186,16 @@ class NamedArrays(NamedTuple):
     arrays: Dict[str, Tuple[ArraySpec, ...]]
 
 
-# -- among peers -----------------------------------------------------------------------------------
-
-
 class PeerMessage(NamedTuple):
-    """A message of one peer to another. Arrays: those of the message.
+    """A message of one peer to another. Arrays: those of the message."""
 
-    kind: what the exchange calls it.
-    asks: whether it is to be answered at once.
-    batch: samples of a gradient.
-    weight: of the mass that is pushed.
-    """
-
-    kind: str
+    kind: str  # what the exchange calls it
     step: int
     epoch: int
     message: MessageHead
-    asks: bool = False
-    batch: int = 0
-    weight: float = 1.0
-
-
-# -- the message probe -----------------------------------------------------------------------------
+    asks: bool = False  # whether it is to be answered at once
+    batch: int = 0  # samples of a gradient
+    weight: float = 1.0  # of the mass that is pushed
 
 
 class ProbeMessage(NamedTuple):

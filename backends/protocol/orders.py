@@ -17,9 +17,6 @@ class Identity(NamedTuple):
     authority: str
 
 
-# -- about other orders ----------------------------------------------------------------------------
-
-
 class Ping(NamedTuple):
     """The operator is there."""
 
@@ -34,9 +31,6 @@ class Stop(NamedTuple):
     """The order of that number ends early."""
 
     id: int
-
-
-# -- about the device ------------------------------------------------------------------------------
 
 
 class CollectFacts(NamedTuple):
@@ -72,9 +66,6 @@ class MeasureCommand(NamedTuple):
     idle_s: float
 
 
-# -- about files -----------------------------------------------------------------------------------
-
-
 class StoreFile(NamedTuple):
     """Keep a file in the cache under a plain name; ``size`` raw bytes follow the order."""
 
@@ -98,9 +89,6 @@ class RemoveFile(NamedTuple):
     """Remove a file."""
 
     path: str
-
-
-# -- about the network -----------------------------------------------------------------------------
 
 
 class FindInterfaceAddress(NamedTuple):
@@ -156,43 +144,29 @@ class ServeMessages(NamedTuple):
 
 
 class SendMessages(NamedTuple):
-    """Time messages of several sizes through the data plane.
-
-    sizes: bytes; repeats: messages of a size; limit_s: for each size.
-    enough_s: a size that has taken as long is not repeated for more than the fewest messages.
-    turns, turn_s: of transfers that tell what they take from a computation at either end; a turn is
-    one message at least, and none are 0.
-    cold: messages find the caches as a training step leaves them.
-    """
+    """Time messages of several sizes through the data plane."""
 
     address: str
     port: int
     identity: Identity
-    sizes: Tuple[int, ...]
-    repeats: int = 5
-    limit_s: float = 1.2
-    enough_s: float = 0.4
-    turns: int = 0
-    turn_s: float = 0.15
-    cold: bool = False
-
-
-# -- about models ----------------------------------------------------------------------------------
+    sizes: Tuple[int, ...]  # bytes
+    repeats: int = 5  # messages of a size
+    limit_s: float = 1.2  # for each size
+    enough_s: float = 0.4  # a size that has taken as long is not repeated for more than the fewest messages
+    turns: int = 0  # of transfers that tell what they take from a computation at either end; 0 for none
+    turn_s: float = 0.15  # of one turn, which is one message at least
+    cold: bool = False  # messages find the caches as a training step leaves them
 
 
 class ReplicaSpec(NamedTuple):
-    """A model to build. ``slowdown``: how many times slower than it is an emulated device computes.
-
-    input_shape, classes: None for a model that has its own.
-    seed: of the initial weights.
-    """
+    """A model to build."""
 
     framework: str
     model: str
-    input_shape: Optional[Tuple[int, ...]] = None
+    input_shape: Optional[Tuple[int, ...]] = None  # None for a model that has its own, and its own classes
     classes: Optional[int] = None
-    seed: int = 0
-    slowdown: float = 1.0
+    seed: int = 0  # of the initial weights
+    slowdown: float = 1.0  # how many times slower than it is an emulated device computes
 
 
 class TimeSteps(NamedTuple):
@@ -210,65 +184,45 @@ class RepeatSteps(NamedTuple):
     batch: int
 
 
-# -- about a run -----------------------------------------------------------------------------------
-
-
 class RunOrder(NamedTuple):
-    """What the host of a run is to do. Counts are in steps.
-
-    optimizer, schedule, warmup: of gradients, and of the learning rate over the run.
-    checkpoint_path: None to keep nothing of what is learnt.
-    checkpoint_every: 0 for one checkpoint, at the end.
-    resume: path of the checkpoint to go on from.
-    description: goes into checkpoints.
-    members: how many are expected; host: the one on the host's device.
-    batch: samples of a usual step; training_samples: of all training data.
-    seed: of what peers draw together.
-    """
+    """What the host of a run is to do. Counts are in steps."""
 
     steps: int
     optimizer: OptimizerSettings
-    schedule: str
+    schedule: str  # of the learning rate over the run
     warmup: int
-    checkpoint_path: Optional[str]
-    checkpoint_every: int
+    checkpoint_path: Optional[str]  # None to keep nothing of what is learnt
+    checkpoint_every: int  # 0 for one checkpoint, at the end
     evaluate_every: int
     heartbeat_s: float
-    resume: Optional[str]
-    description: Dict[str, Any]
+    resume: Optional[str]  # path of the checkpoint to go on from
+    description: Dict[str, Any]  # goes into checkpoints
     strategy: str
-    members: int
-    batch: int
-    training_samples: int
-    seed: int
-    host: str
+    members: int  # how many are expected
+    batch: int  # samples of a usual step
+    training_samples: int  # of all training data
+    seed: int  # of what peers draw together
+    host: str  # the member on the host's device
 
 
 class MemberSpec(NamedTuple):
-    """One member's model and data.
-
-    train, test: paths of its data on its device.
-    seed: of the order of its batches.
-    """
+    """One member's model and data."""
 
     name: str
     replica: ReplicaSpec
-    train: str
+    train: str  # path on its device
     test: str
     batch: int
-    seed: int
+    seed: int  # of the order of its batches
 
 
 class HostAddress(NamedTuple):
-    """Where a member reaches the host of its run.
-
-    heartbeat_s: silence after which either is taken for lost.
-    """
+    """Where a member reaches the host of its run."""
 
     address: str
     port: int
     identity: Identity
-    heartbeat_s: float
+    heartbeat_s: float  # silence after which either is taken for lost
 
 
 class ServeParameters(NamedTuple):
@@ -288,30 +242,23 @@ class CoordinatePeers(NamedTuple):
 
 
 class RunWorker(NamedTuple):
-    """Be a worker of a parameter server.
-
-    correction: momentum at the worker, for compressors with a residual.
-    """
+    """Be a worker of a parameter server."""
 
     member: MemberSpec
     host: HostAddress
     strategy: str
-    correction: float
+    correction: float  # momentum at the worker, for compressors with a residual
 
 
 class RunPeer(NamedTuple):
-    """Be a peer.
-
-    listens_on: its address for other peers.
-    topology_seed: seed of the random choices that all peers make alike.
-    """
+    """Be a peer."""
 
     member: MemberSpec
     host: HostAddress
     strategy: str
     optimizer: OptimizerSettings
-    listens_on: str
-    topology_seed: int
+    listens_on: str  # its address for other peers
+    topology_seed: int  # seed of the random choices that all peers make alike
 
 
 class TrainAlone(NamedTuple):

@@ -9,21 +9,15 @@ from backends.training.membership import MembershipObserver
 
 
 class WorkerGradient(NamedTuple):
-    """A gradient that a worker has sent.
-
-    stats: the worker's.
-    version: number of updates in the weights it was computed from.
-    batch: its samples.
-    seconds: time of its computation.
-    """
+    """A gradient that a worker has sent."""
 
     worker: str
-    stats: MemberStats
+    stats: MemberStats  # the worker's
     message: Message
-    version: int
+    version: int  # number of updates in the weights it was computed from
     loss: float
-    batch: int
-    seconds: float
+    batch: int  # its samples
+    seconds: float  # time of its computation
 
 
 class Aggregator(MembershipObserver):

@@ -9,7 +9,7 @@ from backends.frameworks.base import Arrays, OptimizerSettings
 from backends.frameworks.layout import Layout
 from backends.network import framing
 from backends.optimizers import lars, sgd
-from backends.protocol.frames import InitialWeights, InitialWeightsRequest
+from backends.protocol.frames import InitialWeightsRequest, RequestedArrays
 from backends.server.delta_pull import DeltaPull
 from backends.strategies.message import DENSE, Message, add, dense, sound
 from backends.training.checkpoint import Checkpoint
@@ -121,5 +121,5 @@ def from_worker(connection: framing.Connection, layout: Layout) -> GlobalModel:
     weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
     buffers = framing.as_bytes((weights, state))
     connection.send(InitialWeightsRequest())
-    connection.receive(InitialWeights, payload=lambda _: buffers)
+    connection.receive(RequestedArrays, payload=lambda _: buffers)
     return GlobalModel(layout, weights, np.zeros_like(weights), state)

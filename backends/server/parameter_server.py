@@ -129,5 +129,5 @@ class ParameterServer(RunHost):
         hand_over = self.run_state.hands_over(name)
         connection.send(frames.Finish(hand_over))
         if hand_over:
-            connection.receive(frames.CompressorState, payload=lambda _: framing.as_bytes(member.own))
+            connection.receive(frames.RequestedArrays, payload=lambda _: framing.as_bytes(member.own))
             self.run_state.add_last_state(name, member.own)

@@ -22,18 +22,12 @@ from backends.training.step_queue import StepQueue, WorkItem
 
 
 class WeightPull(NamedTuple):
-    """Weights and settings that a worker receives with a work item.
+    """Weights and settings that a worker receives with a work item."""
 
-    weights: those that changed since its last pull.
-    version: number of updates they include.
-    batch: samples of its step.
-    hand_over: whether the worker must send its state with its gradient.
-    """
-
-    weights: Message
-    version: int
-    batch: int
-    hand_over: bool
+    weights: Message  # those that changed since its last pull
+    version: int  # number of updates they include
+    batch: int  # samples of its step
+    hand_over: bool  # whether the worker must send its state with its gradient
 
 
 class ServerState(HostedRunState):

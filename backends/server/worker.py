@@ -48,7 +48,7 @@ class ServerClient:
 
         answer: Any = self._connection.receive(frames.InitialWeightsRequest, frames.Resumption, payload=payload)
         if isinstance(answer, frames.InitialWeightsRequest):
-            self._connection.send(frames.InitialWeights(), framing.as_bytes((replica.weights, replica.state)))
+            self._connection.send(frames.RequestedArrays(), framing.as_bytes((replica.weights, replica.state)))
         elif answer.own:
             self._compressor.restore(own)
 
@@ -86,7 +86,7 @@ class ServerClient:
 
     def hand_over(self) -> None:
         """Send the compressor's state at the end of the run."""
-        self._connection.send(frames.CompressorState(), framing.as_bytes(self._compressor.state()))
+        self._connection.send(frames.RequestedArrays(), framing.as_bytes(self._compressor.state()))
 
 
 def run(

@@ -32,15 +32,13 @@ class Checkpoint(NamedTuple):
     """The state of a run.
 
     weights, momentum: (parameters,) float32.
-    state: (state,) float32, the arrays of a model that are not trained.
-    meta: JSON values, among them the ``step`` of the checkpoint and all ``evaluations``.
     member_states: by member, its residuals, velocities and counters: arrays of any shape.
     """
 
     weights: np.ndarray
     momentum: np.ndarray
-    state: np.ndarray
-    meta: Dict[str, Any]
+    state: np.ndarray  # (state,) float32, the arrays of a model that are not trained
+    meta: Dict[str, Any]  # JSON values, among them the ``step`` of the checkpoint and all ``evaluations``
     member_states: Dict[str, Arrays] = {}
 
 

@@ -15,34 +15,24 @@ STOPPED = "stopped"
 class RunSpec(NamedTuple):
     """The settings of a run.
 
-    steps: of all members together.
-    checkpoint_path: None to write no checkpoint.
     checkpoint_every, evaluate_every: in steps; 0 for at the end only.
-    heartbeat_s: silence after which a member counts as lost.
-    resume: path of the checkpoint to resume from.
-    description: JSON values for the ``meta`` of checkpoints.
-    members: expected number of members.
-    batch: samples of a usual step.
-    training_samples: of the whole training set.
-    seed: of random draws that the members of a run share.
-    host: the member on the device that hands out the steps, if any.
     """
 
-    steps: int
+    steps: int  # of all members together
     optimiser: OptimizerSettings
     schedule: RateSchedule
-    checkpoint_path: Optional[str]
+    checkpoint_path: Optional[str]  # None to write no checkpoint
     checkpoint_every: int = 0
     evaluate_every: int = 0
-    heartbeat_s: float = 10.0
-    resume: Optional[str] = None
-    description: Dict[str, Any] = {}
+    heartbeat_s: float = 10.0  # silence after which a member counts as lost
+    resume: Optional[str] = None  # path of the checkpoint to resume from
+    description: Dict[str, Any] = {}  # JSON values for the ``meta`` of checkpoints
     strategy: Strategy = PARAMETER_SERVER
-    members: int = 1
-    batch: int = 1
-    training_samples: int = 1
-    seed: int = 0
-    host: str = ""
+    members: int = 1  # expected number of members
+    batch: int = 1  # samples of a usual step
+    training_samples: int = 1  # of the whole training set
+    seed: int = 0  # of random draws that the members of a run share
+    host: str = ""  # the member on the device that hands out the steps, if any
 
     def optimiser_at(self, step: int) -> OptimizerSettings:
         """The optimizer settings with the learning rate of a step."""

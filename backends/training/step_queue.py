@@ -12,14 +12,10 @@ from backends.training.membership import MembershipObserver
 
 
 class WorkItem(NamedTuple):
-    """The next task of a free worker.
+    """The next task of a free worker."""
 
-    kind: STEP, EVALUATE or FINISH.
-    step: its number, counted from 0.
-    """
-
-    kind: str
-    step: int
+    kind: str  # STEP, EVALUATE or FINISH
+    step: int  # its number, counted from 0
 
 
 class RunProgress:

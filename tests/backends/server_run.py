@@ -10,8 +10,8 @@ from backends.protocol.events import RunAccount, TimeSpent
 from backends.protocol.frames import (
     Finish,
     Gradient,
-    InitialWeights,
     InitialWeightsRequest,
+    RequestedArrays,
     Resumption,
     Scores,
     WorkerEvaluation,
@@ -87,7 +87,7 @@ class ScriptedWorker:
         self.connection.send(WorkerHello(layout_of(self.replica), ()))
         answer = self.connection.receive(InitialWeightsRequest, Resumption, payload=self._state)
         if isinstance(answer, InitialWeightsRequest):
-            self.connection.send(InitialWeights(), framing.as_bytes((self.replica.weights, self.replica.state)))
+            self.connection.send(RequestedArrays(), framing.as_bytes((self.replica.weights, self.replica.state)))
 
     def _state(self, head: Any) -> Any:
         return () if isinstance(head, InitialWeightsRequest) else framing.as_bytes((self.replica.state,))

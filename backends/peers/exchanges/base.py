@@ -13,18 +13,14 @@ from backends.strategies.topologies.base import Topology
 
 
 class ExchangeParts(NamedTuple):
-    """The parts that an exchange is made of.
-
-    topology: of the strategy, or that of the leaders of groups.
-    batch: samples of a member's step for which the learning rate was chosen.
-    """
+    """The parts that an exchange is made of."""
 
     replica: Replica
     mailbox: Mailbox
-    topology: Topology
+    topology: Topology  # of the strategy, or that of the leaders of groups
     strategy: Strategy
     local_update: "LocalUpdate"
-    batch: int = 1
+    batch: int = 1  # samples of a member's step for which the learning rate was chosen
 
 
 class LocalUpdate:

@@ -13,8 +13,8 @@ from backends.network import framing
 from backends.protocol.events import CheckpointWritten, Diverged, Dropped, Joined, Silent
 from backends.protocol.frames import (
     Finish,
-    InitialWeights,
     InitialWeightsRequest,
+    RequestedArrays,
     Resumption,
     WorkerHello,
     WorkerStep,
@@ -153,7 +153,7 @@ def test_the_worker_beside_the_server_gives_the_weights_though_others_have_built
     near.send(HELLO)
     near.receive(InitialWeightsRequest)
     replica = Softmax()
-    near.send(InitialWeights(), framing.as_bytes((replica.weights, replica.state)))
+    near.send(RequestedArrays(), framing.as_bytes((replica.weights, replica.state)))
     far.receive(Resumption, payload=lambda _: framing.as_bytes((replica.state,)))
     for connection in (near, far):
         connection.close()
