@@ -22,10 +22,8 @@ METRICS = {"time": (1.0, 0.0), "power": (0.0, 1.0), "energy": (1.0, 1.0), "edp":
 class Ranking(NamedTuple):
     """The order of C candidates and, by candidate, (C,) each, their scores.
 
-    order: candidates, best first.
-    score: the metric's value.
+    order: best first; tied: whether the best may be no better.
     low, high: 95 % interval of the score from the measured spread; equal to it where none is known.
-    tied: whether the best may be no better.
     """
 
     order: Ints

@@ -56,7 +56,6 @@ class Recommendation:
     predictions: Predictions
     ranking: Ranking
     notes: tuple[str, ...]
-    left_out: dict[str, str]
     profiling_s: float
 
     def __len__(self) -> int:
@@ -130,45 +129,44 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     request.check()
     steps = profile.steps_planned if request.steps is None else request.steps
     run = RunLength(steps, request.training_samples, request.sample_efficiency, request.critical_batch)
-    known = costs_of(
+    costs = costs_of(
         profile, request.model, request.framework, request.batch, request.rates, request.include, request.strategy, run
     )
-    candidates = _admissible(known, request)
-    weights, notes = _weights(known, candidates, request.weights)
+    candidates = _admissible(costs, request)
+    weights, notes = _weights(costs, candidates, request.weights)
     if not request.strategy.through_server:
-        candidates = of_peers(candidates, known.pairs.reachable)
-    extra_w = request.base_watts + (_idle_of_left_out(profile, known) if request.count_idle else 0.0)
-    predictions = predict(known, candidates, steps, request.count_idle, extra_w)
+        candidates = of_peers(candidates, costs.pairs.reachable)
+    extra_w = request.base_watts + (_idle_of_left_out(profile, costs) if request.count_idle else 0.0)
+    predictions = predict(costs, candidates, steps, request.count_idle, extra_w)
     ranking = rank(predictions, weights)
     return Recommendation(
         metric=metric_name(weights),
         steps=steps,
-        costs=known,
+        costs=costs,
         predictions=predictions,
         ranking=ranking,
-        notes=(*notes, *known.notes, *_energy_note(weights, extra_w + request.count_idle)),
-        left_out=known.left_out,
-        profiling_s=profile.profiling_s(known.model),
+        notes=(*notes, *costs.notes, *_energy_note(weights, extra_w + request.count_idle)),
+        profiling_s=profile.profiling_s(costs.model),
     )
 
 
-def _admissible(known: Costs, request: RecommendRequest) -> Candidates:
-    if request.server in known.left_out:
-        reason = known.left_out[request.server]
+def _admissible(costs: Costs, request: RecommendRequest) -> Candidates:
+    if request.server in costs.left_out:
+        reason = costs.left_out[request.server]
         raise PlanError(f"--server {request.server}: {reason}; choose another or profile it again")
-    excluded = [name for name in request.exclude if name not in known.left_out]
-    return enumerate_clusters(known.names, known.pairs.reachable, request.include, excluded, request.server)
+    excluded = [name for name in request.exclude if name not in costs.left_out]
+    return enumerate_clusters(costs.names, costs.pairs.reachable, request.include, excluded, request.server)
 
 
 def _weights(
-    known: Costs, candidates: Candidates, asked: Mapping[str, float] | None
+    costs: Costs, candidates: Candidates, asked: Mapping[str, float] | None
 ) -> tuple[Mapping[str, float], list[str]]:
     """The weights that clusters are ranked by, and notes on them.
 
     asked: None for EDP, or for time where watts are unknown. PlanError: unknown ones are asked for.
     """
-    used = candidates.members(len(known.names)).any(axis=0)
-    unknown = ", ".join(known.names[i] for i in np.flatnonzero(used & np.isnan(known.devices.busy_w)))
+    used = candidates.members(len(costs.names)).any(axis=0)
+    unknown = ", ".join(costs.names[i] for i in np.flatnonzero(used & np.isnan(costs.devices.busy_w)))
     if asked is None and unknown:
         return {"time": 1.0}, [
             f"ranked by time, because no watts are known of {unknown}; to rank by power, energy or EDP, "
@@ -227,9 +225,9 @@ def _energy_note(weights: Mapping[str, float], counted_besides: float) -> list[s
     ]
 
 
-def _idle_of_left_out(profile: Profile, known: Costs) -> float:
+def _idle_of_left_out(profile: Profile, costs: Costs) -> float:
     """Idle watts of the devices that are no candidates. PlanError: some device's are unknown."""
-    idle = dict(zip(known.names, known.devices.idle_w.tolist(), strict=True))
+    idle = dict(zip(costs.names, costs.devices.idle_w.tolist(), strict=True))
     others = {name: idle_watts(device) for name, device in profile.devices.items() if name not in idle}
     unknown = [name for name, watts in {**idle, **others}.items() if math.isnan(watts)]
     if unknown:

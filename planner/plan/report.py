@@ -19,7 +19,7 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
         "frameworks": dict(zip(costs.names, costs.frameworks, strict=True)),
         "ranking": [_row_json(row, sources) for row in rows],
         "notes": list(recommendation.notes),
-        "left_out": recommendation.left_out,
+        "left_out": costs.left_out,
     }
 
 

@@ -14,7 +14,7 @@ from power_models.base import Range, Target, constants
 from power_models.columns import Choice, choose
 from power_models.linear import Mean
 from power_models.model_file import Model
-from power_models.table import CsvFile, Floats, Ints, Table
+from power_models.table import CsvFile, Ints, Table
 
 Names = tuple[str, ...]
 
@@ -38,14 +38,7 @@ class Fit(NamedTuple):
         return None if mean is None or not mapes else min(mapes.values()) < mean
 
     def to_json(self) -> dict[str, Any]:
-        """Scores in "models", one a kind.
-
-        mape: per cent.
-        rmse: in the target's unit.
-        coverage: a share of 0 to 1.
-        coverage_least, coverage_greatest: in the worst and in the best fold.
-        beats_mean: null where the mean was not compared.
-        """
+        """``Scores`` of each kind in "models"; beats_mean: null where no mean was compared."""
         return {
             "models": [each._asdict() for each in self.scores],
             "chosen": self.model.name,
@@ -149,13 +142,9 @@ def evaluated(model: Model, file: CsvFile) -> Evaluation:
     inside = (found.low <= actual[rows]) & (actual[rows] <= found.high)
     outside = {file.lines[row]: names for row, names in zip(rows, found.extrapolated, strict=True) if names}
     return Evaluation(
-        model, len(rows), _mape(error, actual[rows]), float(np.sqrt((error**2).mean())),
+        model, len(rows), float(100 * np.abs(error / actual[rows]).mean()), float(np.sqrt((error**2).mean())),
         None if np.isnan(model.width) else float(inside.mean()), outside,
     )  # fmt: skip
-
-
-def _mape(error: Floats, actual: Floats) -> float:
-    return float(100 * np.abs(error / actual).mean())
 
 
 def _about(held: evaluate.HeldOut, by: Names, folds: int) -> dict[str, Any]:

@@ -27,11 +27,10 @@ shadow processor of Sevcik, 1977). At the lock an update in progress is half don
 half of its use by others is taken off the queue found there (Reiser, 1979). Without a lock the
 result is exact in the mean of many cycles, however the demands are distributed.
 
-Accuracy: against event-driven simulation of 8 workers (tests/planner/simulate.py) the total rate
-was within 0.2 % where links were busiest, 2 % with a lock in use 40 % of the time, and 5 % too low
-with a saturated one. In 16 runs of 2 to 8 real workers at a shaped port it was 3.6 % off on average
-and 11 % at worst. Workers whose cycles hardly differ and hardly vary can take turns on the link for
-good, because TCP gives a little more to who comes first; they were predicted up to 22 % too slow.
+Accuracy of the total rate: against event-driven simulation of 8 workers within 0.2 % where links
+were busiest, and 5 % too low with a saturated lock (tests/planner/simulate.py); in 16 runs of real
+workers 3.6 % off on average and 11 % at worst. Workers whose cycles hardly differ or vary can take
+turns on the link for good; they were predicted up to 22 % too slow.
 """
 
 from typing import NamedTuple

@@ -3,14 +3,13 @@
 The topology says which member sends how much to which other in a step (``traffic``); random ones
 are averaged over a few draws.
 
-Synchronous members: a step has one or more phases, in which every member sends as soon as it is
-    ready. A message that arrives while its receiver still computes delays it by the processor
-    seconds that it steals. A phase ends for a member when its messages have left and those for it
-    have arrived; then it adds these up. Before the next step every member exchanges one short
-    message with the coordinator.
+A synchronous step has one or more phases, in which every member sends as soon as it is ready. A
+message that arrives while its receiver still computes delays it by the processor seconds that it
+steals. A phase ends for a member when its messages have left and those for it have arrived; then it
+adds these up. Before the next step every member exchanges a short message with the coordinator.
 
-Asynchronous members: a member sends beside its computation, and the slower of the two sets its
-    rate. The others send to it at their own rates.
+An asynchronous member sends beside its computation, and the slower of the two sets its rate. The
+others send to it at their own rates.
 """
 
 import functools
@@ -30,11 +29,9 @@ ITERATIONS = 10
 
 
 class Steps(NamedTuple):
-    """Steps of all members of all candidates, (C, N) each, or of one set of members, (n,) by rank.
+    """A step of each member of all candidates, (C, N) each, or of one set of members, (n,) by rank.
 
-    cycle_s: seconds of a step, infinite where a device is no member.
-    busy_s: seconds of it at full load.
-    sent_bytes: bytes that the member sends in it.
+    cycle_s: infinite where a device is no member; busy_s: the part of it at full load.
     """
 
     cycle_s: Floats

@@ -1,13 +1,9 @@
 """A gradient's time is a line in the batch size through those that were profiled on a device.
 
-A profiled size has its measured mean. Between two profiled sizes the line through them holds, and
-beyond them that of the two nearest, held between two physical bounds: more images take no less
-time, and no more time an image.
-
-The standard error grows with the distance, as slope and intercept err with the two means. Beyond
-the profiled sizes a line can also be wrong: an accelerator takes as long for 16 as for 32 images,
-and then in proportion. The 95 % interval therefore reaches the bound at which the whole time scales
-with the batch, or, for smaller batches, at which it stays what it is.
+Between two profiled sizes the line through them holds, and beyond them that of the two nearest,
+within two physical bounds: more images take no less time, and no more time an image. There the line
+can be wrong, for an accelerator may take as long for 16 as for 32 images, and then in proportion.
+The 95 % interval therefore reaches the slower of these bounds.
 """
 
 import math
@@ -16,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from planner.predict.message_time import standard_error
-from profilers.records import Samples, StepProfile
+from profilers.records import StepProfile
 from profilers.stats import Z95, mean
 
 #: Times the largest, and part of the smallest, profiled size that may be predicted: from there on
@@ -40,10 +36,6 @@ class _Point(NamedTuple):
     seconds: float
     error_s: float
 
-    @classmethod
-    def of(cls, batch: int, samples: Samples) -> "_Point":
-        return cls(batch, mean(samples.values), standard_error(samples) * mean(samples.values))
-
 
 class GradientTimes:
     """Gradient times of one model on one device by batch size, from one or more profiles."""
@@ -52,7 +44,8 @@ class GradientTimes:
         halved = [step for step in reversed(steps) if step.batch > 1 and step.half_batch_s.values]
         known = {step.batch // 2: step.half_batch_s for step in halved}
         known.update((step.batch, step.gradient_s) for step in steps)
-        self._points = [_Point.of(batch, known[batch]) for batch in sorted(known)]
+        means = [(batch, mean(samples.values), standard_error(samples)) for batch, samples in sorted(known.items())]
+        self._points = [_Point(batch, seconds, error * seconds) for batch, seconds, error in means]
 
     @property
     def sizes(self) -> tuple[int, int]:

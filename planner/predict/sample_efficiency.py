@@ -18,9 +18,8 @@ REMEDY = "make it again with benchmarks/sample_efficiency.py, or remove it"
 
 
 class SampleEfficiency(NamedTuple):
-    """The sample efficiency of one strategy, over ``pairs`` of runs in one place with one seed.
+    """The geometric mean and the bounds of one strategy, over pairs of runs with one seed.
 
-    mean: the geometric mean; least, most: the bounds.
     missed: in how many pairs it did not reach the target, which the synchronous workers reached.
     """
 
@@ -33,14 +32,13 @@ class SampleEfficiency(NamedTuple):
 
     @classmethod
     def former_keys(cls) -> dict[str, str]:
-        """Names of fields by those that older files have."""
         return {"worth": "mean"}
 
 
 class Source(NamedTuple):
-    """Where sample efficiencies were measured, on how many training images, to which accuracy.
+    """Where sample efficiencies were measured, to which accuracy, of how many workers.
 
-    workers: how many there were, in which ``environments``; date: of the last run, YYYY-MM-DD.
+    images: of the training data; date: of the last run, YYYY-MM-DD.
     """
 
     model: str
@@ -54,10 +52,8 @@ class Source(NamedTuple):
 
 
 class SampleEfficiencies(NamedTuple):
-    """The file of sample efficiencies.
+    """Those of strategies that always reached the target, and of others; source: None without any.
 
-    source: None where nothing was measured.
-    measured, missed: of strategies that always reached the target, and of the others.
     critical_batch: images, see ``images_factor``; None where larger batches needed no more.
     """
 

@@ -25,8 +25,8 @@ class Cycles(NamedTuple):
 
     cycle_s: (C, N), T_i^C, infinite where a device is no member.
     busy: (C, N), share of the time that a device works at full load.
-    shares: (C, 4), shares of the workers' time by BOTTLENECKS, summing to 1.
-    network_bytes: (C, N), bytes that cross the network for one step of a device.
+    shares: (C, 4), of the workers' time by BOTTLENECKS, summing to 1.
+    network_bytes: (C, N), of one step of a device.
     """
 
     cycle_s: Floats
@@ -133,8 +133,7 @@ def without_network(costs: Costs) -> Costs:
 def loads(costs: Costs) -> tuple[Floats, Floats]:
     """Seconds at full load that one cycle of a worker brings, (N, N) [host, worker] each.
 
-    First the worker's: computing and its part of the exchange; then the host's: its part of the
-    exchange and the update.
+    The worker computes and has its part of the exchange; the host has the other, and the update.
     """
     exchange_s = (costs.pairs.worker_cpu_s / costs.devices.cores[:, None]).T
     served_s = (costs.pairs.host_stolen_cpu_s / costs.devices.cores).T + update_cpu_s(costs)[:, None]

@@ -61,26 +61,25 @@ class Profile(NamedTuple):
 
     @classmethod
     def former_keys(cls) -> dict[str, str]:
-        """Keys of older files, each with its present name."""
         return {"fans": "incasts"}
 
     def with_device(self, name: str, **changes: Any) -> "Profile":
-        """It with other fields of one device."""
+        """The profile with other fields of one device."""
         return self._replace(devices={**self.devices, name: self.devices[name]._replace(**changes)})
 
     def with_link(self, result: records.LinkProfile | records.IncastProfile, now_s: float) -> "Profile":
-        """It with a measured link, dated by its first probe, or an incast."""
+        """The profile with an incast, or a link, which keeps the date of its first probe."""
         if isinstance(result, records.IncastProfile):
             return self._replace(incasts=(*self.incasts, result._replace(measured_s=now_s)))
         others = (link for link in self.links if (link.source, link.target) != (result.source, result.target))
         return self._replace(links=(*others, result._replace(measured_s=result.measured_s or now_s)))
 
     def with_link_seconds(self, took_s: float) -> "Profile":
-        """It after so many more seconds of measuring links."""
+        """The profile after so many more seconds of measuring links."""
         return self._replace(took_s={**self.took_s, "links": self.took_s.get("links", 0.0) + took_s})
 
     def without_links(self, name: str) -> "Profile":
-        """It without the links of a name that another machine has now, and without incasts."""
+        """The profile without incasts, and without the links of a name that has moved."""
         links = tuple(link for link in self.links if name not in (link.source, link.target))
         return self._replace(links=links, incasts=())
 

@@ -23,10 +23,7 @@ class FleetPowerModels:
         self._named = {device.name: read(device.power_model) for device in fleet.devices if device.power_model}
 
     def estimated(self, devices: Mapping[str, DeviceProfile]) -> dict[str, DeviceProfile]:
-        """The devices that have no sensor of the whole, with estimated watts.
-
-        The fleet file's model comes first, then one learned on a device of the same hardware.
-        """
+        """Devices without a sensor of the whole, with watts by a named or else a learned model."""
         learned = {name: model for name, device in devices.items() if (model := learn(device)) is not None}
         for name, model in learned.items():
             model_file.save(model, self._folder / f"power-{name}.json")

@@ -11,10 +11,7 @@ from profilers.records import CurvePoint, LinkProfile, Samples
 
 
 def first(source: str, target: str, tool: str, rates: Sequence[float], curve: MessageTimes) -> LinkProfile:
-    """The profile of a link after its first probe.
-
-    rates: bytes/s of each interval; the first fifth is the ramp-up of TCP.
-    """
+    """The profile after a first probe. rates: bytes/s by interval; a fifth is TCP's ramp-up."""
     ramp = len(rates) // 5
     link = LinkProfile(
         source,

@@ -113,7 +113,7 @@ class LinkProber:
 
         A loopback is probed over two connections, before all other links and after them: the two
         ends of one connection may run on processors that slow each other down. A pair that fails is
-        left out of the incasts, and nothing else.
+        left out of the incasts; all else is measured.
         """
         probes = Outstanding.among(self.agents) if only is None else only
         loopbacks = [pair for pair in probes.pairs if pair[0] == pair[1]]

@@ -72,10 +72,9 @@ def average(windows: Sequence[Window]) -> Window:
 
 
 def disagreements(window: Window) -> tuple[str, ...]:
-    """Where sensors contradict each other by more than DISAGREEMENT, in words.
+    """How two sensors of the same whole, or a part and its whole, contradict each other.
 
-    Two sensors of the same whole differ, or a part draws more than the whole: GPUs and processors
-    < module < board < wall.
+    GPUs and processors are parts of a module, that of a board, and that of what a wall plug feeds.
     """
     works = list(filter(_works, window.power))
     return (*_differing(works), *_exceeding(works))

@@ -54,10 +54,7 @@ def checked(timed: StepProfile, second: Repeat) -> StepProfile:
 
 
 def settled(timed: StepProfile, second: Repeat, third: StepProfile) -> StepProfile:
-    """The timing after a third, whole repeat, because the first two do not agree.
-
-    The steps of the third count, with those of the repeat that agrees with it.
-    """
+    """The timing after a third, whole repeat; its steps count, with those of one that agrees."""
     made = third._replace(repeats=(*timed.repeats, typical_s(third)))
     if not agree(made):
         return made

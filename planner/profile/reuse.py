@@ -17,7 +17,7 @@ DECLARED = ("port", "kind", "idle_watts", "max_watts", "rate_bytes_per_s", "slow
 
 
 def carry_over(before: Profile | None, start: Profile, fleet: Fleet, chosen: Set[str], again: Set[str]) -> Profile:
-    """``start`` with all devices of the fleet and the measurements of before that hold.
+    """``start`` with all devices of the fleet, and those measurements of ``before`` that hold.
 
     chosen: devices about to be measured, whose failures are dropped; again: to measure afresh.
     A link is dropped with either end, after a day, or where an end has another address.

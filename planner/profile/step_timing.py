@@ -28,9 +28,8 @@ BUDGET_SHARE = 0.007
 class TimeBudget:
     """The time that each of ``devices`` devices may spend on each model. Thread-safe.
 
-    It is BUDGET_SHARE of what the fastest cluster imaginable, all devices without a network, takes
-    for ``steps``, less ``common_s``, a model's part of what is measured for all models.
-    A slow device among fast ones thus gets few steps; it also contributes few.
+    It is BUDGET_SHARE of the time of ``steps`` on all devices without a network, less ``common_s``,
+    a model's part of what is measured for all models. So a slow device among fast ones gets few.
     """
 
     def __init__(self, steps: int, devices: int, common_s: float) -> None:

@@ -49,7 +49,7 @@ def _written(found: Recommendation, path: Path | None, place: int) -> str:
 
 def remarks(found: Recommendation) -> list[str]:
     """Remarks on a ranking that belong to it in whatever form it is printed."""
-    left_out = [f"left out: {name}: {reason}" for name, reason in found.left_out.items()]
+    left_out = [f"left out: {name}: {reason}" for name, reason in found.costs.left_out.items()]
     return [*left_out, *_frameworks(found.costs), *found.notes]
 
 

@@ -59,7 +59,7 @@ def test_idle_devices_are_counted_when_asked_also_those_left_out() -> None:
         recommend(everyone, RecommendRequest(TIME, include=["a"], count_idle=True)),
     )
     assert billed.row(1).prediction.power_w == pytest.approx(plain.row(1).prediction.power_w + 10.0)
-    assert billed.left_out == {"dead": "lost"}
+    assert billed.costs.left_out == {"dead": "lost"}
     unknown = profiles.profile({**devices, "dead": profiles.device(idle_w=None)._replace(steps=(), error="lost")})
     with pytest.raises(PlanError, match="--count-idle: no idle watts are known of dead"):
         recommend(unknown, RecommendRequest(TIME, count_idle=True))
@@ -224,7 +224,7 @@ def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_f
     assert (plan.framework, plan.frameworks) == ("tensorflow+torch", {"a": "torch", "b": "tensorflow"})
     alone = recommend(mixed, RecommendRequest(TIME, framework="torch"))
     assert (make_plan(alone, "fleet.toml").framework, len(alone)) == ("torch", 1)
-    assert alone.left_out == {"b": "net was not timed completely on it with torch"}
+    assert alone.costs.left_out == {"b": "net was not timed completely on it with torch"}
     assert set(to_json(recommend(mixed, RecommendRequest(TIME, framework="tensorflow")))["frameworks"].values()) == {
         "tensorflow"
     }
