@@ -101,22 +101,22 @@ class Launch:
         try:
             run = orders.run_order(self.plan, self.options, self.dataset, written, resumed)
             members = self._members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
-            start = self._start_alone if len(members) == 1 else self._start_cluster
-            call = start(agent, run, members)
+            if len(members) == 1:
+                call = agent.start(TrainAlone(members[self.plan.server], run))
+                expect(call, Ready)
+            else:
+                call = self._start_cluster(agent, run, members)
         except (PlannerError, KeyboardInterrupt):
             remove(agent, files)  # nothing has been written to them yet
             raise
         self._signals.go.set()
         call.go()
         self._reporter.report("planner", Started())
-        evaluation_stops_all = orders.strategy(self.plan, self.options).evaluation_stops_all(len(members))
-        return ServerProcess(self._event_source(), self.plan.server, agent, call, files, evaluation_stops_all)
-
-    def _event_source(self) -> str:
-        """The source of the events of the server's order."""
-        if len(self.plan.names) == 1:
-            return self.plan.server
-        return framing.SERVER if orders.strategy(self.plan, self.options).through_server else COORDINATOR
+        source = framing.SERVER if self.plan.strategy.through_server else COORDINATOR
+        if len(members) == 1:
+            source = self.plan.server
+        stops_all = self.plan.strategy.evaluation_stops_all(len(members))
+        return ServerProcess(source, self.plan.server, agent, call, files, stops_all)
 
     def _place_checkpoints(self, resume: Path | None) -> tuple[AgentClient, str | None, str | None]:
         """The server's agent, and the paths on its device of its checkpoints.
@@ -159,23 +159,17 @@ class Launch:
         in_parallel(plan.names, place_data)
         return members
 
-    def _start_alone(self, agent: AgentClient, run: RunOrder, members: dict[str, MemberSpec]) -> Call:
-        call = agent.start(TrainAlone(members[self.plan.server], run))
-        expect(call, Ready)
-        return call
-
     def _start_cluster(self, agent: AgentClient, run: RunOrder, members: dict[str, MemberSpec]) -> Call:
         authority = Authority()
         address = self._addresses[self.plan.server]
-        peers = not orders.strategy(self.plan, self.options).through_server
+        peers = not self.plan.strategy.through_server
         host = CoordinatePeers if peers else ServeParameters
         call = agent.start(host(address, authority.identity(framing.SERVER), run))
         port = expect(call, Listening).port
         for name, member in members.items():
             identity = authority.identity(name, listens=peers)
             to_host = HostAddress(address, port, identity, self.options.heartbeat_s)
-            beside = name == self.plan.server
-            supervisor = WorkerSupervisor(name, self._pool, beside, self.telemetry, self._signals)
+            supervisor = WorkerSupervisor(name, self._pool, name == self.plan.server, self.telemetry, self._signals)
             self._supervisors[name] = supervisor
             supervisor.start(orders.role(self.plan, self.options, member, to_host, self._addresses[name]))
         self._wait_for_workers()

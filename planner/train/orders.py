@@ -11,7 +11,6 @@ import numpy as np
 from backends.data import dataset as data
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.orders import FindFile, HostAddress, MemberSpec, ReplicaSpec, RunOrder, RunPeer, RunWorker
-from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS
 from planner.agents.client import AgentClient
@@ -57,7 +56,7 @@ class Options(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """A file of one worker's part of the data, to be stored on its device."""
+    """A file with a part of the data, to be stored on a device."""
 
     name: str
     content: bytes
@@ -97,14 +96,6 @@ def momentum(options: Options, workers: int, sync: SyncPolicy = SYNC_POLICIES["a
     if options.momentum is not None:
         return options.momentum
     return max(0.0, 1.0 - workers / sync.waits_for(workers) * (1.0 - TOTAL_MOMENTUM))
-
-
-def strategy(plan: Plan, options: Options) -> Strategy:
-    """The operator's strategy, or the plan's.
-
-    Raises PlanError for one that is unknown, or whose parts do not fit together.
-    """
-    return plan.strategy if options.strategy is None else parse_strategy(options.strategy)
 
 
 def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
@@ -154,7 +145,7 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
 
     The momentum of compressors with a residual is the workers' own.
     """
-    how = strategy(plan, options)
+    how = plan.strategy
     own = momentum(options, len(plan.workers), how.sync)
     if how.through_server:
         return RunWorker(spec, host, how.as_text(), own if how.compressor.keeps_residual else 0.0)
@@ -170,10 +161,10 @@ def run_order(
     checkpoint, resume: paths on its device of the checkpoints to write and to resume from.
     """
     epoch = max(1, len(dataset.train_labels) // plan.batch)
-    how = strategy(plan, options)
-    alone = len(plan.workers) == 1
-    own = momentum(options, len(plan.workers), how.sync)
-    server_momentum = 0.0 if how.compressor.keeps_residual and not alone else own
+    how, members = plan.strategy, len(plan.workers)
+    # The momentum of compressors with a residual is the workers' own.
+    theirs = how.compressor.keeps_residual and members > 1
+    server_momentum = 0.0 if theirs else momentum(options, members, how.sync)
     return RunOrder(
         steps=plan.steps,
         optimizer=OptimizerSettings(options.rate, server_momentum, options.weight_decay),
@@ -192,7 +183,7 @@ def run_order(
             "strategy": how.as_text(),
         },
         strategy=how.as_text(),
-        members=len(plan.workers),
+        members=members,
         batch=plan.batch,
         training_samples=len(dataset.train_labels),
         seed=options.seed,

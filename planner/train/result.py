@@ -15,13 +15,7 @@ from planner.train.worker_result import WorkerResult
 from profilers.records import encode
 
 
-def run_result(
-    plan: Plan,
-    account: RunAccount,
-    parts: Mapping[str, WorkerResult],
-    built_s: Mapping[str, float],
-    compressors: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
+def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult]) -> dict[str, Any]:
     """The content of result.json: measured and predicted figures, and the workers.
 
     The training time is the wall time from the start until the last update, less what evaluations
@@ -39,8 +33,8 @@ def run_result(
     shares = {name: 1.0 if held_up else part.steps / max(1, made) for name, part in parts.items()}
     evaluation_s = math.fsum(each.seconds * shares[each.worker] for each in before_the_end)
     time_s = account.elapsed_s - evaluation_s
-    measured = figures(Prediction(time_s, _total_w(parts, plan.besides_w)))
-    predicted = figures(predicted_plan.prediction)
+    measured = _figures(Prediction(time_s, _total_w(parts, plan.besides_w)))
+    predicted = _figures(predicted_plan.prediction)
     return {
         "model": plan.model,
         "steps": plan.steps,
@@ -48,13 +42,7 @@ def run_result(
         "server": plan.server,
         "strategy": plan.strategy.as_text(),
         "workers": {
-            name: {
-                **encode(part),
-                "framework": planned[name].framework,
-                "predicted_steps": planned[name].steps,
-                "build_s": built_s.get(name),
-                "sender": compressors.get(name, {}),
-            }
+            name: {**encode(part), "framework": planned[name].framework, "predicted_steps": planned[name].steps}
             for name, part in parts.items()
         },
         "predicted": {
@@ -92,8 +80,7 @@ def learning_notes(evaluations: Sequence[Evaluated], classes: int) -> list[str]:
     ]
 
 
-def figures(of: Prediction) -> dict[str, float | None]:
-    """The four metrics."""
+def _figures(of: Prediction) -> dict[str, float | None]:
     return {"time_s": of.time_s, "power_w": of.power_w, "energy_j": of.energy_j, "edp_js": of.edp_js}
 
 

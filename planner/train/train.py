@@ -95,12 +95,11 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
 
     The run's folder then holds plan, options, events, checkpoint and result. Raises RunError.
     """
-    plan, folder, telemetry = launch.plan, launch.folder, launch.telemetry
+    plan, folder = launch.plan, launch.folder
     save(plan, folder.plan)
     save(launch.options, folder.options)
     account = launch.run(resume, lasting_s)
-    parts = worker_results(plan, account, telemetry.windows, telemetry.spent)
-    result = run_result(plan, account, parts, telemetry.built_s, telemetry.compressors)
+    result = run_result(plan, account, worker_results(plan, account, launch.telemetry))
     result["notes"] += learning_notes(account.evaluations, launch.dataset.classes)
     save(result, folder.result)
     return result

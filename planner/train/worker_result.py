@@ -1,8 +1,8 @@
 """A worker's part in a run: its steps, where its time went, and its power. Pure."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from backends.protocol.events import RunAccount, TimeSpent
 from planner.plan.file import Plan, PlannedWorker
 from planner.profile.power_readings import WindowWatts, average, disagreements, parts_watts, whole_watts
 from planner.provenance import AT_BUSY_SHARE, COUNTER, SENSOR, Provenance
+from planner.train.telemetry import Telemetry
 from power_models import nameplate
 from profilers.records import MODEL, UNAVAILABLE, Window
 
@@ -23,6 +24,8 @@ class WorkerResult(NamedTuple):
     watts_error: relative standard error of the watts; None where unknown.
     notes: contradictions between its sensors.
     starts: how often it was started; more than once if it was lost.
+    build_s: seconds that its model took to build.
+    sender: figures of its compressor at the end.
     """
 
     steps: int
@@ -34,14 +37,11 @@ class WorkerResult(NamedTuple):
     watts_error: float | None = None
     notes: tuple[str, ...] = ()
     starts: int = 1
+    build_s: float | None = None
+    sender: Mapping[str, Any] = {}
 
 
-def worker_results(
-    plan: Plan,
-    account: RunAccount,
-    windows: Mapping[str, Sequence[Window]],
-    spent: Mapping[str, Sequence[TimeSpent]],
-) -> dict[str, WorkerResult]:
+def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str, WorkerResult]:
     """The result of each worker.
 
     Watts come from sensors, averaged over the windows by their length. Where there are none, they
@@ -49,26 +49,22 @@ def worker_results(
     computed, and the processor time of exchanges and of the server's work, as in the prediction.
     A sensor of the whole device counts first and sensors of its parts last, as in the plan, so that
     prediction and measurement cover the same parts.
-
-    windows: what each worker's sensors measured, in turn.
-    spent: where its time went, one entry for each time it was started.
     """
     result = {}
     for planned in plan.workers:
         name = planned.name
-        lives = spent[name]
-        busy, exchange = math.fsum(life.busy_s for life in lives), math.fsum(life.exchange_s for life in lives)
-        evaluation = math.fsum(life.evaluation_s for life in lives)
-        cpu = math.fsum(life.exchange_cpu_s for life in lives)
+        columns = zip(TimeSpent(), *told.spent[name], strict=True)
+        _, busy_s, exchange_s, evaluation_s, cpu_s, _ = map(math.fsum, columns)
         if name == plan.server and len(plan.workers) > 1:  # alone, the account's processor time is that of its steps
-            cpu += account.cpu_s
-        loaded_s = busy + evaluation + cpu / planned.cores
-        measured = average(list(windows[name]))
+            cpu_s += account.cpu_s
+        loaded_s = busy_s + evaluation_s + cpu_s / planned.cores
+        measured = average(told.windows[name])
         found = watts(planned, measured, loaded_s / account.elapsed_s if account.elapsed_s else 0.0)
         steps = account.workers[name].steps if name in account.workers else 0
         result[name] = WorkerResult(
-            steps, busy, exchange, evaluation, found.watts, found.provenance, found.error,
-            disagreements(measured), max(1, len(lives)),
+            steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
+            disagreements(measured), max(1, len(told.spent[name])), told.built_s.get(name),
+            told.compressors.get(name, {}),
         )  # fmt: skip
     return result
 

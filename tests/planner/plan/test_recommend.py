@@ -31,7 +31,7 @@ def test_a_plan_tells_the_watts_besides_its_workers_and_a_run_as_planned_has_no_
         assert plan.besides_w == pytest.approx(besides_w)
         account = RunAccount(500, 500, plan.prediction.time_s, {}, True)
         parts = {w.name: WorkerResult(500, 0.0, 0.0, 0.0, w.power_w, NAMEPLATE) for w in plan.workers}
-        assert run_result(plan, account, parts, {}, {})["error"]["power_w"] == pytest.approx(0.0)
+        assert run_result(plan, account, parts)["error"]["power_w"] == pytest.approx(0.0)
 
 
 def test_another_place_can_be_chosen() -> None:

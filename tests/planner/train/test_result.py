@@ -9,6 +9,7 @@ from backends.protocol.events import Evaluated, MemberProgress, RunAccount
 from backends.strategies.strategy import Strategy
 from planner.provenance import Provenance
 from planner.train.result import learning_notes, run_result
+from planner.train.telemetry import Telemetry
 from planner.train.worker_result import WorkerResult, worker_results
 from profilers.records import PowerReading, Window, encode
 from tests.planner.plans import NAMEPLATE, plan, planned
@@ -46,16 +47,15 @@ def test_evaluations_on_the_way_are_taken_off_the_time_by_the_evaluator_s_share(
     # the last evaluation comes after the last step.
     parts = {"a": worker(75), "b": worker(25)}
     evaluations = [evaluated(40, 8.0, "a"), evaluated(80, 4.0, "b"), evaluated(100, 9.0, "a")]
-    made = run_result(plan(planned("a"), planned("b")), account(107.0, evaluations), parts, {}, {})
+    made = run_result(plan(planned("a"), planned("b")), account(107.0, evaluations), parts)
     assert made["measured"]["evaluation_s"] == pytest.approx(7.0)
     assert made["measured"]["time_s"] == pytest.approx(100.0)
     assert made["measured"]["wall_s"] == 107.0
 
 
 def test_energy_and_edp_follow_from_time_and_power_and_errors_from_both() -> None:
-    parts = {"a": worker(50), "b": worker(50, watts=60.0)}
-    told = {"a": {"cnc_ratio": 0.25}}
-    made = run_result(plan(planned("a"), planned("b")), account(125.0), parts, {"a": 0.5}, told)
+    parts = {"a": worker(50)._replace(build_s=0.5, sender={"cnc_ratio": 0.25}), "b": worker(50, watts=60.0)}
+    made = run_result(plan(planned("a"), planned("b")), account(125.0), parts)
     assert {key: made["predicted"][key] for key in METRICS} == {
         "time_s": 100.0, "power_w": 80.0, "energy_j": 8000.0, "edp_js": 800_000.0,
     }  # fmt: skip
@@ -71,7 +71,7 @@ def test_energy_and_edp_follow_from_time_and_power_and_errors_from_both() -> Non
 
 def test_one_unknown_worker_makes_the_total_unknown_and_leaves_the_time() -> None:
     parts = {"a": worker(50), "b": worker(50, watts=None, source=Provenance("unavailable"))}
-    made = run_result(plan(planned("a"), planned("b")), account(125.0), parts, {}, {})
+    made = run_result(plan(planned("a"), planned("b")), account(125.0), parts)
     assert [made["measured"][key] for key in ("power_w", "energy_j", "edp_js")] == [None, None, None]
     assert made["error"] == {"time_s": pytest.approx(-0.2), "power_w": None, "energy_j": None, "edp_js": None}
     assert made["measured"]["provenance"]["kind"] == "unavailable"
@@ -79,20 +79,20 @@ def test_one_unknown_worker_makes_the_total_unknown_and_leaves_the_time() -> Non
 
 def test_watts_besides_the_workers_are_in_the_measured_power_as_in_the_predicted() -> None:
     made_plan = plan(planned("a"), power_w=90.0)._replace(besides_w=50.0)
-    made = run_result(made_plan, account(100.0), {"a": worker(100)}, {}, {})
+    made = run_result(made_plan, account(100.0), {"a": worker(100)})
     assert (made["besides_w"], made["measured"]["power_w"], made["error"]["power_w"]) == (50.0, 90.0, 0.0)
-    unknown = run_result(made_plan, account(100.0), {"a": worker(100, watts=None)}, {}, {})
+    unknown = run_result(made_plan, account(100.0), {"a": worker(100, watts=None)})
     assert unknown["measured"]["power_w"] is None
 
 
 def test_an_unknown_prediction_is_no_error_of_zero() -> None:
-    made = run_result(plan(planned("a"), power_w=None), account(125.0), {"a": worker(100)}, {}, {})
+    made = run_result(plan(planned("a"), power_w=None), account(125.0), {"a": worker(100)})
     assert (made["predicted"]["energy_j"], made["error"]["energy_j"]) == (None, None)
 
 
 def test_a_resumed_run_is_compared_with_the_steps_it_made_itself() -> None:
     # 40 of 100 steps were left, at 2 s each
-    made = run_result(plan(planned("a")), account(80.0), {"a": worker(40)}, {}, {})
+    made = run_result(plan(planned("a")), account(80.0), {"a": worker(40)})
     assert (made["steps"], made["steps_made"]) == (100, 40)
     assert made["predicted"]["time_s"] == pytest.approx(80.0)
     assert made["error"]["time_s"] == pytest.approx(0.0)
@@ -104,7 +104,7 @@ def test_a_resumed_run_is_compared_with_the_steps_it_made_itself() -> None:
 
 def test_every_figure_says_where_it_comes_from() -> None:
     parts = {"a": worker(50), "b": worker(50, source=ESTIMATED)}
-    made = run_result(plan(planned("a"), planned("b")), account(125.0), parts, {}, {})
+    made = run_result(plan(planned("a"), planned("b")), account(125.0), parts)
     assert made["workers"]["a"]["provenance"] == {"kind": "sensor", "covers": ["wall"], "emulated": False, "detail": ""}
     assert made["measured"]["provenance"]["kind"] == "nameplate"
     assert made["measured"]["provenance"]["detail"].endswith("in part sensor")
@@ -115,17 +115,19 @@ def test_every_figure_says_where_it_comes_from() -> None:
 def test_the_uncertainty_of_the_energy_is_that_of_all_workers_watts() -> None:
     parts = {"a": worker(50, 30.0, error=0.1), "b": worker(50, 40.0, error=0.1)}
     two = plan(planned("a"), planned("b"))._replace(energy_uncertainty=0.03)
-    made = run_result(two, account(125.0), parts, {}, {})
+    made = run_result(two, account(125.0), parts)
     assert made["measured"]["energy_uncertainty"] == pytest.approx(1.96 * 5 / 70, rel=1e-3)
     assert made["predicted"]["energy_uncertainty"] == 0.03
     parts["b"] = worker(50, 40.0)
-    assert run_result(two, account(125.0), parts, {}, {})["measured"]["energy_uncertainty"] is None
+    assert run_result(two, account(125.0), parts)["measured"]["energy_uncertainty"] is None
 
 
 def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
     readings = tuple(PowerReading(covers, "sensor", covers, w, 0.0, 5) for covers, w in (("wall", 20.0), ("gpu", 30.0)))
-    parts = worker_results(plan(planned("a")), account(a=60), {"a": [Window(10.0, {}, readings)] * 3}, {"a": []})
-    made = run_result(plan(planned("a")), account(100.0), parts, {}, {})
+    told = Telemetry("a")
+    told.windows["a"] += [Window(10.0, {}, readings)] * 3
+    parts = worker_results(plan(planned("a")), account(a=60), told)
+    made = run_result(plan(planned("a")), account(100.0), parts)
     assert made["notes"] == ["a: gpu (gpu) 30 W exceeds wall (wall) 20 W, which contains it"]
 
 
@@ -134,7 +136,7 @@ def test_sensors_that_contradict_each_other_over_a_run_are_told() -> None:
 )
 def test_batches_that_grow_make_a_scaled_prediction_worth_a_note(strategy: str, steps: int, told: bool) -> None:
     made = run_result(
-        plan(planned("a"))._replace(strategy=Strategy.from_text(strategy)), account(100.0), {"a": worker(steps)}, {}, {}
+        plan(planned("a"))._replace(strategy=Strategy.from_text(strategy)), account(100.0), {"a": worker(steps)}
     )
     assert any("recommend --steps" in note for note in made["notes"]) == told
 
@@ -152,8 +154,8 @@ def test_a_loss_that_is_no_better_than_guessing_is_told(loss: float, classes: in
 def test_a_time_outside_of_its_interval_is_explained() -> None:
     expected = plan(planned("a")._replace(computing_s=2.0))._replace(time_uncertainty=0.1)
     slow = worker(100)._replace(busy_s=230.0)
-    (note,) = run_result(expected, account(115.0), {"a": slow}, {}, {})["notes"]
+    (note,) = run_result(expected, account(115.0), {"a": slow})["notes"]
     assert note.startswith("the run took 115 s, longer than the predicted 90.9 s to 110 s (95 % interval)")
     assert "computing was slower than profiled (a: 2.30 s a step, predicted 2.00 s)" in note
-    assert run_result(expected, account(105.0), {"a": slow}, {}, {})["notes"] == []
-    assert run_result(expected, account(125.0), {"a": worker(0)}, {}, {})["notes"] == []
+    assert run_result(expected, account(105.0), {"a": slow})["notes"] == []
+    assert run_result(expected, account(125.0), {"a": worker(0)})["notes"] == []

@@ -7,6 +7,7 @@ import pytest
 from backends.protocol.events import MemberProgress, RunAccount, TimeSpent
 from planner.plan.file import PlannedWorker
 from planner.provenance import Provenance
+from planner.train.telemetry import Telemetry
 from planner.train.worker_result import WorkerResult, worker_results
 from profilers.records import PowerReading, Window
 from tests.planner.plans import NAMEPLATE, plan, planned
@@ -24,10 +25,17 @@ def account(elapsed_s: float = 100.0, **steps: int) -> RunAccount:
     return RunAccount(total, total, elapsed_s, members, True)
 
 
+def telemetry(names: str, windows: Any = (), spent: Any = ()) -> Telemetry:
+    """Of members that all reported the same."""
+    told = Telemetry(names)
+    for name in names:
+        told.windows[name] += windows
+        told.spent[name] += spent
+    return told
+
+
 def one(worker: PlannedWorker, windows: Any = (), spent: Any = (), elapsed_s: float = 100.0) -> WorkerResult:
-    name = worker.name
-    parts = worker_results(plan(worker), account(elapsed_s, a=60), {name: windows}, {name: spent})
-    return parts[name]
+    return worker_results(plan(worker), account(elapsed_s, a=60), telemetry(worker.name, windows, spent))[worker.name]
 
 
 def test_windows_count_by_their_length() -> None:
@@ -97,10 +105,10 @@ def test_without_sensors_the_plan_s_watts_at_the_measured_busy_share() -> None:
 def test_the_server_s_work_loads_its_host_and_a_device_alone_has_no_server() -> None:
     # 40 s of steps in 100 s, and 20 s of the server on one of two cores: 10 + 0.5 (50 - 10)
     spent = [TimeSpent(60, 40.0)]
-    told = account(a=60)._replace(cpu_s=20.0)
-    both = worker_results(plan(planned("a"), planned("b")), told, {"a": [], "b": []}, {"a": spent, "b": spent})
+    ended = account(a=60)._replace(cpu_s=20.0)
+    both = worker_results(plan(planned("a"), planned("b")), ended, telemetry("ab", spent=spent))
     assert (both["a"].watts, both["b"].watts) == pytest.approx((30.0, 26.0))
-    alone = worker_results(plan(planned("a")), told, {"a": []}, {"a": spent})
+    alone = worker_results(plan(planned("a")), ended, telemetry("a", spent=spent))
     assert alone["a"].watts == pytest.approx(26.0)
 
 
@@ -119,7 +127,7 @@ def test_unknown_watts_are_none_and_never_zero(unknown: dict[str, None]) -> None
 
 
 def test_a_worker_that_never_joined_made_no_steps() -> None:
-    parts = worker_results(plan(planned("b")), account(a=60), {"b": []}, {"b": []})
+    parts = worker_results(plan(planned("b")), account(a=60), telemetry("b"))
     assert (parts["b"].steps, parts["b"].busy_s) == (0, 0.0)
 
 
