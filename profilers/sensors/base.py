@@ -1,6 +1,6 @@
 """This module defines the interface of a power sensor and the result of a discovery."""
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from profilers.file_tree import Unavailable
 from profilers.sensor_faults import REPEAT_LIMIT_S, WHOLE_WATTS_LIMIT_S
@@ -9,6 +9,7 @@ from profilers.sensor_faults import REPEAT_LIMIT_S, WHOLE_WATTS_LIMIT_S
 class Sensor:
     """A source of watts, or of joules since it was created where ``counts_joules``.
 
+    read: its value now; raises Unavailable.
     covers: ``wall``, ``board`` and ``module`` are totals of the device. ``cpu`` (a package and its
         memory) and ``gpu`` do not overlap and may be added. A ``rail`` belongs to no sum.
     repeat_limit_s, whole_watts_limit_s: see ``profilers.sensor_faults``.
@@ -21,6 +22,18 @@ class Sensor:
     repeat_limit_s = REPEAT_LIMIT_S
     whole_watts_limit_s = WHOLE_WATTS_LIMIT_S
 
+    def __init__(
+        self,
+        name: str,
+        covers: str,
+        read: Callable[[], float],
+        counts_joules: bool = False,
+        emulated: bool = False,
+    ) -> None:
+        self.name, self.covers = name, covers
+        self.counts_joules, self.emulated = counts_joules, emulated
+        self._read = read
+
     @property
     def source(self) -> str:
         """Source as in ``records.PowerReading``."""
@@ -30,7 +43,7 @@ class Sensor:
 
     def read(self) -> float:
         """Watts now, or joules so far. Raises Unavailable."""
-        raise NotImplementedError
+        return self._read()
 
     def history(self, begin_s: float, end_s: float) -> Optional[Tuple[List[float], List[float]]]:
         """(times, values) between two monotonic times; None without a log of its own times."""
@@ -48,13 +61,19 @@ class DiscoveredSensors(NamedTuple):
 
 NO_SENSORS = DiscoveredSensors((), ())
 
+
+def unavailable(name: str, reason: object) -> DiscoveredSensors:
+    """No sensor of this name, and the reason why."""
+    return DiscoveredSensors((), ((name, str(reason)),))
+
+
 #: Prefix of the names of meters that the operator configured (``external_meters``).
 METER_PREFIX = "meter:"
 
 
-def check_sensors(sensors: Sequence[Sensor]) -> DiscoveredSensors:
-    """Read each sensor once and separate those that fail."""
-    good, missing = [], []
+def check_sensors(sensors: Sequence[Sensor], absent: Sequence[Tuple[str, str]] = ()) -> DiscoveredSensors:
+    """Read each sensor once and add those that fail to the ``absent`` ones."""
+    good, missing = [], list(absent)
     for sensor in sensors:
         try:
             sensor.read()

@@ -5,36 +5,30 @@ current_now in uA, which some drivers give as negative, times voltage_now in uV.
 updates them seldom. While a supply of type Mains is online, the power is not the machine's.
 """
 
+import functools
 from typing import Sequence
 
 from profilers.file_tree import FileTree, Unavailable
-from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
+from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, Sensor, check_sensors
 
 ON_MAINS = "it runs on mains power"
 
 
 class Batteries(Sensor):
-    """Watts of all discharging batteries while none of the ``mains`` supplies is online."""
+    """All batteries of the machine."""
 
-    name = "battery"
-    covers = "board"
     repeat_limit_s = 60.0
 
-    def __init__(self, tree: FileTree, folders: Sequence[str], mains: Sequence[str]) -> None:
-        self.emulated = tree.emulated
-        self._tree = tree
-        self._folders = tuple(folders)
-        self._mains = tuple(mains)
 
-    def read(self) -> float:
-        discharging = [folder for folder in self._folders if self._tree.text(folder + "/status") == "Discharging"]
-        if not discharging or any(self._tree.first_text(folder + "/online") == "1" for folder in self._mains):
-            raise Unavailable(ON_MAINS)
-        return sum(watts(self._tree, folder) for folder in discharging)
+def total_watts(tree: FileTree, folders: Sequence[str], mains: Sequence[str]) -> float:
+    """Watts of all discharging batteries while none of the ``mains`` supplies is online."""
+    discharging = [folder for folder in folders if tree.text(folder + "/status") == "Discharging"]
+    if not discharging or any(tree.first_text(folder + "/online") == "1" for folder in mains):
+        raise Unavailable(ON_MAINS)
+    return sum(_watts(tree, folder) for folder in discharging)
 
 
-def watts(tree: FileTree, folder: str) -> float:
-    """Watts that a battery delivers. Raises Unavailable."""
+def _watts(tree: FileTree, folder: str) -> float:
     try:
         return abs(tree.number(folder + "/power_now")) / 1e6
     except Unavailable:
@@ -46,7 +40,10 @@ def discover(tree: FileTree) -> DiscoveredSensors:
     supplies = tree.glob("sys/class/power_supply/*")
     folders = [folder for folder in supplies if _feeds_machine(tree, folder)]
     mains = [folder for folder in supplies if tree.first_text(folder + "/type") == "Mains"]
-    return check_sensors([Batteries(tree, folders, mains)] if folders else [])
+    if not folders:
+        return NO_SENSORS
+    read = functools.partial(total_watts, tree, folders, mains)
+    return check_sensors([Batteries("battery", "board", read, emulated=tree.emulated)])
 
 
 def _feeds_machine(tree: FileTree, folder: str) -> bool:

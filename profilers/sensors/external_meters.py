@@ -27,8 +27,7 @@ def discover(tree: FileTree) -> DiscoveredSensors:
             sensors.append(meter_sensor(url, tree.emulated))
         except Unavailable as error:
             missing.append((METER_PREFIX + str(number), str(error)))
-    found = check_sensors(sensors)
-    return DiscoveredSensors(found.sensors, tuple(missing) + found.missing)
+    return check_sensors(sensors, missing)
 
 
 def meter_sensor(url: str, emulated: bool = False) -> Sensor:

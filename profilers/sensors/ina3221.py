@@ -47,19 +47,6 @@ class Rail(NamedTuple):
     watts: Callable[[], float]
 
 
-class Rails(Sensor):
-    """The sum of one or more rails; it fails if one of them does."""
-
-    def __init__(self, total: Total, found: Sequence[Rail], emulated: bool) -> None:
-        self.name = "ina3221:" + total.name
-        self.covers = total.covers
-        self.emulated = emulated
-        self._rails = tuple(rail for rail in found if rail.label in total.labels)
-
-    def read(self) -> float:
-        return sum(rail.watts() for rail in self._rails)
-
-
 def totals(labels: Sequence[str]) -> Tuple[Total, ...]:
     """The totals among the rails with these labels, by the rule above."""
     used = [label for label in labels if label not in UNUSED]
@@ -86,7 +73,15 @@ def rails(tree: FileTree) -> Tuple[Rail, ...]:
 def discover(tree: FileTree) -> DiscoveredSensors:
     """The totals of this Jetson, by the rule above; none on other machines."""
     found = rails(tree)
-    return check_sensors([Rails(total, found, tree.emulated) for total in totals([rail.label for rail in found])])
+    sensors = [
+        Sensor("ina3221:" + total.name, total.covers, functools.partial(_sum, found, total), emulated=tree.emulated)
+        for total in totals([rail.label for rail in found])
+    ]
+    return check_sensors(sensors)
+
+
+def _sum(found: Sequence[Rail], total: Total) -> float:
+    return sum(rail.watts() for rail in found if rail.label in total.labels)
 
 
 def _iio_watts(tree: FileTree, folder: str, channel: str) -> float:

@@ -59,19 +59,18 @@ def seconds(cell: str) -> Optional[float]:
 class MeterLog(Sensor):
     """Watts from a log. offset_s: seconds by which the meter's clock is ahead of the device's."""
 
-    covers = "wall"
     whole_watts_limit_s = math.inf  # many meters resolve a watt only
 
     def __init__(self, path: str, column: Optional[str], offset_s: float, emulated: bool) -> None:
-        self.name = METER_PREFIX + "csv:" + path + ("#" + column if column else "")
-        self.emulated = emulated
+        name = METER_PREFIX + "csv:" + path + ("#" + column if column else "")
+        super().__init__(name, "wall", self._newest_watts, emulated=emulated)
         self._path = path
         self._column = column
         self._offset_s = offset_s
         self._version = (0, 0)
         self._row: Optional[Tuple[float, float]] = None
 
-    def read(self) -> float:
+    def _newest_watts(self) -> float:
         """Watts of the newest row. Raises Unavailable beyond FRESH_S from now."""
         at_s, watts = self._newest()
         age_s = time.time() - (at_s - self._offset_s)

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
-from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, check_sensors
+from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, check_sensors, unavailable
 from profilers.sensors.polling import PolledSensor, Poller
 
 #: The program in PATH, or its path on WSL.
@@ -65,7 +65,7 @@ def polled_sensors(ask: Callable[[], Tuple[GpuState, ...]]) -> DiscoveredSensors
     try:
         uuids = [gpu.uuid for gpu in ask()]
     except Unavailable as error:
-        return DiscoveredSensors((), (("nvidia-smi", str(error)),))
+        return unavailable("nvidia-smi", error)
     poller = Poller(ask)
     return check_sensors(
         [

@@ -12,7 +12,7 @@ import time
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from profilers.file_tree import FileTree, Unavailable, fail
-from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors
+from profilers.sensors.base import DiscoveredSensors, Sensor, check_sensors, unavailable
 
 LIBRARY = "libnvidia-ml.so.1"
 CUDA_VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -102,18 +102,10 @@ class Gpu:
         return text.value.decode("utf-8", "replace")
 
 
-class GpuPower(Sensor):
+def board_power(gpu: Gpu) -> Sensor:
     """A GPU's board power: joules where it has an energy counter, else watts."""
-
-    covers = "gpu"
-
-    def __init__(self, gpu: Gpu) -> None:
-        self.name = "nvml:%d" % gpu.index
-        self.counts_joules = counts_energy(gpu)
-        self._read = gpu.joules if self.counts_joules else gpu.watts
-
-    def read(self) -> float:
-        return self._read()
+    counts = counts_energy(gpu)
+    return Sensor("nvml:%d" % gpu.index, "gpu", gpu.joules if counts else gpu.watts, counts_joules=counts)
 
 
 def counts_energy(gpu: Gpu) -> bool:
@@ -184,9 +176,9 @@ def installed(tree: FileTree, library: str = LIBRARY) -> Tuple[Gpu, ...]:
 def discover(tree: FileTree, library: str = LIBRARY) -> DiscoveredSensors:
     """A sensor for each GPU."""
     try:
-        return check_sensors([GpuPower(gpu) for gpu in gpus(tree, library)])
+        return check_sensors([board_power(gpu) for gpu in gpus(tree, library)])
     except Unavailable as error:
-        return DiscoveredSensors((), (("nvml", str(error)),))
+        return unavailable("nvml", error)
 
 
 def candidates(tree: FileTree, library: str = LIBRARY) -> List[Tuple[str, Callable[[], float]]]:

@@ -80,14 +80,9 @@ class PolledSensor(Sensor):
     def __init__(
         self, name: str, covers: str, poller: Poller, watts: Callable[[Any], float], emulated: bool = False
     ) -> None:
-        self.name = name
-        self.covers = covers
-        self.emulated = emulated
+        super().__init__(name, covers, lambda: watts(poller.newest()), emulated=emulated)
         self._poller = poller
         self._watts = watts
-
-    def read(self) -> float:
-        return self._watts(self._poller.newest())
 
     def history(self, begin_s: float, end_s: float) -> Tuple[List[float], List[float]]:
         """Each answer once, at its own time; ``read`` repeats it in between."""

@@ -6,7 +6,8 @@ counter. psys is the board as far as the firmware includes it: it may leave out 
 discrete GPU, so that beside one it belongs to no sum.
 """
 
-from typing import List, Tuple
+import functools
+from typing import List, Sequence, Tuple
 
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
@@ -36,21 +37,6 @@ class Zone:
         return self._sum_uj / 1e6
 
 
-class Rapl(Sensor):
-    """A package with its memory, or the whole platform."""
-
-    counts_joules = True
-
-    def __init__(self, name: str, covers: str, zones: Tuple[Zone, ...], emulated: bool) -> None:
-        self.name = name
-        self.covers = covers
-        self.emulated = emulated
-        self._zones = zones
-
-    def read(self) -> float:
-        return sum(zone.joules() for zone in self._zones)
-
-
 def discover(tree: FileTree, library: str = nvml.LIBRARY) -> DiscoveredSensors:
     """A sensor for each package and one for psys."""
     sensors: List[Sensor] = []
@@ -61,14 +47,18 @@ def discover(tree: FileTree, library: str = nvml.LIBRARY) -> DiscoveredSensors:
         try:
             zone = tree.text(folder + "/name")
             folders = [folder] + [part for part in tree.glob(folder + ":*") if tree.text(part + "/name") == "dram"]
-            zones = tuple(Zone(tree, part) for part in folders)
+            zones = [Zone(tree, part) for part in folders]
         except Unavailable as error:
             missing.append(("rapl:" + folder.rsplit(":", 1)[1], str(error)))
             continue
-        covers = covered(zone, tree, library)
-        sensors.append(Rapl("rapl:" + zone + "+dram" * (len(zones) > 1), covers, zones, tree.emulated))
-    found = check_sensors(sensors)
-    return DiscoveredSensors(found.sensors, tuple(missing) + found.missing)
+        name, covers = "rapl:" + zone + "+dram" * (len(zones) > 1), covered(zone, tree, library)
+        read = functools.partial(_total_joules, zones)
+        sensors.append(Sensor(name, covers, read, counts_joules=True, emulated=tree.emulated))
+    return check_sensors(sensors, missing)
+
+
+def _total_joules(zones: Sequence[Zone]) -> float:
+    return sum(zone.joules() for zone in zones)
 
 
 def covered(zone: str, tree: FileTree, library: str) -> str:

@@ -6,19 +6,18 @@ tegrastats reads the same monitors as ``ina3221``, so that the same rule gives t
 from profilers import tegra, tegrastats
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import ina3221
-from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, Sensor, check_sensors
+from profilers.sensors.base import NO_SENSORS, DiscoveredSensors, Sensor, check_sensors, unavailable
 
 
 class TegrastatsRails(Sensor):
     """The sum of one or more rails of the newest line."""
 
     def __init__(self, program: tegrastats.Tegrastats, total: ina3221.Total) -> None:
-        self.name = "tegrastats:" + total.name
-        self.covers = total.covers
+        super().__init__("tegrastats:" + total.name, total.covers, self._sum)
         self._program = program
         self._labels = total.labels
 
-    def read(self) -> float:
+    def _sum(self) -> float:
         rails = self._program.newest().rails
         missing = [label for label in self._labels if label not in rails]
         if missing:
@@ -41,9 +40,9 @@ def discover_totals(program: tegrastats.Tegrastats) -> DiscoveredSensors:
     try:
         totals = ina3221.totals(list(program.newest().rails))
     except Unavailable as error:
-        return DiscoveredSensors((), (("tegrastats", str(error)),))
+        return unavailable("tegrastats", error)
     finally:
         program.close()
     if not totals:
-        return DiscoveredSensors((), (("tegrastats", "it states no rail of this board"),))
+        return unavailable("tegrastats", "it states no rail of this board")
     return check_sensors([TegrastatsRails(program, total) for total in totals])
