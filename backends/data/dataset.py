@@ -127,15 +127,22 @@ def shards(count: int, weights: Sequence[float], seed: int) -> List[np.ndarray]:
     share = np.array(weights, np.float64)
     if not len(share) or not np.all(np.isfinite(share)) or share.min() <= 0:
         raise ValueError("shards need positive weights, got %s" % (list(weights),))
-    share *= count / share.sum()
-    sizes = np.floor(share).astype(np.int64)
-    # Largest remainder first; the stable sort settles ties by position, on every machine alike.
-    for index in np.argsort(sizes - share, kind="mergesort")[: count - sizes.sum()]:
-        sizes[index] += 1
-    while sizes.min() == 0 and count >= len(sizes):
+    sizes = apportion(count, share * (count / share.sum()))
+    return np.split(np.random.RandomState(seed).permutation(count), np.cumsum(sizes)[:-1])
+
+
+def apportion(count: int, share: np.ndarray) -> np.ndarray:
+    """Whole parts that sum to ``count``, (n,) int64, of shares that do, by largest remainder.
+
+    No part is 0 where count allows.
+    """
+    sizes: np.ndarray = np.floor(share).astype(np.int64)
+    # The stable sort resolves ties by position, on every machine alike.
+    sizes[np.argsort(sizes - share, kind="mergesort")[: count - int(sizes.sum())]] += 1
+    while sizes.min() == 0 and count >= sizes.size:
         sizes[sizes.argmax()] -= 1
         sizes[sizes.argmin()] += 1
-    return np.split(np.random.RandomState(seed).permutation(count), np.cumsum(sizes)[:-1])
+    return sizes
 
 
 class BatchLoader:

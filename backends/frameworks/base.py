@@ -2,7 +2,7 @@
 
 import abc
 import importlib
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -20,6 +20,21 @@ class Variable(NamedTuple):
     shape: Tuple[int, ...]
     start: int
     size: int
+
+    @property
+    def part(self) -> slice:
+        """Its elements in the flat buffer."""
+        return slice(self.start, self.start + self.size)
+
+
+def consecutive(named_shapes: Iterable[Tuple[str, Sequence[int]]]) -> Tuple[Variable, ...]:
+    """Variables of these names and shapes, one after the other in a flat buffer."""
+    found: List[Variable] = []
+    start = 0
+    for name, shape in named_shapes:
+        found.append(Variable(name, tuple(shape), start, int(np.prod(shape, dtype=np.int64))))
+        start += found[-1].size
+    return tuple(found)
 
 
 class OptimizerSettings(NamedTuple):

@@ -41,8 +41,7 @@ def scale(
     The trust of biases and scales of normalisation, variables of one dimension, is 1, as is usual.
     """
     for variable in variables:
-        part = slice(variable.start, variable.start + variable.size)
-        gradient, weight = gradients[part], weights[part]
+        gradient, weight = gradients[variable.part], weights[variable.part]
         factor = optimiser.rate
         if len(variable.shape) > 1:
             factor *= trust(weight, gradient, optimiser.weight_decay, coefficient)

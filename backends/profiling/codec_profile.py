@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Variable
+from backends.frameworks.base import Variable, consecutive
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, add, bytes_of
@@ -46,19 +46,13 @@ def costs(variables: Sequence[Variable]) -> Dict[str, CodecCost]:
     return found
 
 
-def _shrunk(variables: Sequence[Variable]) -> Tuple[List[Variable], float]:
+def _shrunk(variables: Sequence[Variable]) -> Tuple[Tuple[Variable, ...], float]:
     """Variables of ``LARGEST_SIZE`` elements in all, in the same proportions, and how many times as
     many there are.
     """
     whole = sum(variable.size for variable in variables)
     times = max(1.0, whole / float(LARGEST_SIZE))
-    small: List[Variable] = []
-    start = 0
-    for variable in variables:
-        size = max(1, int(variable.size / times))
-        small.append(Variable(variable.name, (size,), start, size))
-        start += size
-    return small, times
+    return consecutive((variable.name, (max(1, int(variable.size / times)),)) for variable in variables), times
 
 
 def _coding(made: Compressor, gradients: Sequence[np.ndarray], times: float) -> CodecCost:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from backends.frameworks.base import Replica, Variable
+from backends.frameworks.base import Replica, Variable, consecutive
 from backends.models.layers import Shape
 
 
@@ -32,7 +32,7 @@ class TorchReplica(Replica):
         self._state, self.state_variables = _flatten(named_state, self._device)
         self._gradients = torch.zeros_like(self._weights)
         for (_, parameter), place in zip(trained, self.variables):
-            parameter.grad = self._gradients[place.start : place.start + place.size].view(place.shape)
+            parameter.grad = self._gradients[place.part].view(place.shape)
         self._velocity: Optional[torch.Tensor] = None
         self._host_weights, self._host_gradients, self._host_state = (
             _host(tensor) for tensor in (self._weights, self._gradients, self._state)
@@ -129,15 +129,12 @@ def _flatten(
     """Move tensors into one flat tensor; each becomes a view of it."""
     named = list(named)
     flat = torch.empty(sum(tensor.numel() for _, tensor in named), dtype=torch.float32, device=device)
-    places: List[Variable] = []
-    start = 0
-    for name, tensor in named:
-        view = flat[start : start + tensor.numel()].view(tensor.shape)
+    variables = consecutive((name, tensor.shape) for name, tensor in named)
+    for (_, tensor), variable in zip(named, variables):
+        view = flat[variable.part].view(tensor.shape)
         view.copy_(tensor.data)
         tensor.data = view
-        places.append(Variable(name, tuple(tensor.shape), start, tensor.numel()))
-        start += tensor.numel()
-    return flat, tuple(places)
+    return flat, variables
 
 
 def _host(tensor: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,9 @@ from typing import List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
+from backends.data.dataset import apportion
+from backends.strategies.recent_rows import RecentRows
+
 #: Batch sizes closer together than this do not show the cost of one more sample: noise is larger.
 SPREAD = 1.25
 #: Iterations from which a worker's speed is estimated: few, so that a slowdown is noticed.
@@ -83,19 +86,17 @@ class Cost(NamedTuple):
         return max(0.0, unit_s - self.fixed_s) / self.sample_s
 
 
-class Throughput:
+class Throughput(RecentRows):
     """The current cost of one worker's iterations, by least squares over the last ``window``."""
 
     def __init__(self, window: int = WINDOW) -> None:
-        self._samples = np.zeros((window, 2))
-        self._count = 0
+        super().__init__(window, 2)
 
-    def add(self, batch: int, seconds: float) -> None:
+    def add_iteration(self, batch: int, seconds: float) -> None:
         """Record an iteration. Raises ValueError unless both numbers are positive."""
         if batch < 1 or not 0.0 < seconds < float("inf"):
             raise ValueError("an iteration over %s samples cannot take %s s" % (batch, seconds))
-        self._samples[self._count % len(self._samples)] = batch, seconds
-        self._count += 1
+        self.add((batch, seconds))
 
     def cost(self) -> Cost:
         """The line fitted to the recorded iterations. Raises ValueError before the first.
@@ -103,9 +104,9 @@ class Throughput:
         It passes through the origin where batch sizes differ too little (``SPREAD``) or where noise
         would make a coefficient negative.
         """
-        if not self._count:
+        if not len(self.rows):
             raise ValueError("no iteration has been timed yet")
-        batch, seconds = self._samples[: self._count].T
+        batch, seconds = self.rows.T
         if batch.max() >= SPREAD * batch.min():
             apart = batch - batch.mean()
             sample_s = apart.dot(seconds) / apart.dot(apart)
@@ -113,17 +114,6 @@ class Throughput:
             if sample_s > 0.0 and fixed_s >= 0.0:
                 return Cost(float(fixed_s), float(sample_s))
         return Cost(0.0, float(batch.dot(seconds) / batch.dot(batch)))
-
-    def state(self) -> Tuple[np.ndarray, ...]:
-        """For a checkpoint: (window, 2) float64 of batches and seconds, and (1,) int64 count."""
-        return self._samples.copy(), np.array([self._count], np.int64)
-
-    def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``. Raises ValueError for another shape."""
-        if len(state) != 2 or state[0].shape != self._samples.shape or state[1].shape != (1,):
-            raise ValueError("not the state of the last %d iterations of a worker" % len(self._samples))
-        self._samples[:] = state[0]
-        self._count = int(state[1][0])
 
 
 def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
@@ -152,11 +142,4 @@ def local_batches(global_batch: int, rcp: Sequence[float]) -> List[int]:
             "a global batch of %d leaves nothing for some of %d workers; give one sample each at least"
             % (global_batch, share.size)
         )
-    share = global_batch * (share / share.sum())
-    sizes = np.floor(share).astype(np.int64)
-    # The stable sort resolves ties by position, on every machine alike.
-    sizes[np.argsort(sizes - share, kind="mergesort")[: global_batch - int(sizes.sum())]] += 1
-    while sizes.min() == 0:
-        sizes[sizes.argmax()] -= 1
-        sizes[sizes.argmin()] += 1
-    return [int(size) for size in sizes]
+    return [int(size) for size in apportion(global_batch, global_batch * (share / share.sum()))]

@@ -1,10 +1,11 @@
 """Knowledge transfer periodically sends the best worker's weights to others (DLion, 3.4)."""
 
-from typing import Dict, Sequence, Tuple
+from typing import Dict, Tuple
 
 import numpy as np
 
 from backends.optimizers.sgd import BLOCK
+from backends.strategies.recent_rows import RecentRows
 
 #: Iterations from one transfer to the next (section 5.1.4).
 PERIOD = 100
@@ -16,31 +17,15 @@ WINDOW = 20
 BEST_TO_ALL, BEST_TO_WORST = "best-to-all", "best-to-worst"
 
 
-class LossWindow:
-    """The mean of the last ``window`` losses of one worker."""
+class LossWindow(RecentRows):
+    """The last ``window`` losses of one worker."""
 
     def __init__(self, window: int = WINDOW) -> None:
-        self._losses = np.zeros(window)
-        self._count = 0
-
-    def add(self, loss: float) -> None:
-        self._losses[self._count % self._losses.size] = loss
-        self._count += 1
+        super().__init__(window)
 
     def mean(self) -> float:
         """The mean loss; infinite before the first."""
-        return float(self._losses[: self._count].mean()) if self._count else float("inf")
-
-    def state(self) -> Tuple[np.ndarray, ...]:
-        """For a checkpoint: (window,) float64 of losses, and their (1,) int64 count."""
-        return self._losses.copy(), np.array([self._count], np.int64)
-
-    def restore(self, state: Sequence[np.ndarray]) -> None:
-        """Go on from ``state``. Raises ValueError for another shape."""
-        if len(state) != 2 or state[0].shape != self._losses.shape or state[1].shape != (1,):
-            raise ValueError("not the state of the last %d losses" % self._losses.size)
-        self._losses[:] = state[0]
-        self._count = int(state[1][0])
+        return float(self.rows.mean()) if len(self.rows) else float("inf")
 
 
 def due(iteration: int, period: int = PERIOD) -> bool:

@@ -1,14 +1,45 @@
 """The TensorFlow backend builds described models, and users' Keras models (from 2.4 on)."""
 
-from typing import Optional, Union
+import logging
+import os
+import platform
+from typing import Optional, Tuple, Union
+
+# These variables are read when TensorFlow is imported.
+# Errors only: else it logs much to standard error, and warns of retracing when a model is built.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Allocate GPU memory as needed: else all of it is reserved, which on a Jetson is main memory too.
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+# Keras 3 has other backends too, whose variables are not TensorFlow's.
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+import tensorflow as tf
 
 from backends import models
+from backends.frameworks.base import usable_threads
 from backends.models.layers import Model, Shape
-from backends.tensorflow import environment, layers, runtime, user_model
+from backends.tensorflow import layers, user_model
 from backends.tensorflow.replica import TensorFlowReplica
-from backends.tensorflow.runtime import accelerator, version
+from profilers import cores, device_facts
+from profilers.file_tree import FileTree
 
-__all__ = ["accelerator", "build", "version"]
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+
+def version() -> str:
+    """Version of TensorFlow."""
+    return str(tf.__version__)
+
+
+def accelerator() -> Tuple[str, str]:
+    """("cuda", GPU name) or ("cpu", processor name). Initialises a GPU, which takes seconds."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return "cpu", device_facts.processor(FileTree("/")) or platform.machine()
+    _use_threads(usable_threads(cores.usable_cores()))  # the runtime starts here, and takes no other number later
+    tf.zeros(()).numpy()
+    details = tf.config.experimental.get_device_details(gpus[0])
+    return "cuda", str(details.get("device_name", gpus[0].name))
 
 
 def build(
@@ -28,7 +59,7 @@ def build(
     float32 (batch, height, width, channels) to (batch, classes).
     Raises ValueError where model and data do not fit, and for errors of the user's file.
     """
-    runtime.use_threads(threads)
+    _use_threads(threads)
     kind = accelerator()[0]
     if isinstance(model, str) and models.is_user_model(model):
         own, shape, outputs = user_model.build(model, seed)
@@ -39,3 +70,15 @@ def build(
     replica = TensorFlowReplica(network, description.input_shape, description.classes, kind)
     replica.set_weights(models.initial_weights(description, seed))
     return replica
+
+
+def _use_threads(threads: int) -> None:
+    """Compute each operation on so many CPU threads, one operation at a time.
+
+    The runtime reads the number once; later calls in the same process have no effect.
+    """
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    except RuntimeError:
+        pass

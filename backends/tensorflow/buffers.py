@@ -11,7 +11,7 @@ from typing import Iterator, List, Sequence, Tuple
 import numpy as np
 import tensorflow as tf
 
-from backends.frameworks.base import Variable
+from backends.frameworks.base import Variable, consecutive
 
 #: Alignment in bytes that TensorFlow is built with (EIGEN_MAX_ALIGN_BYTES).
 ALIGNMENT = 64
@@ -27,13 +27,7 @@ def aligned(size: int) -> np.ndarray:
 
 
 def places(named: Named) -> Tuple[Variable, ...]:
-    found: List[Variable] = []
-    start = 0
-    for name, variable in named:
-        shape = tuple(int(length) for length in variable.shape)
-        found.append(Variable(name, shape, start, int(np.prod(shape, dtype=np.int64))))
-        start += found[-1].size
-    return tuple(found)
+    return consecutive((name, variable.shape.as_list()) for name, variable in named)
 
 
 def end(where: Sequence[Variable]) -> int:
@@ -73,7 +67,7 @@ class PerVariableCopies:
             tf.raw_ops.AssignVariableOp(resource=variable.handle, value=values)
 
     def _views(self, flat: np.ndarray) -> Iterator[np.ndarray]:
-        return (flat[at.start : at.start + at.size].reshape(at.shape) for at in self._where)
+        return (flat[at.part].reshape(at.shape) for at in self._where)
 
 
 class ConcatenatedCopies:

@@ -75,7 +75,7 @@ class DynamicBatches(BatchPolicy):
     def record(self, name: str, batch: int, seconds: float) -> None:
         if name not in self._steps:
             return
-        self._throughputs[name].add(batch, seconds)
+        self._throughputs[name].add_iteration(batch, seconds)
         self._steps[name] += 1
         if self._steps[name] == min(self._steps.values()):  # the slowest member has completed this iteration
             grown = self._global.advance()

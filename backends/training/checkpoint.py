@@ -112,7 +112,7 @@ def _named_arrays(checkpoint: Checkpoint, layout: Layout) -> Dict[str, Any]:
         if not finite(flat):
             raise ValueError("%s of step %s are not finite" % (kind, checkpoint.meta["step"]))
         for variable in variables:
-            values = flat[variable.start : variable.start + variable.size]
+            values = flat[variable.part]
             arrays[kind + "/" + variable.name] = values.reshape(variable.shape)
     for member, own in checkpoint.member_states.items():
         arrays.update({"%s%s/%d" % (MEMBER_PREFIX, member, i): array for i, array in enumerate(own)})

@@ -4,11 +4,10 @@ Processor seconds are profiled on every device, by kind of compressor at its def
 older profile lacks them, encoding is taken to cost nothing, and adding as much as an update.
 """
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from backends.frameworks.base import Variable
+from backends.frameworks.base import Variable, consecutive
 from backends.strategies.message import DENSE, bytes_of
 from backends.strategies.name_and_options import FORMER_NAMES
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
@@ -91,6 +90,4 @@ def _codec(strategy: Strategy, step: StepProfile) -> CodecCost | None:
 
 def _variables(step: StepProfile) -> tuple[Variable, ...]:
     """The layers of a profiled model, nameless; one where an older profile does not tell them."""
-    sizes = step.layers or (step.parameters,)
-    ends = itertools.accumulate(sizes)
-    return tuple(Variable("", (size,), end - size, size) for size, end in zip(sizes, ends, strict=True))
+    return consecutive(("", (size,)) for size in step.layers or (step.parameters,))

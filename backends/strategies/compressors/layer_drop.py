@@ -87,7 +87,7 @@ class LayerDrop(ErrorFeedback):
         return {"threshold": self.threshold}
 
     def _represented(self, values: np.ndarray) -> List[float]:
-        sums = [total(values[v.start : v.start + v.size]) for v in self.variables]
+        sums = [total(values[v.part]) for v in self.variables]
         return sums if self.norm == "l1" else [value / v.size for value, v in zip(sums, self.variables)]
 
 

@@ -39,7 +39,7 @@ class MaxN(ErrorFeedback):
     def compress(self, values: np.ndarray, budget_bytes: Optional[float] = None) -> Message:
         """See Compressor. Exceeds budget_bytes only where N is 0.85 already."""
         gathered = self.accumulate(values)
-        most = [greatest(gathered[_part(variable)]) for variable in self.variables]
+        most = [greatest(gathered[variable.part]) for variable in self.variables]
         if budget_bytes is None:
             floor, chosen = _floor(self.n), self._near(gathered, most, _floor(self.n))
         elif budget_bytes >= bytes_of(DENSE, self.size, self.size):
@@ -66,7 +66,7 @@ class MaxN(ErrorFeedback):
             return np.arange(self.size)
         # In a variable of zeros, no entry is near its largest.
         floors = [np.float32(floor) * np.float32(peak) if peak > 0 else np.inf for peak in most]
-        return np.concatenate([above(gathered[_part(v)], limit) + v.start for v, limit in zip(self.variables, floors)])
+        return np.concatenate([above(gathered[v.part], limit) + v.start for v, limit in zip(self.variables, floors)])
 
     def _fitting(self, gathered: np.ndarray, most: Sequence[float], budget_bytes: float) -> Tuple[float, np.ndarray]:
         """The lowest floor, at most that of 0.85, at which a message fits, and the indices."""
@@ -95,7 +95,7 @@ class MaxN(ErrorFeedback):
 
     def _sample(self, gathered: np.ndarray, most: Sequence[float], step: int) -> np.ndarray:
         """Nearness of every ``step``-th entry of each variable."""
-        parts = [np.abs(gathered[_part(variable)][::step]) for variable in self.variables]
+        parts = [np.abs(gathered[variable.part][::step]) for variable in self.variables]
         return np.concatenate([part / np.float32(peak or 1.0) for part, peak in zip(parts, most)])
 
     def _nearness(self, gathered: np.ndarray, most: Sequence[float], indices: np.ndarray) -> np.ndarray:
@@ -107,10 +107,6 @@ class MaxN(ErrorFeedback):
 
     def _bytes(self, entries: int) -> int:
         return bytes_of(SPARSE, self.size, entries, entries)
-
-
-def _part(variable: Variable) -> slice:
-    return slice(variable.start, variable.start + variable.size)
 
 
 def _floor(n: float) -> float:

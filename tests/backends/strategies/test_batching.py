@@ -22,7 +22,7 @@ def sizes(controller, iterations):
 def timed(*iterations, window=20):
     throughput = Throughput(window)
     for batch, seconds in iterations:
-        throughput.add(batch, seconds)
+        throughput.add_iteration(batch, seconds)
     return throughput
 
 
@@ -62,7 +62,7 @@ def test_a_restored_controller_goes_on_as_the_saved_one(iterations):
 def test_the_state_of_something_else_is_refused():
     with pytest.raises(ValueError, match="not the state of a global batch"):
         GlobalBatch(6, 1000).restore((np.zeros(3),))
-    with pytest.raises(ValueError, match="not the state of the last 20 iterations"):
+    with pytest.raises(ValueError, match="not the state of Throughput of the last 20"):
         Throughput().restore(Throughput(window=5).state())
 
 
@@ -113,8 +113,8 @@ def test_a_device_that_slows_is_noticed_within_the_window():
 def test_a_restored_throughput_goes_on_as_the_saved_one():
     saved, restored = timed((10, 1.0), (10, 2.0), (20, 3.0), window=2), Throughput(window=2)
     restored.restore(saved.state())
-    saved.add(40, 5.0)
-    restored.add(40, 5.0)
+    saved.add_iteration(40, 5.0)
+    restored.add_iteration(40, 5.0)
     assert restored.cost() == saved.cost() == timed((20, 3.0), (40, 5.0)).cost()
 
 
@@ -126,7 +126,7 @@ def test_without_an_iteration_there_is_no_cost():
 @pytest.mark.parametrize(("batch", "seconds"), [(0, 1.0), (1, 0.0), (1, float("nan")), (1, float("inf"))])
 def test_an_iteration_that_cannot_be_is_refused(batch, seconds):
     with pytest.raises(ValueError, match="cannot take"):
-        Throughput().add(batch, seconds)
+        Throughput().add_iteration(batch, seconds)
 
 
 def test_power_is_what_is_processed_in_a_time():

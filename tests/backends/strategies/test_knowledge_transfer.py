@@ -38,7 +38,7 @@ def test_restored_losses_go_on_as_the_saved_ones(losses):
 
 
 def test_the_losses_of_another_window_are_refused():
-    with pytest.raises(ValueError, match="not the state of the last 3 losses"):
+    with pytest.raises(ValueError, match="not the state of LossWindow of the last 3"):
         LossWindow(3).restore(LossWindow(4).state())
 
 
