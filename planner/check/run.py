@@ -1,7 +1,7 @@
 """The check examines every device of a fleet and reports what it lacks, with remedies."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 
 from backends.frameworks.base import FRAMEWORKS
@@ -11,6 +11,7 @@ from planner.agents.pool import in_parallel
 from planner.check import findings
 from planner.check.findings import FAILED, OK, SKIPPED, CheckReport, Finding
 from planner.check.reachability import reachability
+from planner.console import OnProgress
 from planner.errors import AgentError, DeviceLostError, PlannerError, suggest
 from planner.fleet.device import Device, Fleet
 from planner.json_records import decode
@@ -22,8 +23,6 @@ from profilers.records import Facts, SensorFacts
 ANSWER_S = 60.0
 #: Limit for starting a framework; boards load it and its CUDA libraries from an SD card.
 FRAMEWORK_S = 180.0
-
-OnProgress = Callable[[str, str, float | None], None]
 
 
 def check(

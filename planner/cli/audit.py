@@ -98,7 +98,7 @@ def _profile(folder: "AuditFolder", given: Path | None) -> "Profile":
 
 def _run(folder: "AuditFolder", fleet: Path) -> dict[str, str]:
     from planner import console
-    from planner.audit.runner import Runner
+    from planner.audit.runner import make_missing_runs
     from planner.fleet.file import load_fleet
 
     with console.progress() as on_progress:
@@ -106,4 +106,4 @@ def _run(folder: "AuditFolder", fleet: Path) -> dict[str, str]:
         def on_run(name: str, done: int, total: int) -> None:
             on_progress("audit", f"{done + 1}/{total}: {name}", done / total)
 
-        return Runner(load_fleet(fleet), folder, on_run).run()
+        return make_missing_runs(load_fleet(fleet), folder, on_run)

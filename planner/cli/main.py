@@ -33,7 +33,7 @@ def _run() -> int:
     try:
         code = int(app(prog_name="planner", standalone_mode=False) or 0)
     except PlannerError as error:
-        return _fail(error, _exit_code(error))
+        return _fail(error, interrupts.STOPPED if isinstance(error, InterruptedRunError) else 1)
     except UsageError as error:
         command = error.ctx.command_path if error.ctx else "planner"
         return _fail(f"{error.format_message().rstrip('.')}; see `{command} --help`", 2)
@@ -49,10 +49,6 @@ def _fail(problem: PlannerError | str, code: int) -> int:
     text = str(problem) if isinstance(problem, FleetError) else " ".join(str(problem).split())
     typer.echo(f"planner: {text}", err=True)
     return code
-
-
-def _exit_code(error: PlannerError) -> int:
-    return interrupts.STOPPED if isinstance(error, InterruptedRunError) else 1
 
 
 @app.callback(invoke_without_command=True)

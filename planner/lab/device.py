@@ -12,10 +12,10 @@ from typing import NamedTuple
 import planner
 from planner import json_records
 from planner.errors import LabError
-from planner.lab import device_files, namespace_exec, network, sshd, traffic_control
+from planner.lab import device_files, network, sshd, traffic_control
 from planner.lab.cgroups import Cgroups
 from planner.lab.cpu_pinning import pin
-from planner.lab.programs import find_program
+from planner.lab.programs import find_program, last_log_line, start_inside
 from planner.lab.sensor_emulator import Config
 from planner.lab.spec import DeviceSpec
 from planner.lab.state import LabNames
@@ -79,8 +79,7 @@ class LabDevice:
         self._groups.set_memory(self._group, device.memory_bytes)
         limit_bytes = device.memory_bytes
         memory = None if limit_bytes is None else self._groups.memory(self._group, limit_bytes)
-        usage, seed = self._groups.usage(self._group), sum(self.name.encode())
-        tree = str(self._tree)
+        usage, seed, tree = self._groups.usage(self._group), sum(self.name.encode()), str(self._tree)
         config = Config(tree, device.kind, usage, network.PORT, device.cpus, device.power, seed, memory)
         json_records.save(config, self._config)
 
@@ -110,9 +109,17 @@ class LabDevice:
         Raises LabError with the last output of a program that does not start.
         """
         end_s = time.monotonic() + START_LIMIT_S
-        self._wait_until("sshd", lambda: sshd.answers(self.address, START_LIMIT_S), end_s)
-        self._wait_until("iperf3", lambda: self._runs("iperf3"), end_s)
-        self._wait_until("sensor_emulator", self._emulator_runs, end_s)
+        started: dict[str, Callable[[], bool]] = {
+            "sshd": lambda: sshd.answers(self.address, START_LIMIT_S),
+            "iperf3": lambda: self._runs("iperf3"),
+            "sensor_emulator": self._emulator_runs,
+        }
+        for program, has_started in started.items():
+            while not has_started():
+                if time.monotonic() > end_s:
+                    output = last_log_line(self._folder, program)
+                    raise LabError(f"{self.name}: its {program} does not run at {self.address}: {output}")
+                time.sleep(_PAUSE_S)
 
     def pin(self, cores: Collection[int]) -> None:
         for process in self._groups.processes(self._group):
@@ -154,13 +161,6 @@ class LabDevice:
         faults += [] if self._port in network.connected(self._switch) else ["cut"]
         return Condition(", ".join(faults) or "up", self._runs("sshd"), self._power_w())
 
-    def _wait_until(self, program: str, done: Callable[[], bool], end_s: float) -> None:
-        while not done():
-            if time.monotonic() > end_s:
-                output = namespace_exec.last_log_line(self._folder, program)
-                raise LabError(f"{self.name}: its {program} does not run at {self.address}: {output}")
-            time.sleep(_PAUSE_S)
-
     def _end(self) -> None:
         self._groups.end(self._group)
         self._groups.end(self._emulator_group, gently=True)
@@ -170,7 +170,7 @@ class LabDevice:
         self, group: str, program: str, command: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> None:
         procs_files = self._groups.procs_files(group)
-        namespace_exec.start(self._namespace, procs_files, self._folder, program, command, environment)
+        start_inside(self._namespace, procs_files, self._folder, program, command, environment)
 
     def _runs(self, program: str) -> bool:
         try:

@@ -7,14 +7,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from planner.console import OnProgress
 from planner.errors import LabError
 from planner.lab import cgroups, cpu_pinning, fleetwriter, network, programs, sshd, state, traffic_control
 from planner.lab.device import Condition, LabDevice
 from planner.lab.spec import DeviceSpec, Spec
 from planner.lab.state import AppliedDevice, LabState
 from profilers.cores import usable_cores
-
-OnProgress = Callable[[str, str, float | None], None]
 
 #: Networks available to labs: 10.77.N.0/24.
 NETWORKS = tuple(ipaddress.IPv4Network(f"10.77.{subnet}.0/24") for subnet in range(1, 255))

@@ -8,6 +8,7 @@ from rich.text import Text
 from planner.check.findings import CHECKS, FAILED, OK, SKIPPED, WARNING, CheckReport, Finding
 from planner.views.tables import Table, stack
 
+#: Sign and colour of each status; the signs read without colour.
 SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), FAILED: ("✗", "bold red"), SKIPPED: ("–", "dim")}
 #: Checks whose details are shown where all is well.
 DETAILED = ("python", "framework", "gpu", "disk", "power", "clock")
@@ -25,32 +26,26 @@ def render(report: CheckReport) -> RenderableType:
     columns = ("device", *CHECKS)
     made = Table("checks", columns, left=columns, optional=passed)
     for device, found in by_device.items():
-        made.add_row(device, *(symbol(found[check]) for check in CHECKS))
-    details = [line for device, found in by_device.items() for line in device_details(device, found)]
-    problems = [problem(finding) for finding in report.findings if finding.status in (FAILED, WARNING)]
-    return stack([made], [*details, *problems, verdict(report)])
+        made.add_row(device, *(Text(*SYMBOLS[found[check].status]) for check in CHECKS))
+    details = [line for device, found in by_device.items() for line in _device_details(device, found)]
+    problems = [_problem(finding) for finding in report.findings if finding.status in (FAILED, WARNING)]
+    return stack([made], [*details, *problems, _verdict(report)])
 
 
-def symbol(finding: Finding) -> Text:
-    """The sign of a status, which reads without colour."""
-    sign, style = SYMBOLS[finding.status]
-    return Text(sign, style=style)
-
-
-def device_details(device: str, found: Mapping[str, Finding]) -> list[Text]:
+def _device_details(device: str, found: Mapping[str, Finding]) -> list[Text]:
     """One line on what a device has; none where nothing is known."""
     words = [f"{check} {found[check].detail}" for check in DETAILED if found[check].status == OK]
     return [Text(f"  {device}: {'; '.join(words)}", style="dim")] if words else []
 
 
-def problem(finding: Finding) -> Text:
+def _problem(finding: Finding) -> Text:
     """What is wrong and what to do about it."""
     sign, style = SYMBOLS[finding.status]
     remedy = f" → {finding.remedy}" if finding.remedy else ""
     return Text.assemble((f"{sign} {finding.device}: {finding.check}: ", style), f"{finding.detail}{remedy}")
 
 
-def verdict(report: CheckReport) -> Text:
+def _verdict(report: CheckReport) -> Text:
     """How many devices can take part."""
     able = sum(report.able.values())
     style = "green" if able == len(report.able) else "bold red"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from planner.audit.folder import AuditFolder
-from planner.audit.runner import Runner
+from planner.audit.runner import make_missing_runs
 from planner.audit.settings import Settings, audited_values
 from planner.fleet.file import load_fleet
 from planner.profile.profiler import Profiler, ProfileRequest
@@ -60,7 +60,7 @@ def audit_in(folder: Path, rate: str) -> None:
     failures: list[dict[str, str]] = []
 
     def made() -> bool:  # a busy machine may have no time for two reports in a run, which is then made again
-        failures.append(Runner(fleet, audit, lambda *_: None).run())
+        failures.append(make_missing_runs(fleet, audit, lambda *_: None))
         return not failures[-1]
 
     until(made, lambda: str(failures[-1]))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from backends import models
 from planner.audit.folder import AuditFolder
-from planner.audit.runner import Runner
+from planner.audit.runner import make_missing_runs
 from planner.audit.settings import Settings, audited_values
 from planner.fleet.file import load_fleet
 from profilers.records import SCHEMA
@@ -44,7 +44,7 @@ def make_runs(folder: Path, audit: AuditFolder) -> None:
     failures: list[dict[str, str]] = []
 
     def made() -> bool:
-        failures.append(Runner(load_fleet(folder / "fleet.toml"), audit, lambda *_: None).run())
+        failures.append(make_missing_runs(load_fleet(folder / "fleet.toml"), audit, lambda *_: None))
         return not failures[-1]
 
     until(made, lambda: str(failures[-1]))
