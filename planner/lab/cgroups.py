@@ -1,11 +1,11 @@
-"""Control groups limit a lab device and hold its processes, in version 1 or 2."""
+"""Control groups (version 1 or 2) limit a lab device and hold its processes; each has its core."""
 
 import errno
 import os
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -167,6 +167,31 @@ def mounted(mountinfo: str) -> Cgroups:
             raise LabError(f"{halves[0]}: these control groups have no memory controller; {remedy}")
         raise LabError(f"no control groups for {', '.join(missing)}; mount cgroup2 at /sys/fs/cgroup")
     return V1(*(points[name] for name in _CONTROLLERS))
+
+
+def assign_cores(cpus: Mapping[str, float], cores: Collection[int]) -> dict[str, int]:
+    """The core of each device, the largest first; empty where one core is not enough for each.
+
+    The scheduler may let two devices share a core although another is free. If their quotas exceed
+    a core together, they then get less than their quotas.
+    cpus: number of cores by device
+    """
+    left = dict.fromkeys(cores, 1.0)
+    assigned = {}
+    for name, share in sorted(cpus.items(), key=lambda each: -each[1]):
+        core = max(left, key=lambda core: left[core])
+        left[core] -= share
+        if left[core] < -1e-9:
+            return {}
+        assigned[name] = core
+    return assigned
+
+
+def pin(process: int, cores: Collection[int]) -> None:
+    """Restrict all threads of a process, and its later children, to these cores."""
+    for thread in Path(f"/proc/{process}/task").glob("*"):
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def _words(file: Path) -> list[str]:

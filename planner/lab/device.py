@@ -13,8 +13,7 @@ import planner
 from planner import json_records
 from planner.errors import LabError
 from planner.lab import device_files, network, sshd, traffic_control
-from planner.lab.cgroups import Cgroups
-from planner.lab.cpu_pinning import pin
+from planner.lab.cgroups import Cgroups, pin
 from planner.lab.programs import find_program, last_log_line, start_inside
 from planner.lab.sensor_emulator import Config
 from planner.lab.spec import DeviceSpec

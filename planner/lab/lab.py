@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from planner.console import OnProgress
 from planner.errors import LabError
-from planner.lab import cgroups, cpu_pinning, fleetwriter, network, programs, sshd, state, traffic_control
+from planner.lab import cgroups, fleetwriter, network, programs, sshd, state, traffic_control
 from planner.lab.device import Condition, LabDevice
 from planner.lab.spec import DeviceSpec, Spec
 from planner.lab.state import AppliedDevice, LabState
@@ -173,7 +173,7 @@ class Lab:
         """Pin every device to its core, or all devices to all cores where they do not fit."""
         machine = os.sched_getaffinity(0)
         cpus = {each.device.name: each.device.cpus for each in current.devices}
-        core_of = cpu_pinning.assign_cores(cpus, sorted(machine))
+        core_of = cgroups.assign_cores(cpus, sorted(machine))
         for lab_device in self._devices(current):
             lab_device.pin({core_of[lab_device.name]} if core_of else machine)
 

@@ -12,17 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
-from backends.protocol.events import (
-    CheckpointFailed,
-    Diverged,
-    Dropped,
-    Evaluated,
-    Joined,
-    MemberTelemetry,
-    Progress,
-    Refused,
-    Silent,
-)
+from backends.protocol import events
 from backends.protocol.json_messages import encode
 from backends.strategies.strategy import PARAMETER_SERVER
 from planner.agents.client import Event
@@ -40,15 +30,15 @@ from profilers.records import Window
 
 #: Events that get a line of their own, besides evaluations.
 EVENT_TEXTS = {
-    Joined: "{} joined",
-    Dropped: "{} was dropped",
-    Silent: "{} is silent",
+    events.Joined: "{} joined",
+    events.Dropped: "{} was dropped",
+    events.Silent: "{} is silent",
     MemberLost: "the worker is lost",
     MemberGivenUp: "the worker is not started again",
-    Refused: "a connection was refused",
-    CheckpointFailed: "the checkpoint could not be saved",
+    events.Refused: "a connection was refused",
+    events.CheckpointFailed: "the checkpoint could not be saved",
     LogFailed: "events could not be logged",
-    Diverged: "the loss of {} diverged",
+    events.Diverged: "the loss of {} diverged",
 }
 #: Seconds between lines of progress where standard error is no terminal.
 EVERY_S = 10.0
@@ -74,7 +64,7 @@ class TrainingProgress:
     def __init__(self, live: Live, verbose: bool = False) -> None:
         self.live = live
         self._verbose = verbose
-        self._at = Progress(0, 0, 0.0, {})
+        self._at = events.Progress(0, 0, 0.0, {})
         self._watts: dict[str, str] = {}
         self._stand_ins: set[str] = set()
         self._said = ""
@@ -105,11 +95,11 @@ class TrainingProgress:
         """Show one event of the run."""
         if self._verbose:
             self._say(f"{source}: {json.dumps(encode(event))}")
-        if isinstance(event, Progress):
+        if isinstance(event, events.Progress):
             self._at = event
-        elif isinstance(event, MemberTelemetry):
+        elif isinstance(event, events.MemberTelemetry):
             self._watts[source] = self._reading(source, event.window)
-        elif isinstance(event, Evaluated):
+        elif isinstance(event, events.Evaluated):
             self._say(f"step {event.step:,}: loss {event.loss:.4f}, accuracy {percent(event.accuracy)}")
         elif type(event) in EVENT_TEXTS:
             text = EVENT_TEXTS[type(event)].format(getattr(event, "member", ""))
