@@ -10,7 +10,8 @@ from profilers.records import encode
 
 def to_json(recommendation: Recommendation) -> dict[str, Any]:
     """The ranking, best first, and what it rests on."""
-    rows, costs = (recommendation.row(place) for place in range(1, len(recommendation) + 1)), recommendation.costs
+    costs = recommendation.costs
+    rows = map(recommendation.row, range(1, len(recommendation) + 1))
     sources = dict(zip(costs.names, costs.power_sources, strict=True))
     return {
         "metric": recommendation.metric,

@@ -4,20 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from backends.protocol.orders import MeasureCommand
-from planner.agents.client import Event
 from planner.agents.pool import AgentPool
 from planner.fleet.device import Device
 from planner.json_records import decode
-from planner.profile import learned_power
-from planner.profile.power_readings import (
-    WindowWatts,
-    disagreements,
-    flagged,
-    unavailable,
-    uncertainty,
-    whole_reading,
-    window_watts,
-)
+from planner.profile import learned_power, power_readings
+from planner.profile.power_readings import WindowWatts
 from planner.provenance import NAMEPLATE, Provenance
 from power_models.base import PowerModel
 from power_models.nameplate import Nameplate
@@ -64,7 +55,7 @@ class EnergyMeasurement(NamedTuple):
     @property
     def uncertainty(self) -> float | None:
         """Half the 95 % interval of the energy, as a share; None where unknown."""
-        return uncertainty(self.busy.error)
+        return power_readings.uncertainty(self.busy.error)
 
 
 def measure(device: Device, command: Sequence[str], model: PowerModel | None, on_output: OnOutput) -> EnergyMeasurement:
@@ -73,31 +64,28 @@ def measure(device: Device, command: Sequence[str], model: PowerModel | None, on
     model: of the device's watts, used without a sensor of the whole.
     Raises RemoteError if it cannot be run.
     """
-
-    def pass_on(event: Event) -> None:
-        on_output(event.stream, event.text)
-
     with AgentPool() as agents:
         agents.open([device])
         for error in agents.errors.values():
             raise error
         call = agents.agents[device.name].start(MeasureCommand(tuple(command), IDLE_S))
-        answer = call.result(None, pass_on)
+        answer = call.result(None, lambda event: on_output(event.stream, event.text))
     idle, busy = (decode(Window, answer[name], f"{device.name}.{name}") for name in ("idle", "busy"))
-    if model is not None and whole_reading(busy) is None:
+    if model is not None and power_readings.whole_reading(busy) is None:
         idle, busy = learned_power.estimated(idle, model), learned_power.estimated(busy, model)
+    notes = (*power_readings.flagged(busy), *power_readings.disagreements(busy))
     return EnergyMeasurement(
         device.name, tuple(command), int(answer["returncode"]), busy.duration_s,
-        _reading(device, busy), _reading(device, idle), (*flagged(busy), *disagreements(busy)),
+        _reading(device, busy), _reading(device, idle), notes,
     )  # fmt: skip
 
 
 def _reading(device: Device, window: Window) -> WindowWatts:
     """Watts from a sensor of the whole or a model, else the fleet file, else sensors of parts."""
-    found = window_watts(window)
+    found = power_readings.window_watts(window)
     if found is None or found.provenance.partial:
         found = _nameplate(device, window) or found
-    found = found or WindowWatts(None, None, unavailable(window))
+    found = found or WindowWatts(None, None, power_readings.unavailable(window))
     provenance = found.provenance._replace(emulated=found.provenance.emulated or device.emulated)
     return found._replace(provenance=provenance)
 

@@ -56,10 +56,7 @@ class Outstanding(NamedTuple):
 
     @classmethod
     def among(
-        cls,
-        names: Iterable[str],
-        have_pairs: Collection[Flow] = (),
-        have_incasts: Collection[tuple[str, str]] = (),
+        cls, names: Iterable[str], have_pairs: Collection[Flow] = (), have_incasts: Collection[tuple[str, str]] = ()
     ) -> "Outstanding":
         """All probes but those made before; two devices have no incast."""
         names = list(names)

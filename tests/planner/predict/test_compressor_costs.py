@@ -1,4 +1,4 @@
-"""What messages cost the processors, beside being carried."""
+"""Processor seconds that coding messages takes."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from planner.predict.costs import costs_of
 from profilers.records import CodecCost
 from tests.planner import profiles
 
-SENDERS = {
+CODECS = {
     "everything": CodecCost(profiles.seconds(0.0), profiles.seconds(0.001)),
     "float16": CodecCost(profiles.seconds(0.02), profiles.seconds(0.01)),
     "top-k": CodecCost(profiles.seconds(0.03), profiles.seconds(0.0005)),
@@ -29,14 +29,14 @@ def known(strategy: str, **changes: object):
     ],
 )
 def test_a_server_is_sent_what_workers_choose(strategy: str, send_s: float, service_s: float) -> None:
-    found = known(strategy, compressors=SENDERS)
+    found = known(strategy, compressors=CODECS)
     assert (found.devices.encode_s[0], found.devices.service_s[0]) == pytest.approx((send_s, service_s))
     assert found.devices.ready_s[0] == pytest.approx(0.1 + send_s)
     assert not any("processors" in note for note in found.notes)
 
 
 def test_peers_update_by_themselves_and_add_up_what_comes() -> None:
-    found = known("baseline:compressor=float16", compressors=SENDERS)
+    found = known("baseline:compressor=float16", compressors=CODECS)
     assert (found.devices.service_s[0], found.devices.add_s[0]) == pytest.approx((0.002, 0.01))
 
 
