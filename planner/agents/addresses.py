@@ -2,9 +2,9 @@
 
 import socket
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 from backends.protocol.orders import FindAddressTowards, FindInterfaceAddress
+from planner.agents.client import AgentClient
 from planner.errors import FleetError, PlannerError
 from planner.fleet.device import Device
 from planner.remote.ssh_config import resolve
@@ -13,13 +13,7 @@ LOOPBACK = "127.0.0.1"
 ADDRESS_TIMEOUT_S = 10.0
 
 
-class Caller(Protocol):
-    """What is asked of an agent here."""
-
-    def call(self, order: Any, timeout_s: float | None = None) -> Any: ...
-
-
-def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) -> dict[str, str]:
+def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, AgentClient]) -> dict[str, str]:
     """The address other devices connect to, by name.
 
     In this order: what the fleet file says; the address of the interface it names; the SSH host.
@@ -34,11 +28,9 @@ def data_addresses(devices: Mapping[str, Device], agents: Mapping[str, Caller]) 
 
 
 def try_addresses(
-    devices: Mapping[str, Device], agents: Mapping[str, Caller]
+    devices: Mapping[str, Device], agents: Mapping[str, AgentClient]
 ) -> tuple[dict[str, str], dict[str, PlannerError]]:
-    """As ``data_addresses``; a device without an address leaves the others theirs, and has its
-    error beside them.
-    """
+    """As ``data_addresses``, and the errors of the devices that have no address."""
     found: dict[str, str] = {}
     failed: dict[str, PlannerError] = {}
     for name in sorted(devices, key=lambda name: _depends_on_others(devices[name])):
@@ -53,7 +45,7 @@ def _depends_on_others(device: Device) -> bool:
     return device.local and device.data_address is None and device.data_interface is None
 
 
-def _address(device: Device, agent: Caller, other: str) -> str:
+def _address(device: Device, agent: AgentClient, other: str) -> str:
     """other: that of another device."""
     if device.data_address is not None:
         return device.data_address
@@ -69,8 +61,7 @@ def _address(device: Device, agent: Caller, other: str) -> str:
 
 
 def _numeric(host: str) -> str:
-    """The address behind a host name, as seen from here: a device's own name often means its
-    loopback to itself.
+    """The address behind a host name as seen from here: a device itself may take it for loopback.
 
     A name that only a jump host knows stays as it is.
     """

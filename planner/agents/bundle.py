@@ -79,17 +79,12 @@ def agent_archive() -> Archive:
 
 
 def command(device: Device) -> list[str]:
-    """What to run on a device: its Python, behind a container's prefix and variables where there
-    are any.
-    """
+    """What to run on a device: its Python, behind its prefix and its variables."""
     archive = agent_archive()
-    environment = {
-        **({external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}),
-        **device.environment,
-    }
-    variables = [f"{name}={value}" for name, value in environment.items()]
-    python = [*(["env", *variables] if variables else []), device.python]
-    return [*device.prefix, *python, "-c", BOOTSTRAP, archive.digest, str(len(archive.data))]
+    meters = {external_meters.METERS_VARIABLE: " ".join(device.meters)} if device.meters else {}
+    environment = {**meters, **device.environment}
+    variables = ["env", *(f"{name}={value}" for name, value in environment.items())] if environment else []
+    return [*device.prefix, *variables, device.python, "-c", BOOTSTRAP, archive.digest, str(len(archive.data))]
 
 
 def hand_over(process: Process, device: str, python: str) -> bytes:

@@ -21,15 +21,13 @@ from planner.fleet.device import Device
 from planner.remote.base import Process, Remote
 
 PING_S = 5.0
-#: Longest wait at a stretch: Ctrl-C that another thread took is seen by the main thread only when
-#: it wakes.
+#: Longest wait at a stretch: the main thread sees Ctrl-C that another one took when it wakes.
 TICK_S = 0.2
 #: An agent from which nothing has come for this long, though it was pinged, is lost.
 SILENCE_S = 30.0
 #: A Python that has not started the agent by then hangs.
 START_S = 60.0
-#: Errors over there that say that a connection was lost, not that something is wrong with the
-#: order.
+#: Errors over there that say that a connection was lost, not that the order is wrong.
 LOST = ("DeviceLostError", "WireError")
 UNREACHED = "let the firewall there pass TCP from the other devices, or set data_address in the fleet file"
 #: How the agent's first line begins.
@@ -51,9 +49,7 @@ class Call:
         self._last: tuple[dict[str, Any], bytes] | None = None
 
     def event(self, timeout_s: float | None = None) -> Event | None:
-        """The next event, or None when the order has been carried out (or time is up: see
-        ``ended``).
-        """
+        """The next event; None when the order has ``ended``, or when time is up."""
         if self._last is not None:
             return None
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
@@ -135,9 +131,7 @@ class AgentClient:
             watchdog.cancel()
 
     def start(self, order: Any, blob: bytes = b"") -> Call:
-        """Give one of ``backends.protocol.orders`` and return at once. ``blob``: raw bytes that
-        follow it.
-        """
+        """Give one of ``backends.protocol.orders``, followed by a blob, and return at once."""
         number = next(self._numbers)
         call = self._calls[number] = Call(self, number, name_of(type(order)).replace("_", " "))
         if self._lost is not None:
@@ -154,7 +148,7 @@ class AgentClient:
 
         source: its path on this machine, by which errors name it.
         """
-        path: str = self.start(StoreFile(name, len(data)), data).result()
+        path = str(self.start(StoreFile(name, len(data)), data).result())
         if source is not None:
             self._sources[path] = source
         return path
@@ -187,9 +181,7 @@ class AgentClient:
         return AgentError(f"{self.name}: {order}: {_reason(error)}{where}", error["traceback"])
 
     def _keep(self, traceback: str) -> str:
-        """Put a traceback into the log; where it is, for a message, or "" where this machine's disk
-        has no room.
-        """
+        """Log a traceback; returns where it is, for a message, or "" on a full disk."""
         if self._log is None:
             return ""
         try:
@@ -287,9 +279,7 @@ class AgentClient:
 
 
 def _reason(error: dict[str, str]) -> str:
-    """What went wrong; where it was not foreseen (a user's own model, say), also of what kind and
-    in which line.
-    """
+    """What went wrong; where it was not foreseen (in a user's model, say), also in which line."""
     kind = getattr(builtins, error["kind"], None)
     if isinstance(kind, type) and issubclass(kind, (ValueError, OSError)) and error["message"]:
         return error["message"]

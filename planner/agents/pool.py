@@ -95,8 +95,7 @@ class AgentPool:
 
 
 def in_parallel(names: Iterable[str], work: Callable[[str], None]) -> None:
-    """Call ``work`` for each name in a few threads; the first exception is raised when all have
-    ended.
+    """Call ``work`` for each name in a few threads; when all have ended, raise the first exception.
 
     Ctrl-C is raised at once. The threads are daemons, so that none that still waits for a device
     holds up the end of the program; closing the pool ends the others.

@@ -6,11 +6,8 @@ import threading
 from collections.abc import Callable
 
 _CHUNK_BYTES = 1 << 15
-
 #: Seconds to wait for the rest of standard error after standard output has ended.
 LAST_WORDS_S = 0.5
-
-
 #: Logs each line that a device writes to standard error, for --verbose.
 OUTPUT = logging.getLogger("planner.devices")
 

@@ -39,7 +39,11 @@ class LocalProcess(Process):
 
     def __init__(self, name: str, command: Sequence[str]) -> None:
         self._name = name
-        self._popen = _start(command)
+        # Through env(1), a missing command ends with 127 and a message, as over SSH.
+        self._popen = subprocess.Popen(
+            ["env", "--", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            bufsize=0, start_new_session=True,
+        )  # fmt: skip
         self._closed = False
         self._closing = threading.Lock()
         self._stderr = Drain(name, _stream(self._popen.stderr).read, _ERRORS_BYTES)
@@ -67,38 +71,19 @@ class LocalProcess(Process):
 
     def close(self) -> None:
         with self._closing:  # whoever comes second also returns when the process has ended
-            if not self._closed:
-                self._closed = True
-                self._end()
-
-    def _end(self) -> None:
-        with suppress(OSError):
-            _stream(self._popen.stdin).close()
-        with suppress(subprocess.TimeoutExpired):
-            self._popen.wait(_CLOSE_S)
-        _kill(self._popen)
-        self._stderr.join(_CLOSE_S)
-        _stream(self._popen.stdout).close()
-        _stream(self._popen.stderr).close()
-
-
-def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start through env(1): a missing command ends with 127 and a message, as over SSH."""
-    return subprocess.Popen(
-        ["env", "--", *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,
-    )
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of the process and of its children."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+            if self._closed:
+                return
+            self._closed = True
+            with suppress(OSError):
+                _stream(self._popen.stdin).close()
+            with suppress(subprocess.TimeoutExpired):
+                self._popen.wait(_CLOSE_S)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, signal.SIGKILL)  # its children too
+            self._popen.wait()
+            self._stderr.join(_CLOSE_S)
+            _stream(self._popen.stdout).close()
+            _stream(self._popen.stderr).close()
 
 
 def _stream(pipe: IO[bytes] | None) -> IO[bytes]:

@@ -43,17 +43,14 @@ class SshTarget(NamedTuple):
         return name if self.port == 22 else f"[{name}]:{self.port}"
 
 
-def resolve(device: Device) -> SshTarget:
+def resolve(device: Device, before: tuple[str, ...] = ()) -> SshTarget:
     """The SSH target of a device that is not local.
 
     With OpenSSH installed, ``ssh -G`` resolves Include, Match and ProxyJump; settings of the fleet
     file take precedence. Without OpenSSH, the fleet file and OpenSSH's default paths are used.
+    before: names of the devices that this one is a jump host of.
     Raises RemoteError.
     """
-    return _resolve(device, ())
-
-
-def _resolve(device: Device, before: tuple[str, ...]) -> SshTarget:
     assert device.host is not None
     if device.name in before:
         circle = " → ".join((*before, device.name))
@@ -63,7 +60,7 @@ def _resolve(device: Device, before: tuple[str, ...]) -> SshTarget:
     hops = [] if jump in (None, "none") else str(jump).split(",")
     jumps: list[SshTarget] = []
     for number, text in enumerate(hops):
-        hop = _resolve(_hop(text, device.ssh_config), (*before, device.name))
+        hop = resolve(_hop(text, device.ssh_config), (*before, device.name))
         # As ssh -J does: the first host has its own way, each other one goes through the one
         # before.
         jumps += [*(hop.jumps if number == 0 else ()), hop._replace(jumps=())]
@@ -101,8 +98,8 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
     hostname = one("hostname") or device.host
     port = device.port or int(one("port") or 22)
     user = device.user or one("user") or getpass.getuser()
-    tokens = {"h": hostname, "n": device.host, "p": str(port), "r": user, "u": getpass.getuser(), "%": "%"}
-    tokens["d"] = str(Path.home())
+    tokens = {"h": hostname, "n": device.host, "p": str(port), "r": user, "u": getpass.getuser(), "%": "%",
+              "d": str(Path.home())}  # fmt: skip
     files = options.get("identityfile", ()) if device.key is None else (str(device.key),)
     known = [*options.get("userknownhostsfile", ()), *options.get("globalknownhostsfile", ())]
     jump = device.jump or one("proxyjump")
@@ -150,12 +147,7 @@ def _ask_ssh(device: Device) -> str:
     command += ["--", device.host]
     try:
         answer = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SSH_TIMEOUT_S,
-            check=False,
-            text=True,
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SSH_TIMEOUT_S, check=False, text=True
         )
     except subprocess.TimeoutExpired as error:
         raise RemoteError(f"`ssh -G {device.host}` took over {_SSH_TIMEOUT_S:g} s; see its Match exec") from error

@@ -3,7 +3,7 @@
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -43,12 +43,33 @@ class Login(NamedTuple):
         """
         via: paramiko.Transport | None = None
         for hop in hops:
-            via = self._retrying(hop, via, _enter)
+            via = self.shake_hands(hop, via, authenticate=True)
         return via
 
-    def shake_hands(self, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
-        """An encrypted connection; the host's key is not verified, no user authenticated."""
-        return self._retrying(hop, via, _handshake)
+    def shake_hands(
+        self, hop: SshTarget, via: paramiko.Transport | None, authenticate: bool = False
+    ) -> paramiko.Transport:
+        """An encrypted connection.
+
+        Where sshd drops it, as it does with many at once (MaxStartups), it is tried again.
+        authenticate: verify the host's key and log in.
+        """
+        deadline_s = time.monotonic() + self.timeout_s
+        for attempt in range(1, _TRIES + 1):
+            with ExitStack() as opened:
+                try:
+                    transport = self._replace(stack=opened)._try(hop, via, authenticate)
+                    self.stack.enter_context(opened.pop_all())
+                    return transport
+                except _DroppedError as error:
+                    if attempt == _TRIES or time.monotonic() >= deadline_s:
+                        tries = f"try {attempt} of {_TRIES}: {error}"
+                        raise RemoteError(
+                            f"{self.device}: {place(hop)} dropped the connection ({tries}); "
+                            "is it an SSH server, and does its log say why (MaxStartups, fail2ban)?"
+                        ) from error
+            time.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+        raise AssertionError("the last try returns or raises")
 
     def shown_key(self, hop: SshTarget, transport: paramiko.Transport) -> HostKey:
         """The host key that the handshake received.
@@ -63,27 +84,26 @@ class Login(NamedTuple):
         key = transport.get_remote_server_key()
         return HostKey(self.device, hop.known_name, key.get_name(), key.get_base64(), hop.known_hosts)
 
-    def _retrying(self, hop: SshTarget, via: paramiko.Transport | None, step: "_Step") -> paramiko.Transport:
-        """Retry where sshd drops the connection, as it does with many at once (MaxStartups)."""
-        deadline_s = time.monotonic() + self.timeout_s
-        for attempt in range(1, _TRIES + 1):
-            with ExitStack() as opened:
-                try:
-                    transport = step(self._replace(stack=opened), hop, via)
-                    self.stack.enter_context(opened.pop_all())
-                    return transport
-                except _DroppedError as error:
-                    if attempt == _TRIES or time.monotonic() >= deadline_s:
-                        tries = f"try {attempt} of {_TRIES}: {error}"
-                        raise RemoteError(
-                            f"{self.device}: {place(hop)} dropped the connection ({tries}); "
-                            "is it an SSH server, and does its log say why (MaxStartups, fail2ban)?"
-                        ) from error
-            time.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
-        raise AssertionError("the last try returns or raises")
-
-
-_Step = Callable[[Login, SshTarget, paramiko.Transport | None], paramiko.Transport]
+    def _try(self, hop: SshTarget, via: paramiko.Transport | None, authenticate: bool) -> paramiko.Transport:
+        link = open_link(self.device, hop, via, self.timeout_s, self.stack)
+        try:
+            transport = paramiko.Transport(link)
+            self.stack.callback(quietly, transport.close)
+            transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = self.timeout_s
+            _prefer_known_types(hop, transport)
+            transport.start_client(timeout=self.timeout_s)
+            transport.get_remote_server_key()
+        except IncompatiblePeer as error:
+            raise RemoteError(
+                f"{self.device}: {place(hop)} speaks no common algorithm ({error}); update its sshd"
+            ) from error
+        except GONE as error:
+            raise _DroppedError(str(error) or type(error).__name__) from error
+        if authenticate:
+            verify(self.shown_key(hop, transport))
+            _login(self.device, hop, transport)
+            transport.set_keepalive(_KEEPALIVE_S)
+        return transport
 
 
 def fetch_host_key(device: Device, timeout_s: float = 15.0) -> HostKey:
@@ -102,32 +122,6 @@ def fetch_host_key(device: Device, timeout_s: float = 15.0) -> HostKey:
         except (UnknownHostKeyError, ChangedHostKeyError) as error:
             return error.host_key
         return login.shown_key(target, login.shake_hands(target, via))
-
-
-def _handshake(login: Login, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
-    link = open_link(login.device, hop, via, login.timeout_s, login.stack)
-    try:
-        transport = paramiko.Transport(link)
-        login.stack.callback(quietly, transport.close)
-        transport.banner_timeout = transport.auth_timeout = transport.channel_timeout = login.timeout_s
-        _prefer_known_types(hop, transport)
-        transport.start_client(timeout=login.timeout_s)
-        transport.get_remote_server_key()
-    except IncompatiblePeer as error:
-        raise RemoteError(
-            f"{login.device}: {place(hop)} speaks no common algorithm ({error}); update its sshd"
-        ) from error
-    except GONE as error:
-        raise _DroppedError(str(error) or type(error).__name__) from error
-    return transport
-
-
-def _enter(login: Login, hop: SshTarget, via: paramiko.Transport | None) -> paramiko.Transport:
-    transport = _handshake(login, hop, via)
-    verify(login.shown_key(hop, transport))
-    _login(login.device, hop, transport)
-    transport.set_keepalive(_KEEPALIVE_S)
-    return transport
 
 
 def _prefer_known_types(hop: SshTarget, transport: paramiko.Transport) -> None:

@@ -87,12 +87,9 @@ def _proxy(device: str, command: str, stack: ExitStack) -> socket.socket:
     with theirs:
         try:
             process = subprocess.Popen(
-                shlex.split(command),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
+                shlex.split(command), stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL,
                 start_new_session=True,
-            )
+            )  # fmt: skip
         except (OSError, ValueError) as error:
             raise RemoteError(
                 f"{device}: ProxyCommand `{command}` does not start ({error}); correct ~/.ssh/config"
