@@ -17,14 +17,9 @@ AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show errors and the result only.")]
 Verbose = Annotated[bool, Option("--verbose", "-v", help="Show every event, and what devices print themselves.")]
 Framework = Annotated[
-    str | None,
-    Option(
-        "--framework", help="What to compute with: torch or tensorflow; on each device the first it has if not given."
-    ),
+    str | None, Option(help="What to compute with: torch or tensorflow; on each device the first it has if not given.")
 ]
-ProfiledFramework = Annotated[
-    str | None, Option("--framework", help="torch or tensorflow; on each device its fastest if not given.")
-]
+ProfiledFramework = Annotated[str | None, Option(help="torch or tensorflow; on each device its fastest if not given.")]
 PlannedSteps = Annotated[
     int | None,
     Option(

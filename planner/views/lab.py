@@ -14,16 +14,10 @@ def table(seen: Sequence[DeviceStatus]) -> Table:
     made = Table("lab", columns, left=("device", "kind", "state", "sshd"))
     for device, address, condition in seen:
         made.add_row(
-            device.name,
-            device.kind,
-            address,
-            units.number(device.rate_bytes_per_s * 8, "bit/s"),
-            f"{device.cpus:g}",
-            units.bytes_text(device.memory_bytes),
-            condition.state,
-            "alive" if condition.sshd else "dead",
+            device.name, device.kind, address, units.number(device.rate_bytes_per_s * 8, "bit/s"), f"{device.cpus:g}",
+            units.bytes_text(device.memory_bytes), condition.state, "alive" if condition.sshd else "dead",
             units.watts(condition.power_w),
-        )
+        )  # fmt: skip
     return made
 
 

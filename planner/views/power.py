@@ -63,14 +63,11 @@ def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> di
 
 def kinds(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> RenderableType:
     """The kinds of models, or those in files where there are any."""
-    if saved:
-        made = Table("saved models", ("file", "what it is"), left=("file", "what it is"))
-        for file, model in saved.items():
-            made.add_row(file, model.describe())
-        return made
-    made = Table("kinds of models", ("model", "what it is"), left=("model", "what it is"))
-    for name, summary in summaries.items():
-        made.add_row(name, summary)
+    texts = {file: model.describe() for file, model in saved.items()} or summaries
+    columns = ("file" if saved else "model", "what it is")
+    made = Table("saved models" if saved else "kinds of models", columns, left=columns)
+    for name, text in texts.items():
+        made.add_row(name, text)
     return made
 
 
@@ -111,10 +108,8 @@ def measurement_json(measured: "EnergyMeasurement") -> dict[str, Any]:
 def measurement(measured: "EnergyMeasurement") -> RenderableType:
     """A row of figures, then the sources of the watts and notes on them."""
     emulated = measured.busy.provenance.emulated or measured.idle.provenance.emulated
-    made = Table(
-        f"{measured.device}{'*' * emulated}: {' '.join(measured.command)}",
-        ("time", "energy", "±", "above idle", "power", "idle"),
-    )
+    title = f"{measured.device}{'*' * emulated}: {' '.join(measured.command)}"
+    made = Table(title, ("time", "energy", "±", "above idle", "power", "idle"))
     made.add_row(
         seconds(measured.duration_s), joules(measured.energy_j), percent(measured.uncertainty),
         joules(measured.above_idle_j), watts(measured.busy.watts), watts(measured.idle.watts),

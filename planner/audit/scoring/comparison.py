@@ -84,9 +84,7 @@ def compare(cases: Sequence[Case]) -> tuple[Comparison, ...]:
 def without_drift(case: Case) -> Estimates:
     """Predictions for devices as fast as they were in each of the runs."""
     each_run = [_without_drift(case, index) for index in range(len(case.runs))]
-    return Estimates(
-        np.concatenate([found.time_s for found in each_run]), np.concatenate([found.power_w for found in each_run])
-    )
+    return Estimates(*(np.concatenate([getattr(found, name) for found in each_run]) for name in Estimates._fields))
 
 
 def _of_run(case: Case, index: int, key: Key, predictions: Predictions) -> Comparison:

@@ -1,11 +1,12 @@
 """Repeatability compares repetitions of a run, which bounds the accuracy of any prediction."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from planner.arrays import Floats
 from planner.audit.scoring.cases import Case, Estimates, Key
 from planner.audit.scoring.selections import Spread
 
@@ -23,11 +24,11 @@ def from_other_repetitions(cases: Sequence[Case]) -> list[Estimates]:
     Their error is the difference between runs of one configuration. They are noisy themselves, so
     that a perfect prediction would have a somewhat smaller error.
     """
-    by_key: dict[Key, dict[int, tuple[float, float]]] = defaultdict(dict)
+    logs: dict[Key, dict[int, Floats]] = defaultdict(dict)
     for case in cases:
-        for key, time_s, power_w in zip(case.keys, case.measured.time_s, case.measured.power_w, strict=True):
-            by_key[key][case.repetition] = (float(time_s), float(power_w))
-    return [_of_others(case, [by_key[key] for key in case.keys]) for case in cases]
+        for key, log in zip(case.keys, np.log(np.transpose(case.measured)), strict=True):
+            logs[key][case.repetition] = log
+    return [Estimates(*np.exp([_of_others(logs[key], case.repetition) for key in case.keys]).T) for case in cases]
 
 
 def repeatability(
@@ -47,10 +48,8 @@ def repeatability(
     return Repeatability(*(Spread.of(each.tolist()) for each in known))
 
 
-def _of_others(case: Case, by_repetition: Sequence[dict[int, tuple[float, float]]]) -> Estimates:
-    logs = np.full((len(by_repetition), 2), np.nan)
-    for index, measured in enumerate(by_repetition):
-        others = [values for repetition, values in measured.items() if repetition != case.repetition]
-        if others:
-            logs[index] = np.log(others).mean(axis=0)
-    return Estimates(*np.exp(logs).T)
+def _of_others(logs: Mapping[int, Floats], repetition: int) -> Floats:
+    """The mean over all repetitions but one, NaN without any."""
+    others = [log for each, log in logs.items() if each != repetition]
+    mean: Floats = np.mean(others, axis=0) if others else np.full(2, np.nan)
+    return mean

@@ -143,15 +143,16 @@ def measurement_errors(cases: Sequence[Case]) -> list[dict[str, Floats]]:
     With repetitions it is the standard deviation between them, pooled over the configurations of a
     fleet and model. Without, it is the standard error within the run.
     """
-    measured = [case.measured for case in cases]
     by_case: list[dict[str, Floats]] = [{} for _ in cases]
     for metric in METRICS:
-        logs = [each.log(metric) for each in measured]
-        between = _between_repetitions(cases, logs)
+        logs: dict[tuple[str, str], list[dict[Key, float]]] = defaultdict(list)
+        for case in cases:
+            of_case = zip(case.keys, case.measured.log(metric).tolist(), strict=True)
+            logs[case.audit, case.model].append(dict(of_case))
+        between = {of: _deviation(rows) for of, rows in logs.items()}
         for case, errors in zip(cases, by_case, strict=True):
-            repeated = between.get((case.audit, case.model))
-            within = _within(case, metric)
-            errors[metric] = within if repeated is None else np.full_like(within, repeated)
+            repeated = between[case.audit, case.model]
+            errors[metric] = _within(case, metric) if repeated is None else np.full(len(case.runs), repeated)
     return by_case
 
 
@@ -186,21 +187,13 @@ def _within(case: Case, metric: str) -> Floats:
     return np.array([math.hypot(time * run.rate_error, power * run.power_error) for run in case.runs])
 
 
-def _between_repetitions(cases: Sequence[Case], logs: Sequence[Floats]) -> dict[tuple[str, str], float]:
-    """Standard deviation by audit and model.
+def _deviation(rows: Sequence[Mapping[Key, float]]) -> float | None:
+    """Standard deviation over configurations in every repetition; None without two of both.
 
     An offset of a whole repetition is removed, because it does not affect comparisons within it.
     The remaining variance of R repetitions of C configurations has (R - 1) (C - 1) degrees of
     freedom.
     """
-    tables: dict[tuple[str, str], list[dict[Key, float]]] = defaultdict(list)
-    for case, of_case in zip(cases, logs, strict=True):
-        tables[case.audit, case.model].append(dict(zip(case.keys, of_case.tolist(), strict=True)))
-    return {of: error for of, rows in tables.items() if (error := _deviation(rows)) is not None}
-
-
-def _deviation(rows: Sequence[Mapping[Key, float]]) -> float | None:
-    """Standard deviation over configurations in every repetition; None without two of both."""
     keys = [key for key in rows[0] if all(math.isfinite(row.get(key, math.nan)) for row in rows)]
     if len(rows) < 2 or len(keys) < 2:
         return None
