@@ -21,8 +21,8 @@ from backends.frameworks.base import OptimizerSettings, Replica, Variable
 from backends.network import framing
 from backends.protocol.events import TimeSpent
 from backends.protocol.orders import Identity
-from backends.server import worker
 from backends.server.parameter_server import ParameterServer
+from backends.server.worker import Worker
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import RunSpec
 from profilers.records import encode
@@ -117,7 +117,7 @@ def work(address: str, port: int, identity: Sequence[str], parameters: int, grad
         if spent.steps > len(ends):
             ends.append(time.monotonic())
 
-    worker.run(connection, Sleeper(parameters, gradient_s, spin), BatchLoader(*batch, 1, 0), batch, on_step=note)
+    Worker(connection, Sleeper(parameters, gradient_s, spin), BatchLoader(*batch, 1, 0), batch).run(note)
     connection.close()
     _say({"ends_s": ends})
 

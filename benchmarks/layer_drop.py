@@ -17,8 +17,7 @@ import numpy as np
 from reporting import Spread, parser, show
 
 from backends.data import dataset
-from backends.frameworks.base import OptimizerSettings, framework
-from backends.frameworks.layout import layout_of
+from backends.frameworks.base import OptimizerSettings, framework, layout_of
 from backends.server.global_model import GlobalModel
 from backends.strategies.compressors.registry import CompressorSpec
 from backends.strategies.message import DENSE, bytes_of

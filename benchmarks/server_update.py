@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from reporting import Spread, mean_seconds, parser, show
 
-from backends.frameworks.base import OptimizerSettings
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout, OptimizerSettings
 from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense
 

@@ -18,8 +18,8 @@ from backends.peers.peer import Peer
 from backends.profiling.step_profile import build
 from backends.protocol import orders
 from backends.protocol.events import Built, Listening, MemberAccount, Ready, RunAccount, TimeSpent
-from backends.server import worker
 from backends.server.parameter_server import ParameterServer
+from backends.server.worker import Worker
 from backends.strategies.strategy import Strategy
 from backends.training import single_device
 from backends.training.lr_schedule import schedule
@@ -103,10 +103,10 @@ def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
 
     def start(parts: MemberParts) -> StartedRole:
         compressor = Strategy.from_text(order.strategy).compressor.build(parts.replica.variables, order.correction)
-        batches, test = parts.data
-        slowdown, on_step = order.member.replica.slowdown, parts.telemetry.on_step
+        slowdown = order.member.replica.slowdown
+        member = Worker(parts.connection, parts.replica, *parts.data, slowdown, compressor)
         return StartedRole(
-            lambda: worker.run(parts.connection, parts.replica, batches, test, slowdown, on_step, compressor),
+            lambda: member.run(parts.telemetry.on_step),
             compressor_metrics=compressor.metrics,
         )
 

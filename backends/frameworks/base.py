@@ -37,6 +37,26 @@ def consecutive(named_shapes: Iterable[Tuple[str, Sequence[int]]]) -> Tuple[Vari
     return tuple(found)
 
 
+class Layout(NamedTuple):
+    """The arrays that lie one after the other in flat buffers.
+
+    The members and checkpoints of a run must agree on it.
+    """
+
+    variables: Tuple[Variable, ...]  # in the buffer of weights
+    state_variables: Tuple[Variable, ...]  # in the buffer of state
+
+    @property
+    def parameters(self) -> int:
+        """Number of trained elements."""
+        return sum(variable.size for variable in self.variables)
+
+    @property
+    def state(self) -> int:
+        """Number of elements that are not trained."""
+        return sum(variable.size for variable in self.state_variables)
+
+
 class OptimizerSettings(NamedTuple):
     """SGD. u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v.
 
@@ -102,6 +122,11 @@ class Replica(abc.ABC):
     @abc.abstractmethod
     def set_momentum(self, values: np.ndarray) -> None:
         """Set the native optimiser's momentum buffer from (parameters,) float32."""
+
+
+def layout_of(replica: Replica) -> Layout:
+    """The layout of a replica."""
+    return Layout(replica.variables, replica.state_variables)
 
 
 def framework(name: str) -> Any:

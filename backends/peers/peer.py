@@ -7,8 +7,7 @@ import time
 from typing import Any, Callable, Deque, Dict, Optional, Sequence, Tuple
 
 from backends.data.dataset import BatchLoader
-from backends.frameworks.base import Arrays, OptimizerSettings, Replica
-from backends.frameworks.layout import layout_of
+from backends.frameworks.base import Arrays, OptimizerSettings, Replica, layout_of
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
 from backends.peers.exchanges.base import Exchange
@@ -17,7 +16,7 @@ from backends.protocol.events import TimeSpent
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.step import NOTHING_SPENT, TestSet, evaluate, require_test_images, step
+from backends.training.step import TestSet, evaluate, require_test_images, step
 
 #: Steps whose median is the time of a gradient: few, so that a slow first step and those with other
 #: batches soon drop out.
@@ -60,7 +59,7 @@ class Peer:
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
         self._reported_bytes = 0
-        self.spent = NOTHING_SPENT
+        self.spent = TimeSpent()
 
     def run(self, address: str, port: int, on_step: Optional[Callable[[TimeSpent], None]] = None) -> TimeSpent:
         """Work until the run is over; return where time was spent.
@@ -122,7 +121,7 @@ class Peer:
         elif isinstance(order, frames.PeerEvaluation):
             scores = evaluate(self._replica, *self._test)
             self._connection.send(scores)
-            self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores.seconds))
+            self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
         elif isinstance(order, frames.TakeWeights):
             self._adopt()
             self._connection.send(frames.Done())

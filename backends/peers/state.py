@@ -5,8 +5,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Arrays, Layout
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
 from backends.protocol.frames import STATE, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone

@@ -10,8 +10,7 @@ import numpy as np
 
 from backends import models
 from backends.data import dataset
-from backends.frameworks.base import OptimizerSettings, Replica, framework, usable_threads
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout, OptimizerSettings, Replica, framework, usable_threads
 from backends.profiling import codec_profile
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps

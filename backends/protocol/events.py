@@ -141,14 +141,7 @@ class TimeSpent(NamedTuple):
 
     def plus(self, other: "TimeSpent") -> "TimeSpent":
         """The sum of both."""
-        return TimeSpent(
-            self.steps + other.steps,
-            self.busy_s + other.busy_s,
-            self.exchange_s + other.exchange_s,
-            self.evaluation_s + other.evaluation_s,
-            self.exchange_cpu_s + other.exchange_cpu_s,
-            self.gradient_cpu_s + other.gradient_cpu_s,
-        )
+        return TimeSpent._make(mine + its for mine, its in zip(self, other))
 
 
 class MemberTelemetry(NamedTuple):

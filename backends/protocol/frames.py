@@ -6,7 +6,7 @@ checked on arrival (``backends.network.framing``).
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout
 
 #: Kinds of work that a member is given: a step, an evaluation, the end of the run; and among peers
 #: to give weights to those that join, to take them, and to save all arrays to a checkpoint.

@@ -5,8 +5,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, OptimizerSettings
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Arrays, Layout, OptimizerSettings
 from backends.network import framing
 from backends.optimizers import lars, sgd
 from backends.protocol.frames import InitialWeightsRequest, RequestedArrays

@@ -6,7 +6,7 @@ from typing import List, Sequence
 
 import numpy as np
 
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout
 from backends.network import framing
 from backends.protocol import frames
 from backends.protocol.events import Emit

@@ -5,8 +5,7 @@ from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Arrays, Layout
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
 from backends.protocol.frames import STEP, ArraySpec

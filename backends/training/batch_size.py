@@ -14,7 +14,7 @@ TIMED, GLOBAL_BATCH = "timed ", "global batch"
 
 
 class BatchPolicy(MembershipObserver):
-    """The interface; here every member computes the usual batch. Not thread-safe.
+    """Every member computes the usual batch in every step; others extend it. Not thread-safe.
 
     usual: samples of a member's step as planned.
     members: planned number of members.
@@ -47,10 +47,6 @@ class BatchPolicy(MembershipObserver):
 
     def restore(self, state: Dict[str, Arrays]) -> None:
         """Resume from ``state``."""
-
-
-class FixedBatches(BatchPolicy):
-    """Every member computes the usual batch in every step."""
 
 
 class DynamicBatches(BatchPolicy):
@@ -125,7 +121,7 @@ class StreamBatches(BatchPolicy):
 
 #: Policies by the names of batchings in strategies.compatibility.
 BATCH_POLICIES: Dict[str, Type[BatchPolicy]] = {
-    "fixed": FixedBatches,
+    "fixed": BatchPolicy,
     "dynamic": DynamicBatches,
     "stream": StreamBatches,
 }

@@ -16,8 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Variable
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Arrays, Layout, Variable
 from backends.optimizers.sgd import finite
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 

@@ -6,8 +6,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional
 
-from backends.frameworks.base import Arrays
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Arrays, Layout
 from backends.protocol.events import Diverged, Emit, Evaluated, MemberProgress, Progress, RunAccount
 from backends.protocol.frames import EVALUATE, Scores
 from backends.training import checkpoint

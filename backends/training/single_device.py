@@ -7,8 +7,7 @@ from typing import Callable, Optional, Tuple
 import numpy as np
 
 from backends.data.dataset import BatchLoader
-from backends.frameworks.base import Replica
-from backends.frameworks.layout import Layout, layout_of
+from backends.frameworks.base import Layout, Replica, layout_of
 from backends.optimizers import lars
 from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import EVALUATE, FINISH
@@ -17,7 +16,7 @@ from backends.training import checkpoint
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.run_state import RunState
-from backends.training.step import NOTHING_SPENT, TestSet, evaluate, require_test_images, stretch
+from backends.training.step import TestSet, evaluate, require_test_images, stretch
 from backends.training.step_queue import StepQueue, WorkItem
 
 NAME = "self"
@@ -79,7 +78,7 @@ class SingleDevice(RunState):
         self._membership.join(name)
         self._velocity = np.zeros(replica.weights.size if spec.strategy.with_lars else 0, np.float32)
         self.step_queue = self._begin()
-        self.spent = NOTHING_SPENT
+        self.spent = TimeSpent()
 
     def _begin(self) -> StepQueue:
         if self.spec.resume is None:
@@ -136,7 +135,7 @@ class SingleDevice(RunState):
     def evaluate(self, item: WorkItem, test: TestSet) -> None:
         """Evaluate the present weights."""
         scores = evaluate(self._replica, *test)
-        self.spent = self.spent.plus(NOTHING_SPENT._replace(evaluation_s=scores.seconds))
+        self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
         self.record_evaluation(self._name, item.step, scores)
 
     @property

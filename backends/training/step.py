@@ -7,7 +7,6 @@ import numpy as np
 
 from backends.data.dataset import BatchLoader
 from backends.frameworks.base import Replica
-from backends.protocol.events import TimeSpent
 from backends.protocol.frames import Scores
 
 #: Images evaluated at once: enough to use an accelerator fully, few enough for a small board.
@@ -15,9 +14,6 @@ EVALUATION_BATCH = 128
 
 #: Images and labels.
 TestSet = Tuple[np.ndarray, np.ndarray]
-
-
-NOTHING_SPENT = TimeSpent(0, 0.0, 0.0, 0.0)
 
 
 def step(

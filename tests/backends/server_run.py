@@ -3,8 +3,7 @@
 import time
 from typing import Any
 
-from backends.frameworks.base import Replica
-from backends.frameworks.layout import layout_of
+from backends.frameworks.base import Replica, layout_of
 from backends.network import framing
 from backends.protocol.events import RunAccount, TimeSpent
 from backends.protocol.frames import (
@@ -18,8 +17,8 @@ from backends.protocol.frames import (
     WorkerHello,
     WorkerStep,
 )
-from backends.server import worker
 from backends.server.parameter_server import ParameterServer
+from backends.server.worker import Worker
 from backends.strategies import message
 from backends.training.run_spec import RunSpec
 from tests.backends.fakes import TEST, DrawnBatches, Softmax
@@ -58,9 +57,8 @@ class WorkerThread(MemberThread):
         self._connection = connection = self._run.connect(self._name)
         beats = self._run.heartbeat(self._name)
         try:
-            self.spent = worker.run(
-                connection, self.replica, self.batches, TEST, self._slowdown, compressor=self._compressor
-            )
+            member = Worker(connection, self.replica, self.batches, TEST, self._slowdown, self._compressor)
+            self.spent = member.run()
         finally:
             self.bytes = connection.sent_bytes + connection.received_bytes
             beats.close()

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Variable
-from backends.frameworks.layout import Layout, layout_of
+from backends.frameworks.base import Layout, Variable, layout_of
 from backends.protocol.events import Dropped, Refused
 from backends.protocol.frames import Finish, PeerHello, WeightsOffer, WeightsReply
 from backends.training.array_transfer import receive_named, send_named

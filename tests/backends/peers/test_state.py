@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Variable
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout, Variable
 from backends.peers.state import ORPHANED, PeerRunState
 from backends.protocol.events import Diverged, Evaluated
 from backends.protocol.frames import (

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings, Variable
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout, OptimizerSettings, Variable
 from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense, sparse
 

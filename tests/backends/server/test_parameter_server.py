@@ -7,8 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings
-from backends.frameworks.layout import layout_of
+from backends.frameworks.base import OptimizerSettings, layout_of
 from backends.network import framing
 from backends.protocol.events import CheckpointWritten, Diverged, Dropped, Joined, Silent
 from backends.protocol.frames import (
@@ -19,7 +18,8 @@ from backends.protocol.frames import (
     WorkerHello,
     WorkerStep,
 )
-from backends.server import parameter_server, worker
+from backends.server import parameter_server
+from backends.server.worker import Worker
 from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import TEST, Diverging, DrawnBatches, Softmax, run_spec, train_on_all
@@ -296,6 +296,6 @@ def test_an_evaluation_that_is_not_finite_is_divergence_too(tmp_path):
 def test_a_worker_without_a_test_set_says_so_before_it_begins(tmp_path):
     run = ServerRun(run_spec(tmp_path, 2))
     with pytest.raises(ValueError, match="the test set is empty"):
-        worker.run(run.connect("nano"), Softmax(), DrawnBatches(), (TEST[0][:0], TEST[1][:0]))
+        Worker(run.connect("nano"), Softmax(), DrawnBatches(), (TEST[0][:0], TEST[1][:0]))
     run.stopping.set()
     run.account()

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from hypothesis.extra import numpy as arrays
 
-from backends.frameworks.base import Variable
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout, Variable
 from backends.protocol.events import CheckpointFailed
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint

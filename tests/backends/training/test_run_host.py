@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings, Variable
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout, OptimizerSettings, Variable
 from backends.network import framing
 from backends.protocol.events import Dropped, Joined, Refused, Replaced, Silent
 from backends.protocol.frames import Done, Gradient, WorkerEvaluation, WorkerHello
@@ -85,7 +84,7 @@ PROCESS = """
 import json, sys
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
-from backends.server import worker
+from backends.server.worker import Worker
 from tests.backends.fakes import TEST, Softmax
 from tests.backends.hosted_run import HANG_LIMIT_S
 from tests.backends.server_run import slowly
@@ -93,7 +92,7 @@ orders = json.loads(sys.stdin.readline())
 tls = framing.context(framing.Identity(*orders["identity"]), False)
 data, beats = (framing.connect("127.0.0.1", orders["port"], tls, orders["limit_s"]) for _ in range(2))
 heartbeat = HeartbeatSender(beats, orders["limit_s"], lambda _: None)
-worker.run(data, Softmax(), slowly(), TEST)
+Worker(data, Softmax(), slowly(), TEST).run()
 """
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from backends.protocol.events import TimeSpent
 from backends.training import step
-from backends.training.step import NOTHING_SPENT, TimeSpent
 from tests.backends.fakes import BATCH, DrawnBatches, Softmax, images
 
 
@@ -41,4 +41,4 @@ def test_an_empty_test_set_is_refused() -> None:
 def test_times_add_up_field_by_field() -> None:
     one = TimeSpent(1, 2.0, 3.0, 4.0, 5.0, 6.0)
     assert one.plus(one) == TimeSpent(2, 4.0, 6.0, 8.0, 10.0, 12.0)
-    assert one.plus(NOTHING_SPENT) == one
+    assert one.plus(TimeSpent()) == one

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Variable
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout, Variable
 from backends.protocol.events import CheckpointWritten, Evaluated, Progress, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Variable
-from backends.frameworks.layout import Layout
+from backends.frameworks.base import Layout, Variable
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
