@@ -1,4 +1,4 @@
-"""A device's timing is the one of its profile that counts; a device without one is left out."""
+"""Of the timings in a profile one is chosen for each device; a device without one is left out."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A gradient's time is a line in the batch size through those that were profiled on a device.
+"""A gradient's time is a line in the batch size, through the sizes that were timed on a device.
 
 Between two profiled sizes the line through them holds, and beyond them that of the two nearest,
 within two physical bounds: more images take no less time, and no more time an image. There the line

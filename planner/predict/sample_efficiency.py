@@ -18,7 +18,7 @@ REMEDY = "make it again with benchmarks/sample_efficiency.py, or remove it"
 
 
 class SampleEfficiency(NamedTuple):
-    """The geometric mean and the bounds of one strategy, over pairs of runs with one seed.
+    """Geometric mean and bounds of a strategy, over ``pairs`` of runs in one place with one seed.
 
     missed: in how many pairs it did not reach the target, which the synchronous workers reached.
     """

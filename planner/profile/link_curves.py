@@ -11,7 +11,7 @@ from profilers.records import CurvePoint, LinkProfile, Samples
 
 
 def first(source: str, target: str, tool: str, rates: Sequence[float], curve: MessageTimes) -> LinkProfile:
-    """The profile after a first probe. rates: bytes/s by interval; a fifth is TCP's ramp-up."""
+    """The profile after a first probe. rates: bytes/s by interval; TCP speeds up in the first fifth."""
     ramp = len(rates) // 5
     link = LinkProfile(
         source,
