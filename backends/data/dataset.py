@@ -10,12 +10,7 @@ from backends.data import formats
 from backends.data.formats import Pairs
 from backends.models.layers import Shape
 
-IDX_FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
+IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 CIFAR_BATCHES = tuple("data_batch_%d" % number for number in range(1, 6)) + ("test_batch",)
 NPZ_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 

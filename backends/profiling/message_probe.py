@@ -15,15 +15,7 @@ import numpy as np
 from backends.network import framing
 from backends.profiling.interference import REST_S, InterferenceProbe, TransferTurn, stolen_cpu_s
 from backends.protocol.events import Listening, MessagePoint, MessageTimes
-from backends.protocol.frames import (
-    ComputeBeside,
-    Done,
-    EndProbe,
-    EndTurns,
-    ProbeMessage,
-    ProbeReceived,
-    StolenTime,
-)
+from backends.protocol.frames import ComputeBeside, Done, EndProbe, EndTurns, ProbeMessage, ProbeReceived, StolenTime
 from backends.protocol.orders import SendMessages, ServeMessages
 from profilers import goodput
 from profilers.goodput import SILENCE_LIMIT_S, LinkError

@@ -23,12 +23,7 @@ class Sensor:
     whole_watts_limit_s = WHOLE_WATTS_LIMIT_S
 
     def __init__(
-        self,
-        name: str,
-        covers: str,
-        read: Callable[[], float],
-        counts_joules: bool = False,
-        emulated: bool = False,
+        self, name: str, covers: str, read: Callable[[], float], counts_joules: bool = False, emulated: bool = False
     ) -> None:
         self.name, self.covers = name, covers
         self.counts_joules, self.emulated = counts_joules, emulated

@@ -192,22 +192,51 @@ def test_model_and_data_must_fit(framework):
         build(framework, models.model("resnet"), None, 7)
 
 
+#: Modules in a user's file: one with five outputs, and one whose output is an image.
+MODULES = {
+    "torch": """
+from torch.nn import Flatten, Identity, Linear, Sequential
+flat, image = Sequential(Flatten(), Linear(12, 5)), Identity()
+""",
+    "tensorflow": """
+from tensorflow.keras import Sequential, layers
+flat, image = Sequential([layers.Flatten(), layers.Dense(5)]), Sequential([layers.ReLU()])
+""",
+}
+
+FUNCTIONS = """
+constant = 3
+def build(): return flat, (2, 2, 3)
+def no_tuple(): return flat
+def no_module(): return 3, (2, 2, 3)
+def no_shape(): return flat, (12,)
+def no_classes(): return image, (2, 2, 3)
+"""
+
+
+@pytest.fixture
+def own(framework, tmp_path):
+    (tmp_path / "net.py").write_text(MODULES[framework] + FUNCTIONS)
+    return f"{tmp_path}/net.py"
+
+
 @pytest.mark.parametrize(
     "function, complaint",
     [
-        ("absent", "defines no function absent"),
         ("constant", "defines no function constant"),
-        ("no_tuple", "returned list; it must return"),
+        ("no_tuple", "returned Sequential; it must return"),
         ("no_module", "returned tuple; it must return .*, .height, width, channels"),
+        ("no_shape", r"returned input shape \(12,\); it must be \(height, width, channels\)"),
+        ("no_classes", r"output must be \(batch, classes\), is \(1, "),
     ],
 )
-def test_a_users_mistake_is_named(framework, tmp_path, function, complaint):
-    mistakes = "def no_tuple(): return []\ndef no_module(): return 3, (2, 2, 3)\nconstant = 3\n"
-    (tmp_path / "net.py").write_text(mistakes)
+def test_a_users_mistake_is_named(framework, own, function, complaint):
     with pytest.raises(ValueError, match=complaint):
-        build(framework, f"{tmp_path}/net.py:{function}")
+        build(framework, f"{own}:{function}")
 
 
-def test_a_users_file_must_exist(framework, tmp_path):
-    with pytest.raises(ValueError, match="no file .*gone.py"):
-        build(framework, f"{tmp_path}/gone.py:build")
+def test_a_users_model_and_data_must_fit(framework, own):
+    with pytest.raises(ValueError, match=r"takes images of \(2, 2, 3\), the data are \(28, 28, 1\)"):
+        build(framework, f"{own}:build", (28, 28, 1))
+    with pytest.raises(ValueError, match="has 5 outputs, the data 10 classes"):
+        build(framework, f"{own}:build", (2, 2, 3), 10)

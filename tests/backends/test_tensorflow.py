@@ -253,9 +253,6 @@ def keras():
     return tf.keras.Sequential(stack), (2, 2, 3)
 def module(): return Frozen(), (2, 2, 3)
 def clips(): return Clipped(), (2, 2, 3)
-def no_tuple(): return Frozen()
-def no_shape(): return Frozen(), (12,)
-def no_classes(): return tf.keras.Sequential([tf.keras.layers.ReLU()]), (2, 2, 3)
 """
 
 
@@ -316,23 +313,3 @@ def test_a_users_own_gradient_sees_them_as_they_are_whatever_the_rate(tensorflow
     replica.gradient(*batch, rate=1e-4)
     replica.fetch()
     np.testing.assert_allclose(replica.gradients, 1e-4 * plain, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "function, complaint",
-    [
-        ("no_tuple", "returned Frozen; it must return .Keras model or tf.Module, .height, width, channels"),
-        ("no_shape", r"returned input shape \(12,\); it must be \(height, width, channels\)"),
-        ("no_classes", r"output must be \(batch, classes\), is \(1, 2, 2, 3\)"),
-    ],
-)
-def test_a_users_mistake_is_named(tensorflow, own, function, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        tensorflow.build(f"{own}:{function}")
-
-
-def test_a_users_model_and_data_must_fit(tensorflow, own):
-    with pytest.raises(ValueError, match=r"takes images of \(2, 2, 3\), the data are \(28, 28, 1\)"):
-        tensorflow.build(f"{own}:keras", (28, 28, 1))
-    with pytest.raises(ValueError, match="has 5 outputs, the data 10 classes"):
-        tensorflow.build(f"{own}:module", (2, 2, 3), 10)

@@ -214,7 +214,7 @@ def test_a_window_holds_every_counter_and_every_sensor(jetson):
     sampler.start()
     time.sleep(0.2)
     window = sampler.stop()
-    assert 0.2 <= window.duration_s < 2.0
+    assert window.duration_s >= 0.2
     assert set(window.counters) == set(counters.UNITS)
     clock = window.counters["f_gpu"]
     assert (clock.unit, clock.mean, clock.stdev, clock.reason) == ("Hz", 1300.5e6, 0.0, None)

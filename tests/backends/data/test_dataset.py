@@ -64,12 +64,7 @@ def write_cifar(folder, colour, python):
         part = slice(2 * index, 2 * index + 2)
         rows = cifar_rows(images[part])
         if python:
-            batch = {
-                "data": rows,
-                "labels": labels[part].tolist(),
-                "batch_label": name,
-                "filenames": ["a", "b"],
-            }
+            batch = {"data": rows, "labels": labels[part].tolist(), "batch_label": name, "filenames": ["a", "b"]}
             (folder / name).write_bytes(as_python_2(batch))
         else:
             (folder / f"{name}.bin").write_bytes(np.column_stack([labels[part].astype(np.uint8), rows]).tobytes())
@@ -211,10 +206,7 @@ def test_a_pickle_of_something_else_is_refused(tmp_path, batch):
     [
         ({"x_train": np.zeros((5, 4, 3))}, "training images must be uint8"),
         ({"y_test": np.zeros(2, np.uint8)}, "3 test images need as many labels"),
-        (
-            {"x_test": np.zeros((3, 5, 3), np.uint8)},
-            r"training images are \(4, 3, 1\), test images \(5, 3, 1\)",
-        ),
+        ({"x_test": np.zeros((3, 5, 3), np.uint8)}, r"training images are \(4, 3, 1\), test images \(5, 3, 1\)"),
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(tmp_path, grey, change, complaint):

@@ -16,11 +16,7 @@ def textbook(weights, velocity, gradients, momentum):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    size=some.sampled_from(SIZES),
-    momentum=some.sampled_from([0.0, 0.5, 0.9]),
-    seed=some.integers(0, 1000),
-)
+@given(size=some.sampled_from(SIZES), momentum=some.sampled_from([0.0, 0.5, 0.9]), seed=some.integers(0, 1000))
 def test_it_equals_the_formula(size, momentum, seed):
     weights, velocity, gradients = np.random.default_rng(seed).normal(size=(3, size)).astype(np.float32)
     kept = gradients.copy()

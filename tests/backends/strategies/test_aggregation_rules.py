@@ -83,10 +83,7 @@ def test_averaging_meets_in_the_middle():
     np.testing.assert_array_equal(received, [4, 2, 2])
 
 
-@given(
-    values=some.lists(some.integers(-100, 100), min_size=2, max_size=8),
-    distance=some.integers(1, 7),
-)
+@given(values=some.lists(some.integers(-100, 100), min_size=2, max_size=8), distance=some.integers(1, 7))
 def test_where_everybody_sends_one_and_receives_one_the_mean_over_workers_stays(values, distance):
     workers = [flat(value) for value in values]
     sent = [worker.copy() for worker in workers]

@@ -7,22 +7,6 @@ from backends.strategies.presets import ALIASES, DEFAULT, DESCRIPTIONS, PRESETS
 from backends.strategies.strategy import Strategy
 
 
-def test_every_method_of_the_papers_has_a_preset():
-    assert set(PRESETS) >= {
-        "parameter-server",
-        "layer-drop",
-        "baseline",
-        "dlion",
-        "ako",
-        "gaia",
-        "hop",
-        "allreduce",
-        "sgp",
-        "crossover",
-        "crossover-hierarchical",
-    }
-
-
 def test_every_topology_and_every_aggregation_across_it_has_a_preset():
     assert {preset.topology for preset in PRESETS.values()} == set(PARTS["topology"])
 

@@ -62,20 +62,12 @@ def test_the_watts_of_each_kind(kind):
 @pytest.mark.parametrize(
     "kind, answer, reason",
     [
-        (
-            "shelly",
-            {"code": -105, "message": "Argument 'id', value 0 not found!"},
-            "no number in apower",
-        ),
+        ("shelly", {"code": -105, "message": "Argument 'id', value 0 not found!"}, "no number in apower"),
         ("shelly", {"apower": None}, "no number in apower"),
         ("shelly", {"apower": True}, "no number in apower"),
         ("shelly", {"apower": 10**400}, "no number in apower"),
         ("shelly1", {**SHELLY1, "is_valid": False}, "calls its own reading invalid"),
-        (
-            "tasmota",
-            {"StatusSNS": {"ENERGY": {"Power": [3, 4]}}},
-            "no number in StatusSNS.ENERGY.Power",
-        ),
+        ("tasmota", {"StatusSNS": {"ENERGY": {"Power": [3, 4]}}}, "no number in StatusSNS.ENERGY.Power"),
         ("tasmota", {"WARNING": "Need user=<username>&password=<password>"}, "no number"),
         ("tasmota", ["StatusSNS"], "no number"),
     ],

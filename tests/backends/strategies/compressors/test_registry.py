@@ -55,10 +55,7 @@ def test_a_wrapper_takes_its_own_options_and_those_of_what_it_wraps():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (
-            "topk",
-            r"unknown compressor 'topk'; did you mean top-k\? known: dense, float16, layer-drop, max-n",
-        ),
+        ("topk", r"unknown compressor 'topk'; did you mean top-k\? known: dense, float16, layer-drop, max-n"),
         ("", "unknown compressor ''; known: dense"),
         ("top-k:part=1", "top-k has no option part; known: share"),
         ("dense:share=1", "dense has no option share; known: none"),
