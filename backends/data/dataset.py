@@ -1,5 +1,6 @@
 """A data set is read, cut into shards, drawn in batches and packed for a device."""
 
+import functools
 import io
 import os
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
@@ -40,8 +41,8 @@ def load(directory: str) -> Dataset:
         raise ValueError("no directory %s; give the one that holds the images" % os.path.abspath(directory))
     for names, endings, read in (
         (IDX_FILES, ("", ".gz"), _read_idx),
-        (CIFAR_BATCHES, (".bin",), _cifar_reader(formats.read_cifar_binary)),
-        (CIFAR_BATCHES, ("",), _cifar_reader(formats.read_cifar_python)),
+        (CIFAR_BATCHES, (".bin",), functools.partial(_read_cifar, formats.read_cifar_binary)),
+        (CIFAR_BATCHES, ("",), functools.partial(_read_cifar, formats.read_cifar_python)),
     ):
         paths = [_first_present(directory, name, endings) for name in names]
         if any(paths):
@@ -71,13 +72,10 @@ def _read_idx(paths: List[str]) -> Tuple[np.ndarray, ...]:
     return tuple(formats.read_idx(path, kind) for path, kind in zip(paths, kinds))
 
 
-def _cifar_reader(read_batch: Callable[[str], Pairs]) -> Callable[[List[str]], Tuple[np.ndarray, ...]]:
-    def read(paths: List[str]) -> Tuple[np.ndarray, ...]:
-        batches = [read_batch(path) for path in paths]
-        images, labels = zip(*batches[:-1])
-        return (np.concatenate(images), np.concatenate(labels)) + batches[-1]
-
-    return read
+def _read_cifar(read_batch: Callable[[str], Pairs], paths: List[str]) -> Tuple[np.ndarray, ...]:
+    batches = [read_batch(path) for path in paths]
+    images, labels = zip(*batches[:-1])
+    return (np.concatenate(images), np.concatenate(labels)) + batches[-1]
 
 
 def _checked(directory: str, arrays: Tuple[np.ndarray, ...]) -> Dataset:

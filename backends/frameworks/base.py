@@ -133,7 +133,13 @@ def framework(name: str) -> Any:
     """The backend module of a framework. Raises ValueError for an unknown name.
 
     It offers ``version() -> str``, ``accelerator() -> (kind, device name)`` and
-    ``build(model, input_shape, classes, seed, threads) -> Replica``.
+    ``build(model, input_shape, classes, seed, threads) -> Replica``, which raises ValueError where
+    model and data do not fit, and for errors of a user's file:
+
+    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function``.
+    input_shape, classes: of the data; None for the model's own.
+    seed: the same seed gives the same weights.
+    threads: used without a GPU; with TensorFlow only those of the first build of a process count.
     """
     if name not in FRAMEWORKS:
         raise ValueError("unknown framework %r; known: %s" % (name, ", ".join(sorted(FRAMEWORKS))))

@@ -18,14 +18,13 @@ def apply(
     gradients: np.ndarray,
     variables: Sequence[Variable],
     optimiser: OptimizerSettings,
-    coefficient: float = COEFFICIENT,
 ) -> None:
     """u = rate trust (g + weight_decay w);  v <- momentum v + u;  w <- w - v, in place.
 
     All arrays (parameters,) float32. gradients: g of all workers, not scaled by any rate, for trust
     needs its norm; afterwards u.
     """
-    scale(gradients, weights, variables, optimiser, coefficient)
+    scale(gradients, weights, variables, optimiser)
     sgd.apply(weights, velocity, gradients, optimiser.momentum)
 
 
@@ -34,7 +33,6 @@ def scale(
     weights: np.ndarray,
     variables: Sequence[Variable],
     optimiser: OptimizerSettings,
-    coefficient: float = COEFFICIENT,
 ) -> None:
     """g becomes u = rate trust (g + weight_decay w) in place: what ``sgd.apply`` takes.
 
@@ -44,16 +42,16 @@ def scale(
         gradient, weight = gradients[variable.part], weights[variable.part]
         factor = optimiser.rate
         if len(variable.shape) > 1:
-            factor *= trust(weight, gradient, optimiser.weight_decay, coefficient)
+            factor *= trust(weight, gradient, optimiser.weight_decay)
         if optimiser.weight_decay:
             gradient += optimiser.weight_decay * weight
         gradient *= factor
 
 
-def trust(weights: np.ndarray, gradients: np.ndarray, weight_decay: float, coefficient: float = COEFFICIENT) -> float:
-    """coefficient |w| / (|g| + weight_decay |w|) of one variable; 1 where w or g is all zeros."""
+def trust(weights: np.ndarray, gradients: np.ndarray, weight_decay: float) -> float:
+    """COEFFICIENT |w| / (|g| + weight_decay |w|) of one variable; 1 where w or g is all zeros."""
     w, g = _norm(weights), _norm(gradients)
-    return coefficient * w / (g + weight_decay * w) if w > 0.0 and g > 0.0 else 1.0
+    return COEFFICIENT * w / (g + weight_decay * w) if w > 0.0 and g > 0.0 else 1.0
 
 
 def _norm(values: np.ndarray) -> float:

@@ -34,14 +34,10 @@ def build(
     seed: int = 0,
     threads: int = 1,
 ) -> TorchReplica:
-    """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
+    """A replica on the first GPU or else on CPU threads, see ``frameworks.base.framework``.
 
-    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function``.
-    input_shape, classes: of the data; None for the model's own.
-    seed: the same seed gives the same weights.
     A user's function returns (torch.nn.Module, (height, width, channels)). The module maps float32
     (batch, channels, height, width) to (batch, classes).
-    Raises ValueError where model and data do not fit, and for errors of the user's file.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)

@@ -38,10 +38,7 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
         "aggregation": (("mean", "weighted", "samples", "rates"), "gradients travel, not weights"),
     },
     ("topology", "ring"): {
-        "compressor": (
-            _WHOLE,
-            "chunks are summed on their way round, so nothing may be left out of one",
-        ),
+        "compressor": (_WHOLE, "chunks are summed on their way round, so nothing may be left out of one"),
         "sync": (_IN_STEP, "the sum is known only when every worker has added to it"),
         "aggregation": (("mean", "rates"), "gradients travel, and all workers get the same sum of them"),
         "knowledge": (_NO_TRANSFER, "all workers have the same weights"),
@@ -78,10 +75,7 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
         "batching": (("stream",), "workers are weighed by the rates of their streams"),
     },
     ("optimizer", "lars"): {
-        "compressor": (
-            _SCALED_LATER,
-            "Gaia sends by how far weights move, which LARS scales only afterwards",
-        ),
+        "compressor": (_SCALED_LATER, "Gaia sends by how far weights move, which LARS scales only afterwards"),
     },
 }
 

@@ -49,15 +49,10 @@ def build(
     seed: int = 0,
     threads: int = 1,
 ) -> TensorFlowReplica:
-    """A replica of a model in this process, on its first GPU or else on ``threads`` CPU threads.
+    """A replica on the first GPU or else on CPU threads, see ``frameworks.base.framework``.
 
-    model: a name of ``models.MODELS``, a description, or ``path/to/file.py:function``.
-    input_shape, classes: of the data; None for the model's own.
-    threads: counts only in the first build of a process.
-    seed: the same seed gives the same weights.
     A user's function returns (Keras model or tf.Module, (height, width, channels)). The model maps
     float32 (batch, height, width, channels) to (batch, classes).
-    Raises ValueError where model and data do not fit, and for errors of the user's file.
     """
     _use_threads(threads)
     kind = accelerator()[0]

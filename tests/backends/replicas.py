@@ -38,6 +38,16 @@ def batch_for(replica: Any, count: int = 8, seed: int = 0) -> tuple[np.ndarray, 
     return noise.train_images, noise.train_labels
 
 
+def learns(replica: Replica) -> bool:
+    """Whether twenty steps on one batch lower its loss."""
+    batch = batch_for(replica, 32)
+    first = replica.gradient(*batch, rate=0.1)
+    for _ in range(20):
+        replica.update(0.9)
+        last = replica.gradient(*batch, rate=0.1)
+    return last < first
+
+
 def close(got: np.ndarray, expected: np.ndarray, within: float = 1e-3) -> None:
     """Equal but for rounding, which batch normalisation over few images magnifies."""
     assert got.shape == expected.shape
