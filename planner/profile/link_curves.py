@@ -11,7 +11,10 @@ from profilers.records import CurvePoint, LinkProfile, Samples
 
 
 def first(source: str, target: str, tool: str, rates: Sequence[float], curve: MessageTimes) -> LinkProfile:
-    """The profile after a first probe. rates: bytes/s by interval; TCP speeds up in the first fifth."""
+    """The profile after a first probe.
+
+    rates: bytes/s of each interval; the first fifth is the ramp-up of TCP.
+    """
     ramp = len(rates) // 5
     link = LinkProfile(
         source,
