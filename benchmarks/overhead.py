@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reporting import parser, show
 
-from planner.audit.scoring.overhead import Overhead, overheads
+from planner.audit.scoring.scoreboard import Overhead, overheads
 from planner.profile.file import Profile, load_profile
 
 STEPS = 100_000

@@ -1,4 +1,4 @@
-"""Control groups (version 1 or 2) limit a lab device and hold its processes; each has its core."""
+"""Control groups (version 1 or 2) limit a lab device and hold its processes, pinned to a core."""
 
 import errno
 import os

@@ -13,7 +13,6 @@ from planner.audit.scoring.baselines import PLANNER, RULES, Choice, FittedFactor
 from planner.audit.scoring.cases import Case, Estimates, Key, cases_of
 from planner.audit.scoring.comparison import QUANTITIES, Comparison, compare, without_drift
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit
-from planner.audit.scoring.overhead import Overhead, overheads
 from planner.audit.scoring.repeatability import Repeatability, from_other_repetitions, repeatability
 from planner.audit.scoring.selections import (
     Selection,
@@ -26,6 +25,9 @@ from planner.audit.scoring.selections import (
 )
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
+from planner.plan.recommend import recommend
+from planner.plan.request import RecommendRequest
+from planner.profile.file import Profile
 
 #: Figures that the paper reports of its own choices, and where.
 SOURCE = "Gu et al.: 3 devices, 5 models, 1000/100/10 Mbit/s, 4 metrics, 4 repetitions, 7 configurations"
@@ -77,6 +79,19 @@ class Errors(NamedTuple):
 
     raw: Spread | None
     steady: Spread | None
+
+
+class Overhead(NamedTuple):
+    """Seconds of profiling one model, and the predicted time of its fastest cluster."""
+
+    model: str
+    profiling_s: float
+    training_s: float
+    workers: int
+
+    @property
+    def share(self) -> float:
+        return self.profiling_s / self.training_s
 
 
 class Scoreboard(NamedTuple):
@@ -167,6 +182,25 @@ def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
         overheads={audit.label: _overheads(audit) for audit in audits},
         missing={audit.label: len(audit.missing) for audit in audits},
     )
+
+
+def overheads(
+    profile: Profile, steps: int, framework: str | None = None, batch: int | None = None, models: Sequence[str] = ()
+) -> tuple[Overhead, ...]:
+    """The overhead of each model, or of those in ``models``.
+
+    Each model counts its own steps in every framework, and its share of the measurements of links
+    and idle power, which are made once for all models.
+    """
+    every = sorted({step.model for device in profile.devices.values() for step in device.steps})
+    common_s = profile.longest_s(lambda device: device.took_s.get("idle", 0.0)) + sum(profile.took_s.values())
+
+    def of(model: str) -> Overhead:
+        own_s = profile.longest_s(lambda device: device.timing_s(model))
+        best = recommend(profile, RecommendRequest({"time": 1.0}, model, framework, steps, batch)).row(1)
+        return Overhead(model, own_s + common_s / len(every), best.prediction.time_s, len(best.config.workers))
+
+    return tuple(of(model) for model in models or every)
 
 
 def _rule_scores(

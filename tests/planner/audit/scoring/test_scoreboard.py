@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from planner.audit.scoring.baselines import PLANNER, RULES
 from planner.audit.scoring.measured import Extrapolation, MeasuredRun
-from planner.audit.scoring.scoreboard import WITHOUT_DRIFT, Scoreboard, score
+from planner.audit.scoring.scoreboard import WITHOUT_DRIFT, Scoreboard, overheads, score
 from planner.audit.scoring.selections import Hits, Spread, summarise
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
-from tests.planner import audits
+from tests.planner import audits, profiles
 
 GRADIENTS_S = st.lists(st.floats(0.02, 2.0), min_size=2, max_size=3)
 
@@ -155,3 +155,23 @@ def test_of_a_repetition_with_a_missing_run_no_choice_is_counted() -> None:
     assert {each.repetition for each in board.planner.selections} == {1}
     assert board.missing == {whole.label: 1}
     assert len(board.configurations) == len(score([whole]).configurations)
+
+
+def test_what_is_measured_for_all_models_is_divided_among_them() -> None:
+    steps = (profiles.step(0.09, model="small"), profiles.step(0.19, model="large"))
+    device = profiles.device()._replace(steps=steps, took_s={"idle": 4.0, "small": 30.0, "large": 50.0})
+    large, small = overheads(profiles.profile({"a": device}), 1000)
+    assert (small.model, small.workers) == ("small", 1)
+    assert small.profiling_s == pytest.approx(30 + (4 + 5) / 2)
+    assert large.profiling_s == pytest.approx(50 + (4 + 5) / 2)
+    assert small.share == pytest.approx(34.5 / 100)
+    assert large.share == pytest.approx(54.5 / 200)
+
+
+def test_devices_that_are_one_machine_are_timed_in_turn() -> None:
+    local, far = ({"host": host, "port": None} for host in (None, "10.0.0.7"))
+    devices = {name: profiles.device(**at) for name, at in {"a": local, "b": far, "c": local}.items()}
+    took = {"a": 30.0, "b": 50.0, "c": 40.0}
+    parts = {name: each._replace(took_s={"idle": 2.0, "net": took[name]}) for name, each in devices.items()}
+    (found,) = overheads(profiles.profile(parts), 1000)
+    assert found.profiling_s == pytest.approx((30 + 40) + (2 + 2) + 5)
