@@ -6,6 +6,7 @@ counted worker has made WARM_STEPS steps. It ends when the first worker finds no
 or when the run is stopped.
 """
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -60,11 +61,12 @@ def steady_state(folder: RunFolder, profile: Profile, repetition: int) -> Measur
     workers, rate_errors, power_errors = {}, [], []
     for planned in plan.workers:
         name, part = planned.name, parts[planned.name]
+        spent = _spent(part)
         hosted = server_share / planned.cores if name == plan.server else 0.0
         readings = average([each.window for each in part[1:]])  # the first window precedes the steady state
-        found = worker_result.watts(planned, readings, _busy_share(part, planned) + hosted)
-        rate = _rate(part)
-        drift = _drift(part, _profiled(profile, plan, name))
+        found = worker_result.watts(planned, readings, _busy_share(spent, planned) + hosted)
+        rate = _rate(spent)
+        drift = _drift(spent, _profiled(profile, plan, name))
         built_s = log.built_s.get(name, planned.build_s)
         workers[name] = SteadyWorker(rate, built_s, found.watts, found.provenance, drift)
         rate_errors.append(rate * _rate_error(part) if rate else 1 / (log.end_s - begin_s))
@@ -126,48 +128,44 @@ def _window(folder: RunFolder, plan: Plan, log: RunLog) -> tuple[float, dict[str
     warm = [part for name, part in before.items() if made[name] >= least]
     begin_s = max((next(e.t_s for e in part if e.spent.steps >= WARM_STEPS) for part in warm), default=math.inf)
     parts = {name: [each for each in part if each.t_s >= begin_s] for name, part in before.items()}
-    short = [name for name, part in parts.items() if len(part) < 2 or (made[name] >= least and not _rate(part))]
+    short = [name for name, part in parts.items() if len(part) < 2 or (made[name] >= least and not _rate(_spent(part)))]
     if short:
         raise RecordError(f"{folder.path}: too few steps of {', '.join(short)}; audit with more --seconds")
     return begin_s, parts
 
 
-def _rate(part: Sequence[WorkerReport]) -> float:
-    """Steps/s between the first and the last report; 0 without a step between them."""
-    cycle_s = _cycle_s(part[0].spent, part[-1].spent) if part else None
-    return 1 / cycle_s if cycle_s else 0.0
+def _spent(part: Sequence[WorkerReport]) -> TimeSpent:
+    """The time spent between the first and the last report."""
+    return TimeSpent._make(after - before for before, after in zip(part[0].spent, part[-1].spent, strict=True))
 
 
-def _cycle_s(before: TimeSpent, after: TimeSpent) -> float | None:
-    steps = after.steps - before.steps
-    seconds = after.busy_s + after.exchange_s - before.busy_s - before.exchange_s
-    return seconds / steps if steps else None
+def _rate(spent: TimeSpent) -> float:
+    """Steps/s of a worker; 0 without a step."""
+    seconds = spent.busy_s + spent.exchange_s
+    return spent.steps / seconds if seconds else 0.0
 
 
 def _rate_error(part: Sequence[WorkerReport]) -> float:
     """Relative standard error of ``_rate`` from the means between reports; of one mean, a step."""
-    pairs = zip(part, part[1:], strict=False)
-    cycles_s = [cycle_s for a, b in pairs if (cycle_s := _cycle_s(a.spent, b.spent)) is not None]
-    if len(cycles_s) > 1:
+    rates = [rate for pair in itertools.pairwise(part) if (rate := _rate(_spent(pair)))]
+    if len(rates) > 1:
+        cycles_s = [1 / rate for rate in rates]
         return statistics.stdev(cycles_s) / math.sqrt(len(cycles_s)) / statistics.mean(cycles_s)
-    return 1 / (part[-1].spent.steps - part[0].spent.steps) if cycles_s else 0.0
+    return 1 / _spent(part).steps if rates else 0.0
 
 
-def _busy_share(part: Sequence[WorkerReport], planned: PlannedWorker) -> float:
+def _busy_share(spent: TimeSpent, planned: PlannedWorker) -> float:
     """Share of a worker's time in which it computes or its processors handle exchanges."""
-    if not _rate(part):
+    if not _rate(spent):
         return 0.0
-    before, after = part[0].spent, part[-1].spent
-    loaded_s = after.busy_s - before.busy_s + (after.exchange_cpu_s - before.exchange_cpu_s) / planned.cores
-    return loaded_s / (after.busy_s + after.exchange_s - before.busy_s - before.exchange_s)
+    return (spent.busy_s + spent.exchange_cpu_s / planned.cores) / (spent.busy_s + spent.exchange_s)
 
 
-def _drift(part: Sequence[WorkerReport], profiled: StepProfile | None) -> float:
+def _drift(spent: TimeSpent, profiled: StepProfile | None) -> float:
     """Processor seconds of a gradient over those in the profile; 1 where a GPU computes."""
-    if profiled is None or profiled.accelerator != "cpu" or not _rate(part) or not profiled.cpu_s_per_step:
+    if profiled is None or profiled.accelerator != "cpu" or not _rate(spent) or not profiled.cpu_s_per_step:
         return 1.0
-    before, after = part[0].spent, part[-1].spent
-    return (after.gradient_cpu_s - before.gradient_cpu_s) / (after.steps - before.steps) / profiled.cpu_s_per_step
+    return spent.gradient_cpu_s / spent.steps / profiled.cpu_s_per_step
 
 
 def _profiled(profile: Profile, plan: Plan, name: str) -> StepProfile | None:

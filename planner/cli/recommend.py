@@ -55,18 +55,10 @@ def recommend(
     if csv and as_json:
         raise PlanError("--csv and --json: choose one of them")
     request = RecommendRequest(
-        _weights(metric, weights),
-        model=model,
-        framework=framework,
-        steps=steps,
-        batch=batch_size,
-        server=server,
-        include=include or (),
-        exclude=exclude or (),
-        count_idle=count_idle,
-        base_watts=base_watts,
+        _weights(metric, weights), model=model, framework=framework, steps=steps, batch=batch_size, server=server,
+        include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
         rates=_rates(rate or []),
-    )
+    )  # fmt: skip
     ranked = best_of(load_profile(profile_path or paths.newest_profile(Path())), request, strategy, newest(Path()))
     planned = make_plan(ranked, str(fleet), choose)
     if out is None and not ranked.costs.what_if:

@@ -33,20 +33,17 @@ def render(report: CheckReport) -> RenderableType:
 
 
 def _device_details(device: str, found: Mapping[str, Finding]) -> list[Text]:
-    """One line on what a device has; none where nothing is known."""
     words = [f"{check} {found[check].detail}" for check in DETAILED if found[check].status == OK]
     return [Text(f"  {device}: {'; '.join(words)}", style="dim")] if words else []
 
 
 def _problem(finding: Finding) -> Text:
-    """What is wrong and what to do about it."""
     sign, style = SYMBOLS[finding.status]
     remedy = f" → {finding.remedy}" if finding.remedy else ""
     return Text.assemble((f"{sign} {finding.device}: {finding.check}: ", style), f"{finding.detail}{remedy}")
 
 
 def _verdict(report: CheckReport) -> Text:
-    """How many devices can take part."""
     able = sum(report.able.values())
     style = "green" if able == len(report.able) else "bold red"
     return Text(f"{able} of {len(report.able)} devices can take part", style=style)

@@ -120,11 +120,7 @@ def select(case: Case, choice: Choice, metric: str, errors: Floats) -> Selection
     tied = behind <= np.maximum(LOG_TOLERANCE, Z95 * np.hypot(errors, errors[best]))
     ordered = predicted is not None
     return Selection(
-        audit=case.audit,
-        model=case.model,
-        metric=metric,
-        repetition=case.repetition,
-        among=int(known.size),
+        case.audit, case.model, metric, case.repetition, int(known.size),
         best=case.configs[best],
         chosen=case.configs[order[0]],
         hit=bool(behind[order[0]] <= LOG_TOLERANCE),
@@ -134,7 +130,7 @@ def select(case: Case, choice: Choice, metric: str, errors: Floats) -> Selection
         regret=max(0.0, math.expm1(behind[order[0]])),
         tau=None if predicted is None else _kendall(predicted[known], value[known]),
         emulated=any(run.emulated for run in case.runs),
-    )
+    )  # fmt: skip
 
 
 def measurement_errors(cases: Sequence[Case]) -> list[dict[str, Floats]]:
