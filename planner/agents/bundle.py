@@ -87,20 +87,22 @@ def command(device: Device) -> list[str]:
     return [*device.prefix, *variables, device.python, "-c", BOOTSTRAP, archive.digest, str(len(archive.data))]
 
 
-def hand_over(process: Process, device: str, python: str) -> bytes:
-    """Talk to the bootstrap until the agent is there; returns what was read beyond it.
+def hand_over(process: Process, device: str, python: str) -> None:
+    """Talk to the bootstrap until the agent is there.
 
     Raises RemoteError with what is wrong on the device.
     """
-    buffer = b""
     while True:
-        line, buffer = _line(process, device, python, buffer)
-        _, mark, said = line.partition(MARK)  # before it is what a login shell prints
+        try:
+            line = process.read_line()
+        except EOFError:
+            raise _not_started(process, device, python) from None
+        _, mark, said = line.rstrip(b"\r").partition(MARK)  # before it is what a login shell prints
         if not mark:
             continue
         word, _, rest = said.decode(errors="replace").partition(" ")
         if word == "have":
-            return buffer
+            return
         if word == "need":
             process.write(agent_archive().data)
         elif word == "old":
@@ -109,16 +111,6 @@ def hand_over(process: Process, device: str, python: str) -> bytes:
         else:
             remedy = "free some space there, or set XDG_CACHE_HOME in `environment`"
             raise RemoteError(f"{device}: cannot keep the agent in its cache: {rest}; {remedy}")
-
-
-def _line(process: Process, device: str, python: str, buffer: bytes) -> tuple[bytes, bytes]:
-    while b"\n" not in buffer:
-        chunk = process.read(1 << 16)
-        if not chunk:
-            raise _not_started(process, device, python)
-        buffer += chunk
-    line, _, rest = buffer.partition(b"\n")
-    return line.rstrip(b"\r"), rest
 
 
 def _not_started(process: Process, device: str, python: str) -> RemoteError:

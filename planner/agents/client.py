@@ -30,6 +30,7 @@ START_S = 60.0
 #: Errors over there that say that a connection was lost, not that the order is wrong.
 LOST = ("DeviceLostError", "WireError")
 UNREACHED = "let the firewall there pass TCP from the other devices, or set data_address in the fleet file"
+ENDED = "the agent ended"
 #: How the agent's first line begins.
 HELLO = b'{"hello":'
 #: A file is written in pieces, so that one that goes on moving is told from one that is stuck.
@@ -110,8 +111,8 @@ class AgentClient:
         self._lock = threading.Lock()
         self._lost: str | None = None
         self._closed = threading.Event()
-        self._heard_s = self._written_s = time.monotonic()
-        self._buffer = bundle.hand_over(process, device.name, device.python)
+        self._written_s = time.monotonic()
+        bundle.hand_over(process, device.name, device.python)
         hello = self._hello(device.python)
         self.python: str = hello["python"]
         self.pid: int = hello["pid"]
@@ -210,7 +211,7 @@ class AgentClient:
         """In a thread of its own: pings may be stuck behind a file that is."""
         while not self._closed.wait(PING_S):
             # A file on its way holds up the pings: silence counts from when it last moved.
-            if time.monotonic() - max(self._heard_s, self._written_s) > SILENCE_S:
+            if time.monotonic() - max(self._process.heard_s, self._written_s) > SILENCE_S:
                 self._give_up(f"nothing was heard from it for {SILENCE_S:g} s")
                 self._process.close()  # wakes who is still writing to it
                 return
@@ -220,24 +221,26 @@ class AgentClient:
         try:
             found = b""
             while not found:  # before it is what a Python prints as it starts (sitecustomize, .pth files)
-                _, found, rest = self._line().partition(HELLO)
+                _, found, rest = self._process.read_line().partition(HELLO)
             hello: dict[str, Any] = json.loads(found + rest)["hello"]
             return hello
-        except DeviceLostError as error:
-            reason = self._last_words() or str(error)
+        except (DeviceLostError, EOFError) as error:
+            reason = self._last_words() or str(error) or ENDED
             raise RemoteError(f"{self.name}: the agent does not start with {python}: {reason}") from error
 
     def _listen(self) -> None:
         try:
             while True:
-                message = json.loads(self._line())
+                message = json.loads(self._process.read_line())
                 if "pong" in message:
                     continue
-                blob = self._exactly(message.get("blob", 0))
+                blob = self._process.read_exactly(message.get("blob", 0))
                 ends = "event" not in message
                 call = self._calls.pop(message["id"], None) if ends else self._calls.get(message["id"])
                 if call is not None:  # an order's threads may say something after its end
                     call.answers.put((message, blob))
+        except EOFError:
+            self._give_up(ENDED)
         except (DeviceLostError, ValueError, KeyError, TypeError) as error:
             self._give_up(str(error))
 
@@ -252,30 +255,6 @@ class AgentClient:
     def _last_words(self) -> str:
         lines = self._process.errors().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
-
-    def _line(self) -> bytes:
-        while b"\n" not in self._buffer:
-            self._buffer += self._chunk()
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
-
-    def _exactly(self, size: int) -> bytes:
-        parts = [self._buffer[:size]]
-        self._buffer = self._buffer[size:]
-        missing = size - len(parts[0])
-        while missing:
-            chunk = self._chunk()
-            parts.append(chunk[:missing])
-            self._buffer = chunk[missing:]
-            missing -= len(parts[-1])
-        return b"".join(parts)
-
-    def _chunk(self) -> bytes:
-        chunk = self._process.read(1 << 16)
-        if not chunk:
-            raise DeviceLostError("the agent ended")
-        self._heard_s = time.monotonic()
-        return chunk
 
 
 def _reason(error: dict[str, str]) -> str:

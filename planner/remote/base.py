@@ -1,11 +1,20 @@
 """A remote starts commands on one device and gives access to their standard streams."""
 
 import abc
+import time
 from collections.abc import Sequence
+
+_CHUNK_BYTES = 1 << 16
 
 
 class Process(abc.ABC):
-    """A running command with its three standard streams; bytes in, bytes out."""
+    """A running command with its three standard streams; bytes in, bytes out.
+
+    heard_s: when output was last read by ``read_line`` or ``read_exactly``, by the monotonic clock.
+    """
+
+    heard_s = 0.0
+    _unread = b""
 
     @abc.abstractmethod
     def write(self, data: bytes) -> None:
@@ -14,6 +23,31 @@ class Process(abc.ABC):
     @abc.abstractmethod
     def read(self, size: int) -> bytes:
         """Between 1 and ``size`` bytes of its standard output; b"" at its end. Blocks."""
+
+    def read_line(self) -> bytes:
+        """The next line of its standard output, without its end. Raises EOFError."""
+        while b"\n" not in self._unread:
+            self._unread += self._chunk()
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line
+
+    def read_exactly(self, size: int) -> bytes:
+        """The next ``size`` bytes of its standard output. Raises EOFError."""
+        parts, missing = [self._unread[:size]], size - len(self._unread)
+        self._unread = self._unread[size:]
+        while missing > 0:
+            chunk = self._chunk()
+            parts.append(chunk[:missing])
+            self._unread = chunk[missing:]
+            missing -= len(chunk)
+        return b"".join(parts)
+
+    def _chunk(self) -> bytes:
+        chunk = self.read(_CHUNK_BYTES)
+        if not chunk:
+            raise EOFError
+        self.heard_s = time.monotonic()
+        return chunk
 
     @abc.abstractmethod
     def errors(self) -> bytes:

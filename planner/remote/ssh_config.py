@@ -98,8 +98,8 @@ def target_from(device: Device, options: Mapping[str, Sequence[str]]) -> tuple[S
     hostname = one("hostname") or device.host
     port = device.port or int(one("port") or 22)
     user = device.user or one("user") or getpass.getuser()
-    tokens = {"h": hostname, "n": device.host, "p": str(port), "r": user, "u": getpass.getuser(), "%": "%",
-              "d": str(Path.home())}  # fmt: skip
+    home, own_user = str(Path.home()), getpass.getuser()
+    tokens = {"h": hostname, "n": device.host, "p": str(port), "r": user, "u": own_user, "d": home, "%": "%"}
     files = options.get("identityfile", ()) if device.key is None else (str(device.key),)
     known = [*options.get("userknownhostsfile", ()), *options.get("globalknownhostsfile", ())]
     jump = device.jump or one("proxyjump")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from backends.protocol.events import Evaluated
-from planner.plan.file import Plan, PlannedWorker
+from planner.plan.file import Plan
 from planner.train.worker_result import WorkerResult
 from planner.units import seconds
 
@@ -24,7 +24,10 @@ class Cause(NamedTuple):
 
 
 class StepTime(NamedTuple):
-    """Seconds of a part of a worker's step, as predicted and as measured."""
+    """Seconds of a part of a worker's step, as predicted and as measured.
+
+    weight: how a second more changes the time of the run, as a share.
+    """
 
     name: str
     predicted_s: float
@@ -35,11 +38,6 @@ class StepTime(NamedTuple):
     def effect(self) -> float:
         """What the difference adds to the time of the run, as a share."""
         return self.weight * (self.measured_s - self.predicted_s)
-
-    @property
-    def text(self) -> str:
-        """Both times."""
-        return f"{self.name}: {seconds(self.measured_s)} a step, predicted {seconds(self.predicted_s)}"
 
 
 def deviation_notes(
@@ -61,7 +59,7 @@ def deviation_notes(
     longer = time_s > interval[1]
     side = "longer" if longer else "shorter"
     not_counted_s = math.fsum(each.seconds for each in evaluations) - evaluation_s
-    cause = likeliest(plan, time_s / plan.prediction.time_s - 1.0, parts, not_counted_s)
+    cause = _likeliest(plan, time_s / plan.prediction.time_s - 1.0, parts, not_counted_s)
     why = "the run's own figures do not tell why" if cause is None else f"the likeliest cause: {cause}"
     bounds = " to ".join(seconds(bound) for bound in interval)
     return [f"the run took {seconds(time_s)}, {side} than the predicted {bounds} (95 % interval); {why}"]
@@ -79,7 +77,7 @@ def time_interval(plan: Plan) -> tuple[float, float] | None:
     return None
 
 
-def likeliest(plan: Plan, deviation: float, parts: Mapping[str, WorkerResult], not_counted_s: float) -> str | None:
+def _likeliest(plan: Plan, deviation: float, parts: Mapping[str, WorkerResult], not_counted_s: float) -> str | None:
     """The likeliest cause of a deviation of the time, as a share; None where no figure explains it.
 
     Lost members come first: all other figures change with them.
@@ -113,19 +111,18 @@ def _lost(plan: Plan, parts: Mapping[str, WorkerResult]) -> str:
 
 def _step_causes(plan: Plan, parts: Mapping[str, WorkerResult], deviation: float) -> list[Cause]:
     """Computing and exchange, against the times predicted for a step."""
-    stepped = [
-        (worker, parts[worker.name], worker.computing_s)
-        for worker in plan.workers
-        if parts[worker.name].steps and worker.computing_s is not None
-    ]
     waits = plan.strategy.sync.waits_for(len(plan.workers)) > 1
+    all_steps = math.fsum(worker.steps for worker in plan.workers)
     computing, exchange = [], []
-    for worker, part, computing_s in stepped:
-        weight = _weight(plan, worker)
-        exchange_s = max(0.0, worker.cycle_s - computing_s)
+    for worker in plan.workers:
+        part = parts[worker.name]
+        if not part.steps or worker.computing_s is None:
+            continue
+        weight = worker.steps / all_steps / worker.cycle_s
+        exchange_s = max(0.0, worker.cycle_s - worker.computing_s)
         # Where workers wait for one another, a slow one delays them all.
         own_weight = 1.0 / worker.cycle_s if waits else weight
-        computing.append(StepTime(worker.name, computing_s, part.busy_s / part.steps, own_weight))
+        computing.append(StepTime(worker.name, worker.computing_s, part.busy_s / part.steps, own_weight))
         exchange.append(StepTime(worker.name, exchange_s, part.exchange_s / part.steps, weight))
     slower, longer = ("slower", "longer") if deviation > 0 else ("faster", "less time")
     return [
@@ -134,16 +131,15 @@ def _step_causes(plan: Plan, parts: Mapping[str, WorkerResult], deviation: float
     ]
 
 
-def _weight(plan: Plan, worker: PlannedWorker) -> float:
-    """How a second more of this worker's step changes the time of the run, as a share."""
-    return worker.steps / math.fsum(each.steps for each in plan.workers) / worker.cycle_s
-
-
 def _cause(times: Sequence[StepTime], deviation: float, text: str) -> list[Cause]:
     """The workers whose times differ most in the direction of the deviation, and their effect."""
     ranked = [each for each in times if each.effect * deviation > 0]
     if not ranked:
         return []
     largest = max(abs(each.effect) for each in ranked)
-    named = "; ".join(each.text for each in ranked if abs(each.effect) >= largest / 2)
+    named = "; ".join(
+        f"{each.name}: {seconds(each.measured_s)} a step, predicted {seconds(each.predicted_s)}"
+        for each in ranked
+        if abs(each.effect) >= largest / 2
+    )
     return [Cause(math.fsum(each.effect for each in ranked), f"{text} ({named})")]
