@@ -127,7 +127,7 @@ def cross_validate(
         for name in list(parts):
             kind, known = MODELS[name], table.take(rest)
             try:  # a blend takes models that are fitted already
-                regressor = Blend.completed(known, training, fitted) if kind is Blend else kind.fit(known, training)
+                regressor = Blend.fit(known, training, fitted) if kind is Blend else kind.fit(known, training)
             except (Unsuitable, np.linalg.LinAlgError) as error:
                 unsuitable[name] = str(error)
                 del parts[name]

@@ -31,12 +31,8 @@ class Blend(Regressor):
     members: tuple[Regressor, ...]
 
     @classmethod
-    def fit(cls, table: Table, target: Target) -> Self:
-        return cls.completed(table, target, ())
-
-    @classmethod
-    def completed(cls, table: Table, target: Target, fitted: Sequence[Regressor]) -> Self:
-        """Of the members among these fitted models; those that are not there are fitted now."""
+    def fit(cls, table: Table, target: Target, fitted: Sequence[Regressor] = ()) -> Self:
+        """Members that are not among the fitted models of this table are fitted now."""
         there = {type(model): model for model in fitted}
         members: list[Regressor] = []
         for kind in MEMBERS:

@@ -35,7 +35,7 @@ class Table:
     def of(cls, cells: Mapping[str, Sequence[object]]) -> "Table":
         """From any values: a column becomes numbers where nearly all of it can be read as such."""
         texts = {name: ["" if value is None else str(value) for value in values] for name, values in cells.items()}
-        return cls({name: as_column(column) for name, column in texts.items()})
+        return cls({name: _column(column) for name, column in texts.items()})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,8 +115,7 @@ def read_csv(path: Path) -> CsvFile:
     return CsvFile(str(path), cells, [line for line, _ in rows[1:]])
 
 
-def as_column(texts: Sequence[str]) -> Column:
-    """Numbers where nearly all that is not missing can be read as such, else words."""
+def _column(texts: Sequence[str]) -> Column:
     values = np.array([as_number(text) for text in texts], dtype=np.float64)
     given = [text.strip().lower() not in MISSING for text in texts]
     if np.isfinite(values).sum() >= READABLE * sum(given):

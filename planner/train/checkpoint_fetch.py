@@ -24,7 +24,6 @@ class CheckpointFetcher:
     """Fetches the server's newest checkpoint into the run folder, whole or not at all.
 
     before: the folder of the run that is resumed.
-    keep_weights: whether the run keeps its weights at all.
     agent: fetches the files; the server's own agent goes on reporting events meanwhile.
     unsaved: why the newest checkpoint is not in the run folder.
     """

@@ -36,7 +36,7 @@ class StepTime(NamedTuple):
 
     @property
     def effect(self) -> float:
-        """What the difference adds to the time of the run, as a share."""
+        """On the time of the run, as a share."""
         return self.weight * (self.measured_s - self.predicted_s)
 
 

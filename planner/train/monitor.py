@@ -29,10 +29,8 @@ REMOVE_S = 10.0
 class ServerProcess(NamedTuple):
     """The host of a run at work.
 
-    source: the name its events bear.
-    device: that it is on.
-    agent: that carries out its order.
-    call: the order.
+    source: the name that its events bear.
+    call: its order, which ``agent`` carries out.
     files: the paths of the run's files on the device.
     evaluation_stops_all: whether the whole cluster waits for an evaluation.
     """
@@ -74,7 +72,10 @@ class RunMonitor:
             try:
                 if self.clock() > end_s + self._held_up_s:
                     end_s = math.inf
-                    self._stop_in_time()
+                    self._time_is_over = True
+                    self.signals.over.set()  # a worker that is cut off now is not started again
+                    self.reporter.report("planner", TimeOver())
+                    self._stop_server()
                 if stop_by is not None and self.clock() > stop_by:
                     raise self._interrupted(f"the server did not stop within {STOP_S:g} s")
                 account = self._next()
@@ -91,12 +92,6 @@ class RunMonitor:
                 self.reporter.report("planner", Stopping())
                 stop_by = self.clock() + STOP_S
                 self._stop_server()
-
-    def _stop_in_time(self) -> None:
-        self._time_is_over = True
-        self.signals.over.set()  # a worker that is cut off now is not started again
-        self.reporter.report("planner", TimeOver())
-        self._stop_server()
 
     def _stop_server(self) -> None:
         with suppress(DeviceLostError):  # a server that is gone is reported as such
@@ -136,9 +131,12 @@ class RunMonitor:
                 self.reporter.report(source, event)
             if not self.signals.events.empty():
                 return None
-        if error is not None:
-            raise self._server_failed(error)
-        return account
+        if error is None:
+            return account
+        self.fetcher.wait()
+        self._remove_files()
+        lost = isinstance(error, DeviceLostError)
+        raise self._failed(f"the server on {self.server.device} is lost: {error}" if lost else str(error))
 
     def _handle(self, source: str, event: Event) -> None:
         self.telemetry.add(source, event)
@@ -159,13 +157,6 @@ class RunMonitor:
         if failures and len(failures) == len(self.supervisors):
             self._remove_files()
             raise self._failed("; ".join(failures))
-
-    def _server_failed(self, error: PlannerError) -> RunError:
-        self.fetcher.wait()
-        self._remove_files()
-        if isinstance(error, DeviceLostError):
-            return self._failed(f"the server on {self.server.device} is lost: {error}")
-        return self._failed(str(error))
 
     def _end(self, account: RunAccount, interrupted: bool) -> RunAccount:
         self.fetcher.finish()

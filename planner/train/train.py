@@ -52,13 +52,7 @@ class TrainRequest(NamedTuple):
 
 
 class RunCallbacks(NamedTuple):
-    """Called as a run makes progress.
-
-    on_profile: of profiling.
-    on_plan: the plan that was chosen.
-    on_note: a remark on the plan.
-    on_event: of training.
-    """
+    """Called as profiling and training go on, with the plan, and with remarks on it."""
 
     on_profile: Callable[[str, str, float | None], None]
     on_plan: Callable[[Plan], None]
