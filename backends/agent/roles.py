@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Any, Callable, Dict, NamedTuple
+from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 from backends.agent import files
 from backends.agent.telemetry import TelemetrySender
@@ -31,11 +31,8 @@ from backends.training.step import TestSet
 GO_TICK_S = 0.1
 
 
-class MemberData(NamedTuple):
-    """Training batches, and the test set."""
-
-    batches: dataset.BatchLoader
-    test: TestSet
+#: Training batches, and the test set.
+MemberData = Tuple[dataset.BatchLoader, TestSet]
 
 
 class MemberParts(NamedTuple):
@@ -61,9 +58,6 @@ class StartedRole(NamedTuple):
     on_heartbeat: Callable[[int], None] = _ignore  # gets the epoch in the answer to each heartbeat
     end: Callable[[], None] = _ignore
     compressor_metrics: Callable[[], Dict[str, Any]] = dict  # figures of its compressor
-
-
-# -- hosts -----------------------------------------------------------------------------------------
 
 
 def serve_parameters(task: Any, order: orders.ServeParameters) -> RunAccount:
@@ -93,9 +87,6 @@ def run_spec(order: orders.RunOrder) -> RunSpec:
         strategy=Strategy.from_text(strategy),
         **fields,
     )
-
-
-# -- members ---------------------------------------------------------------------------------------
 
 
 def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
@@ -207,8 +198,7 @@ def train_alone(task: Any, order: orders.TrainAlone) -> RunAccount:
         return single_device.run(
             run_spec(order.run),
             built.replica,
-            data.batches,
-            data.test,
+            *data,
             task.emit,
             task.stopping.is_set,
             member.replica.slowdown,
@@ -225,7 +215,7 @@ def _prepare(task: Any, member: orders.MemberSpec) -> MemberData:
     test = dataset.unpack(files.fetch(member.test))
     task.emit(Ready())
     await_go(task)
-    return MemberData(dataset.BatchLoader(images, labels, member.batch, member.seed), test)
+    return dataset.BatchLoader(images, labels, member.batch, member.seed), test
 
 
 def await_go(task: Any) -> None:

@@ -105,7 +105,10 @@ class Connection:
             raise WireError("%s does not speak this protocol" % self.peer)
         text = bytearray(head_bytes)
         self._fill(memoryview(text))
-        head: Head = self._decode(text, kinds)
+        try:
+            head: Head = decode(json.loads(text.decode()), kinds)
+        except (ValueError, RecursionError) as error:
+            raise WireError("%s sent a frame that is not understood: %s" % (self.peer, error)) from error
         views = payload(head) if payload is not None else ()
         expected_bytes = sum(view.nbytes for view in views)
         if payload_bytes != expected_bytes:
@@ -114,12 +117,6 @@ class Connection:
             self._fill(view)
         self.received_bytes += _HEADER.size + head_bytes + payload_bytes
         return head
-
-    def _decode(self, text: bytearray, kinds: Sequence[Type[Any]]) -> Any:
-        try:
-            return decode(json.loads(text.decode()), kinds)
-        except (ValueError, RecursionError) as error:
-            raise WireError("%s sent a frame that is not understood: %s" % (self.peer, error)) from error
 
     def _fill(self, view: memoryview) -> None:
         start = 0
@@ -204,18 +201,14 @@ def connect(address: str, port: int, tls: ssl.SSLContext, timeout_s: float, peer
 
 def _wrap(sock: socket.socket, tls: ssl.SSLContext, server_side: bool, timeout_s: float) -> Connection:
     sock.settimeout(timeout_s)
-    _tune(sock, timeout_s)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1000))
     try:
         return Connection(tls.wrap_socket(sock, server_side=server_side), timeout_s)
     except (OSError, ValueError) as error:
         sock.close()
         raise WireError("TLS handshake failed: %s" % error) from error
-
-
-def _tune(sock: socket.socket, timeout_s: float) -> None:
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1000))
 
 
 def _common_name(sock: ssl.SSLSocket) -> str:

@@ -78,31 +78,28 @@ class EpochScheduler(WorkQueue):
 
         steps: that its weights include; None if they are not the run's.
         """
-        with self.lock:
+        with self._changing():
             if self._first_joined_s is None:
                 self._first_joined_s = self._clock()
             self._steps[name] = steps or 0
             if steps is None:
                 self._without_weights.add(name)
             self._changed = True
-            self.lock.notify_all()
 
     def leave(self, name: str) -> None:
         """Remove a member; members that wait for it are interrupted (``required_epoch``)."""
-        with self.lock:
+        with self._changing():
             self._steps.pop(name, None)
             for names in (self._without_weights, self._asking, self._at_work, self._unsaved):
                 names.discard(name)
             self._evaluating.pop(name, None)
             if name in self._members and not self.over:
                 self.interrupt()
-            self.lock.notify_all()
 
     def interrupt(self) -> None:
         """End the epoch's steps, after one of them could not be completed."""
-        with self.lock:
+        with self._changing():
             self._changed = self._broken = True
-            self.lock.notify_all()
 
     @property
     def orphaned(self) -> bool:
@@ -227,7 +224,7 @@ class EpochScheduler(WorkQueue):
     # -- completing work ---------------------------------------------------------------------------
 
     def complete(self, worker: str) -> int:
-        with self.lock:
+        with self._changing():
             if worker in self._evaluating:
                 self._progress.evaluated = self._evaluating.pop(worker)
             else:
@@ -235,31 +232,26 @@ class EpochScheduler(WorkQueue):
                 if worker in self._steps:
                     self._steps[worker] += 1
                 self._save_due |= self._progress.count_step()
-            self.lock.notify_all()
             return self.done
 
     def abandon(self, worker: str) -> None:
-        with self.lock:
+        with self._changing():
             self._at_work.discard(worker)
-            self.lock.notify_all()
 
     def weights_given(self) -> None:
         """Record that the weights for joining members have arrived."""
-        with self.lock:
+        with self._changing():
             self._donor = None
-            self.lock.notify_all()
 
     def weights_taken(self, name: str) -> None:
         """Record that a member has received the weights of the run."""
-        with self.lock:
+        with self._changing():
             self._without_weights.discard(name)
-            self.lock.notify_all()
 
     def saved(self, name: str) -> bool:
         """Record that a member has handed over everything; return whether all have."""
-        with self.lock:
+        with self._changing():
             self._unsaved.discard(name)
-            self.lock.notify_all()
             return not self._unsaved
 
     @property

@@ -136,8 +136,6 @@ class Peer:
             state[frames.WEIGHTS] = self._weights()
         send_named(self._connection, state)
 
-    # -- a step ------------------------------------------------------------------------------------
-
     def _step(self, order: frames.PeerStep) -> None:
         began, cpu = self._clock(), time.process_time()
         self._begin_epoch(order)

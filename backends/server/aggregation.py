@@ -5,7 +5,6 @@ from typing import Dict, List, NamedTuple, Tuple
 from backends.strategies.message import Message
 from backends.strategies.synchronisation import SyncPolicy
 from backends.training.member_stats import MemberStats
-from backends.training.membership import MembershipObserver
 
 
 class WorkerGradient(NamedTuple):
@@ -20,7 +19,7 @@ class WorkerGradient(NamedTuple):
     seconds: float  # time of its computation
 
 
-class Aggregator(MembershipObserver):
+class Aggregator:
     """Holds gradients until a round is complete; the round is then applied as one update.
 
     Without synchronisation every gradient is a round. A gradient that misses its round is part of

@@ -7,10 +7,9 @@ import numpy as np
 from backends.frameworks.base import Variable
 from backends.strategies.compressors.layer_drop import _parts
 from backends.strategies.message import DENSE, HALF, SPANS, Message, dense, spans
-from backends.training.membership import MembershipObserver
 
 
-class DeltaPull(MembershipObserver):
+class DeltaPull:
     """Stores the update in which each layer last changed, and each worker's last pull."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:

@@ -12,10 +12,9 @@ from backends.protocol.frames import InitialWeightsRequest, RequestedArrays
 from backends.server.delta_pull import DeltaPull
 from backends.strategies.message import DENSE, Message, add, dense, sound
 from backends.training.checkpoint import Checkpoint
-from backends.training.membership import MembershipObserver
 
 
-class GlobalModel(MembershipObserver):
+class GlobalModel:
     """Weights, momentum, and the state that each worker last reported.
 
     weights, momentum: (parameters,) float32.

@@ -44,8 +44,6 @@ class ParameterServer(RunHost):
         self.run_state = ServerState(spec, emit)
         self._model_given = threading.Condition()
 
-    # -- joining -----------------------------------------------------------------------------------
-
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.WorkerHello) -> None:
         """Agree on the layout and allocate buffers; the first worker of a new run sends weights.
 
@@ -82,8 +80,6 @@ class ParameterServer(RunHost):
         end_s = time.monotonic() + (0.0 if is_local else LOCAL_WORKER_WAIT_S)
         while not (self.run_state.begun or connection.aborted) and time.monotonic() < end_s:
             self._model_given.wait(CHECK_INTERVAL_S)
-
-    # -- work --------------------------------------------------------------------------------------
 
     def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
         item = self.run_state.take(name, lambda: connection.aborted)

@@ -45,7 +45,7 @@ class ServerState(HostedRunState):
         self._worker_states = WorkerStates({})
         self.step_queue = self._begin()
         for observer in (self._aggregator, self._worker_states, self.step_queue):
-            self._membership.add_observer(observer)
+            self._membership.add_observer(observer.set_members)
 
     def _begin(self) -> StepQueue:
         if self.spec.resume is None:
@@ -55,8 +55,6 @@ class ServerState(HostedRunState):
         self._worker_states = WorkerStates(self._resume(saved))
         return resumed_queue(self.spec, saved.meta)
 
-    # -- members -----------------------------------------------------------------------------------
-
     @property
     def begun(self) -> bool:
         """Whether there are weights."""
@@ -65,7 +63,7 @@ class ServerState(HostedRunState):
     def begin(self, model: GlobalModel) -> None:
         """Begin with this model."""
         self._model = model
-        self._membership.add_observer(model)
+        self._membership.add_observer(model.set_members)
 
     @property
     def model(self) -> GlobalModel:
@@ -86,8 +84,6 @@ class ServerState(HostedRunState):
                 self._model.forget_state(name)
             self._membership.leave(name)
             self._advance()
-
-    # -- work --------------------------------------------------------------------------------------
 
     def take(self, worker: str, gone: Callable[[], bool]) -> WorkItem:
         """The worker's next item; blocks until it may begin it."""
@@ -153,8 +149,6 @@ class ServerState(HostedRunState):
             gradient.stats.count_step(gradient.loss, before - gradient.version)
             self.step_queue.complete(gradient.worker)
         self._mark_end()
-
-    # -- state and checkpoints ---------------------------------------------------------------------
 
     def mean_model_state(self) -> np.ndarray:
         """The mean of the states that workers reported; a new (state,) float32."""

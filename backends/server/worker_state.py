@@ -9,10 +9,9 @@ from typing import Dict, Set, Tuple
 from backends.frameworks.base import Arrays
 from backends.protocol.frames import ArraySpec
 from backends.training.array_transfer import describe
-from backends.training.membership import MembershipObserver
 
 
-class WorkerStates(MembershipObserver):
+class WorkerStates:
     """The states of all workers. Not thread-safe: its owner holds the run's lock.
 
     latest: by worker, the last state it handed over, or else that of the resumed checkpoint.

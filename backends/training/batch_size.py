@@ -5,7 +5,6 @@ from typing import Dict, Tuple, Type
 from backends.frameworks.base import Arrays
 from backends.strategies import sample_streams
 from backends.strategies.batching import WINDOW, GlobalBatch, Throughput, local_batches, powers
-from backends.training.membership import MembershipObserver
 
 #: Steps of every member that must be timed before batch sizes follow throughput.
 TIMED_STEPS = 3
@@ -13,7 +12,7 @@ TIMED_STEPS = 3
 TIMED, GLOBAL_BATCH = "timed ", "global batch"
 
 
-class BatchPolicy(MembershipObserver):
+class BatchPolicy:
     """Every member computes the usual batch in every step; others extend it. Not thread-safe.
 
     usual: samples of a member's step as planned.

@@ -4,26 +4,20 @@
 items that they held to others.
 """
 
-import abc
-from typing import Iterable, List, Tuple
+from typing import Callable, Iterable, List, Tuple
 
-
-class MembershipObserver(abc.ABC):
-    """A part of a run's state that is notified when a member joins or leaves."""
-
-    @abc.abstractmethod
-    def set_members(self, names: Tuple[str, ...]) -> None:
-        """Receive all present members, sorted by name."""
+#: Is called with the names of all present members, sorted, when one joins or leaves.
+Observer = Callable[[Tuple[str, ...]], None]
 
 
 class Membership:
     """Notifies every observer of each change. Not thread-safe: its owner holds the run's lock."""
 
-    def __init__(self, *observers: MembershipObserver) -> None:
+    def __init__(self, *observers: Observer) -> None:
         self.names: Tuple[str, ...] = ()
-        self._observers: List[MembershipObserver] = list(observers)
+        self._observers: List[Observer] = list(observers)
 
-    def add_observer(self, observer: MembershipObserver) -> None:
+    def add_observer(self, observer: Observer) -> None:
         """Add an observer, which is notified from the next change on."""
         self._observers.append(observer)
 
@@ -39,4 +33,4 @@ class Membership:
         """Make these the members, all at once."""
         self.names = tuple(sorted(names))
         for observer in self._observers:
-            observer.set_members(self.names)
+            observer(self.names)

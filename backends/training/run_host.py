@@ -63,8 +63,6 @@ class RunHost(abc.ABC):
     def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
         """Serve one work item to a member; return False when there are no more."""
 
-    # -- life of a run -----------------------------------------------------------------------------
-
     def run(self, listener: socket.socket, should_stop: Callable[[], bool]) -> RunAccount:
         """Serve until all steps are done, training diverges or ``should_stop``.
 
@@ -124,8 +122,6 @@ class RunHost(abc.ABC):
             connection.abort()
             self.run_state.step_queue.wake()
 
-    # -- members -----------------------------------------------------------------------------------
-
     def _serve(self, connection: framing.Connection, hello: Any) -> None:
         name, lost = connection.peer, False
         member = self._admit(connection)
@@ -166,8 +162,6 @@ class RunHost(abc.ABC):
             return False
         self._emit(Dropped(connection.peer, reason))
         return True
-
-    # -- accounts ----------------------------------------------------------------------------------
 
     def progress(self) -> Progress:
         """The progress of the run, for the live table."""

@@ -39,7 +39,7 @@ class RunState(abc.ABC):
         self._batch_policy = BATCH_POLICIES[spec.strategy.batching](
             spec.batch, spec.members, spec.training_samples, spec.seed
         )
-        self._membership = Membership(self._batch_policy)
+        self._membership = Membership(self._batch_policy.set_members)
         self._earlier_evaluations: List[Dict[str, Any]] = []
         self.evaluations: List[Evaluated] = []
         self.reason: Optional[str] = None
@@ -53,8 +53,6 @@ class RunState(abc.ABC):
     def service_s(self) -> Optional[float]:
         """Mean seconds of an update; None before the first, and if several members update."""
         return None
-
-    # -- steps and evaluations ---------------------------------------------------------------------
 
     def batch(self, name: str) -> int:
         """Samples of a member's next step."""
@@ -91,8 +89,6 @@ class RunState(abc.ABC):
         self.reason = self.reason or reason
         self.step_queue.stop()
 
-    # -- accounts ----------------------------------------------------------------------------------
-
     def progress(self, elapsed_s: float, members: Dict[str, MemberProgress]) -> Progress:
         """The progress of the run, for the live table; members: a row each."""
         return Progress(self.step_queue.done, self.spec.steps, elapsed_s, members)
@@ -108,8 +104,6 @@ class RunState(abc.ABC):
             service_s=self.service_s,
             cpu_s=cpu_s,
         )
-
-    # -- checkpoints -------------------------------------------------------------------------------
 
     def _resume(self, saved: checkpoint.Checkpoint) -> Dict[str, Arrays]:
         """Resume from a checkpoint; return the states of its members."""

@@ -4,11 +4,11 @@ An item of a worker that leaves before it is done goes to another worker.
 """
 
 import abc
+import contextlib
 import threading
-from typing import Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from backends.protocol.frames import EVALUATE, FINISH, STEP
-from backends.training.membership import MembershipObserver
 
 
 class WorkItem(NamedTuple):
@@ -99,16 +99,22 @@ class WorkQueue(abc.ABC):
         """Whether the run is finished or stopped."""
         return self._stopped or self.finished
 
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock, then let all waiting threads see what has changed."""
+        with self.lock:
+            yield
+            self.lock.notify_all()
+
     def stop(self) -> None:
         """Hand out nothing but FINISH from now on."""
-        with self.lock:
+        with self._changing():
             self._stopped = True
-            self.lock.notify_all()
 
     def wake(self) -> None:
         """Wake all waiting threads to check whether they may go on or their connection ended."""
-        with self.lock:
-            self.lock.notify_all()
+        with self._changing():
+            pass
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the run is over; return False if the time is up first."""
@@ -116,7 +122,7 @@ class WorkQueue(abc.ABC):
             return self.lock.wait_for(lambda: self.over, timeout_s)
 
 
-class StepQueue(WorkQueue, MembershipObserver):
+class StepQueue(WorkQueue):
     """Hands out exactly ``total`` steps, with evaluations between them and at the end.
 
     An item that its worker abandons goes to another one. A worker has one item at most.
@@ -167,19 +173,17 @@ class StepQueue(WorkQueue, MembershipObserver):
         return self.done == self._progress.total
 
     def complete(self, worker: str) -> int:
-        with self.lock:
+        with self._changing():
             item = self._held.pop(worker)
             if item.kind == STEP:
                 self._progress.count_step()
             else:
                 self._progress.evaluated = item.step
-            self.lock.notify_all()
             return self.done
 
     def abandon(self, worker: str) -> None:
-        with self.lock:
+        with self._changing():
             self._held.pop(worker, None)
-            self.lock.notify_all()
 
     def set_members(self, names: Tuple[str, ...]) -> None:
         """Take back the items of workers that have left."""

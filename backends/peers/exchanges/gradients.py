@@ -48,8 +48,6 @@ class GradientExchange(Exchange):
         self._merge(sorted(received, key=lambda envelope: envelope.order), batch)
         self.parts.local_update.apply(self.parts.replica.weights, self._merged, optimiser)
 
-    # -- sending -----------------------------------------------------------------------------------
-
     def _send(self, step: int, batch: int, budget_s: Optional[float], waits: bool) -> None:
         # All messages are made before the first is sent. A link seems faster while the others are
         # idle than beside them, so that budgets would exceed the network card's rate.
@@ -82,8 +80,6 @@ class GradientExchange(Exchange):
             return math.inf
         bytes_per_s = self.parts.mailbox.bytes_per_s(peer)
         return FIRST_BYTES if bytes_per_s is None else bytes_per_s * budget_s
-
-    # -- receiving and merging ---------------------------------------------------------------------
 
     def _receive(self, step: int, awaited: int) -> List[Envelope]:
         """All gradients that have arrived; waits for ``awaited`` gradients of this step."""
@@ -122,8 +118,6 @@ class GradientExchange(Exchange):
 
     def _share(self, batch: int, compared: float) -> float:
         return FACTORS[self.parts.strategy.aggregation](batch, compared, self.parts.batch, len(self.names))
-
-    # -- state -------------------------------------------------------------------------------------
 
     def _compressors(self) -> Dict[str, Compressor]:
         by_peer = {PEER_PREFIX + name: each for name, each in self._by_peer.items()}

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from backends.training.membership import Membership, MembershipObserver
+from backends.training.membership import Membership
 
 
-class Recorder(MembershipObserver):
+class Recorder:
     def __init__(self) -> None:
         self.heard: list[tuple[str, ...]] = []
 
@@ -16,7 +16,7 @@ class Recorder(MembershipObserver):
 
 def test_all_observers_are_told_who_is_there_sorted_by_name() -> None:
     observers = Recorder(), Recorder()
-    membership = Membership(*observers)
+    membership = Membership(*(each.set_members for each in observers))
     membership.join("b")
     membership.join("a")
     membership.leave("b")
@@ -27,14 +27,14 @@ def test_all_observers_are_told_who_is_there_sorted_by_name() -> None:
 def test_an_observer_that_is_added_is_told_of_the_next_change() -> None:
     membership, late = Membership(), Recorder()
     membership.join("a")
-    membership.add_observer(late)
+    membership.add_observer(late.set_members)
     membership.join("b")
     assert late.heard == [("a", "b")]
 
 
 def test_members_are_replaced_at_once() -> None:
     observer = Recorder()
-    Membership(observer).replace(["c", "a"])
+    Membership(observer.set_members).replace(["c", "a"])
     assert observer.heard == [("a", "c")]
 
 
