@@ -86,7 +86,7 @@ def audit(
 
 
 def _profile(folder: "AuditFolder", given: Path | None) -> "Profile":
-    """What is judged: an audit that is there keeps its profile."""
+    """The profile to judge; an audit that has begun keeps its own. Raises AuditError."""
     from planner.profile.file import load_profile
 
     if not folder.begun:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from planner.fleet.device import Device
     from planner.remote.known_hosts import HostKey, KnownKey
 
-#: Where a device tells its own fingerprints.
+#: How a device shows its own fingerprints.
 OWN_FINGERPRINTS = "run there: for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen -lf $key; done"
 
 

@@ -5,9 +5,9 @@ import signal
 import time
 from types import FrameType
 
-#: Two within it are one: nobody presses twice as fast.
+#: Two signals within this time count as one, because nobody presses twice so fast.
 MOMENT_S = 0.1
-#: Exit status of what it has ended.
+#: Exit status of a program that Ctrl-C ended.
 STOPPED = 130
 
 

@@ -13,8 +13,7 @@ from planner.cli.options import StrategyCommand
 from planner.errors import FleetError, InterruptedRunError, PlannerError
 
 Version = Annotated[bool, Option("--version", help="Print the version.")]
-#: The base of what typer raises at wrong usage; it brings a click of its own or takes the installed
-#: one.
+#: The base of typer's errors of usage, from the click that typer brings or finds installed.
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)

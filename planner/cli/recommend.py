@@ -77,7 +77,7 @@ def recommend(
 
 
 def _weights(metric: str | None, weights: str | None) -> dict[str, float] | None:
-    """What clusters are ranked by; None where it was not said. Raises PlanError."""
+    """Weights of the metrics that rank clusters; None where none is given. Raises PlanError."""
     from planner.plan.rank import METRICS, one_metric, parse_weights
 
     if metric is not None and weights is not None:

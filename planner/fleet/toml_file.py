@@ -1,6 +1,6 @@
 """A TOML file is checked as a whole: every mistake is reported with its line and a remedy.
 
-tomllib gives no lines of tables and keys, so that they are searched for in the text.
+tomllib gives no lines of tables and keys, so they are searched for in the text.
 """
 
 import re

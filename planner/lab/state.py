@@ -16,7 +16,7 @@ from planner.lab.spec import DeviceSpec
 ROOT = Path("/run/planner-lab")
 #: The controller's host number; devices have 1, 2 and so on.
 CONTROLLER = 254
-#: An interface "plab-NAME" may have 15 characters. "-" separates the name of a device.
+#: An interface "plab-NAME" may have 15 characters; a "-" would separate the name of a device.
 _NAME = re.compile(r"[a-z0-9]{1,10}")
 
 

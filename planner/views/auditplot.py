@@ -31,7 +31,9 @@ def save(board: Scoreboard, path: Path) -> None:
     figure = Figure(figsize=(7, 6.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot(xscale="log", yscale="log", aspect="equal")
-    axes.set(xlabel="measured time, s", ylabel="predicted time, s", title=_title(board))
+    steps = " and ".join(f"{each:,}" for each in sorted(set(board.steps.values())))
+    title = f"{steps} steps{', emulated devices' * board.emulated}"
+    axes.set(xlabel="measured time, s", ylabel="predicted time, s", title=title)
     times_s = [time_s for each in board.configurations for time_s in _times_s(each)]
     ends = [0.8 * min(times_s), 1.25 * max(times_s)]
     axes.fill_between(
@@ -57,8 +59,3 @@ def _times_s(judged: Comparison) -> tuple[float, float]:
     time = judged.figures["time"]
     assert time.measured is not None and time.predicted is not None
     return time.measured, time.predicted
-
-
-def _title(board: Scoreboard) -> str:
-    steps = sorted(set(board.steps.values()))
-    return f"{' and '.join(f'{each:,}' for each in steps)} steps{', emulated devices' * board.emulated}"

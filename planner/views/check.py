@@ -29,7 +29,10 @@ def render(report: CheckReport) -> RenderableType:
         made.add_row(device, *(Text(*SYMBOLS[found[check].status]) for check in CHECKS))
     details = [line for device, found in by_device.items() for line in _device_details(device, found)]
     problems = [_problem(finding) for finding in report.findings if finding.status in (FAILED, WARNING)]
-    return stack([made], [*details, *problems, _verdict(report)])
+    able = sum(report.able.values())
+    verdict = f"{able} of {len(report.able)} devices can take part"
+    style = "green" if able == len(report.able) else "bold red"
+    return stack([made], [*details, *problems, Text(verdict, style=style)])
 
 
 def _device_details(device: str, found: Mapping[str, Finding]) -> list[Text]:
@@ -41,9 +44,3 @@ def _problem(finding: Finding) -> Text:
     sign, style = SYMBOLS[finding.status]
     remedy = f" → {finding.remedy}" if finding.remedy else ""
     return Text.assemble((f"{sign} {finding.device}: {finding.check}: ", style), f"{finding.detail}{remedy}")
-
-
-def _verdict(report: CheckReport) -> Text:
-    able = sum(report.able.values())
-    style = "green" if able == len(report.able) else "bold red"
-    return Text(f"{able} of {len(report.able)} devices can take part", style=style)
