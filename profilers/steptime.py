@@ -146,7 +146,8 @@ def _adaptive(loop: _TimedLoop) -> StepTimes:
 
     warmup = loop.run("warm-up", WARMUP_LIMIT, warmed_up)
     timed = loop.run_in_window("timed", TIMED_LIMIT, precise_enough)
-    return _times(warmup, timed, "stopped" if loop.stopped else "enough" if loop.enough() else "limit")
+    reason = "enough" if loop.enough() else "limit"
+    return _times(warmup, timed, "stopped" if loop.stopped else reason)
 
 
 def _paper(loop: _TimedLoop) -> StepTimes:

@@ -63,8 +63,17 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
     replica = built.replica
     images = _images(replica, batch, spec.seed)
     loop = _Loop(replica, _batches(images, batch, spec.seed), spec.slowdown)
-    window = _Window(loop)
-    times = steptime.measure(loop.step, order.protocol, window.hooks(task))
+    sampler, windows = Sampler(), []
+
+    def begin_window() -> None:
+        sampler.start()
+        loop.restart()
+
+    def end_window() -> None:
+        windows.append(sampler.stop())
+
+    hooks = steptime.Hooks(_progress(task), begin_window, end_window, task.stopping.is_set, task.go.is_set)
+    times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
     user_model = models.is_user_model(spec.model)
     description = spec.model if user_model else models.model(spec.model, spec.input_shape, spec.classes)
@@ -92,7 +101,7 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
         parameter_bytes=parameters * 4,
         gradient_bytes=parameters * 4,
         state_bytes=int(replica.state.size) * 4,
-        window=window.window,
+        window=windows[0],
         layers=tuple(variable.size for variable in replica.variables),
         compressors=codec_profile.costs(replica.variables),
     )
@@ -163,25 +172,6 @@ class _Loop:
         self._replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
         self._ended_s = time.perf_counter()
         return fetched_s - fetch_s - began_s, fetch_s + self._ended_s - updated_s, updated_s - fetched_s
-
-
-class _Window:
-    """Samples counters and sensors while it is open."""
-
-    def __init__(self, loop: _Loop) -> None:
-        self._loop = loop
-        self._sampler = Sampler()
-        self.window = records.Window(0.0, {}, ())
-
-    def hooks(self, task: Any) -> steptime.Hooks:
-        return steptime.Hooks(_progress(task), self._open, self._close, task.stopping.is_set, task.go.is_set)
-
-    def _open(self) -> None:
-        self._sampler.start()
-        self._loop.restart()
-
-    def _close(self) -> None:
-        self.window = self._sampler.stop()
 
 
 def _progress(task: Any) -> Callable[[steptime.StepProgress], None]:

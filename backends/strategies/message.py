@@ -65,7 +65,7 @@ def spans(values: np.ndarray, parts: Sequence[Tuple[int, int]]) -> Message:
     """
     edges = np.array(parts, dtype=np.uint32).reshape(-1, 2)
     taken = [values[start:end] for start, end in parts]
-    joined = taken[0] if len(taken) == 1 else np.concatenate(taken) if taken else np.empty(0, np.float32)
+    joined = taken[0] if len(taken) == 1 else np.concatenate([np.empty(0, np.float32), *taken])
     return Message(SPANS, values.size, (edges, joined))
 
 

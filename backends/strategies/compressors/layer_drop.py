@@ -16,7 +16,6 @@ from backends.strategies.message import SPANS, Message, bytes_of
 
 NORMS = ("mean", "l1")
 
-
 #: Share of the dropped elements that are sent in a step after all, because enough has accumulated.
 #: Measured: 0.19 to 0.27 for ResNet, MobileNet and SqueezeNet, which have many layers; 0.09 for
 #: CIFAR10's network and 0.58 for Cipher, most of which is one layer (benchmarks/layer_drop.py).

@@ -100,12 +100,10 @@ class RandomPairs(Topology):
 
     def traffic(self, rank: int, n: int) -> Tuple[MessageLoad, ...]:
         """See Topology. An odd rank answers, on average, the even ranks for each odd one."""
+        if n == 1:
+            return (MessageLoad(0, 1.0),)
         asking, asked = (n + 1) // 2, n // 2
-        return (
-            (MessageLoad(1, 1.0 if rank % 2 == 0 or not asked else asking / asked),)
-            if n > 1
-            else (MessageLoad(0, 1.0),)
-        )
+        return (MessageLoad(1, 1.0 if rank % 2 == 0 else asking / asked),)
 
     def _asked(self, rank: int, n: int, step: int) -> int:
         drawn = np.random.RandomState([self.seed, step, rank]).randint(n // 2)
