@@ -37,7 +37,7 @@ class Zone:
         return self._sum_uj / 1e6
 
 
-def discover(tree: FileTree, library: str = nvml.LIBRARY) -> DiscoveredSensors:
+def discover(tree: FileTree) -> DiscoveredSensors:
     """A sensor for each package and one for psys."""
     sensors: List[Sensor] = []
     missing: List[Tuple[str, str]] = []
@@ -51,7 +51,7 @@ def discover(tree: FileTree, library: str = nvml.LIBRARY) -> DiscoveredSensors:
         except Unavailable as error:
             missing.append(("rapl:" + folder.rsplit(":", 1)[1], str(error)))
             continue
-        name, covers = "rapl:" + zone + "+dram" * (len(zones) > 1), covered(zone, tree, library)
+        name, covers = "rapl:" + zone + "+dram" * (len(zones) > 1), covered(zone, tree)
         read = functools.partial(_total_joules, zones)
         sensors.append(Sensor(name, covers, read, counts_joules=True, emulated=tree.emulated))
     return check_sensors(sensors, missing)
@@ -61,12 +61,12 @@ def _total_joules(zones: Sequence[Zone]) -> float:
     return sum(zone.joules() for zone in zones)
 
 
-def covered(zone: str, tree: FileTree, library: str) -> str:
+def covered(zone: str, tree: FileTree) -> str:
     """Coverage of a zone: ``cpu``; psys is the ``board``, or a ``rail`` beside a GPU of NVML's."""
     if zone != "psys":
         return "cpu"
     try:
-        nvml.installed(tree, library)
+        nvml.installed(tree)
     except Unavailable:
         return "board"
     return "rail"

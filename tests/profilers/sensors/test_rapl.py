@@ -82,6 +82,6 @@ def test_a_counter_that_is_absent_has_a_reason(plant, tmp_path):
 
 
 def test_psys_beside_a_discrete_gpu_belongs_to_no_sum(plant, monkeypatch):
-    monkeypatch.setattr(rapl.nvml, "installed", lambda tree, library: ("a GPU",))
+    monkeypatch.setattr(rapl.nvml, "installed", lambda tree: ("a GPU",))
     found = rapl.discover(plant({**zone("package-0", "intel-rapl:0", 0), **zone("psys", "intel-rapl:1", 0)})).sensors
     assert [(sensor.name, sensor.covers) for sensor in found] == [("rapl:package-0", "cpu"), ("rapl:psys", "rail")]
