@@ -81,10 +81,6 @@ class Cost(NamedTuple):
     fixed_s: float
     sample_s: float
 
-    def power(self, unit_s: float) -> float:
-        """RCP: samples processed in ``unit_s`` seconds; 0 where the fixed part takes them all."""
-        return max(0.0, unit_s - self.fixed_s) / self.sample_s
-
 
 class Throughput(RecentRows):
     """The current cost of one worker's iterations, by least squares over the last ``window``."""
@@ -119,12 +115,13 @@ class Throughput(RecentRows):
 def powers(costs: Sequence[Cost], global_batch: int) -> List[float]:
     """RCP_i of each worker: samples processed while all workers compute the global batch.
 
+    It is 0 where the fixed part takes all of that time.
     The paper leaves the unit of time open. With this one Eq. 5 lets all workers end an iteration
     together, approximately where the fixed part of one worker exceeds that time.
     """
     fixed = sum(cost.fixed_s / cost.sample_s for cost in costs)
     unit_s = (global_batch + fixed) / sum(1.0 / cost.sample_s for cost in costs)
-    return [cost.power(unit_s) for cost in costs]
+    return [max(0.0, unit_s - cost.fixed_s) / cost.sample_s for cost in costs]
 
 
 def local_batches(global_batch: int, rcp: Sequence[float]) -> List[int]:

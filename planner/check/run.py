@@ -198,7 +198,7 @@ def _open(agent: AgentClient, address: str) -> _Listener:
     event = call.event(OPEN_S)
     if event is None:
         call.result(0.0)  # raises what went wrong
-        raise AgentError(f"{agent.name}: listen: it ended before anyone had knocked")
+        raise AgentError(f"{agent.name}: listen: it ended before another device connected")
     return _Listener(call, address, event.port, event.token)
 
 

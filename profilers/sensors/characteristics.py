@@ -7,9 +7,9 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from profilers import records, stats
-from profilers.file_tree import Unavailable
 from profilers.sensors import discover
 from profilers.sensors.base import DiscoveredSensors, Sensor
+from profilers.time_series import TimeSeries
 
 #: Duration and interval of reading. No shorter period than the interval can be seen.
 WATCH_S = 2.0
@@ -24,14 +24,6 @@ class Characteristics(NamedTuple):
 
     period_s: Optional[float]
     noise_w: Optional[float]
-
-
-class ObservedReadings(NamedTuple):
-    """Values of a sensor, their monotonic times, and the reasons of failed reads."""
-
-    times_s: List[float]
-    values: List[float]
-    reasons: List[str]
 
 
 def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: bool) -> Characteristics:
@@ -55,19 +47,13 @@ def estimate(times_s: Sequence[float], values: Sequence[float], counts_joules: b
     return Characteristics(stats.median(intervals_s.tolist()), noise_w)
 
 
-def read_repeatedly(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[ObservedReadings]:
+def read_repeatedly(sensors: Sequence[Sensor], seconds: float = WATCH_S) -> List[TimeSeries]:
     """Read all sensors in turn for ``seconds`` after the first round, which may start them."""
-    observed = [ObservedReadings([], [], []) for _ in sensors]
+    observed = [TimeSeries(sensor.read, sensor.counts_joules) for sensor in sensors]
     until_s = math.inf
     while sensors and time.monotonic() < until_s:
-        for sensor, readings in zip(sensors, observed):
-            try:
-                value = sensor.read()
-            except Unavailable as error:
-                readings.reasons.append(str(error))
-            else:
-                readings.times_s.append(time.monotonic())
-                readings.values.append(value)
+        for series in observed:
+            series.take()
         until_s = min(until_s, time.monotonic() + seconds)
         time.sleep(POLL_S)
     for sensor in sensors:
@@ -86,13 +72,11 @@ def survey(root: Optional[str] = None) -> Tuple[records.SensorFacts, ...]:
     return sensor_facts(discover(root))
 
 
-def _facts(sensor: Sensor, readings: ObservedReadings) -> records.SensorFacts:
-    times_s, values, reasons = readings
-    if not values:
-        reason = reasons[-1] if reasons else "it was not read"
-    elif (values[-1] - values[0] if sensor.counts_joules else max(values)) <= 0:
+def _facts(sensor: Sensor, series: TimeSeries) -> records.SensorFacts:
+    values, reason = series.values, series.reason
+    if values and (values[-1] - values[0] if sensor.counts_joules else max(values)) <= 0:
         reason = NOTHING_USED
-    else:
-        period_s, noise_w = estimate(times_s, values, sensor.counts_joules)
+    elif values:
+        period_s, noise_w = estimate(series.times_s, values, sensor.counts_joules)
         return records.SensorFacts(sensor.name, sensor.source, sensor.covers, period_s, noise_w)
     return records.SensorFacts(sensor.name, records.UNAVAILABLE, sensor.covers, None, None, reason)

@@ -129,9 +129,8 @@ def test_an_iteration_that_cannot_be_is_refused(batch, seconds):
         Throughput().add_iteration(batch, seconds)
 
 
-def test_power_is_what_is_processed_in_a_time():
-    assert Cost(fixed_s=0.5, sample_s=0.25).power(2.5) == 8.0
-    assert Cost(fixed_s=0.5, sample_s=0.25).power(0.4) == 0.0
+def test_a_worker_whose_fixed_part_takes_all_the_time_has_no_power():
+    assert powers([Cost(10.0, 0.01), Cost(0.0, 0.01)], 10)[0] == 0.0
 
 
 def test_powers_let_all_workers_end_an_iteration_at_the_same_time():

@@ -11,7 +11,7 @@ from profilers import records
 from profilers.file_tree import Unavailable
 from profilers.sensors import characteristics
 from profilers.sensors.base import DiscoveredSensors, Sensor
-from profilers.sensors.characteristics import Characteristics, ObservedReadings
+from profilers.sensors.characteristics import Characteristics
 
 UNKNOWN = Characteristics(None, None)
 
@@ -95,8 +95,7 @@ def test_sensors_are_read_in_turn_for_the_time_given_and_then_closed():
     fast, failing = Meter(1.0, 2.0), Meter(Unavailable("bus error"))
     first, second = characteristics.read_repeatedly([fast, failing], 0.05)
     assert len(first.times_s) == len(first.values) > 2 and first.values[:3] == [1.0, 2.0, 2.0]
-    assert 0.0 < first.times_s[-1] - first.times_s[0] < 0.5
-    assert second == ObservedReadings([], [], ["bus error"] * len(first.values))
+    assert (second.values, second.failures, second.reason) == ([], len(first.values), "bus error")
     assert fast.closed and failing.closed
 
 
@@ -113,7 +112,7 @@ def test_facts_of_every_sensor_and_the_reasons_of_others():
     found = DiscoveredSensors((useful, counter), (("nvml", "no driver"),))
     meter, joules, missing = characteristics.sensor_facts(found, 0.1)
     assert (meter.name, meter.source, meter.covers, meter.reason) == ("meter", "sensor", "module", None)
-    assert 0.004 < meter.period_s < 0.05 and meter.noise_w == pytest.approx(1 / (0.6745 * 2**0.5))
+    assert meter.period_s > 0.004 and meter.noise_w == pytest.approx(1 / (0.6745 * 2**0.5))
     assert (joules.source, joules.reason) == ("counter", None)
     assert missing == records.SensorFacts("nvml", "unavailable", "", None, None, "no driver")
 
@@ -137,7 +136,6 @@ def test_a_slow_sensor_is_usable_with_an_unknown_period():
     assert (facts.source, facts.period_s, facts.reason) == ("sensor", None, None)
 
 
-def test_a_survey_without_sensors_ends_at_once(plant):
-    began_s = time.monotonic()
+def test_a_survey_without_sensors_waits_for_nothing(plant, monkeypatch):
+    monkeypatch.setattr(characteristics.time, "sleep", pytest.fail)
     assert all(facts.reason for facts in characteristics.survey(plant({}).root))
-    assert time.monotonic() - began_s < characteristics.WATCH_S / 2
