@@ -51,7 +51,7 @@ def training(detail: Detail = Detail.NORMAL) -> Iterator[RunCallbacks]:
     live = Live(console=console, refresh_per_second=4, transient=True, auto_refresh=console.is_terminal)
     with device_output(console) if detail is Detail.VERBOSE else nullcontext(), live:
         shown = TrainingProgress(live, detail is Detail.VERBOSE)
-        yield RunCallbacks(shown.on_profile, shown.on_plan, shown.on_note, shown.on_event)
+        yield RunCallbacks(shown.on_profile, shown.on_plan, shown.say, shown.on_event)
 
 
 class TrainingProgress:
@@ -72,7 +72,7 @@ class TrainingProgress:
 
     def on_profile(self, name: str, what: str, share: float | None) -> None:
         """A device's, or the links', next stage."""
-        self._say(f"{name}: {what if self._verbose else what.partition(' step ')[0]}")
+        self.say(f"{name}: {what if self._verbose else what.partition(' step ')[0]}")
 
     def on_plan(self, plan: Plan) -> None:
         """Print what will run."""
@@ -81,30 +81,26 @@ class TrainingProgress:
         where = f"server on {server}, workers {names}" if len(plan.names) > 1 else server
         how = "" if plan.strategy.same_as(PARAMETER_SERVER) else f", {plan.strategy.text}"
         of = "" if plan.predicted_strategy is None else f" with {plan.predicted_strategy.text}"
-        self._say(f"{plan.model}: {plan.steps:,} steps{how}, {where}; predicted {seconds(plan.prediction.time_s)}{of}")
+        self.say(f"{plan.model}: {plan.steps:,} steps{how}, {where}; predicted {seconds(plan.prediction.time_s)}{of}")
         if len(set(plan.frameworks.values())) > 1:
-            self._say("; ".join(f"{name} computes with {framework}" for name, framework in plan.frameworks.items()))
+            self.say("; ".join(f"{name} computes with {framework}" for name, framework in plan.frameworks.items()))
         if self._stand_ins:
-            self._say(EMULATED_NOTE)
-
-    def on_note(self, note: str) -> None:
-        """Print a remark on the plan."""
-        self._say(note)
+            self.say(EMULATED_NOTE)
 
     def on_event(self, source: str, event: Event) -> None:
         """Show one event of the run."""
         if self._verbose:
-            self._say(f"{source}: {json.dumps(encode(event))}")
+            self.say(f"{source}: {json.dumps(encode(event))}")
         if isinstance(event, events.Progress):
             self._at = event
         elif isinstance(event, events.MemberTelemetry):
             self._watts[source] = self._reading(source, event.window)
         elif isinstance(event, events.Evaluated):
-            self._say(f"step {event.step:,}: loss {event.loss:.4f}, accuracy {percent(event.accuracy)}")
+            self.say(f"step {event.step:,}: loss {event.loss:.4f}, accuracy {percent(event.accuracy)}")
         elif type(event) in EVENT_TEXTS:
             text = EVENT_TEXTS[type(event)].format(getattr(event, "member", ""))
             reason = f": {event.reason}" if hasattr(event, "reason") else ""
-            self._say(f"{source}: {text}{reason}")
+            self.say(f"{source}: {text}{reason}")
         self.live.update(Group(self._bar(), self._table()))
         self._count()
 
@@ -119,9 +115,10 @@ class TrainingProgress:
         now_s = time.monotonic()
         if not self.live.console.is_terminal and self._at.total and now_s - self._counted_s > EVERY_S:
             self._counted_s = now_s
-            self._say(self._progress_text())
+            self.say(self._progress_text())
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
+        """Print a line, unless it is the one printed last."""
         if line != self._said:
             self._said = line
             self.live.console.print(line, soft_wrap=True)

@@ -34,7 +34,6 @@ class Case(NamedTuple):
 
     Smaller clusters come first; within a size, those with the faster server.
     steps: number to which runs are extrapolated.
-    batch: images of one step of one worker.
     candidates, runs, measured: (C,), of the same configurations.
     """
 
@@ -42,7 +41,6 @@ class Case(NamedTuple):
     model: str
     repetition: int
     steps: int
-    batch: int
     profile: Profile
     costs: Costs
     candidates: Candidates
@@ -52,7 +50,7 @@ class Case(NamedTuple):
     @property
     def configs(self) -> tuple[ClusterConfig, ...]:
         return tuple(
-            ClusterConfig(run.server, tuple(n for n in self.costs.names if n in run.workers), self.batch)
+            ClusterConfig(run.server, tuple(n for n in self.costs.names if n in run.workers), self.costs.batch)
             for run in self.runs
         )
 
@@ -98,7 +96,7 @@ def _case(audit: MeasuredAudit, of_model: Costs, runs: list[MeasuredRun]) -> Cas
     runs.sort(key=lambda run: (len(run.workers), slowness[index_of[run.server]], mask(run)))
     candidates = Candidates(np.array([mask(run) for run in runs]), np.array([index_of[run.server] for run in runs]))
     return Case(
-        audit.label, of_model.model, runs[0].repetition, audit.steps, audit.batch, audit.profile, of_model,
+        audit.label, of_model.model, runs[0].repetition, audit.steps, audit.profile, of_model,
         candidates, tuple(runs), _measured(runs, audit.steps),
     )  # fmt: skip
 
