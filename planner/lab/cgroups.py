@@ -189,9 +189,10 @@ def assign_cores(cpus: Mapping[str, float], cores: Collection[int]) -> dict[str,
 
 def pin(process: int, cores: Collection[int]) -> None:
     """Restrict all threads of a process, and its later children, to these cores."""
-    for thread in Path(f"/proc/{process}/task").glob("*"):
-        with suppress(ProcessLookupError):
-            os.sched_setaffinity(int(thread.name), cores)
+    with suppress(FileNotFoundError, ProcessLookupError):  # the process has ended
+        for thread in os.listdir(f"/proc/{process}/task"):
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread), cores)
 
 
 def _words(file: Path) -> list[str]:
