@@ -31,25 +31,22 @@ class PeerCoordinator(RunHost):
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.PeerHello) -> None:
         send_named(connection, self.run_state.join(connection.peer, hello))
 
-    def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
-        item = self.run_state.take(name, lambda: connection.aborted)
+    def _carry_out(self, name: str, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
         if item.kind == frames.STEP:
             self._step(name, member, connection, item)
-        elif item.kind == frames.EVALUATE:
-            connection.send(frames.PeerEvaluation())
+            return
+        arrays = self.run_state.weights if item.kind == frames.TAKE else ()
+        connection.send(frames.PeerTask(item.kind), framing.as_bytes(arrays))
+        if item.kind == frames.EVALUATE:
             self.run_state.record_evaluation(name, item.step, connection.receive(frames.Scores))
         elif item.kind == frames.TAKE:
-            self._send_weights(name, connection)
+            connection.receive(frames.Done)
+            self.run_state.step_queue.weights_taken(name)
         elif item.kind == frames.GIVE:
             self._receive_weights(connection)
-        elif item.kind == frames.FINISH:
-            self._finish(name, connection, item)
         else:
-            connection.send(frames.HandOver())
             self._receive_state(name, connection, item)
             self.run_state.complete_save(name)
-        member.count_bytes(connection)
-        return item.kind != frames.FINISH
 
     def _step(self, name: str, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
         connection.send(self.run_state.step_order(name, item))
@@ -60,19 +57,12 @@ class PeerCoordinator(RunHost):
         else:
             self.run_state.complete_step(name, member, item, answer)
 
-    def _finish(self, name: str, connection: framing.Connection, item: PeerWorkItem) -> None:
-        hand_over = self.run_state.hands_over(name)
-        connection.send(frames.Finish(hand_over))
-        if hand_over:
-            self._receive_state(name, connection, item, last=True)
-
-    def _send_weights(self, name: str, connection: framing.Connection) -> None:
-        connection.send(frames.TakeWeights(), framing.as_bytes(self.run_state.weights))
-        connection.receive(frames.Done)
-        self.run_state.step_queue.weights_taken(name)
+    def _receive_last_state(
+        self, name: str, member: MemberStats, connection: framing.Connection, item: PeerWorkItem
+    ) -> None:
+        self._receive_state(name, connection, item, last=True)
 
     def _receive_weights(self, connection: framing.Connection) -> None:
-        connection.send(frames.HandOver())
         connection.receive(frames.WeightsOffer)
         connection.send(frames.WeightsReply(True))
         state = self._receive_arrays(connection)

@@ -24,7 +24,7 @@ RECENT_STEPS = 3
 #: Limit of the members whose arrays a peer can receive.
 MOST_MEMBERS = 64
 #: What a coordinator may tell a peer to do.
-ORDERS: Tuple[Any, ...] = (frames.PeerStep, frames.PeerEvaluation, frames.TakeWeights, frames.HandOver, frames.Finish)
+ORDERS: Tuple[Any, ...] = (frames.PeerStep, frames.PeerTask, frames.Finish)
 
 
 class Peer:
@@ -107,7 +107,7 @@ class Peer:
         return digest.hexdigest()
 
     def _weights_payload(self, order: Any) -> Sequence[memoryview]:
-        takes = isinstance(order, frames.TakeWeights)
+        takes = isinstance(order, frames.PeerTask) and order.kind == frames.TAKE
         return framing.as_bytes(self._weights() + (self._replica.state,)) if takes else ()
 
     def _adopt(self) -> None:
@@ -118,11 +118,11 @@ class Peer:
     def _carry_out(self, order: Any) -> None:
         if isinstance(order, frames.PeerStep):
             self._step(order)
-        elif isinstance(order, frames.PeerEvaluation):
+        elif order.kind == frames.EVALUATE:
             scores = evaluate(self._replica, *self._test)
             self._connection.send(scores)
             self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
-        elif isinstance(order, frames.TakeWeights):
+        elif order.kind == frames.TAKE:
             self._adopt()
             self._connection.send(frames.Done())
         else:

@@ -105,7 +105,6 @@ class PeerRunState(HostedRunState):
     # -- steps -------------------------------------------------------------------------------------
 
     def take(self, name: str, gone: Callable[[], bool]) -> PeerWorkItem:
-        """The member's next item; blocks until there is one."""
         return self.step_queue.take(name, gone)
 
     def step_order(self, name: str, item: PeerWorkItem) -> PeerStep:

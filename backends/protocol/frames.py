@@ -116,16 +116,10 @@ class PeerStep(NamedTuple):
     gives_to: Tuple[str, ...]  # members that receive this one's weights (knowledge transfer)
 
 
-class PeerEvaluation(NamedTuple):
-    """Evaluate your own weights."""
+class PeerTask(NamedTuple):
+    """Work other than a step. Arrays, where weights are to be taken: these, velocity and state."""
 
-
-class TakeWeights(NamedTuple):
-    """Go on with these weights. Arrays: weights, velocity and state."""
-
-
-class HandOver(NamedTuple):
-    """Hand over your arrays for a checkpoint, or for those that join."""
+    kind: str  # EVALUATE, TAKE, GIVE or SAVE
 
 
 class Finish(NamedTuple):

@@ -81,11 +81,7 @@ class ParameterServer(RunHost):
         while not (self.run_state.begun or connection.aborted) and time.monotonic() < end_s:
             self._model_given.wait(CHECK_INTERVAL_S)
 
-    def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
-        item = self.run_state.take(name, lambda: connection.aborted)
-        if item.kind == frames.FINISH:
-            self._finish(name, member, connection)
-            return False
+    def _carry_out(self, name: str, member: MemberStats, connection: framing.Connection, item: WorkItem) -> None:
         pull = self.run_state.pull(name, item)
         self._send_order(connection, item, pull)
         if item.kind == frames.EVALUATE:
@@ -93,8 +89,6 @@ class ParameterServer(RunHost):
         else:
             gradient = self._receive_gradient(name, member, connection, pull)
             self.run_state.add_gradient(item, gradient, pull.hand_over)
-        member.count_bytes(connection)
-        return True
 
     def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
         head, arrays = pull.weights.head, pull.weights.arrays
@@ -120,10 +114,8 @@ class ParameterServer(RunHost):
         answer = connection.receive(frames.Gradient, payload=payload)
         return WorkerGradient(name, member, found[0], pull.version, answer.loss, pull.batch, answer.seconds)
 
-    def _finish(self, name: str, member: MemberStats, connection: framing.Connection) -> None:
-        """Tell a worker that the run is over, and receive its state for the last checkpoint."""
-        hand_over = self.run_state.hands_over(name)
-        connection.send(frames.Finish(hand_over))
-        if hand_over:
-            connection.receive(frames.RequestedArrays, payload=lambda _: framing.as_bytes(member.own))
-            self.run_state.add_last_state(name, member.own)
+    def _receive_last_state(
+        self, name: str, member: MemberStats, connection: framing.Connection, item: WorkItem
+    ) -> None:
+        connection.receive(frames.RequestedArrays, payload=lambda _: framing.as_bytes(member.own))
+        self.run_state.add_last_state(name, member.own)

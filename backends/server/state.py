@@ -85,9 +85,8 @@ class ServerState(HostedRunState):
             self._membership.leave(name)
             self._advance()
 
-    def take(self, worker: str, gone: Callable[[], bool]) -> WorkItem:
-        """The worker's next item; blocks until it may begin it."""
-        return self.step_queue.take(worker, gone, lambda: self._may_begin(worker))
+    def take(self, name: str, gone: Callable[[], bool]) -> WorkItem:
+        return self.step_queue.take(name, gone, lambda: self._may_begin(name))
 
     def _may_begin(self, worker: str) -> bool:
         return self._aggregator.may_begin(worker) and self._worker_states.may_begin(worker)

@@ -12,27 +12,19 @@ from backends.protocol.events import MemberProgress
 
 
 class MemberStats:
-    """One member's figures and buffers, which survive its connections.
-
-    serving: held while one of its connections is served, so that there is one at a time.
-    heard_s: time of its last message, in monotonic seconds.
-    gradients: (parameters,) float32.
-    state: (state,) float32.
-    own: arrays that it keeps between steps.
-    bytes: sent and received.
-    """
+    """One member's figures and buffers, which survive its connections."""
 
     def __init__(self) -> None:
-        self.serving = threading.Lock()
+        self.serving = threading.Lock()  # held while one of its connections is served
         self.connection: Optional[framing.Connection] = None
-        self.heard_s = time.monotonic()
-        self.gradients = np.empty(0, np.float32)
-        self.state = np.empty(0, np.float32)
-        self.own: Arrays = ()
+        self.heard_s = time.monotonic()  # time of its last message
+        self.gradients = np.empty(0, np.float32)  # (parameters,)
+        self.state = np.empty(0, np.float32)  # (state,)
+        self.own: Arrays = ()  # what it keeps between steps
         self.steps = 0
         self.loss: Optional[float] = None
         self.staleness = 0
-        self.bytes = 0
+        self.bytes = 0  # sent and received
 
     def count_step(self, loss: float, staleness: int) -> None:
         """Count a step; staleness: updates made since its weights were pulled."""

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Optional, Type
 from backends.network import framing
 from backends.network.acceptor import Acceptor
 from backends.protocol.events import Dropped, Emit, Joined, Progress, Replaced, RunAccount, Silent
+from backends.protocol.frames import FINISH, Finish
 from backends.protocol.orders import Identity
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec
@@ -23,6 +24,10 @@ HAND_OVER_LIMIT_S = 40.0
 
 class HostedRunState(RunState):
     """The state of a run whose members join and leave over the network."""
+
+    @abc.abstractmethod
+    def take(self, name: str, gone: Callable[[], bool]) -> Any:
+        """A member's next work item; blocks until it may begin it. gone: whether it is lost."""
 
     @abc.abstractmethod
     def leave(self, name: str, lost: bool) -> None:
@@ -60,8 +65,12 @@ class RunHost(abc.ABC):
         """Let a member join. Raises ValueError where its model differs from the run's."""
 
     @abc.abstractmethod
-    def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
-        """Serve one work item to a member; return False when there are no more."""
+    def _carry_out(self, name: str, member: MemberStats, connection: framing.Connection, item: Any) -> None:
+        """Have a member do a work item, other than FINISH, and record its answer."""
+
+    @abc.abstractmethod
+    def _receive_last_state(self, name: str, member: MemberStats, connection: framing.Connection, item: Any) -> None:
+        """Receive what a member hands over at the end of the run."""
 
     def run(self, listener: socket.socket, should_stop: Callable[[], bool]) -> RunAccount:
         """Serve until all steps are done, training diverges or ``should_stop``.
@@ -136,6 +145,19 @@ class RunHost(abc.ABC):
                 lost = self._report_loss(member, connection, str(error))
             finally:
                 self._remove(name, member, connection, lost)
+
+    def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
+        """Give a member its next work item; return False when there are no more."""
+        item = self.run_state.take(name, lambda: connection.aborted)
+        if item.kind == FINISH:
+            hand_over = self.run_state.hands_over(name)
+            connection.send(Finish(hand_over))
+            if hand_over:
+                self._receive_last_state(name, member, connection, item)
+        else:
+            self._carry_out(name, member, connection, item)
+        member.count_bytes(connection)
+        return bool(item.kind != FINISH)
 
     def _admit(self, connection: framing.Connection) -> MemberStats:
         """Make this the member's connection, in place of an earlier one."""

@@ -25,9 +25,6 @@ class RunState(abc.ABC):
 
     Thread-safe. A subclass sets ``step_queue``, whose lock guards everything.
     membership: the present members; the batch policy observes it.
-    evaluations: of this run, without those of the run that it resumes.
-    reason: why the run ends before its last step.
-    ended: when the last step was made, in monotonic seconds.
     """
 
     step_queue: WorkQueue
@@ -41,9 +38,9 @@ class RunState(abc.ABC):
         )
         self._membership = Membership(self._batch_policy.set_members)
         self._earlier_evaluations: List[Dict[str, Any]] = []
-        self.evaluations: List[Evaluated] = []
-        self.reason: Optional[str] = None
-        self.ended: Optional[float] = None
+        self.evaluations: List[Evaluated] = []  # without those of the run that it resumes
+        self.reason: Optional[str] = None  # why the run ends before its last step
+        self.ended: Optional[float] = None  # when the last step was made, in monotonic seconds
 
     @property
     def _lock(self) -> threading.Condition:
