@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from backends.frameworks.base import FRAMEWORKS
+from tests.running import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Names another than the one that `make old-python` makes.
@@ -61,7 +62,7 @@ def old_python() -> Path:
         pytest.skip(
             f"no Python 3.6 with TensorFlow here: no {path} (`make old-python` makes it, {OLD_PYTHON} names one)"
         )
-    done = subprocess.run([path, "-c", asked], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([path, "-c", asked], capture_output=True, text=True, check=False, timeout=HANG_S)
     if done.returncode:
         pytest.skip(f"{path} is no Python 3.6 with TensorFlow {done.stderr.strip()[-200:]}")
     return path

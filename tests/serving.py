@@ -4,6 +4,7 @@ import queue
 from concurrent.futures import ThreadPoolExecutor
 
 from backends.agent.main import AgentTask
+from tests.running import HANG_S
 
 LOOPBACK = "127.0.0.1"
 
@@ -17,7 +18,7 @@ class Serving:
         self._pool = ThreadPoolExecutor(1)
         self.result = self._pool.submit(function, self.job, order)
         self.result.add_done_callback(lambda _: events.put(None))
-        self.ready = events.get(timeout=10)
+        self.ready = events.get(timeout=HANG_S)
 
     def __enter__(self):
         return self

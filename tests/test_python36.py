@@ -16,6 +16,7 @@ from backends.network import framing
 from backends.protocol.json_messages import encode
 from backends.protocol.orders import CollectFacts, CoordinatePeers, HostAddress, ServeParameters
 from backends.strategies.presets import PRESETS
+from backends.strategies.strategy import Strategy
 from planner.agents.bundle import agent_archive
 from planner.agents.certificates import Authority
 from planner.fleet.device import Device
@@ -23,11 +24,11 @@ from planner.train import orders as training
 from planner.train.orders import Options
 from tests.installed import old_path, old_python
 from tests.planner.plans import plan, planned
+from tests.running import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMPY = "numpy==1.19.5"
 NEEDS_A_FRAMEWORK = ("backends.pytorch", "backends.tensorflow")
-EXIT_LIMIT_S = 5
 #: Nobody is asked to store the file of a model that has a name.
 NO_AGENT: Any = None
 STRATEGIES = (
@@ -37,7 +38,7 @@ STRATEGIES = (
 )
 
 
-def run(*command: str | Path, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+def run(*command: str | Path, timeout_s: float = HANG_S) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=timeout_s)
 
 
@@ -73,7 +74,7 @@ def python36(pytestconfig: pytest.Config) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (ready.exists() and is_python36(python)):
             run(base, "-m", "venv", "--clear", folder / "venv")
-            installed = run(python, "-m", "pip", "install", "--quiet", NUMPY, timeout_s=110)
+            installed = run(python, "-m", "pip", "install", "--quiet", NUMPY, timeout_s=HANG_S)
             if installed.returncode:
                 pytest.skip(f"Python 3.6 is here, but {NUMPY} cannot be installed: {installed.stderr[-300:]}")
             ready.touch()
@@ -117,7 +118,7 @@ def test_the_agent_answers_and_ends_with_its_input(python36: Path, tmp_path: Pat
         agent.stdin.write(json.dumps({"id": 1, "order": encode(CollectFacts())}) + "\n")
         agent.stdin.flush()
         answer = json.loads(agent.stdout.readline())
-        _, errors = agent.communicate(timeout=EXIT_LIMIT_S)
+        _, errors = agent.communicate(timeout=HANG_S)
     assert hello["python"].startswith("3.6")
     assert hello["pid"] == agent.pid
     assert answer["id"] == 1
@@ -134,9 +135,9 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     labels = (pixels.reshape(120, -1).sum(axis=1) > 510).astype(np.int64)
     dataset = data.Dataset(pixels, labels, pixels, labels, 2)
     workers = [planned(name)._replace(framework="least_squares") for name in ("nano", "tx2")]
-    two = plan(*workers, steps=24)._replace(batch=8)
-    options = Options("data", rate=0.05, strategy=name, keep_weights=False)
-    authority, peers = Authority(), not training.strategy(two, options).through_server
+    two = plan(*workers, steps=24)._replace(batch=8, strategy=Strategy.from_text(name))
+    options = Options("data", rate=0.05, keep_weights=False)
+    authority, peers = Authority(), not two.strategy.through_server
     shard = training.packed(pixels, labels)
     path = folder / shard.name
     path.write_bytes(shard.content)
@@ -164,7 +165,7 @@ def test_every_preset_trains_with_its_workers(python36: Path, tmp_path: Path) ->
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=HANG_S,
     )
     accounts = [json.loads(line) for line in done.stdout.splitlines()]
     assert [account["name"] for account in accounts] == list(STRATEGIES), done.stderr

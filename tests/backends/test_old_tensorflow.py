@@ -11,6 +11,7 @@ import pytest
 
 from tests.backends import two_steps
 from tests.installed import ROOT, old_python, using
+from tests.running import HANG_S
 
 #: Shares of a norm. Rounding flips a ReLU whose input is nearly zero, and batch normalisation over
 #: few images magnifies that; arrays in another layout would be off by more than their norm.
@@ -23,7 +24,7 @@ def test_an_old_tensorflow_makes_the_steps_that_torch_makes(tmp_path, frameworks
     out = tmp_path / "old.npz"
     command = [old_python(), two_steps.__file__, "tensorflow", model, out]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=110)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
     with np.load(out) as old:
         new = two_steps.two_steps(frameworks[0], model)

@@ -8,6 +8,7 @@ from queue import Queue
 import pytest
 
 from profilers import addresses_and_ports
+from tests.running import HANG_S
 
 
 class Job:
@@ -24,9 +25,9 @@ def listener() -> Iterator[addresses_and_ports.Listening]:
     job = Job()
     thread = threading.Thread(target=addresses_and_ports.await_connections, args=(job, "127.0.0.1"))
     thread.start()
-    yield job.events.get(timeout=5)
+    yield job.events.get(timeout=HANG_S)
     job.stopping.set()
-    thread.join(5)
+    thread.join(HANG_S)
     assert not thread.is_alive()
 
 

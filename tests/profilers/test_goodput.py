@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profilers import goodput
+from tests.running import HANG_S
 
 TOKEN = "0123456789abcdef" * 2
 
@@ -168,7 +169,7 @@ def test_a_sender_that_dies_ends_the_receiver(reset):
         sock.sendall(TOKEN.encode() + bytes(1000))
         if reset:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    receiver.join(5.0)
+    receiver.join(HANG_S)
     assert not receiver.is_alive()
     assert "sender" in str(receiver.error)
 
@@ -177,7 +178,7 @@ def test_a_sender_that_falls_silent_ends_the_receiver(short_silence_limit):
     receiver = Receiver(seconds=30.0)
     with socket.create_connection(("127.0.0.1", receiver.port)) as sock:
         sock.sendall(TOKEN.encode())
-        receiver.join(5.0)
+        receiver.join(HANG_S)
     assert not receiver.is_alive()
     assert "lost the sender" in str(receiver.error)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.running import ROOT, until
+from tests.running import HANG_S, ROOT, until
 
 #: The real agent with a few orders more.
 PROGRAM = """
@@ -159,14 +159,14 @@ def test_it_ends_with_its_children_when_its_input_ends(controller: Controller, b
         controller.line()
     assert alive(child)
     controller.popen.stdin.close()
-    controller.popen.wait(5.0)
+    controller.popen.wait(HANG_S)
     until(lambda: not alive(child), lambda: "its child is left behind")
 
 
 def test_it_ends_when_its_input_ends_within_a_file(controller: Controller) -> None:
     controller.say(1, "store_file", blob=b"half", name="some.bin", size=8)
     controller.popen.stdin.close()
-    controller.popen.wait(5.0)
+    controller.popen.wait(HANG_S)
 
 
 def test_it_ends_when_the_pings_stop(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_it_ends_when_the_pings_stop(tmp_path: Path) -> None:
         time.sleep(0.25)
         controller.say(None, "ping")
     assert alive(child)
-    controller.popen.wait(5.0)
+    controller.popen.wait(HANG_S)
     until(lambda: not alive(child), lambda: "its child is left behind")
     controller.close()
 

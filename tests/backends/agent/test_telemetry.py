@@ -7,6 +7,7 @@ import pytest
 from backends.agent.telemetry import TelemetrySender
 from backends.protocol.events import MemberTelemetry, TimeSpent
 from profilers.records import Window
+from tests.running import HANG_S
 
 FIRST, LAST = Window(1.0, {}, ()), Window(2.0, {}, ())
 NEVER_S = 3600.0
@@ -45,7 +46,7 @@ def test_a_member_that_makes_no_step_still_sends_its_sensors():
 def test_windows_follow_one_another_until_the_end():
     sent = queue.Queue()
     with TelemetrySender(sent.put, 0.001, FakeSampler):
-        before = [sent.get(timeout=10) for _ in range(3)]
+        before = [sent.get(timeout=HANG_S) for _ in range(3)]
     assert before == [MemberTelemetry(FIRST, TimeSpent())] * 3
     assert sent.queue[-1] == MemberTelemetry(LAST, TimeSpent())
     assert [each.window for each in list(sent.queue)[:-1]] == [FIRST] * (sent.qsize() - 1)

@@ -18,7 +18,7 @@ from backends.network import framing
 from backends.protocol.frames import Done, Scores, WeightsOffer
 from backends.protocol.json_messages import encode_list
 from planner.agents.certificates import Authority
-from tests.running import until
+from tests.running import HANG_S, until
 
 AUTHORITY = Authority()
 SERVER = AUTHORITY.identity(framing.SERVER)
@@ -32,7 +32,7 @@ def client_tls(identity=WORKER):
 
 
 @contextmanager
-def listening(identity=SERVER, timeout_s=5.0):
+def listening(identity=SERVER, timeout_s=HANG_S):
     """A server that accepts one connection; yields its port and what came of it."""
     listener = framing.listen("127.0.0.1")
     came = []
@@ -48,7 +48,7 @@ def listening(identity=SERVER, timeout_s=5.0):
     thread.start()
 
     def result():
-        thread.join(10)
+        thread.join(HANG_S)
         return came[0]
 
     yield listener.getsockname()[1], result
@@ -108,7 +108,7 @@ def test_a_frame_arrives_whole_in_the_buffers_it_is_meant_for(digest, sizes):
         sender = threading.Thread(target=near.send, args=(WeightsOffer(digest), framing.as_bytes(arrays)))
         sender.start()
         head = far.receive(WeightsOffer, payload=lambda _: framing.as_bytes(buffers))
-        sender.join(5)
+        sender.join(HANG_S)
         near.close()
     assert head == WeightsOffer(digest)
     for array, buffer in zip(arrays, buffers, strict=True):
@@ -224,7 +224,7 @@ def test_only_tls_from_version_1_2_is_spoken(version, spoken):
         tls.wrap_socket(theirs).close()
     except OSError:
         theirs.close()
-    thread.join(5)
+    thread.join(HANG_S)
     assert (came == [version.replace("_", ".")]) == spoken, came
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from backends.profiling import throughput
 from backends.protocol.orders import SendThroughput, ServeThroughput
+from tests.running import HANG_S
 from tests.serving import LOOPBACK, Serving, quiet
 
 needs_iperf3 = pytest.mark.skipif(
@@ -31,7 +32,7 @@ def test_throughput_of_several_senders_at_once(tool):
         assert len(set(server.ready.ports)) == 2
         with ThreadPoolExecutor(2) as pool:
             sent = [pool.submit(send, port, tool, seconds, server.ready.token) for port in server.ready.ports]
-        server.result.result(timeout=5)
+        server.result.result(timeout=HANG_S)
     for result in (one.result() for one in sent):
         assert result["tool"] == tool
         assert len(result["bytes_per_s"]) >= 2

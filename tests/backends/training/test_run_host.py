@@ -179,7 +179,7 @@ def test_a_worker_that_comes_five_times_at_once_makes_each_step_once(tmp_path):
     crowd = [WorkerThread(run, "nano", batches=slowly()) for _ in range(5)]
     account = assert_whole(run, 30)
     for member in crowd:
-        member.join(10)
+        member.join(HANG_LIMIT_S)
         assert not member.is_alive()
     assert account.workers["nano"].steps == 30
     assert account.workers["nano"].bytes <= sum(member.bytes for member in crowd)

@@ -21,7 +21,7 @@ from planner.remote.base import Remote
 from planner.remote.local import LocalProcess, LocalRemote
 from planner.remote.ssh import SshRemote
 from tests.planner.conftest import MakeTarget
-from tests.running import until
+from tests.running import HANG_S, until
 from tests.sshserver import ssh_server
 
 
@@ -62,7 +62,7 @@ def test_results_events_and_files_come_back(device: Device, remote: Remote) -> N
     slow = agent.start(MeasureIdle(0.3))
     assert abs(agent.call(ReadClock()) - time.time()) < 60
     assert agent.fetch(path) == content
-    assert slow.result(10.0)["duration_s"] == pytest.approx(0.3, abs=0.2)
+    assert slow.result(HANG_S)["duration_s"] == pytest.approx(0.3, abs=0.2)
 
 
 def test_a_failure_over_there_is_one_line_and_its_traceback_is_in_the_log(
@@ -116,9 +116,9 @@ def test_a_killed_agent_is_noticed_by_whoever_waits_and_whoever_comes(
     waiting = agent.start(MeasureIdle(60.0))
     os.kill(agent.pid, ending)
     with pytest.raises(DeviceLostError, match="tx2"):
-        waiting.result(10.0)
+        waiting.result(HANG_S)
     with pytest.raises(DeviceLostError, match="tx2"):
-        agent.call(ReadClock(), timeout_s=10.0)
+        agent.call(ReadClock(), timeout_s=HANG_S)
     with pytest.raises(DeviceLostError, match="tx2"):
         agent.store("some.bin", bytes(1_000_000))
 
@@ -137,7 +137,7 @@ def test_closing_ends_it_even_while_it_works(device: Device, remote: Remote, how
     close()
     gone(agent.pid)
     with suppress(DeviceLostError):
-        waiting.result(10.0)  # its last word or its loss, but soon
+        waiting.result(HANG_S)  # its last word or its loss, but soon
 
 
 def test_a_cut_connection_is_noticed_and_the_agent_ends(
@@ -148,7 +148,7 @@ def test_a_cut_connection_is_noticed_and_the_agent_ends(
         waiting = agent.start(MeasureIdle(60.0))
         server.hang_up()
         with pytest.raises(DeviceLostError, match="tx2: the connection was lost"):
-            waiting.result(10.0)
+            waiting.result(HANG_S)
         gone(agent.pid)
 
 

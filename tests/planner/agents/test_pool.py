@@ -8,6 +8,7 @@ import pytest
 from backends.protocol.orders import ReadClock
 from planner.agents.pool import AgentPool
 from planner.fleet.device import Device
+from tests.running import HANG_S
 
 A, B = (Device(name=name, python=sys.executable) for name in "ab")
 
@@ -34,4 +35,4 @@ def test_a_pool_that_was_lent_comes_back_with_the_agents_it_had(pool: AgentPool)
         extra = pool.another("a")
     assert pool.agents["a"].call(ReadClock()) and before.call(ReadClock())
     with pytest.raises(Exception, match="a: "):
-        extra.call(ReadClock(), timeout_s=10.0)
+        extra.call(ReadClock(), timeout_s=HANG_S)

@@ -15,6 +15,7 @@ from hypothesis import strategies as some
 from planner.errors import LabError
 from planner.lab.cgroups import V1, V2, assign_cores, mounted, pin
 from planner.lab.kernel_counters import CpuCounter
+from tests.running import HANG_S
 
 GROUP = "planner-lab-x/tx2"
 V1_MOUNTS = """\
@@ -101,7 +102,7 @@ def test_a_process_that_does_not_end_is_named(
     (tmp_path / GROUP / "cgroup.procs").write_text(f"{sleeper.pid}\n")
     with pytest.raises(LabError, match=rf"processes \[{sleeper.pid}\] do not end"):
         v2.end(GROUP)
-    assert sleeper.wait(5) == -signal.SIGKILL
+    assert sleeper.wait(HANG_S) == -signal.SIGKILL
 
 
 def test_a_group_is_removed_with_those_in_it(v1: V1, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from planner.lab.kernel_counters import CpuCounter, cpu_seconds
 from planner.lab.sensor_emulator import SensorEmulator, load_config
 from profilers.sampling import Sampler
 from profilers.sensors import discover
+from tests.running import HANG_S
 
 ROOT = Path(__file__).resolve().parents[3]
 TOTAL = "sys/bus/i2c/drivers/ina3221x/0-0041/iio:device1/in_power0_input"
@@ -183,7 +184,7 @@ def test_it_is_small_and_ends_with_its_config(tmp_path: Path) -> None:
         (resident,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
         assert int(resident) < 20_000
         config.unlink()
-        assert emulator.wait(20) == 0
+        assert emulator.wait(HANG_S) == 0
     found = discover(str(tmp_path / "tree"))
     assert found.sensors == (), "a device that is switched off has no reading"
     assert f"/{TOTAL} does not exist" in dict(found.missing).values()
@@ -193,7 +194,7 @@ def test_it_ends_when_told_to(tmp_path: Path) -> None:
     use(tmp_path, 0.0)
     with program(describe(tmp_path, power=POWER | {"period_s": 10.0})) as emulator:
         emulator.terminate()
-        assert emulator.wait(20) == 0
+        assert emulator.wait(HANG_S) == 0
         assert not (tmp_path / "tree" / TOTAL).exists()
 
 
@@ -216,7 +217,7 @@ def test_it_follows_its_config(tmp_path: Path) -> None:
 def test_what_it_cannot_read_ends_it_with_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     use(tmp_path, 0.0)
     with program(describe(tmp_path, **changes)) as emulator:
-        _, said = emulator.communicate(timeout=20)
+        _, said = emulator.communicate(timeout=HANG_S)
         assert emulator.returncode == 1
     assert said.startswith(message) and said.count("\n") == 1
 

@@ -5,12 +5,13 @@ import logging
 import pytest
 
 from planner.remote.drain import OUTPUT, Drain
+from tests.running import HANG_S
 
 
 def drained(chunks: list[bytes], limit: int = 100) -> Drain:
     rest = iter([*chunks, b""])
     made = Drain("tx2", lambda size: next(rest), limit)
-    made.join(10.0)
+    made.join(HANG_S)
     return made
 
 

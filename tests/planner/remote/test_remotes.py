@@ -16,6 +16,7 @@ from planner.remote import connect
 from planner.remote.base import Process, Remote
 from planner.remote.local import LocalRemote
 from planner.remote.ssh import SshRemote
+from tests.running import HANG_S
 from tests.sshserver import ssh_server
 
 BIG = 10 << 20
@@ -132,7 +133,7 @@ def test_close_wakes_a_reader_and_may_be_repeated(remote: Remote) -> None:
     reader.start()
     process.close()
     process.close()
-    reader.join(5)
+    reader.join(HANG_S)
     assert got == [b""]
     with pytest.raises(DeviceLostError):
         process.write(b"x")
@@ -152,7 +153,7 @@ def test_close_wakes_a_writer_whom_nobody_reads(remote: Remote) -> None:
     writer.start()
     time.sleep(0.3)
     process.close()
-    writer.join(5)
+    writer.join(HANG_S)
     assert told == ["device: the process there has ended"]
 
 

@@ -17,6 +17,7 @@ from planner.errors import DeviceLostError, HostKeyError, LoginError, RemoteErro
 from planner.remote.ssh import SshRemote
 from planner.remote.ssh_config import SshTarget
 from tests import sshserver
+from tests.running import HANG_S
 from tests.sshserver import Faults, new_key, ssh_server, write_key
 
 MakeTarget = Callable[..., SshTarget]
@@ -223,7 +224,7 @@ class TestLostConnections:
             writer.start()
             time.sleep(0.3)
             process.close()
-            writer.join(5)
+            writer.join(HANG_S)
             assert len(told) == 1
             remote.close()
 

@@ -33,7 +33,7 @@ from tests.planner.pairs import (
     start,
     training,
 )
-from tests.running import agents, gone, run, signal_all, until
+from tests.running import HANG_S, agents, gone, run, signal_all, until
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
 
@@ -171,7 +171,7 @@ def test_ctrl_c_that_another_thread_took_is_seen_while_the_servers_agent_starts(
     ended: list[str] = []
 
     def start_agent(name: str) -> None:
-        released.wait(60)
+        released.wait(HANG_S)
         ended.append(name)
 
     monkeypatch.setattr(launch._pool, "another", start_agent)

@@ -34,7 +34,7 @@ from tests.planner.pairs import (
     start,
     training,
 )
-from tests.running import agents, gone, run, signal_all, until
+from tests.running import HANG_S, agents, gone, run, signal_all, until
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_worker_that_is_given_up_says_so_with_the_servers_reason_if_that_sent_
     signals.go.set()
     supervisor.start(ORDER)
     until(lambda: supervisor.failure, lambda: "it was not given up")
-    events = [signals.events.get(timeout=1) for _ in range(ATTEMPTS + 1)]
+    events = [signals.events.get(timeout=HANG_S) for _ in range(ATTEMPTS + 1)]
     assert supervisor.failure == told
     assert events == [("tx2", MemberLost(said))] * ATTEMPTS + [("tx2", MemberGivenUp(told))]
 
