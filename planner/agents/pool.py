@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from planner.agents.client import TICK_S, AgentClient
 from planner.errors import DeviceLostError, PlannerError
 from planner.fleet.device import Device
 from planner.remote import connect
 from planner.remote.base import Remote
+
+Done = TypeVar("Done")
 
 #: sshd drops connections when many begin at once (its MaxStartups).
 AT_ONCE = 8
@@ -94,13 +96,15 @@ class AgentPool:
             close()
 
 
-def in_parallel(names: Iterable[str], work: Callable[[str], None]) -> None:
-    """Call ``work`` for each name in a few threads; when all have ended, raise the first exception.
+def in_parallel(names: Iterable[str], work: Callable[[str], Done]) -> dict[str, Done]:
+    """Call ``work`` for each name in a few threads; returns what it returned, by name.
+
+    When all have ended, the first exception is raised.
 
     Ctrl-C is raised at once. The threads are daemons, so that none that still waits for a device
     holds up the end of the program; closing the pool ends the others.
     """
-    futures: dict[str, Future[None]] = {name: Future() for name in names}
+    futures: dict[str, Future[Done]] = {name: Future() for name in names}
     waiting = iter(list(futures.items()))
     taking = threading.Lock()
 
@@ -111,15 +115,12 @@ def in_parallel(names: Iterable[str], work: Callable[[str], None]) -> None:
             if future is None:
                 return
             try:
-                work(name)
+                future.set_result(work(name))
             except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
                 future.set_exception(error)
-            else:
-                future.set_result(None)
 
     for _ in range(min(AT_ONCE, len(futures))):
         threading.Thread(target=serve, daemon=True).start()
     while wait(futures.values(), TICK_S).not_done:
         pass
-    for future in futures.values():
-        future.result()
+    return {name: future.result() for name, future in futures.items()}

@@ -9,14 +9,7 @@ from pathlib import Path
 from backends.data import dataset as data
 from backends.network import framing
 from backends.protocol.events import Listening, Ready, RunAccount
-from backends.protocol.orders import (
-    CoordinatePeers,
-    HostAddress,
-    MemberSpec,
-    RunOrder,
-    ServeParameters,
-    TrainAlone,
-)
+from backends.protocol.orders import CoordinatePeers, HostAddress, MemberSpec, RunOrder, ServeParameters, TrainAlone
 from backends.training import checkpoint
 from planner.agents.addresses import data_addresses
 from planner.agents.certificates import Authority
@@ -48,15 +41,9 @@ class Launch:
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        fleet: Fleet,
-        dataset: data.Dataset,
-        options: Options,
-        folder: RunFolder,
-        on_event: OnEvent,
+        self, plan: Plan, fleet: Fleet, dataset: data.Dataset, options: Options, folder: RunFolder, on_event: OnEvent,
         pool: AgentPool | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.plan = plan
         self._devices = {name: fleet.device(name) for name in plan.names}
         self.dataset = dataset
@@ -123,19 +110,19 @@ class Launch:
 
         The first path is of the checkpoint to write, the second of the one to resume from.
         """
-        placed: list[tuple[AgentClient, str | None, str | None]] = []
 
-        def store(name: str) -> None:
+        def place(name: str) -> tuple[AgentClient, str | None, str | None]:
             alone = len(self.plan.names) == 1
             agent = self._pool.agents[name] if alone else self._pool.another(name)
-            written = None
+            written = resumed = None
             if self.options.keep_weights:
                 written = agent.store(orders.cache_name(self.folder.path, "checkpoint.npz"), b"")
-            there = orders.cache_name(self.folder.path, "resume.npz")
-            placed.append((agent, written, agent.store(there, resume.read_bytes()) if resume else None))
+            if resume is not None:
+                resumed = agent.store(orders.cache_name(self.folder.path, "resume.npz"), resume.read_bytes())
+            return agent, written, resumed
 
-        in_parallel((self.plan.server,), store)
-        return placed[0]
+        # In a thread, for Ctrl-C ends a wait for it at once.
+        return in_parallel((self.plan.server,), place)[self.plan.server]
 
     def _members(self, done: int) -> dict[str, MemberSpec]:
         """The model and the data of every member, whose files are then on its device.
@@ -146,18 +133,16 @@ class Launch:
         steps = {worker.name: worker.steps for worker in plan.workers}
         shards = orders.shards(self.dataset, plan.names, steps, options.seed)
         test = orders.packed(self.dataset.test_images, self.dataset.test_labels)
-        members: dict[str, MemberSpec] = {}
         self._addresses = data_addresses(self._devices, self._pool.agents)
 
-        def place_data(name: str) -> None:
+        def place_data(name: str) -> MemberSpec:
             agent = self._pool.agents[name]
             self._reporter.report(name, Sending(len(shards[name].content) + len(test.content)))
             files = (orders.place(agent, shards[name]), orders.place(agent, test))
             member = orders.member(agent, plan, options, self.dataset, self._devices[name], files)
-            members[name] = member._replace(seed=member.seed + done)
+            return member._replace(seed=member.seed + done)
 
-        in_parallel(plan.names, place_data)
-        return members
+        return in_parallel(plan.names, place_data)
 
     def _start_cluster(self, agent: AgentClient, run: RunOrder, members: dict[str, MemberSpec]) -> Call:
         authority = Authority()
