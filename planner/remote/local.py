@@ -34,6 +34,38 @@ class LocalRemote(Remote):
             self._processes.pop().close()
 
 
+class Pipe:
+    """One end of a pipe that is not closed while another thread uses it.
+
+    The system gives the number of a closed descriptor to the next pipe, so that a thread on its way
+    into a read or write would take the bytes of another process.
+    """
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        assert stream is not None
+        self._stream = stream
+        self._in_use = threading.Lock()
+
+    def read(self, size: int) -> bytes:
+        """Between 1 and ``size`` bytes; b"" at the end or once it is closed. Blocks."""
+        with self._in_use:
+            return b"" if self._stream.closed else self._stream.read(size)
+
+    def write(self, data: memoryview) -> int:
+        """The number of bytes written. Raises OSError, or ValueError once it is closed."""
+        with self._in_use:
+            return self._stream.write(data)
+
+    def close(self, timeout_s: float) -> bool:
+        """Close it; False where another thread still uses it after ``timeout_s``. Idempotent."""
+        if not self._in_use.acquire(timeout=timeout_s):
+            return False
+        with suppress(OSError):
+            self._stream.close()
+        self._in_use.release()
+        return True
+
+
 class LocalProcess(Process):
     """A running command on this machine."""
 
@@ -44,48 +76,40 @@ class LocalProcess(Process):
             ["env", "--", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             bufsize=0, start_new_session=True,
         )  # fmt: skip
+        streams = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+        self._input, self._output, errors = self._pipes = tuple(map(Pipe, streams))
+        self._errors = Drain(name, errors.read, _ERRORS_BYTES)
         self._closed = False
         self._closing = threading.Lock()
-        self._stderr = Drain(name, _stream(self._popen.stderr).read, _ERRORS_BYTES)
 
     def write(self, data: bytes) -> None:
-        stdin = _stream(self._popen.stdin)
         rest = memoryview(data)
         try:
             while rest:
-                rest = rest[stdin.write(rest) :]
+                rest = rest[self._input.write(rest) :]
         except (OSError, ValueError) as error:
             raise DeviceLostError(f"{self._name}: the process there has ended") from error
 
     def read(self, size: int) -> bytes:
-        try:
-            data = _stream(self._popen.stdout).read(size)
-        except ValueError:  # closed
-            return b""
+        data = self._output.read(size)
         if not data:
-            self._stderr.join(LAST_WORDS_S)
+            self._errors.join(LAST_WORDS_S)
         return data
 
     def errors(self) -> bytes:
-        return self._stderr.bytes()
+        return self._errors.bytes()
 
     def close(self) -> None:
         with self._closing:  # whoever comes second also returns when the process has ended
             if self._closed:
                 return
             self._closed = True
-            with suppress(OSError):
-                _stream(self._popen.stdin).close()
             with suppress(subprocess.TimeoutExpired):
-                self._popen.wait(_CLOSE_S)
+                if self._input.close(_CLOSE_S):
+                    self._popen.wait(_CLOSE_S)
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGKILL)  # its children too
             self._popen.wait()
-            self._stderr.join(_CLOSE_S)
-            _stream(self._popen.stdout).close()
-            _stream(self._popen.stderr).close()
-
-
-def _stream(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None
-    return pipe
+            self._errors.join(_CLOSE_S)
+            for pipe in self._pipes:
+                pipe.close(_CLOSE_S)

@@ -1,6 +1,8 @@
 """One contract for every way to reach a device."""
 
 import os
+import queue
+import subprocess
 import sys
 import threading
 import time
@@ -14,9 +16,9 @@ from planner.errors import DeviceLostError
 from planner.fleet.device import Device
 from planner.remote import connect
 from planner.remote.base import Process, Remote
-from planner.remote.local import LocalRemote
+from planner.remote.local import LocalRemote, Pipe
 from planner.remote.ssh import SshRemote
-from tests.running import HANG_S
+from tests.running import HANG_S, until
 from tests.sshserver import ssh_server
 
 BIG = 10 << 20
@@ -195,3 +197,22 @@ def test_whoever_closes_a_stopped_local_process_second_also_finds_it_ended(monke
     process.close()
     assert not exists(pid)
     first.join()
+
+
+def test_a_pipe_is_not_closed_under_a_thread_that_reads_it() -> None:
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    assert process.stdin is not None and process.stdout is not None
+    pipe, read = Pipe(process.stdout), queue.Queue[bytes]()
+    descriptor = process.stdout.fileno()
+    threading.Thread(target=lambda: read.put(pipe.read(10)), daemon=True).start()
+    until(pipe._in_use.locked, lambda: "nobody reads")
+
+    assert not pipe.close(0.01)
+    os.fstat(descriptor)  # still open
+    process.stdin.write(b"last")
+    assert read.get(timeout=HANG_S) == b"last"
+
+    assert pipe.close(HANG_S) and pipe.close(0)
+    assert pipe.read(10) == b""
+    process.stdin.close()
+    process.wait()
