@@ -1,6 +1,7 @@
 """A host makes exactly the steps that were asked for, whoever joins, stalls, dies or returns."""
 
 import contextlib
+import itertools
 import json
 import signal
 import socket
@@ -163,12 +164,15 @@ def test_a_worker_that_returns_takes_the_place_of_its_old_connection(tmp_path, t
 
 def test_a_worker_that_returns_again_and_again_makes_each_step_once(tmp_path):
     run = ServerRun(run_spec(tmp_path, 60, checkpoint_every=3))
-    steady = WorkerThread(run, "tx2", batches=slowly())
+    computed, visits_over = itertools.count(), threading.Event()
+    batches = DrawnBatches(before=lambda: next(computed) < 40 or visits_over.wait(HANG_LIMIT_S))
+    steady = WorkerThread(run, "tx2", batches=batches)
     for _ in range(10):
         flighty = ScriptedWorker(run, "nano")
         flighty.receive_order()
         flighty.push()
     flighty.leave()
+    visits_over.set()
     steady.end()
     assert_whole(run, 60)
     assert len(run.members(Joined)) == 11
