@@ -10,7 +10,7 @@ from reporting import show
 
 from power_models.base import Target
 from power_models.columns import choose
-from power_models.evaluate import Scores, cross_validate, folds
+from power_models.evaluate import ModelScores, cross_validate, folds
 from power_models.table import CsvFile, read_csv
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "power"
@@ -53,7 +53,7 @@ def row(data: str, target: str, held_out: str, model: str, goal: str) -> dict[st
     return {"data": data, "target": target, "held out": held_out, "model": model, "wanted": goal}
 
 
-def measured(scores: Scores) -> dict[str, Any]:
+def measured(scores: ModelScores) -> dict[str, Any]:
     """What every row ends with."""
     by_fold = f"{scores.coverage_least:.2f} to {scores.coverage_greatest:.2f}"
     return {"MAPE %": scores.mape, "± folds": scores.mape_stdev, "in 90 %": scores.coverage, "by fold": by_fold}

@@ -18,7 +18,7 @@ FOLDS = 10
 OnFold = Callable[[str, str, float | None], None]
 
 
-class Scores(NamedTuple):
+class ModelScores(NamedTuple):
     """Errors over all held-out rows, and their standard deviation over folds.
 
     mape: per cent.
@@ -52,7 +52,7 @@ class HeldOut(NamedTuple):
         """|log actual - log predicted| over the spread, of each row."""
         return np.abs(np.log(self.actual / self.predicted)) / self.spread
 
-    def scores(self) -> Scores:
+    def scores(self) -> ModelScores:
         relative = 100 * np.abs(self.predicted / self.actual - 1)
         squares = (self.predicted - self.actual) ** 2
         by_fold = [self.fold == fold for fold in np.unique(self.fold)]
@@ -60,7 +60,7 @@ class HeldOut(NamedTuple):
         for here in by_fold:
             inside[here] = self.misses[here] <= width(self.misses[~here])
         covered = [float(inside[rows].mean()) for rows in by_fold]
-        return Scores(
+        return ModelScores(
             name=self.name,
             mape=float(relative.mean()),
             mape_stdev=float(np.std([relative[rows].mean() for rows in by_fold], ddof=1)),

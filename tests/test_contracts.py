@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,17 @@ def imported(path: Path) -> set[str]:
 def test_imports_keep_the_contracts() -> None:
     done = run(TOOLS / "lint-imports", "--no-cache")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_name_of_a_class_is_used_once() -> None:
+    names = Counter(
+        node.name
+        for package in ("planner", "power_models", *SHIPPED)
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_what_ships_to_devices_is_written_for_python_36() -> None:

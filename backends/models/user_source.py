@@ -9,7 +9,7 @@ MOST_FILES = 100
 MOST_BYTES = 4 << 20
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """One file; ``name`` is its path relative to the model's folder, with slashes."""
 
     name: str
@@ -29,7 +29,7 @@ def locate(model: str) -> Tuple[str, str]:
     return path, function
 
 
-def source_files(model: str) -> List[Source]:
+def source_files(model: str) -> List[SourceFile]:
     """The model's file and the files of its folder that it imports, also indirectly, by name.
 
     Import statements are read, not executed, so that files imported by other means are not found.
@@ -52,7 +52,7 @@ def source_files(model: str) -> List[Source]:
             )
         waiting += _imported(folder, name, found[name])
     own = os.path.basename(path)
-    return [Source(own, found.pop(own))] + [Source(*each) for each in sorted(found.items())]
+    return [SourceFile(own, found.pop(own))] + [SourceFile(*each) for each in sorted(found.items())]
 
 
 def _imported(folder: str, name: str, content: bytes) -> List[str]:

@@ -87,7 +87,7 @@ _KeyFile = Annotated[_OverSsh, AfterValidator(_file("key file", "make one with s
 _PowerModel = Annotated[str, AfterValidator(_file("power model", "fit one with `planner power fit`"))]
 
 
-class _Entry(toml_file.Table):
+class _Entry(toml_file.TomlTable):
     """One ``[devices.NAME]``. A validator sees the keys declared above its own."""
 
     address: Annotated[str, AfterValidator(_address)]
@@ -125,7 +125,7 @@ class _Entry(toml_file.Table):
         return value
 
 
-class _File(toml_file.Table):
+class _FleetFile(toml_file.TomlTable):
     ssh_config: Annotated[str, AfterValidator(_file("file", "remove the line"))] | None = None
     devices: Annotated[dict[str, _Entry], Field(min_length=1)]
 
@@ -133,7 +133,7 @@ class _File(toml_file.Table):
 def load_fleet(path: Path) -> Fleet:
     """Read a fleet file. Raises FleetError with every mistake, one a line."""
     text = toml_file.read_text(path, "no such fleet file; `planner init` writes an example to edit")
-    file = toml_file.parse(_File, {"devices": _Entry}, text, path, 'address = "user@host" or "local"')
+    file = toml_file.parse(_FleetFile, {"devices": _Entry}, text, path, 'address = "user@host" or "local"')
     return Fleet(tuple(_device(name, entry, file.ssh_config) for name, entry in file.devices.items()), path)
 
 

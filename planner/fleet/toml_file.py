@@ -25,7 +25,7 @@ _KEY = re.compile(r"\s*((?:[\w-]+|\"[^\"]*\"|'[^']*')(?:\s*\.\s*(?:[\w-]+|\"[^\"
 _PART = re.compile(r"\"([^\"]*)\"|'([^']*)'|([\w-]+)")
 
 
-class Table(BaseModel):
+class TomlTable(BaseModel):
     """A table whose keys are all known and whose values are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -38,7 +38,7 @@ class Context(NamedTuple):
     names: list[str]
 
 
-File = TypeVar("File", bound=Table)
+File = TypeVar("File", bound=TomlTable)
 
 
 def read_text(path: Path, missing: str) -> str:
@@ -52,7 +52,7 @@ def read_text(path: Path, missing: str) -> str:
 
 
 def parse(
-    model: type[File], tables: Mapping[str, type[Table]], text: str, path: Path, example: str,
+    model: type[File], tables: Mapping[str, type[TomlTable]], text: str, path: Path, example: str,
     more_mistakes: Callable[[dict[str, Any]], Iterable[Mistake]] = lambda table: (),
 ) -> File:  # fmt: skip
     """The content of a file with devices. Raises FleetError with every mistake, one a line.
@@ -130,7 +130,7 @@ def _location(details: ErrorDetails) -> Location:
     return tuple(str(part) for part in details["loc"])
 
 
-def _explain(details: ErrorDetails, model: type[Table], tables: Mapping[str, type[Table]], example: str) -> str:
+def _explain(details: ErrorDetails, model: type[TomlTable], tables: Mapping[str, type[TomlTable]], example: str) -> str:
     location, kind = _location(details), details["type"]
     if location == ("devices",) and kind in ("missing", "too_short"):
         absent = "there are no devices" if kind == "missing" else "is empty"

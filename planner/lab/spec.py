@@ -66,8 +66,8 @@ def load_spec(path: Path) -> Spec:
 
 def parse_spec(text: str, path: Path) -> Spec:
     """The spec of a file's text. Raises FleetError with every mistake, one a line."""
-    tables: dict[str, type[toml_file.Table]] = {"devices": _Device, "links": _Link, "schedule": _Change}
-    file = toml_file.parse(_File, tables, text, path, 'cpus = 1.0 and rate = "100mbit"', _repeated_links)
+    tables: dict[str, type[toml_file.TomlTable]] = {"devices": _Device, "links": _Link, "schedule": _Change}
+    file = toml_file.parse(_SpecFile, tables, text, path, 'cpus = 1.0 and rate = "100mbit"', _repeated_links)
     return Spec(
         tuple(_device(name, entry) for name, entry in file.devices.items()),
         tuple(link for entry in file.links for link in _links(entry)),
@@ -109,7 +109,7 @@ _Duration = Annotated[float, BeforeValidator(lambda value: parse_duration(_text(
 _Watts = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Device(toml_file.Table):
+class _Device(toml_file.TomlTable):
     """One ``[devices.NAME]``. A validator sees the keys declared above its own."""
 
     kind: Annotated[str, Field(min_length=1)] = "pc"
@@ -132,14 +132,14 @@ class _Device(toml_file.Table):
         return value
 
 
-class _Link(toml_file.Table):
+class _Link(toml_file.TomlTable):
     source: _Name = Field(alias="from")
     target: _Name = Field(alias="to")
     rate_bytes_per_s: _Rate = Field(alias="rate")
     one_way: bool = False
 
 
-class _Change(toml_file.Table):
+class _Change(toml_file.TomlTable):
     at_s: _Duration = Field(alias="at")
     device: _Name
     rate_bytes_per_s: _Rate | None = Field(None, alias="rate")
@@ -153,7 +153,7 @@ class _Change(toml_file.Table):
         return None if value is None else parse_cpus(value)
 
 
-class _File(toml_file.Table):
+class _SpecFile(toml_file.TomlTable):
     devices: Annotated[dict[str, _Device], Field(min_length=1, max_length=MOST_DEVICES)]
     links: list[_Link] = []
     schedule: list[_Change] = []

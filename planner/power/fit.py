@@ -22,7 +22,7 @@ Names = tuple[str, ...]
 class Fit(NamedTuple):
     """The kinds that were compared, the data, and the model that was chosen and saved."""
 
-    scores: Sequence[evaluate.Scores]
+    scores: Sequence[evaluate.ModelScores]
     unsuitable: Mapping[str, str]
     choice: Choice
     groups: Sequence[str]
@@ -38,7 +38,7 @@ class Fit(NamedTuple):
         return None if mean is None or not mapes else min(mapes.values()) < mean
 
     def to_json(self) -> dict[str, Any]:
-        """``Scores`` of each kind in "models"; beats_mean: null where no mean was compared."""
+        """``ModelScores`` of each kind in "models"; beats_mean: null where no mean was compared."""
         return {
             "models": [each._asdict() for each in self.scores],
             "chosen": self.model.name,
@@ -78,7 +78,7 @@ class Evaluation(NamedTuple):
         return {each: count for each, count in counts.items() if count}
 
     def to_json(self) -> dict[str, Any]:
-        """Scores, "extrapolated" lines with their columns, and "fitted_on", their ranges."""
+        """ModelScores, "extrapolated" lines with their columns, and "fitted_on", their ranges."""
         lines = [{"line": line, "features": list(names)} for line, names in self.outside.items()]
         return {
             "model": self.model.name,

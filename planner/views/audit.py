@@ -12,7 +12,7 @@ from planner.audit.scoring.scoreboard import ERROR_GROUPS, GROUPS, Scoreboard
 from planner.audit.scoring.selections import Hits, Selection, Spread, Summary
 from planner.predict.clusters import ClusterConfig
 from planner.units import percent, seconds
-from planner.views.tables import EMULATED_NOTE, Table, marked, stack
+from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 
 TIES_NOTE = "with ties: the best cluster, or one that the measurements cannot tell from it (95 %)"
 DRIFT_NOTE = (
@@ -91,8 +91,8 @@ def _errors_json(board: Scoreboard, **where: str) -> dict[str, Any]:
     return {who: board.errors(alone, **where) for who, alone in (("alone", True), ("clusters", False))}
 
 
-def _summary(board: Scoreboard) -> Table:
-    made = Table(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
+def _summary(board: Scoreboard) -> TextTable:
+    made = TextTable(f"audit of {', '.join(board.steps)}", ("", "planner", "paper"), left=("",))
     paper, ours, mark = scoreboard.REPORTED, board.planner.summary, "*" * board.emulated
     if ours is not None:
         made.add_row("best one chosen", _hits(ours.best), percent(paper.best))
@@ -118,11 +118,11 @@ def _summary(board: Scoreboard) -> Table:
     return made
 
 
-def _errors(board: Scoreboard) -> Table:
+def _errors(board: Scoreboard) -> TextTable:
     columns = ("error of", "number", "mean", "worst", "median (range)")
     drifted = tuple(f"no drift: {column}" for column in columns[2:])
     title = "errors of all configurations (predicted / measured - 1)"
-    made = Table(title, (*columns, *drifted), left=("error of",), optional=drifted[::-1])
+    made = TextTable(title, (*columns, *drifted), left=("error of",), optional=drifted[::-1])
     for who, alone in (("alone", True), ("clusters", False)):
         for quantity, errors in board.errors(alone).items():
             if errors.raw:
@@ -134,14 +134,14 @@ def _errors(board: Scoreboard) -> Table:
     return made
 
 
-def _errors_by_group(board: Scoreboard) -> Table:
+def _errors_by_group(board: Scoreboard) -> TextTable:
     mark = "*" * board.emulated
     drifted = ("step, no drift", "time, no drift", f"power{mark}, no drift")
     columns = (
         "", "step, alone", drifted[0], "time, clusters", drifted[1], f"power{mark}, clusters", drifted[2], "paper: step"
     )  # fmt: skip
     title = "mean and worst errors by model and audit"
-    made = Table(title, columns, left=("",), optional=("paper: step", *drifted[::-1]))
+    made = TextTable(title, columns, left=("",), optional=("paper: step", *drifted[::-1]))
     for group in ERROR_GROUPS:
         for name in board.names(group):
             alone, clusters = (board.errors(who, **{group: name}) for who in (True, False))
@@ -152,10 +152,10 @@ def _errors_by_group(board: Scoreboard) -> Table:
     return made
 
 
-def _rules(board: Scoreboard) -> Table:
+def _rules(board: Scoreboard) -> TextTable:
     columns = ("rule", "of", *_TALLY, "time", f"power{'*' * board.emulated}")
     title = "selections by each rule, and its mean and worst error of time and power over clusters"
-    made = Table(title, columns, left=("rule",), optional=LEAST_OF_SUMMARY)
+    made = TextTable(title, columns, left=("rule",), optional=LEAST_OF_SUMMARY)
     for name, rule in board.rules.items():
         if rule.summary is not None:
             errors = (_error(rule.errors[metric]) for metric in ("time", "power"))
@@ -163,9 +163,9 @@ def _rules(board: Scoreboard) -> Table:
     return made
 
 
-def _breakdown(board: Scoreboard) -> Table:
+def _breakdown(board: Scoreboard) -> TextTable:
     columns = ("", "of", *_TALLY, "paper: best")
-    made = Table("our selections by model, audit and metric", columns, ("",), ("paper: best", *LEAST_OF_SUMMARY))
+    made = TextTable("our selections by model, audit and metric", columns, ("",), ("paper: best", *LEAST_OF_SUMMARY))
     for group in GROUPS:
         for name, found in board.breakdown(group).items():
             reported = scoreboard.BEST.get(name) if group == "model" else None
@@ -173,13 +173,13 @@ def _breakdown(board: Scoreboard) -> Table:
     return made
 
 
-def _configurations(board: Scoreboard, top: int) -> Table:
+def _configurations(board: Scoreboard, top: int) -> TextTable:
     worst = sorted(board.configurations, key=lambda each: -abs(each.figures["time"].error or 0.0))
     shown = worst[: top or None]
     columns = ("configuration", "time", "predicted", "error", "no drift", f"power{'*' * board.emulated}",
                "worst worker", "its step", "step predicted", "bottleneck")  # fmt: skip
     title = f"worst {len(shown)} of {len(worst)} configurations by the error of their time"
-    made = Table(title, columns, left=("configuration", "worst worker", "bottleneck"), optional=columns[:3:-1])
+    made = TextTable(title, columns, left=("configuration", "worst worker", "bottleneck"), optional=columns[:3:-1])
     for each in shown:
         time, cycle = each.figures["time"], each.workers[each.off].cycle_s
         made.add_row(
@@ -191,11 +191,11 @@ def _configurations(board: Scoreboard, top: int) -> Table:
     return made
 
 
-def _missed(board: Scoreboard, missed: list[Selection], top: int) -> Table:
+def _missed(board: Scoreboard, missed: list[Selection], top: int) -> TextTable:
     shown = missed[: top or None]
     columns = ("audit", "model", "metric", "repetition", "chosen", "best", "regret", "tie")
     left = ("audit", "model", "metric", "chosen", "best")
-    made = Table(f"worst {len(shown)} of {len(missed)} misses", columns, left, optional=("tie", "repetition"))
+    made = TextTable(f"worst {len(shown)} of {len(missed)} misses", columns, left, optional=("tie", "repetition"))
     for each in shown:
         stand_ins = _stand_ins(board, each)
         made.add_row(

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from planner.check.findings import CHECKS, FAILED, OK, SKIPPED, WARNING, CheckReport, Finding
-from planner.views.tables import Table, stack
+from planner.views.tables import TextTable, stack
 
 #: Sign and colour of each status; the signs read without colour.
 SYMBOLS = {OK: ("✓", "green"), WARNING: ("!", "yellow"), FAILED: ("✗", "bold red"), SKIPPED: ("–", "dim")}
@@ -24,7 +24,7 @@ def render(report: CheckReport) -> RenderableType:
         by_device.setdefault(finding.device, {})[finding.check] = finding
     passed = [check for check in CHECKS if all(found[check].status == OK for found in by_device.values())]
     columns = ("device", *CHECKS)
-    made = Table("checks", columns, left=columns, optional=passed)
+    made = TextTable("checks", columns, left=columns, optional=passed)
     for device, found in by_device.items():
         made.add_row(device, *(Text(*SYMBOLS[found[check].status]) for check in CHECKS))
     details = [line for device, found in by_device.items() for line in _device_details(device, found)]

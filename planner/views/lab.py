@@ -5,13 +5,13 @@ from typing import Any
 
 from planner import units
 from planner.lab.lab import DeviceStatus
-from planner.views.tables import Table
+from planner.views.tables import TextTable
 
 
-def table(seen: Sequence[DeviceStatus]) -> Table:
+def table(seen: Sequence[DeviceStatus]) -> TextTable:
     """The table of all devices, a row each."""
     columns = ("device", "kind", "address", "rate", "cpus", "memory", "state", "sshd", "emulated power")
-    made = Table("lab", columns, left=("device", "kind", "state", "sshd"))
+    made = TextTable("lab", columns, left=("device", "kind", "state", "sshd"))
     for device, address, condition in seen:
         made.add_row(
             device.name, device.kind, address, units.number(device.rate_bytes_per_s * 8, "bit/s"), f"{device.cpus:g}",

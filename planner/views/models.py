@@ -6,7 +6,7 @@ from rich.console import RenderableType
 
 from backends import models
 from planner.units import bytes_text, number
-from planner.views.tables import Table
+from planner.views.tables import TextTable
 
 #: Weights are kept and sent as float32.
 BYTES_EACH = 4
@@ -24,7 +24,7 @@ def to_json() -> dict[str, Any]:
 def render() -> RenderableType:
     """The same as a table."""
     columns = ("model", "input", "parameters", "bytes", "multiply-adds", "source")
-    made = Table("models", columns, left=("model", "input", "source"), optional=("bytes", "input"))
+    made = TextTable("models", columns, left=("model", "input", "source"), optional=("bytes", "input"))
     for row in to_json()["models"]:
         made.add_row(
             row["name"], "x".join(map(str, row["input_shape"])), f"{row['parameters']:,}",

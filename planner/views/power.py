@@ -7,7 +7,7 @@ from rich.console import RenderableType
 
 from planner.provenance import Provenance
 from planner.units import joules, percent, seconds, watts
-from planner.views.tables import EMULATED_NOTE, Table, stack
+from planner.views.tables import EMULATED_NOTE, TextTable, stack
 from profilers.records import UNAVAILABLE, encode
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def fit(found: "Fit") -> RenderableType:
     held = f"by {', '.join(found.groups)}" if found.groups else "row by row"
     title = f"{found.model.target}, {found.model.rows} rows, {found.folds} folds {held}"
     columns = ("model", "MAPE %", "± MAPE", f"RMSE {found.model.unit}".strip(), "± RMSE", "in 90 %", "by fold")
-    made = Table(title, columns, left=("model",))
+    made = TextTable(title, columns, left=("model",))
     for each in found.scores:
         name = f"{each.name} (chosen)" if each.name == chosen else each.name
         numbers = (each.mape, each.mape_stdev, each.rmse, each.rmse_stdev)
@@ -41,7 +41,7 @@ def fit(found: "Fit") -> RenderableType:
 
 def evaluation(seen: "Evaluation") -> RenderableType:
     """The errors of a saved model on another table."""
-    made = Table(seen.model.describe(), ("rows", "MAPE %", f"RMSE {seen.model.unit}".strip(), "in 90 %", "outside"))
+    made = TextTable(seen.model.describe(), ("rows", "MAPE %", f"RMSE {seen.model.unit}".strip(), "in 90 %", "outside"))
     inside = "unknown" if seen.coverage is None else f"{100 * seen.coverage:.0f} %"
     made.add_row(str(seen.rows), f"{seen.mape:.3g}", f"{seen.rmse:.3g}", inside, str(len(seen.outside)))
     notes = [
@@ -65,7 +65,7 @@ def kinds(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> Rendera
     """The kinds of models, or those in files where there are any."""
     texts = {file: model.describe() for file, model in saved.items()} or summaries
     columns = ("file" if saved else "model", "what it is")
-    made = Table("saved models" if saved else "kinds of models", columns, left=columns)
+    made = TextTable("saved models" if saved else "kinds of models", columns, left=columns)
     for name, text in texts.items():
         made.add_row(name, text)
     return made
@@ -109,7 +109,7 @@ def measurement(measured: "EnergyMeasurement") -> RenderableType:
     """A row of figures, then the sources of the watts and notes on them."""
     emulated = measured.busy.provenance.emulated or measured.idle.provenance.emulated
     title = f"{measured.device}{'*' * emulated}: {' '.join(measured.command)}"
-    made = Table(title, ("time", "energy", "±", "above idle", "power", "idle"))
+    made = TextTable(title, ("time", "energy", "±", "above idle", "power", "idle"))
     made.add_row(
         seconds(measured.duration_s), joules(measured.energy_j), percent(measured.uncertainty),
         joules(measured.above_idle_j), watts(measured.busy.watts), watts(measured.idle.watts),

@@ -13,7 +13,7 @@ from planner.profile import repeats
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged, uncertainty
 from planner.units import bytes_text, percent, seconds, watts
-from planner.views.tables import Table, stack
+from planner.views.tables import TextTable, stack
 from profilers import stats
 from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
 
@@ -79,10 +79,10 @@ def _failures(profile: Profile) -> Iterator[str]:
         yield f"{what}: {reason}"
 
 
-def _steps(profile: Profile) -> Table:
+def _steps(profile: Profile) -> TextTable:
     columns = ("device", "model", "framework", "batch", "step", "± 95 %", "build", "server update", "size", "warmed up")
     left, optional = columns[:3], ("size", "build", "framework", "warmed up", "server update")
-    made = Table("time of a training step", columns, left, optional)
+    made = TextTable("time of a training step", columns, left, optional)
     for name, device in profile.devices.items():
         for timed in device.steps:
             totals = _step_totals_s(timed)
@@ -95,10 +95,10 @@ def _steps(profile: Profile) -> Table:
     return made
 
 
-def _power(profile: Profile) -> Table:
+def _power(profile: Profile) -> TextTable:
     columns = ("device", "model", "framework", "idle", "± idle", "training", "± training", "watts from")
     left, optional = (*columns[:3], columns[-1]), ("framework", "± idle", "± training")
-    made = Table("watts (± is half of the 95 % interval)", columns, left, optional)
+    made = TextTable("watts (± is half of the 95 % interval)", columns, left, optional)
     for name, device in profile.devices.items():
         for timed in device.steps:
             found = wattage(device, timed)
@@ -110,8 +110,8 @@ def _power(profile: Profile) -> Table:
     return made
 
 
-def _links(profile: Profile) -> Table:
-    made = Table("links", ("from", "to", "tool", "rate", "one way"), left=("from", "to", "tool"))
+def _links(profile: Profile) -> TextTable:
+    made = TextTable("links", ("from", "to", "tool", "rate", "one way"), left=("from", "to", "tool"))
     for link in profile.links:
         made.add_row(link.source, link.target, link.tool, _rate(link), seconds(_median(link.latency_s.values)))
     return made

@@ -10,7 +10,7 @@ from planner.plan.recommend import Recommendation, Row
 from planner.predict.costs import Costs
 from planner.provenance import NAMEPLATE
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views.tables import EMULATED_NOTE, Table, marked, stack
+from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 
 INTERVAL_NOTE = "±: half of the 95 % interval"
 NAMEPLATE_NOTE = "± energy leaves out the error of watts from the fleet file, which is not known"
@@ -63,9 +63,9 @@ def _frameworks(costs: Costs) -> list[str]:
     return [f"frameworks, the fastest on each device: {text}"] if len(users) > 1 else []
 
 
-def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Table:
+def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> TextTable:
     how = "" if found.costs.strategy.same_as(PARAMETER_SERVER) else f", {found.costs.strategy.text}"
-    made = Table(
+    made = TextTable(
         f"{found.costs.model}{how}, batch {found.costs.batch}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",
         ("", "server", "workers", "time", "power", "energy", "± energy", "EDP", "± score", "traffic", "bottleneck"),
@@ -86,10 +86,10 @@ def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> Ta
     return made
 
 
-def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> Table:
+def _breakdown(found: Recommendation, place: int, stand_ins: set[str]) -> TextTable:
     columns = ("worker", "step", "α time", "β time", "α power", "β power", "steps", "watts", "watts from")
     title = f"workers of {'the best cluster' if place == 1 else f'number {place}'}"
-    made = Table(title, columns, ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
+    made = TextTable(title, columns, ("worker", "watts from"), ("β power", "α power", "β time", "α time"))
     for worker in found.workers(place):
         made.add_row(
             marked([worker.name], stand_ins), seconds(worker.cycle_s),

@@ -27,7 +27,7 @@ LEAST_BLOCK_WIDTH = 16
 Cell = str | Text
 
 
-class Table:
+class TextTable:
     """A title, columns and rows; a rich renderable.
 
     left: columns of words, aligned left, which may wrap; the others hold numbers, aligned right.

@@ -25,7 +25,7 @@ from planner.provenance import Provenance
 from planner.train.events import LogFailed, MemberGivenUp, MemberLost
 from planner.train.train import RunCallbacks
 from planner.units import bytes_text, joules, number, percent, seconds, watts
-from planner.views.tables import EMULATED_NOTE, Table, marked, stack
+from planner.views.tables import EMULATED_NOTE, TextTable, marked, stack
 from profilers.records import Window
 
 #: Events that get a line of their own, besides evaluations.
@@ -136,9 +136,9 @@ class TrainingProgress:
         grid.add_row(bar, Text(self._progress_text()))
         return grid
 
-    def _table(self) -> Table:
+    def _table(self) -> TextTable:
         at = self._at
-        made = Table(
+        made = TextTable(
             f"after {seconds(at.elapsed_s)}",
             ("worker", "steps", "steps/s", "loss", "staleness", "sent", "watts", "state"),
             left=("worker", "state"),
@@ -161,9 +161,9 @@ def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     return stack([_totals(result), _workers(result, stand_ins)], [*notes, f"run folder: {folder.path}"])
 
 
-def _totals(result: Mapping[str, Any]) -> Table:
+def _totals(result: Mapping[str, Any]) -> TextTable:
     columns = ("", "time", "power", "energy", "± energy", "EDP")
-    made = Table(f"{result['model']}, {result['steps']:,} steps", columns, left=("",))
+    made = TextTable(f"{result['model']}, {result['steps']:,} steps", columns, left=("",))
     for kind in ("predicted", "measured"):
         at = result[kind]
         made.add_row(
@@ -179,9 +179,9 @@ def _signed(error: float | None) -> str:
     return "-" if error is None else f"{100 * error:+.1f} %"
 
 
-def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> Table:
+def _workers(result: Mapping[str, Any], stand_ins: Collection[str]) -> TextTable:
     columns = ("worker", "steps", "predicted", "computing", "exchanging", "watts", "± watts", "watts from")
-    made = Table("workers", columns, left=("worker", "watts from"), optional=("± watts", "exchanging", "computing"))
+    made = TextTable("workers", columns, left=("worker", "watts from"), optional=("± watts", "exchanging", "computing"))
     for name, part in result["workers"].items():
         made.add_row(
             marked([name], stand_ins), f"{part['steps']:,}", f"{part['predicted_steps']:,.0f}", seconds(part["busy_s"]),

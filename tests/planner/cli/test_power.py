@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from planner.cli import main
-from power_models.evaluate import Scores
+from power_models.evaluate import ModelScores
 from tests.power_models.made import counters, limited
 
 FEWEST = ("--model", "linear")
@@ -79,7 +79,7 @@ def test_fit_compares_all_kinds_and_saves_the_best(planner: Planner) -> None:
     assert set(rows) == {"mean", "nameplate", "linear", "nonnegative", "physical", "trees", "gp", "blend"}
     assert "power limits" in found["unsuitable"]["saturation"]
     assert found["chosen"] == min(rows, key=lambda name: rows[name]["mape"])
-    assert set(rows["linear"]) == set(Scores._fields)
+    assert set(rows["linear"]) == set(ModelScores._fields)
     assert found["features"] == ["core_frequency", "busy", "program"]
     assert found["left_out"]["time"] == "seems to be an outcome of the run"
     saved = json.loads(Path(found["saved"]).read_text())

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from planner.views.tables import Table, marked, stack
+from planner.views.tables import TextTable, marked, stack
 from tests.planner.screens import shown
 
 NAMES = "jetson-tx2 jetson-nano jetson-xavier desktop"
 
 
-def ranking() -> Table:
-    made = Table("ranking", ("", "workers", "time", "± 95 %", "EDP"), left=("workers",), optional=("± 95 %",))
+def ranking() -> TextTable:
+    made = TextTable("ranking", ("", "workers", "time", "± 95 %", "EDP"), left=("workers",), optional=("± 95 %",))
     made.add_row("1=", NAMES, "80.2 s", "3.7 %", "146 kJs")
     made.add_row("2", "desktop", "120 s", "-", "180 kJs")
     return made
@@ -65,26 +65,26 @@ def test_a_row_becomes_a_block_where_its_essential_columns_do_not_fit() -> None:
 
 
 def test_the_last_column_is_not_padded() -> None:
-    made = Table("", ("a", "b"), left=("a", "b"))
+    made = TextTable("", ("a", "b"), left=("a", "b"))
     made.add_row("x", "long words")
     made.add_row("y", "")
     assert shown(made).splitlines()[1:] == ["a  b", "─  ──────────", "x  long words", "y"]
 
 
 def test_styles_of_cells_do_not_change_the_layout() -> None:
-    plain, styled = (Table("", ("a", "b"), left=("b",)) for _ in range(2))
+    plain, styled = (TextTable("", ("a", "b"), left=("b",)) for _ in range(2))
     plain.add_row("1", "words")
     styled.add_row("1", Text("words", style="red"))
     assert shown(plain) == shown(styled)
 
 
 def test_a_table_without_rows_is_a_header() -> None:
-    assert shown(Table("links", ("from", "to"))).splitlines() == ["links", "from  to", "────  ──"]
+    assert shown(TextTable("links", ("from", "to"))).splitlines() == ["links", "from  to", "────  ──"]
 
 
 def test_two_columns_of_one_title_are_a_mistake() -> None:
     with pytest.raises(AssertionError, match="two columns have the same title"):
-        Table("", ("a", "a"))
+        TextTable("", ("a", "a"))
 
 
 cells = st.lists(st.text("ab -1é網", max_size=30), min_size=4, max_size=4)
@@ -92,7 +92,7 @@ cells = st.lists(st.text("ab -1é網", max_size=30), min_size=4, max_size=4)
 
 @given(st.lists(cells, max_size=3), st.integers(40, 130))
 def test_no_line_is_wider_than_the_screen_and_no_essential_figure_is_lost(rows: list[list[str]], width: int) -> None:
-    made = Table("t", ("a", "b", "c", "d"), left=("a", "c"), optional=("c", "b"))
+    made = TextTable("t", ("a", "b", "c", "d"), left=("a", "c"), optional=("c", "b"))
     for each in rows:
         made.add_row(*each)
     text = "".join(shown(made, width).split())
@@ -102,7 +102,7 @@ def test_no_line_is_wider_than_the_screen_and_no_essential_figure_is_lost(rows: 
 
 
 def test_tables_and_notes_are_stacked_with_a_line_between() -> None:
-    assert shown(stack([Table("one", ("a",)), Table("two", ("b",))], ["note"])).splitlines() == [
+    assert shown(stack([TextTable("one", ("a",)), TextTable("two", ("b",))], ["note"])).splitlines() == [
         "one", "a", "─", "", "two", "b", "─", "", "note"
     ]  # fmt: skip
 

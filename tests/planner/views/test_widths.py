@@ -26,7 +26,7 @@ from planner.views import audit, check, lab, models, power, profile, ranking, tr
 from planner.views.training import TrainingProgress
 from power_models.base import PowerModel, Range
 from power_models.columns import Choice
-from power_models.evaluate import Scores
+from power_models.evaluate import ModelScores
 from power_models.linear import Mean
 from power_models.registry import MODELS
 from profilers.records import encode
@@ -116,7 +116,7 @@ def fitted() -> Fit:
     constants = (Range("nodes", 1.0, 1.0, ()),)
     common = ("average_power", 123_456, ranges, 0.1, {}, constants)
     model = PowerModel(*common, regressor=mean, least=9.0, greatest=999.0)
-    scores = [Scores(name, 123.456, 45.6, 1234.5, 99.9, 0.9, 0.55, 1.0) for name in MODELS]
+    scores = [ModelScores(name, 123.456, 45.6, 1234.5, 99.9, 0.9, 0.55, 1.0) for name in MODELS]
     choice = Choice(model.features, {"time_per_epoch_in_seconds": "seems to be an outcome of the run"})
     refused = {"saturation": "there is no column of power limits (named power limit or power cap) that changes"}
     return Fit(scores, refused, choice, ("dataset", "network"), 10, model, PATH)
