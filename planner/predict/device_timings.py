@@ -1,4 +1,4 @@
-"""Of the timings in a profile one is chosen for each device; a device without one is left out."""
+"""One timing of the profile counts for each device; a device without one is left out."""
 
 from collections import Counter
 
