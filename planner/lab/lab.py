@@ -116,9 +116,9 @@ class Lab:
     def _ensure_switch(self, current: LabState) -> None:
         network.add_switch(self._names.switch)
         if not network.has_port(self._names.switch, CONTROLLER_PORT):
-            network.unplug_here(self._names.interface)
+            network.unplug(None, self._names.interface)
             address = current.address(state.CONTROLLER)
-            network.plug_here(self._names.switch, CONTROLLER_PORT, self._names.interface, address)
+            network.plug(self._names.switch, CONTROLLER_PORT, None, address, self._names.interface)
 
     def _remove_others(self, current: LabState, spec: Spec) -> LabState:
         names = {device.name for device in spec.devices}
@@ -153,12 +153,12 @@ class Lab:
         switch = self._names.switch
         namespaces = [each for each in network.namespaces() if each == switch or each.startswith(f"{switch}-")]
         found = bool(namespaces) or self._names.folder.exists() or self._groups.exists(switch)
-        found = found or network.has_interface(self._names.interface)
+        found = found or network.has_interface(None, self._names.interface)
         with ExitStack() as removals:  # in reverse order, each even if another one fails
             removals.callback(state.remove, self._names)
             for namespace in namespaces:
                 removals.callback(network.remove_namespace, namespace)
-            removals.callback(network.unplug_here, self._names.interface)
+            removals.callback(network.unplug, None, self._names.interface)
             removals.callback(self._groups.remove, switch)
         return found
 
@@ -208,6 +208,8 @@ def _targets(current: LabState, spec: Spec) -> list[AppliedDevice]:
     rates: dict[str, dict[str, float]] = {name: {} for name in hosts}
     for link in spec.links:
         rates[link.source][addresses[link.target]] = link.rate_bytes_per_s
+        if not link.one_way:
+            rates[link.target][addresses[link.source]] = link.rate_bytes_per_s
     return [AppliedDevice(device, hosts[device.name], rates[device.name]) for device in spec.devices]
 
 

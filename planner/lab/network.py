@@ -36,39 +36,39 @@ def namespaces() -> list[str]:
 def add_switch(namespace: str) -> None:
     """Create a namespace with a bridge; existing parts are kept."""
     add_namespace(namespace)
-    if BRIDGE not in _links("-n", namespace):
+    if BRIDGE not in _links(namespace):
         ip("-n", namespace, "link", "add", BRIDGE, "type", "bridge")
     ip("-n", namespace, "link", "set", BRIDGE, "up")
 
 
-def plug(switch: str, port: str, namespace: str, address: str) -> None:
-    """Connect a new port of the switch to the device's ``eth0``."""
-    _cable(("-n", namespace), PORT, address, switch, port)
+def plug(switch: str, port: str, namespace: str | None, address: str, interface: str = PORT) -> None:
+    """Connect a new port of the switch to a new interface of a namespace; None: of this machine."""
+    there = _inside(namespace)
+    ip(*there, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", switch)
+    network = ipaddress.ip_interface(f"{address}/{PREFIX_BITS}")
+    # The same address after a rebuild, because others have it in their ARP caches.
+    ip(*there, "link", "set", interface, "address", f"02:00:{network.ip.packed.hex(':')}")
+    ip(*there, "address", "add", str(network), "dev", interface)
+    ip(*there, "link", "set", interface, "up")
+    # A namespace inherits the machine's congestion control; edge devices use the kernel's default.
+    route = (str(network.network), "dev", interface, "src", address, "congctl", "cubic")
+    ip(*there, "route", "change", *route)
+    ip("-n", switch, "link", "set", port, "master", BRIDGE, "up")
 
 
-def plug_here(switch: str, port: str, interface: str, address: str) -> None:
-    """Connect a new port of the switch to this machine."""
-    _cable((), interface, address, switch, port)
-
-
-def unplug_here(interface: str) -> None:
-    if has_interface(interface):
-        ip("link", "del", interface)
-
-
-def unplug(switch: str, port: str) -> None:
-    """Remove a device's cable, or what is left of it."""
-    if port in _links("-n", switch):
-        ip("-n", switch, "link", "del", port)
+def unplug(namespace: str | None, interface: str) -> None:
+    """Remove the cable of an interface, or what is left of it, from a namespace or this machine."""
+    if has_interface(namespace, interface):
+        ip(*_inside(namespace), "link", "del", interface)
 
 
 def has_port(switch: str, port: str) -> bool:
     """Whether the switch has that port with both ends of its cable, connected or not."""
-    return _links("-n", switch).get(port, {}).get("master") == BRIDGE
+    return _links(switch).get(port, {}).get("master") == BRIDGE
 
 
-def has_interface(interface: str) -> bool:
-    return interface in _links()
+def has_interface(namespace: str | None, interface: str) -> bool:
+    return interface in _links(namespace)
 
 
 def connect(switch: str, port: str, up: bool) -> None:
@@ -78,7 +78,7 @@ def connect(switch: str, port: str, up: bool) -> None:
 
 def connected(switch: str) -> set[str]:
     """Ports of the switch whose cable is connected."""
-    return {port for port, link in _links("-n", switch).items() if "UP" in link["flags"]}
+    return {port for port, link in _links(switch).items() if "UP" in link["flags"]}
 
 
 def free_network(networks: Iterable[ipaddress.IPv4Network]) -> ipaddress.IPv4Network:
@@ -97,22 +97,14 @@ def ip(*arguments: str) -> None:
     run_program("ip", *arguments)
 
 
-def _cable(names: tuple[str, ...], interface: str, address: str, switch: str, port: str) -> None:
-    ip(*names, "link", "add", interface, "type", "veth", "peer", "name", port, "netns", switch)
-    network = ipaddress.ip_interface(f"{address}/{PREFIX_BITS}")
-    # The same address after a rebuild, because others have it in their ARP caches.
-    ip(*names, "link", "set", interface, "address", f"02:00:{network.ip.packed.hex(':')}")
-    ip(*names, "address", "add", str(network), "dev", interface)
-    ip(*names, "link", "set", interface, "up")
-    # A namespace inherits the machine's congestion control; edge devices use the kernel's default.
-    route = (str(network.network), "dev", interface, "src", address, "congctl", "cubic")
-    ip(*names, "route", "change", *route)
-    ip("-n", switch, "link", "set", port, "master", BRIDGE, "up")
+def _inside(namespace: str | None) -> tuple[str, ...]:
+    """The options with which ip(8) works in a namespace; None: on this machine."""
+    return () if namespace is None else ("-n", namespace)
 
 
-def _links(*names: str) -> dict[str, dict[str, Any]]:
+def _links(namespace: str | None) -> dict[str, dict[str, Any]]:
     """ip(8)'s description of every interface, by name."""
-    return {link["ifname"]: link for link in _json(*names, "link", "show")}
+    return {link["ifname"]: link for link in _json(*_inside(namespace), "link", "show")}
 
 
 def _json(*arguments: str) -> list[Any]:

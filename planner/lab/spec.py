@@ -33,49 +33,6 @@ class DeviceSpec(NamedTuple):
     power: PhysicalPower | None
 
 
-class LinkSpec(NamedTuple):
-    """The rate from one device to another, in one direction."""
-
-    source: str
-    target: str
-    rate_bytes_per_s: float
-
-
-class Change(NamedTuple):
-    """A change of a device, ``at_s`` after the start; a value of None stays as it is."""
-
-    at_s: float
-    device: str
-    rate_bytes_per_s: float | None
-    cpus: float | None
-
-
-class Spec(NamedTuple):
-    """Devices in the order of their file, the schedule in the order of time."""
-
-    devices: tuple[DeviceSpec, ...]
-    links: tuple[LinkSpec, ...]
-    schedule: tuple[Change, ...]
-    path: Path
-
-
-def load_spec(path: Path) -> Spec:
-    """Read a spec. Raises FleetError with every mistake, one a line."""
-    return parse_spec(toml_file.read_text(path, "no such lab spec; examples/lab/ holds some to start from"), path)
-
-
-def parse_spec(text: str, path: Path) -> Spec:
-    """The spec of a file's text. Raises FleetError with every mistake, one a line."""
-    tables: dict[str, type[toml_file.TomlTable]] = {"devices": _Device, "links": _Link, "schedule": _Change}
-    file = toml_file.parse(_SpecFile, tables, text, path, 'cpus = 1.0 and rate = "100mbit"', _repeated_links)
-    return Spec(
-        tuple(_device(name, entry) for name, entry in file.devices.items()),
-        tuple(link for entry in file.links for link in _links(entry)),
-        tuple(sorted(Change(**entry.model_dump()) for entry in file.schedule)),
-        path,
-    )
-
-
 def parse_cpus(value: float) -> float:
     """A share of the machine's cores that the kernel can grant. Raises ValueError."""
     if not LEAST_CPUS <= value < math.inf:
@@ -132,14 +89,18 @@ class _Device(toml_file.TomlTable):
         return value
 
 
-class _Link(toml_file.TomlTable):
+class Link(toml_file.TomlTable):
+    """The rate between two devices, both ways or from the source only."""
+
     source: _Name = Field(alias="from")
     target: _Name = Field(alias="to")
     rate_bytes_per_s: _Rate = Field(alias="rate")
     one_way: bool = False
 
 
-class _Change(toml_file.TomlTable):
+class Change(toml_file.TomlTable):
+    """A change of a device, ``at_s`` after the start; a value of None stays as it is."""
+
     at_s: _Duration = Field(alias="at")
     device: _Name
     rate_bytes_per_s: _Rate | None = Field(None, alias="rate")
@@ -155,19 +116,39 @@ class _Change(toml_file.TomlTable):
 
 class _SpecFile(toml_file.TomlTable):
     devices: Annotated[dict[str, _Device], Field(min_length=1, max_length=MOST_DEVICES)]
-    links: list[_Link] = []
-    schedule: list[_Change] = []
+    links: list[Link] = []
+    schedule: list[Change] = []
+
+
+class Spec(NamedTuple):
+    """Devices in the order of their file, the schedule in the order of time."""
+
+    devices: tuple[DeviceSpec, ...]
+    links: tuple[Link, ...]
+    schedule: tuple[Change, ...]
+    path: Path
+
+
+def load_spec(path: Path) -> Spec:
+    """Read a spec. Raises FleetError with every mistake, one a line."""
+    return parse_spec(toml_file.read_text(path, "no such lab spec; examples/lab/ holds some to start from"), path)
+
+
+def parse_spec(text: str, path: Path) -> Spec:
+    """The spec of a file's text. Raises FleetError with every mistake, one a line."""
+    tables: dict[str, type[toml_file.TomlTable]] = {"devices": _Device, "links": Link, "schedule": Change}
+    file = toml_file.parse(_SpecFile, tables, text, path, 'cpus = 1.0 and rate = "100mbit"', _repeated_links)
+    return Spec(
+        tuple(_device(name, entry) for name, entry in file.devices.items()),
+        tuple(file.links),
+        tuple(sorted(file.schedule, key=lambda change: change.at_s)),
+        path,
+    )
 
 
 def _device(name: str, entry: _Device) -> DeviceSpec:
     power = from_table(entry.kind, entry.power) if entry.sensors else None
     return DeviceSpec(name=name, power=power, **entry.model_dump(exclude={"power", "sensors"}))
-
-
-def _links(entry: _Link) -> Iterator[LinkSpec]:
-    yield LinkSpec(entry.source, entry.target, entry.rate_bytes_per_s)
-    if not entry.one_way:
-        yield LinkSpec(entry.target, entry.source, entry.rate_bytes_per_s)
 
 
 def _repeated_links(table: dict[str, Any]) -> Iterator[toml_file.Mistake]:

@@ -8,7 +8,7 @@ from planner.errors import LabError
 from planner.lab import lab
 from planner.lab.lab import differs, require_cores
 from planner.lab.spec import DeviceSpec, parse_spec
-from planner.lab.state import AppliedDevice
+from planner.lab.state import AppliedDevice, LabState
 from profilers.cores import usable_cores
 
 
@@ -44,3 +44,11 @@ def test_a_device_has_no_more_cores_than_the_machine() -> None:
     require_cores("a", cores)
     with pytest.raises(LabError, match=f"a: {cores + 0.5:g} cpus are more than this machine has; write {cores:g} or"):
         require_cores("a", cores + 0.5)
+
+
+@pytest.mark.parametrize(("more", "back"), [("", {"10.77.1.1": 3.75e6}), ("one_way = true", {})])
+def test_a_link_has_its_rate_both_ways_unless_it_is_one_way(more: str, back: dict[str, float]) -> None:
+    devices = "".join(f'[devices.{name}]\ncpus = 0.5\nrate = "1gbit"\n' for name in "ab")
+    text = f'{devices}[[links]]\nfrom = "a"\nto = "b"\nrate = "30mbit"\n{more}\n'
+    targets = lab._targets(LabState(1, ()), parse_spec(text, Path("spec.toml")))
+    assert [each.rates_to for each in targets] == [{"10.77.1.2": 3.75e6}, back]

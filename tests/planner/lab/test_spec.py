@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.errors import FleetError
 from planner.fleet.quantities import parse_duration, parse_size
 from planner.lab.power import MODELS
-from planner.lab.spec import Change, DeviceSpec, LinkSpec, load_spec, parse_spec
+from planner.lab.spec import DeviceSpec, load_spec, parse_spec
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "lab"
 
@@ -58,13 +58,20 @@ def test_a_whole_spec() -> None:
         DeviceSpec("pc", "pc", 1.0, 125e6, None, 0.0, None, None, MODELS["pc"]),
         DeviceSpec("tx2", "tx2", 0.5, 12.5e6, 2_000_000_000, 0.02, 2.0, 15.0, tx2),
     )
-    assert spec.links == (LinkSpec("pc", "tx2", 3.75e6), LinkSpec("tx2", "pc", 3.75e6))
-    assert spec.schedule == (Change(500.0, "tx2", 6.25e6, None), Change(600.0, "pc", None, 0.5))
+    assert [tuple(dict(link).values()) for link in spec.links] == [("pc", "tx2", 3.75e6, False)]
+    changes = [tuple(dict(change).values()) for change in spec.schedule]
+    assert changes == [(500.0, "tx2", 6.25e6, None), (600.0, "pc", None, 0.5)]
+
+
+def test_changes_of_the_same_time_are_made_in_the_order_of_the_file() -> None:
+    at = '[[schedule]]\nat = "700s"\ndevice = "tx2"\n'
+    spec = parse_spec(f'{WHOLE}\n{at}cpus = 0.4\n{at}rate = "1mbit"\n', Path("lab.toml"))
+    assert [(change.rate_bytes_per_s, change.cpus) for change in spec.schedule[-2:]] == [(None, 0.4), (125e3, None)]
 
 
 def test_a_link_may_be_one_way() -> None:
     spec = parse_spec(WHOLE.replace('rate = "30mbit"', 'rate = "30mbit"\none_way = true'), Path("lab.toml"))
-    assert spec.links == (LinkSpec("pc", "tx2", 3.75e6),)
+    assert [tuple(dict(link).values()) for link in spec.links] == [("pc", "tx2", 3.75e6, True)]
 
 
 def test_a_device_without_sensors_needs_no_known_kind() -> None:
