@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
@@ -14,15 +13,7 @@ from planner.audit.scoring.cases import Case, Estimates, Key, cases_of
 from planner.audit.scoring.comparison import QUANTITIES, Comparison, compare, without_drift
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit
 from planner.audit.scoring.repeatability import Repeatability, from_other_repetitions, repeatability
-from planner.audit.scoring.selections import (
-    Selection,
-    Spread,
-    Summary,
-    measurement_errors,
-    select,
-    summarise,
-    summarise_by,
-)
+from planner.audit.scoring.selections import Selection, Spread, Summary, measurement_errors, select, summarise
 from planner.errors import AuditError
 from planner.plan.rank import METRICS
 from planner.plan.recommend import recommend
@@ -148,8 +139,11 @@ class Scoreboard(NamedTuple):
         return Spread.of(each.error for found in self.extrapolations.values() for each in found)
 
     def breakdown(self, group: str) -> dict[str, Summary]:
-        """The planner's selections by one of GROUPS."""
-        return summarise_by(self.planner.selections, attrgetter(group))
+        """The planner's selections by one of GROUPS, names as they first occur."""
+        selections: dict[str, list[Selection]] = defaultdict(list)
+        for each in self.planner.selections:
+            selections[getattr(each, group)].append(each)
+        return {name: made for name, chosen in selections.items() if (made := summarise(chosen)) is not None}
 
     def names(self, group: str) -> list[str]:
         """The models, or the audits, in the order in which they first occur."""

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -168,14 +168,6 @@ def summarise(selections: Sequence[Selection]) -> Summary | None:
         worst=max(selections, key=lambda each: each.regret),
         mean_tau=statistics.fmean(taus) if taus else None,
     )
-
-
-def summarise_by(selections: Iterable[Selection], by: Callable[[Selection], str]) -> dict[str, Summary]:
-    """A summary of each group, in the order in which the groups first occur."""
-    groups: dict[str, list[Selection]] = defaultdict(list)
-    for each in selections:
-        groups[by(each)].append(each)
-    return {name: made for name, group in groups.items() if (made := summarise(group)) is not None}
 
 
 def _within(case: Case, metric: str) -> Floats:
