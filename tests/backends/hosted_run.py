@@ -11,13 +11,9 @@ from backends.training import checkpoint
 from backends.training.run_host import RunHost
 from backends.training.run_spec import RunSpec
 from planner.agents.certificates import Authority
-from tests.running import until
-
-#: Nothing in a test takes that long: whatever does hangs.
-HANG_LIMIT_S = 60.0
+from tests.running import HANG_S, until
 
 Event = TypeVar("Event")
-
 
 #: Heartbeats come every fifth of it.
 BEAT_LIMIT_S = 1.0
@@ -57,13 +53,13 @@ class HostedRun:
 
     def await_event(self, kind: type[Any], count: int = 1) -> None:
         with self._changed:
-            happened = self._changed.wait_for(lambda: len(self.emitted(kind)) >= count, HANG_LIMIT_S)
+            happened = self._changed.wait_for(lambda: len(self.emitted(kind)) >= count, HANG_S)
             assert happened, (kind, self.events)
 
     def await_steps(self, count: int) -> None:
         queue = self.host.run_state.step_queue
         with queue.lock:
-            assert queue.lock.wait_for(lambda: queue.done >= count, HANG_LIMIT_S), f"{queue.done} steps"
+            assert queue.lock.wait_for(lambda: queue.done >= count, HANG_S), f"{queue.done} steps"
 
     def await_heartbeat(self, name: str) -> None:
         """Wait for the next heartbeat of a member."""
@@ -79,7 +75,7 @@ class HostedRun:
                 self._changed.wait(0.05)
 
     def account(self) -> RunAccount:
-        self._thread.join(HANG_LIMIT_S)
+        self._thread.join(HANG_S)
         assert not self._thread.is_alive(), "the host hangs"
         assert self._account is not None, "the host has failed"
         return self._account
@@ -91,7 +87,7 @@ class HostedRun:
 
     def connect(self, name: str, authority: Authority | None = None) -> framing.Connection:
         tls = framing.context((authority or self.authority).identity(name), server_side=False)
-        return framing.connect("127.0.0.1", self.port, tls, HANG_LIMIT_S)
+        return framing.connect("127.0.0.1", self.port, tls, HANG_S)
 
     def heartbeat(
         self,
@@ -102,7 +98,7 @@ class HostedRun:
         """Frequent heartbeats that are lost only with the host, however busy the machine is."""
         connection = self.connect(name)
         made = HeartbeatSender(connection, BEAT_LIMIT_S, on_lost, on_answer)
-        connection.settimeout(HANG_LIMIT_S)
+        connection.settimeout(HANG_S)
         return made
 
 
@@ -123,5 +119,5 @@ class MemberThread(threading.Thread):
         raise NotImplementedError
 
     def await_end(self) -> None:
-        self.join(HANG_LIMIT_S)
+        self.join(HANG_S)
         assert not self.is_alive() and self.failure is None, self.failure or f"{type(self).__name__} hangs"

@@ -19,7 +19,8 @@ from backends.peers.peer import Peer
 from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
 from tests.backends.fakes import BATCH, TEST, Softmax, images, run_spec
-from tests.backends.hosted_run import HANG_LIMIT_S, HostedRun, MemberThread
+from tests.backends.hosted_run import HostedRun, MemberThread
+from tests.running import HANG_S
 
 NAMES = ("nano", "pc", "tx2", "xavier")
 
@@ -33,7 +34,7 @@ class PeerRun(HostedRun):
         values = {
             "optimiser": OptimizerSettings(0.1, changes.pop("momentum", 0.0), 0.0),
             "schedule": RateSchedule(),
-            "heartbeat_s": HANG_LIMIT_S,
+            "heartbeat_s": HANG_S,
             "strategy": self.strategy,
             "members": members,
             "training_samples": 1000,
@@ -74,7 +75,7 @@ class PeerThread(MemberThread):
         listener = framing.listen("127.0.0.1")
         self._port = listener.getsockname()[1]
         identity = run.authority.identity(name, listens=True)
-        self.mailbox = Mailbox(name, identity, listener, self.replica.weights.size, HANG_LIMIT_S, lambda _: None)
+        self.mailbox = Mailbox(name, identity, listener, self.replica.weights.size, HANG_S, lambda _: None)
         self.exchange = exchange(self._parts(run.strategy))
         self.mailbox.handle = self.exchange.handle
         self.connection = run.connect(name)

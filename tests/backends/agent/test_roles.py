@@ -26,7 +26,7 @@ from backends.protocol.orders import (
 )
 from planner.agents.certificates import Authority
 from tests.backends.fakes import BATCH, TEST, Softmax, images
-from tests.backends.hosted_run import HANG_LIMIT_S
+from tests.running import HANG_S
 from tests.serving import LOOPBACK
 
 STEPS = 6
@@ -64,7 +64,7 @@ def run_order(steps=STEPS, strategy=PARAMETER_SERVER, schedule="constant", membe
         checkpoint_path=None,
         checkpoint_every=0,
         evaluate_every=0,
-        heartbeat_s=HANG_LIMIT_S,
+        heartbeat_s=HANG_S,
         resume=None,
         description={"model": "softmax"},
         strategy=strategy,
@@ -88,14 +88,14 @@ class Role:
 
     def await_event(self, kind):
         while True:
-            event = self._events.get(timeout=HANG_LIMIT_S)
+            event = self._events.get(timeout=HANG_S)
             assert event is not None, self._result.result()
             if isinstance(event, kind):
                 return event
 
     def result(self):
         try:
-            return self._result.result(HANG_LIMIT_S)
+            return self._result.result(HANG_S)
         finally:
             self.task.stopping.set()
             self._pool.shutdown()
@@ -115,7 +115,7 @@ class Operator:
         return started
 
     def address(self, name, listens=False):
-        return HostAddress(LOOPBACK, self._port, self._authority.identity(name, listens), HANG_LIMIT_S)
+        return HostAddress(LOOPBACK, self._port, self._authority.identity(name, listens), HANG_S)
 
     def worker(self, member):
         return Role(roles.run_worker, RunWorker(member, self.address(member.name), PARAMETER_SERVER, 0.0))

@@ -10,7 +10,7 @@ from backends.network import framing
 from backends.network.acceptor import Acceptor
 from backends.protocol.frames import Done, Heartbeat, HeartbeatAnswer, HeartbeatHello, MailboxHello
 from planner.agents.certificates import Authority
-from tests.backends.hosted_run import HANG_LIMIT_S
+from tests.running import HANG_S
 
 EPOCH = 7
 
@@ -29,7 +29,7 @@ class Entrance:
         self.port = listener.getsockname()[1]
         tls = framing.context(self.authority.identity(framing.SERVER), server_side=True)
         self.acceptor = Acceptor(
-            listener, tls, HANG_LIMIT_S, MailboxHello, self._serve, self._beat,
+            listener, tls, HANG_S, MailboxHello, self._serve, self._beat,
             lambda event: self.refused.put(event.reason),
         )  # fmt: skip
 
@@ -44,13 +44,13 @@ class Entrance:
 
     def connect(self, name="nano", authority=None):
         tls = framing.context((authority or self.authority).identity(name), server_side=False)
-        return framing.connect("127.0.0.1", self.port, tls, HANG_LIMIT_S)
+        return framing.connect("127.0.0.1", self.port, tls, HANG_S)
 
     def serves(self, name):
         """A member of this name is let in and served."""
         connection = self.connect(name)
         connection.send(MailboxHello())
-        assert self.served.get(timeout=HANG_LIMIT_S) == (name, MailboxHello())
+        assert self.served.get(timeout=HANG_S) == (name, MailboxHello())
         return connection
 
 
@@ -81,21 +81,21 @@ def test_heartbeats_are_answered_with_the_epoch_and_not_served(entrance):
 def test_whoever_speaks_no_tls_is_refused_and_the_next_member_served(entrance):
     with socket.create_connection(("127.0.0.1", entrance.port)) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        assert "127.0.0.1: TLS handshake failed" in entrance.refused.get(timeout=HANG_LIMIT_S)
+        assert "127.0.0.1: TLS handshake failed" in entrance.refused.get(timeout=HANG_S)
     entrance.serves("nano").close()
 
 
 def test_a_member_of_another_run_is_refused(entrance):
     with contextlib.suppress(framing.WireError):  # either end may be the first to object
         entrance.connect(authority=Authority()).close()
-    assert "TLS handshake failed" in entrance.refused.get(timeout=HANG_LIMIT_S)
+    assert "TLS handshake failed" in entrance.refused.get(timeout=HANG_S)
     assert entrance.served.empty()
 
 
 def test_a_member_that_begins_with_another_frame_is_refused(entrance):
     connection = entrance.connect("nano")
     connection.send(Done())
-    assert "127.0.0.1: nano sent a frame that is not understood" in entrance.refused.get(timeout=HANG_LIMIT_S)
+    assert "127.0.0.1: nano sent a frame that is not understood" in entrance.refused.get(timeout=HANG_S)
     assert entrance.served.empty()
     connection.close()
 
@@ -108,7 +108,7 @@ def test_whoever_connects_and_says_nothing_keeps_nobody_waiting(entrance):
 def test_a_failure_while_a_member_is_served_is_said():
     entrance = Entrance(failure="its model is not the run's")
     entrance.serves("nano").close()
-    assert entrance.refused.get(timeout=HANG_LIMIT_S) == "127.0.0.1: its model is not the run's"
+    assert entrance.refused.get(timeout=HANG_S) == "127.0.0.1: its model is not the run's"
     entrance.acceptor.close()
 
 

@@ -9,7 +9,7 @@ from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender, answer_heartbeats
 from backends.protocol.frames import Heartbeat, HeartbeatAnswer, HeartbeatHello
 from planner.agents.certificates import Authority
-from tests.backends.hosted_run import HANG_LIMIT_S
+from tests.running import HANG_S
 
 #: Heartbeats come every fifth of it.
 LIMIT_S = 0.5
@@ -22,8 +22,8 @@ def ends():
     member_tls = framing.context(authority.identity("nano"), server_side=False)
     host_tls = framing.context(authority.identity(framing.SERVER), server_side=True)
     with framing.listen("127.0.0.1") as listener, ThreadPoolExecutor(1) as pool:
-        accepted = pool.submit(lambda: framing.accept(listener.accept()[0], host_tls, HANG_LIMIT_S))
-        member = framing.connect("127.0.0.1", listener.getsockname()[1], member_tls, HANG_LIMIT_S)
+        accepted = pool.submit(lambda: framing.accept(listener.accept()[0], host_tls, HANG_S))
+        member = framing.connect("127.0.0.1", listener.getsockname()[1], member_tls, HANG_S)
         host = accepted.result()
     yield member, host
     member.close()
@@ -34,12 +34,12 @@ def test_a_member_introduces_its_heartbeats_and_learns_the_epoch_from_every_answ
     member, host = ends
     lost, epochs = queue.Queue(), queue.Queue()
     sender = HeartbeatSender(member, LIMIT_S, lost.put, epochs.put)
-    member.settimeout(HANG_LIMIT_S)  # however busy the machine is
+    member.settimeout(HANG_S)  # however busy the machine is
     host.receive(HeartbeatHello)
     for epoch in (3, 4):
         host.receive(Heartbeat)
         host.send(HeartbeatAnswer(epoch))
-        assert epochs.get(timeout=HANG_LIMIT_S) == epoch
+        assert epochs.get(timeout=HANG_S) == epoch
     sender.close()
     assert lost.empty()
 
@@ -52,7 +52,7 @@ def test_a_member_is_told_of_a_host_that_answers_no_more(ends, gone):
     host.receive(HeartbeatHello)
     if gone:
         host.close()
-    assert framing.SERVER in lost.get(timeout=HANG_LIMIT_S)
+    assert framing.SERVER in lost.get(timeout=HANG_S)
 
 
 def test_a_member_that_ends_its_heartbeats_closes_the_connection_and_has_lost_nobody(ends):
@@ -75,4 +75,4 @@ def test_a_host_answers_with_the_epoch_of_the_member_until_the_connection_ends(e
             member.send(Heartbeat())
             assert member.receive(HeartbeatAnswer).epoch == epoch
         member.close()
-        answering.result(HANG_LIMIT_S)
+        answering.result(HANG_S)

@@ -50,9 +50,10 @@ def test_a_run_of_one_framework_or_of_several_is_one_process_with_all_batches(tm
 
 
 def expect_one_process(folder, text, members, momentum, frameworks):
-    replicas = map(small_replica, itertools.cycle(frameworks))
+    # Built before the run begins, which does not wait for as long as an import may take.
+    replicas = [small_replica(name) for name in itertools.islice(itertools.cycle(frameworks), members)]
     run = PeerRun(folder, text, 8 * members, members, momentum=momentum)
-    threads = [run.start(seed, replica=next(replicas)) for seed in range(members)]
+    threads = [run.start(seed, replica=replica) for seed, replica in enumerate(replicas)]
     together = train_on_all(8, map(shard, range(members)), momentum, replica=small_replica(frameworks[0]))
     for weights in [thread.end() for thread in threads]:
         np.testing.assert_allclose(weights, together, rtol=1e-4, atol=1e-5)

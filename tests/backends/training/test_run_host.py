@@ -22,8 +22,8 @@ from backends.strategies.message import dense
 from backends.training.lr_schedule import RateSchedule
 from planner.agents.certificates import Authority
 from tests.backends.fakes import DrawnBatches, run_spec, train_on_all
-from tests.backends.hosted_run import HANG_LIMIT_S
 from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread, assert_whole, slowly
+from tests.running import HANG_S
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -87,7 +87,6 @@ from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.server.worker import Worker
 from tests.backends.fakes import TEST, Softmax
-from tests.backends.hosted_run import HANG_LIMIT_S
 from tests.backends.server_run import slowly
 orders = json.loads(sys.stdin.readline())
 tls = framing.context(framing.Identity(*orders["identity"]), False)
@@ -165,7 +164,7 @@ def test_a_worker_that_returns_takes_the_place_of_its_old_connection(tmp_path, t
 def test_a_worker_that_returns_again_and_again_makes_each_step_once(tmp_path):
     run = ServerRun(run_spec(tmp_path, 60, checkpoint_every=3))
     computed, visits_over = itertools.count(), threading.Event()
-    batches = DrawnBatches(before=lambda: next(computed) < 40 or visits_over.wait(HANG_LIMIT_S))
+    batches = DrawnBatches(before=lambda: next(computed) < 40 or visits_over.wait(HANG_S))
     steady = WorkerThread(run, "tx2", batches=batches)
     for _ in range(10):
         flighty = ScriptedWorker(run, "nano")
@@ -183,7 +182,7 @@ def test_a_worker_that_comes_five_times_at_once_makes_each_step_once(tmp_path):
     crowd = [WorkerThread(run, "nano", batches=slowly()) for _ in range(5)]
     account = assert_whole(run, 30)
     for member in crowd:
-        member.join(HANG_LIMIT_S)
+        member.join(HANG_S)
         assert not member.is_alive()
     assert account.workers["nano"].steps == 30
     assert account.workers["nano"].bytes <= sum(member.bytes for member in crowd)
@@ -230,7 +229,7 @@ def test_no_thread_is_left_when_the_run_is_over(tmp_path):
         member.end()
     assert_whole(run, 5)
     for left in set(threading.enumerate()) - before:  # heartbeats end at their next beat
-        left.join(HANG_LIMIT_S)
+        left.join(HANG_S)
     assert set(threading.enumerate()) <= before
 
 
@@ -241,7 +240,7 @@ def test_heartbeats_tell_a_worker_that_the_host_is_gone(tmp_path):
     told = threading.Event()
     beats = run.heartbeat("tx2", lambda reason: (lost.append(reason), told.set()))
     beats._connection.abort()
-    assert told.wait(HANG_LIMIT_S)
+    assert told.wait(HANG_S)
     assert len(lost) == 1
     listener.close()
     run.stopping.set()
