@@ -16,12 +16,13 @@ from backends.agent.verbs import ORDERS
 from backends.frameworks import base
 from backends.frameworks.base import Replica, Variable
 from backends.protocol.json_messages import decode
-from backends.protocol.orders import CoordinatePeers, RunPeer, RunWorker, ServeParameters
+from backends.protocol.orders import RunPeer, RunWorker
+from backends.training.run_spec import HostRun
 from profilers import records
 
 LIMIT_S = 60.0
 PIXELS = 4
-HOSTS, MEMBERS = (ServeParameters, CoordinatePeers), (RunWorker, RunPeer)
+MEMBERS = (RunWorker, RunPeer)
 
 
 class LeastSquares(Replica):
@@ -90,7 +91,7 @@ class Job:
 def carry_out(run):
     """The account of a run; raises what one of its threads raises."""
     results = {}
-    order = decode(run["host"], HOSTS)
+    order = decode(run["host"], [HostRun])
 
     def begin(name, work, *args):
         def call():

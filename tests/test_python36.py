@@ -14,9 +14,10 @@ import pytest
 from backends.data import dataset as data
 from backends.network import framing
 from backends.protocol.json_messages import encode
-from backends.protocol.orders import CollectFacts, CoordinatePeers, HostAddress, ServeParameters
+from backends.protocol.orders import CollectFacts, HostAddress
 from backends.strategies.presets import PRESETS
 from backends.strategies.strategy import Strategy
+from backends.training.run_spec import HostRun
 from planner.agents.bundle import agent_archive
 from planner.agents.certificates import Authority
 from planner.fleet.device import Device
@@ -141,8 +142,8 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     shard = training.packed(pixels, labels)
     path = folder / shard.name
     path.write_bytes(shard.content)
-    run = training.run_order(two, options, dataset, None, None)
-    host = (CoordinatePeers if peers else ServeParameters)("127.0.0.1", authority.identity(framing.SERVER), run)
+    run = training.run_spec(two, options, dataset, None, None)
+    host = HostRun("127.0.0.1", authority.identity(framing.SERVER), run)
     members = []
     for worker in two.workers:
         device, files = Device(name=worker.name), (str(path), str(path))

@@ -22,9 +22,8 @@ from backends.server.parameter_server import ParameterServer
 from backends.server.worker import Worker
 from backends.strategies.strategy import Strategy
 from backends.training import single_device
-from backends.training.lr_schedule import schedule
 from backends.training.run_host import RunHost
-from backends.training.run_spec import RunSpec
+from backends.training.run_spec import HostRun, TrainAlone
 from backends.training.step import TestSet
 
 #: How often a task that waits for the go order looks whether it was stopped.
@@ -60,33 +59,17 @@ class StartedRole(NamedTuple):
     compressor_metrics: Callable[[], Dict[str, Any]] = dict  # figures of its compressor
 
 
-def serve_parameters(task: Any, order: orders.ServeParameters) -> RunAccount:
-    """Host the parameter server of a run; emits the port it listens on, then the run's events."""
-    return _host(task, order.address, ParameterServer(run_spec(order.run), order.identity, task.emit))
+def host_run(task: Any, order: HostRun) -> RunAccount:
+    """Host a run; emits the port that the host listens on, then the run's events.
 
-
-def coordinate_peers(task: Any, order: orders.CoordinatePeers) -> RunAccount:
-    """Host the coordinator of a run of peers; emits as ``serve_parameters`` does."""
-    return _host(task, order.address, PeerCoordinator(run_spec(order.run), order.identity, task.emit))
-
-
-def _host(task: Any, address: str, host: RunHost) -> RunAccount:
-    listener = framing.listen(address)
+    Raises ValueError for an unknown strategy.
+    """
+    kind = ParameterServer if order.run.strategy.through_server else PeerCoordinator
+    host: RunHost = kind(order.run, order.identity, task.emit)
+    listener = framing.listen(order.address)
     task.emit(Listening(listener.getsockname()[1]))
     await_go(task)  # the run's clock starts with the word, not with the listening
     return host.run(listener, task.stopping.is_set)
-
-
-def run_spec(order: orders.RunOrder) -> RunSpec:
-    """What the host of a run works with. Raises ValueError for an unknown schedule or strategy."""
-    fields = order._asdict()
-    kind, warmup, optimizer, strategy = (fields.pop(key) for key in ("schedule", "warmup", "optimizer", "strategy"))
-    return RunSpec(
-        optimiser=optimizer,
-        schedule=schedule(kind, order.steps, warmup),
-        strategy=Strategy.from_text(strategy),
-        **fields,
-    )
 
 
 def run_worker(task: Any, order: orders.RunWorker) -> MemberAccount:
@@ -187,7 +170,7 @@ def _work(
         connection.close()
 
 
-def train_alone(task: Any, order: orders.TrainAlone) -> RunAccount:
+def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     """Be a cluster of one device."""
     member = order.member
     data = _prepare(task, member)
@@ -196,7 +179,7 @@ def train_alone(task: Any, order: orders.TrainAlone) -> RunAccount:
         built = build(member.replica)
         task.emit(Built(built.build_s))
         return single_device.run(
-            run_spec(order.run),
+            order.run,
             built.replica,
             *data,
             task.emit,

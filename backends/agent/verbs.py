@@ -10,6 +10,7 @@ from backends.agent import command, files, roles
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
+from backends.training import run_spec
 from profilers import addresses_and_ports, device_facts, records
 from profilers.sampling import Sampler
 from profilers.sensors import characteristics
@@ -38,11 +39,11 @@ def measure_idle(task: Any, order: orders.MeasureIdle) -> Any:
 ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.AwaitReachability: lambda task, order: addresses_and_ports.await_connections(task, order.address),
     orders.CollectFacts: collect_facts,
-    orders.CoordinatePeers: roles.coordinate_peers,
     orders.FetchFile: lambda task, order: files.fetch(order.path),
     orders.FindAddressTowards: lambda task, order: addresses_and_ports.address_towards(task, order.target),
     orders.FindFile: lambda task, order: files.find(order.name),
     orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
+    run_spec.HostRun: roles.host_run,
     orders.ProbeReachability: lambda task, order: addresses_and_ports.probe_port(task, *order),
     orders.MeasureCommand: command.measure,
     orders.MeasureIdle: measure_idle,
@@ -54,11 +55,10 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.SendMessages: message_probe.send,
     orders.SendThroughput: throughput.send,
     orders.ServeMessages: message_probe.serve,
-    orders.ServeParameters: roles.serve_parameters,
     orders.ServeThroughput: throughput.serve,
     orders.StartFramework: start_framework,
     orders.StoreFile: lambda task, order, data: files.store(order.name, data),
     orders.SurveySensors: lambda task, order: characteristics.survey(),
     orders.TimeSteps: step_profile.time_steps,
-    orders.TrainAlone: roles.train_alone,
+    run_spec.TrainAlone: roles.train_alone,
 }

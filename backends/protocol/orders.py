@@ -1,10 +1,11 @@
 """The operator gives an agent orders: these are they, and what they are made of.
 
-The functions in ``backends.agent.verbs`` are annotated with what each order returns; the events are
-in ``backends.protocol.events``.
+The orders that begin a run are in ``backends.training.run_spec``. The functions in
+``backends.agent.verbs`` are annotated with what each order returns; the events are in
+``backends.protocol.events``.
 """
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from backends.frameworks.base import OptimizerSettings
 
@@ -184,27 +185,6 @@ class RepeatSteps(NamedTuple):
     batch: int
 
 
-class RunOrder(NamedTuple):
-    """What the host of a run is to do. Counts are in steps."""
-
-    steps: int
-    optimizer: OptimizerSettings
-    schedule: str  # of the learning rate over the run
-    warmup: int
-    checkpoint_path: Optional[str]  # None to keep nothing of what is learnt
-    checkpoint_every: int  # 0 for one checkpoint, at the end
-    evaluate_every: int
-    heartbeat_s: float
-    resume: Optional[str]  # path of the checkpoint to go on from
-    description: Dict[str, Any]  # goes into checkpoints
-    strategy: str
-    members: int  # how many are expected
-    batch: int  # samples of a usual step
-    training_samples: int  # of all training data
-    seed: int  # of what peers draw together
-    host: str  # the member on the host's device
-
-
 class MemberSpec(NamedTuple):
     """One member's model and data."""
 
@@ -225,22 +205,6 @@ class HostAddress(NamedTuple):
     heartbeat_s: float  # silence after which either is taken for lost
 
 
-class ServeParameters(NamedTuple):
-    """Be the parameter server of a run."""
-
-    address: str
-    identity: Identity
-    run: RunOrder
-
-
-class CoordinatePeers(NamedTuple):
-    """Be the coordinator of a run of peers."""
-
-    address: str
-    identity: Identity
-    run: RunOrder
-
-
 class RunWorker(NamedTuple):
     """Be a worker of a parameter server."""
 
@@ -259,10 +223,3 @@ class RunPeer(NamedTuple):
     optimizer: OptimizerSettings
     listens_on: str  # its address for other peers
     topology_seed: int  # seed of the random choices that all peers make alike
-
-
-class TrainAlone(NamedTuple):
-    """Be a cluster of one device."""
-
-    member: MemberSpec
-    run: RunOrder

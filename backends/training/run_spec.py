@@ -1,9 +1,11 @@
-"""A run specification holds the settings of a run, wherever its steps are handed out."""
+"""A run specification holds the settings of a run; two orders to an agent begin one with it."""
 
+import functools
 from typing import Any, Dict, NamedTuple, Optional
 
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.frames import EVALUATE
+from backends.protocol.orders import Identity, MemberSpec
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step_queue import StepQueue
@@ -16,6 +18,7 @@ class RunSpec(NamedTuple):
     """The settings of a run.
 
     checkpoint_every, evaluate_every: in steps; 0 for at the end only.
+    strategy_text: the text of ``strategy``, as which it is sent.
     """
 
     steps: int  # of all members together
@@ -27,12 +30,17 @@ class RunSpec(NamedTuple):
     heartbeat_s: float = 10.0  # silence after which a member counts as lost
     resume: Optional[str] = None  # path of the checkpoint to resume from
     description: Dict[str, Any] = {}  # JSON values for the ``meta`` of checkpoints
-    strategy: Strategy = PARAMETER_SERVER
+    strategy_text: str = PARAMETER_SERVER.text
     members: int = 1  # expected number of members
     batch: int = 1  # samples of a usual step
     training_samples: int = 1  # of the whole training set
     seed: int = 0  # of random draws that the members of a run share
     host: str = ""  # the member on the device that hands out the steps, if any
+
+    @property
+    def strategy(self) -> Strategy:
+        """How members exchange updates. Raises ValueError as ``Strategy.from_text`` does."""
+        return _parsed(self.strategy_text)
 
     def optimiser_at(self, step: int) -> OptimizerSettings:
         """The optimizer settings with the learning rate of a step."""
@@ -41,6 +49,24 @@ class RunSpec(NamedTuple):
     def gradient_scale(self, step: int) -> OptimizerSettings:
         """The rate and weight decay that a worker's gradients of a step include (base.Replica)."""
         return OptimizerSettings(rate=1.0) if self.strategy.with_lars else self.optimiser_at(step)
+
+
+_parsed = functools.lru_cache(maxsize=None)(Strategy.from_text)
+
+
+class HostRun(NamedTuple):
+    """Be the host of a run: its parameter server, or the coordinator of its peers."""
+
+    address: str
+    identity: Identity
+    run: RunSpec
+
+
+class TrainAlone(NamedTuple):
+    """Be a cluster of one device."""
+
+    member: MemberSpec
+    run: RunSpec
 
 
 def last_evaluated(meta: Dict[str, Any]) -> int:

@@ -9,8 +9,9 @@ from pathlib import Path
 from backends.data import dataset as data
 from backends.network import framing
 from backends.protocol.events import Listening, Ready, RunAccount
-from backends.protocol.orders import CoordinatePeers, HostAddress, MemberSpec, RunOrder, ServeParameters, TrainAlone
+from backends.protocol.orders import HostAddress, MemberSpec
 from backends.training import checkpoint
+from backends.training.run_spec import HostRun, RunSpec, TrainAlone
 from planner.agents.addresses import data_addresses
 from planner.agents.certificates import Authority
 from planner.agents.client import AgentClient, Call
@@ -86,7 +87,7 @@ class Launch:
         agent, written, resumed = self._place_checkpoints(resume)
         files = tuple(path for path in (written, resumed) if path is not None)
         try:
-            run = orders.run_order(self.plan, self.options, self.dataset, written, resumed)
+            run = orders.run_spec(self.plan, self.options, self.dataset, written, resumed)
             members = self._members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
             if len(members) == 1:
                 call = agent.start(TrainAlone(members[self.plan.server], run))
@@ -144,12 +145,11 @@ class Launch:
 
         return in_parallel(plan.names, place_data)
 
-    def _start_cluster(self, agent: AgentClient, run: RunOrder, members: dict[str, MemberSpec]) -> Call:
+    def _start_cluster(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> Call:
         authority = Authority()
         address = self._addresses[self.plan.server]
         peers = not self.plan.strategy.through_server
-        host = CoordinatePeers if peers else ServeParameters
-        call = agent.start(host(address, authority.identity(framing.SERVER), run))
+        call = agent.start(HostRun(address, authority.identity(framing.SERVER), run))
         port = expect(call, Listening).port
         for name, member in members.items():
             identity = authority.identity(name, listens=peers)

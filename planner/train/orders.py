@@ -10,9 +10,10 @@ import numpy as np
 
 from backends.data import dataset as data
 from backends.frameworks.base import OptimizerSettings
-from backends.protocol.orders import FindFile, HostAddress, MemberSpec, ReplicaSpec, RunOrder, RunPeer, RunWorker
+from backends.protocol.orders import FindFile, HostAddress, MemberSpec, ReplicaSpec, RunPeer, RunWorker
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
-from backends.training.lr_schedule import KINDS
+from backends.training.lr_schedule import KINDS, schedule
+from backends.training.run_spec import RunSpec
 from planner.agents.client import AgentClient
 from planner.errors import PlanError, RunError, suggest
 from planner.fleet.device import Device
@@ -153,10 +154,10 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
     return RunPeer(spec, host, how.as_text(), optimizer, listens_on, options.seed)
 
 
-def run_order(
+def run_spec(
     plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str | None, resume: str | None
-) -> RunOrder:
-    """The order for the host of a run.
+) -> RunSpec:
+    """The settings of a run for its host.
 
     checkpoint, resume: paths on its device of the checkpoints to write and to resume from.
     """
@@ -165,11 +166,10 @@ def run_order(
     # The momentum of compressors with a residual is the workers' own.
     theirs = how.compressor.keeps_residual and members > 1
     server_momentum = 0.0 if theirs else momentum(options, members, how.sync)
-    return RunOrder(
+    return RunSpec(
         steps=plan.steps,
-        optimizer=OptimizerSettings(options.rate, server_momentum, options.weight_decay),
-        schedule=options.schedule,
-        warmup=options.warmup,
+        optimiser=OptimizerSettings(options.rate, server_momentum, options.weight_decay),
+        schedule=schedule(options.schedule, plan.steps, options.warmup),
         checkpoint_path=checkpoint,
         checkpoint_every=options.checkpoint_every or max(1, plan.steps // 10),
         evaluate_every=options.evaluate_every or epoch,
@@ -182,7 +182,7 @@ def run_order(
             "steps": plan.steps,
             "strategy": how.as_text(),
         },
-        strategy=how.as_text(),
+        strategy_text=how.as_text(),
         members=members,
         batch=plan.batch,
         training_samples=len(dataset.train_labels),

@@ -9,6 +9,7 @@ import numpy as np
 
 from backends.frameworks.base import OptimizerSettings, Replica, Variable
 from backends.optimizers import lars
+from backends.strategies.strategy import PARAMETER_SERVER
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import RunSpec
 
@@ -156,4 +157,5 @@ def run_spec(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
         "batch": BATCH,
         **changes,
     }
-    return RunSpec(steps=steps, **values)
+    strategy = values.pop("strategy", PARAMETER_SERVER)
+    return RunSpec(steps=steps, strategy_text=strategy.text, **values)

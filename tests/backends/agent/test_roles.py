@@ -14,16 +14,14 @@ from backends.frameworks.base import FRAMEWORKS, OptimizerSettings
 from backends.network import framing
 from backends.protocol.events import Built, Joined, Listening, MemberTelemetry, Ready
 from backends.protocol.orders import (
-    CoordinatePeers,
     HostAddress,
     MemberSpec,
     ReplicaSpec,
-    RunOrder,
     RunPeer,
     RunWorker,
-    ServeParameters,
-    TrainAlone,
 )
+from backends.training.lr_schedule import RateSchedule
+from backends.training.run_spec import HostRun, RunSpec, TrainAlone
 from planner.agents.certificates import Authority
 from tests.backends.fakes import BATCH, TEST, Softmax, images
 from tests.running import HANG_S
@@ -55,24 +53,18 @@ def member(softmax, tmp_path):
     return MemberSpec("nano", ReplicaSpec(softmax, "any"), str(train), str(test), BATCH, seed=1)
 
 
-def run_order(steps=STEPS, strategy=PARAMETER_SERVER, schedule="constant", members=1):
-    return RunOrder(
+def run_spec(steps=STEPS, strategy=PARAMETER_SERVER, members=1):
+    return RunSpec(
         steps=steps,
-        optimizer=OPTIMIZER,
-        schedule=schedule,
-        warmup=0,
+        optimiser=OPTIMIZER,
+        schedule=RateSchedule(),
         checkpoint_path=None,
-        checkpoint_every=0,
-        evaluate_every=0,
         heartbeat_s=HANG_S,
-        resume=None,
-        description={"model": "softmax"},
-        strategy=strategy,
+        strategy_text=strategy,
         members=members,
         batch=BATCH,
         training_samples=64,
         seed=1,
-        host="",
     )
 
 
@@ -107,9 +99,9 @@ class Operator:
     def __init__(self):
         self._authority = Authority()
 
-    def host(self, function, kind, order):
+    def host(self, run):
         """A host that has been told to go."""
-        started = Role(function, kind(LOOPBACK, self._authority.identity(framing.SERVER), order))
+        started = Role(roles.host_run, HostRun(LOOPBACK, self._authority.identity(framing.SERVER), run))
         self._port = started.await_event(Listening).port
         started.task.go.set()
         return started
@@ -135,7 +127,7 @@ def operator():
 
 def test_a_host_listens_before_its_run_begins(operator):
     identity = Authority().identity(framing.SERVER)
-    host = Role(roles.serve_parameters, ServeParameters(LOOPBACK, identity, run_order()))
+    host = Role(roles.host_run, HostRun(LOOPBACK, identity, run_spec()))
     host.await_event(Listening)
     host.task.stopping.set()
     with pytest.raises(InterruptedError, match="stopped before the run began"):
@@ -143,7 +135,7 @@ def test_a_host_listens_before_its_run_begins(operator):
 
 
 def test_a_member_is_ready_with_its_data_and_builds_when_told_to_go(member):
-    alone = Role(roles.train_alone, TrainAlone(member, run_order()))
+    alone = Role(roles.train_alone, TrainAlone(member, run_spec()))
     alone.await_event(Ready)
     alone.task.go.set()
     alone.await_event(Built)
@@ -152,7 +144,7 @@ def test_a_member_is_ready_with_its_data_and_builds_when_told_to_go(member):
 
 def test_a_member_that_is_stopped_before_the_run_has_built_nothing(member, monkeypatch):
     monkeypatch.setattr(roles, "build", None)
-    alone = Role(roles.train_alone, TrainAlone(member, run_order()))
+    alone = Role(roles.train_alone, TrainAlone(member, run_spec()))
     alone.await_event(Ready)
     alone.task.stopping.set()
     with pytest.raises(InterruptedError, match="stopped before the run began"):
@@ -163,7 +155,7 @@ def test_a_member_that_is_stopped_before_the_run_has_built_nothing(member, monke
 
 
 def test_one_device_makes_all_steps_and_tells_what_it_spent(member):
-    alone = Role(roles.train_alone, TrainAlone(member, run_order()))
+    alone = Role(roles.train_alone, TrainAlone(member, run_spec()))
     alone.task.go.set()
     assert alone.await_event(MemberTelemetry).spent.steps <= STEPS
     account = alone.result()
@@ -171,7 +163,7 @@ def test_one_device_makes_all_steps_and_tells_what_it_spent(member):
 
 
 def test_a_worker_makes_the_steps_of_its_parameter_server(operator, member):
-    server = operator.host(roles.serve_parameters, ServeParameters, run_order())
+    server = operator.host(run_spec())
     worker = operator.worker(member)
     worker.task.go.set()
     assert worker.result().spent.steps == STEPS
@@ -179,8 +171,8 @@ def test_a_worker_makes_the_steps_of_its_parameter_server(operator, member):
 
 
 def test_peers_make_the_steps_of_their_coordinator(operator, member):
-    order = run_order(strategy=ALLREDUCE, members=2)
-    coordinator = operator.host(roles.coordinate_peers, CoordinatePeers, order)
+    order = run_spec(strategy=ALLREDUCE, members=2)
+    coordinator = operator.host(order)
     peers = [operator.peer(member._replace(name=name)) for name in ("nano", "tx2")]
     for peer in peers:
         peer.task.go.set()
@@ -191,7 +183,7 @@ def test_peers_make_the_steps_of_their_coordinator(operator, member):
 
 
 def test_a_worker_that_is_stopped_ends_at_once_and_its_server_with_it_when_stopped_too(operator, member):
-    server = operator.host(roles.serve_parameters, ServeParameters, run_order(ENDLESS))
+    server = operator.host(run_spec(ENDLESS))
     worker = operator.worker(member)
     worker.task.go.set()
     assert server.await_event(Joined).member == "nano"
@@ -205,14 +197,7 @@ def test_a_worker_that_is_stopped_ends_at_once_and_its_server_with_it_when_stopp
 # -- the order of a host ---------------------------------------------------------------------------
 
 
-def test_a_run_specification_holds_what_the_order_says():
-    spec = roles.run_spec(run_order(40, schedule="cosine"))
-    assert (spec.steps, spec.optimiser, spec.batch) == (40, OPTIMIZER, BATCH)
-    assert spec.schedule.factor(39) < spec.schedule.factor(0)
-    assert spec.strategy.text == PARAMETER_SERVER
-
-
-@pytest.mark.parametrize("changes", [{"schedule": "steep"}, {"strategy": "hearsay"}])
-def test_an_unknown_schedule_or_strategy_is_an_error(changes):
-    with pytest.raises(ValueError, match="unknown .*'(steep|hearsay)'"):
-        roles.run_spec(run_order(**changes))
+def test_an_unknown_strategy_is_an_error():
+    order = HostRun(LOOPBACK, Authority().identity(framing.SERVER), run_spec(strategy="hearsay"))
+    with pytest.raises(ValueError, match="unknown .*'hearsay'"):
+        Role(roles.host_run, order).result()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from backends.data import dataset
 from backends.frameworks.base import OptimizerSettings
+from backends.training.lr_schedule import RateSchedule
 from planner.errors import PlanError, RunError
 from planner.train import orders
 from planner.train.orders import Options
@@ -89,17 +90,18 @@ def test_an_option_out_of_range_is_named_with_what_would_do(changes: dict[str, f
 
 
 def test_left_to_itself_a_run_saves_ten_times_and_evaluates_once_an_epoch() -> None:
-    order = orders.run_order(plan(planned("a"), steps=1000), Options("x"), numbered(96), "ckpt", None)
+    order = orders.run_spec(plan(planned("a"), steps=1000), Options("x"), numbered(96), "ckpt", None)
     assert (order.checkpoint_every, order.evaluate_every) == (100, 3)
-    tiny = orders.run_order(plan(planned("a"), steps=3), Options("x"), numbered(8), "ckpt", None)
+    tiny = orders.run_spec(plan(planned("a"), steps=3), Options("x"), numbered(8), "ckpt", None)
     assert (tiny.checkpoint_every, tiny.evaluate_every) == (1, 1)
 
 
 def test_what_the_operator_asks_for_wins() -> None:
     options = Options("x", rate=0.1, schedule="cosine", warmup=5, evaluate_every=7, checkpoint_every=11)
-    order = orders.run_order(plan(planned("a")), options, numbered(), "ckpt", "before")
+    order = orders.run_spec(plan(planned("a")), options, numbered(), "ckpt", "before")
     assert (order.checkpoint_every, order.evaluate_every, order.resume) == (11, 7, "before")
-    assert (order.optimizer, order.schedule, order.warmup) == (OptimizerSettings(0.1, 0.9, 0.0), "cosine", 5)
+    assert order.optimiser == OptimizerSettings(0.1, 0.9, 0.0)
+    assert order.schedule == RateSchedule("cosine", order.steps, 5)
 
 
 def test_two_runs_do_not_share_a_file_in_a_device_s_cache(tmp_path: Path) -> None:
