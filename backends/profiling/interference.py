@@ -7,18 +7,22 @@ just before and after, so that a machine whose speed drifts does not pass for a 
 """
 
 import array
+import contextlib
 import math
 import statistics
 import subprocess
 import sys
+import time
 from bisect import bisect_left, bisect_right
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from profilers.cores import affinity, usable_cores
 
 #: Seconds before each turn of a transfer and after it, from which it is known how fast the
 #: computation is undisturbed.
 REST_S = 0.15
+#: Seconds until a computation that has just begun is as fast as ever.
+_COLD_S = 0.1
 #: It ends by itself after so many seconds, should nobody end it.
 _LIMIT_S = 60
 
@@ -61,6 +65,7 @@ class InterferenceProbe:
     """Computes on all processors that this device may use, until ``stop`` or ``close``."""
 
     def __init__(self) -> None:
+        self.turns: List[TransferTurn] = []
         cores = usable_cores()
         self.throttled = cores < affinity()
         command = [sys.executable, "-S", "-E", "-c", _PROGRAM]
@@ -71,6 +76,13 @@ class InterferenceProbe:
         for process in self._processes:
             assert process.stdout is not None
             process.stdout.read(1)  # it computes now
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """A turn of a transfer by this thread."""
+        began_s, before_s = time.monotonic(), thread_cpu_s()
+        yield
+        self.turns.append(TransferTurn(began_s, time.monotonic(), thread_cpu_s() - before_s))
 
     def stop(self) -> List[ComputedBlocks]:
         """End it; the rounds of each process."""
@@ -87,7 +99,20 @@ class InterferenceProbe:
             process.stdout.close()
 
 
-def stolen_cpu_s(probe: InterferenceProbe, turns: Sequence[TransferTurn]) -> Optional[float]:
+@contextlib.contextmanager
+def computing() -> Iterator[InterferenceProbe]:
+    """A computation that is as fast as ever, beside which this thread transfers in turns."""
+    with contextlib.closing(InterferenceProbe()) as probe:
+        time.sleep(_COLD_S + REST_S)
+        yield probe
+
+
+def thread_cpu_s() -> float:
+    """Processor seconds of this thread; finer than getrusage, which may count clock ticks."""
+    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+
+
+def stolen_cpu_s(probe: InterferenceProbe) -> Optional[float]:
     """End the probe; the processor seconds that the turns of a transfer took from it.
 
     A device with a quota gets its time in bursts: there it is what the transfer's thread used, and
@@ -96,7 +121,7 @@ def stolen_cpu_s(probe: InterferenceProbe, turns: Sequence[TransferTurn]) -> Opt
     compare.
     """
     rounds = probe.stop()
-    throttled = probe.throttled
+    throttled, turns = probe.throttled, probe.turns
     excesses = [
         sum(excess_s(each, each.cpu_s if throttled else each.ended_s, turn) for each in rounds) for turn in turns
     ]

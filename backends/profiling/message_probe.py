@@ -8,12 +8,12 @@ import contextlib
 import socket
 import statistics
 import time
-from typing import Any, Callable, ContextManager, Iterator, List, NamedTuple, Optional, Sequence, Type, TypeVar
+from typing import Any, Callable, ContextManager, List, NamedTuple, Sequence, Type, TypeVar
 
 import numpy as np
 
 from backends.network import framing
-from backends.profiling.interference import REST_S, InterferenceProbe, TransferTurn, stolen_cpu_s
+from backends.profiling.interference import REST_S, computing, stolen_cpu_s, thread_cpu_s
 from backends.protocol.events import Listening, MessagePoint, MessageTimes
 from backends.protocol.frames import ComputeBeside, Done, EndProbe, EndTurns, ProbeMessage, ProbeReceived, StolenTime
 from backends.protocol.orders import SendMessages, ServeMessages
@@ -25,7 +25,6 @@ SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 22)
 MESSAGE_LIMIT = 1 << 30
 ROUND_TRIPS = 20
 _FEWEST = 3  # messages of a size: one to warm up and two to compare
-_COLD_S = 0.1  # until a computation that has just begun is as fast as ever
 _MEMORY_BYTES, _CACHE_LINE_BYTES = 1 << 26, 64  # more than caches hold
 _APART = 1.5  # the curve is a line between sizes: nearer ones tell nothing more
 
@@ -52,9 +51,9 @@ def serve(task: Any, order: ServeMessages) -> None:
     buffer = _ReceiveBuffer()
     with contextlib.closing(connection):
         while not task.stopping.is_set():
-            before_s = _cpu_s()
+            before_s = thread_cpu_s()
             asked: Any = connection.receive(ProbeMessage, ComputeBeside, EndProbe, payload=buffer)
-            spent_s = _cpu_s() - before_s
+            spent_s = thread_cpu_s() - before_s
             if isinstance(asked, EndProbe):
                 return
             if isinstance(asked, ComputeBeside):
@@ -68,43 +67,16 @@ def _serve_beside(task: Any, connection: framing.Connection, buffer: "_ReceiveBu
 
     An empty message begins and ends each turn. The last answer has the stolen processor seconds.
     """
-    with _beside() as beside:
+    with computing() as probe:
         connection.send(Done())
         while not task.stopping.is_set() and isinstance(connection.receive(ProbeMessage, EndTurns), ProbeMessage):
             connection.send(UNTIMED)
-            with beside.turn():
+            with probe.turn():
                 while connection.receive(ProbeMessage, payload=buffer).bytes:
                     connection.send(UNTIMED)
             connection.send(UNTIMED)
-    connection.send(StolenTime(beside.stolen_cpu_s))
-
-
-class _Beside:
-    """The turns of a transfer beside a computation.
-
-    stolen_cpu_s: processor seconds that they took, known at the end; None where other work hid it
-    """
-
-    def __init__(self) -> None:
-        self.turns: List[TransferTurn] = []
-        self.stolen_cpu_s: Optional[float] = None
-
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """A turn of this thread."""
-        began_s, before_s = time.monotonic(), _cpu_s()
-        yield
-        self.turns.append(TransferTurn(began_s, time.monotonic(), _cpu_s() - before_s))
-
-
-@contextlib.contextmanager
-def _beside() -> Iterator[_Beside]:
-    """A transfer by this thread, in turns, while the device computes."""
-    beside = _Beside()
-    with contextlib.closing(InterferenceProbe()) as probe:
-        time.sleep(_COLD_S + REST_S)
-        yield beside
-        beside.stolen_cpu_s = stolen_cpu_s(probe, beside.turns)
+        stolen_s = stolen_cpu_s(probe)
+    connection.send(StolenTime(stolen_s))
 
 
 def ladder(sizes: Sequence[int]) -> List[int]:
@@ -137,7 +109,10 @@ def send(task: Any, order: SendMessages) -> MessageTimes:
                 break
             count = max(_FEWEST, min(1 + order.repeats, int(order.enough_s / expected_s)))
             message = memoryview(bytearray(b"\x55") * size)
-            exchanges = [_exchange_after(connection, message, memory) for _ in range(count)]
+            exchanges = []
+            for _ in range(count):
+                memory[::_CACHE_LINE_BYTES].sum()  # all of it goes through the caches
+                exchanges.append(_exchange(connection, message))
             points.append(_point(size, exchanges, latency_s))
         found = MessageTimes(tuple(trips), tuple(points))
         if order.turns:
@@ -159,10 +134,11 @@ def _send_beside(
     _ask(connection, ComputeBeside(), Done)  # it has computed for a while
     received = _send_turns(connection, order, message, contextlib.ExitStack)
     received_s = _ask(connection, EndTurns(), StolenTime).stolen_cpu_s
-    with _beside() as beside:
-        sent = _send_turns(connection, order, message, beside.turn)
+    with computing() as probe:
+        sent = _send_turns(connection, order, message, probe.turn)
+        sent_s = stolen_cpu_s(probe)
     return found._replace(
-        send_stolen_cpu_s=None if beside.stolen_cpu_s is None else beside.stolen_cpu_s / sent,
+        send_stolen_cpu_s=None if sent_s is None else sent_s / sent,
         receive_stolen_cpu_s=None if received_s is None else received_s / received,
     )
 
@@ -175,24 +151,18 @@ def _send_turns(
     for _ in range(order.turns):
         _ask(connection, ProbeMessage(0), ProbeReceived)
         with turn():
-            count += _send_for(connection, message, order.turn_s)
+            began_s = time.monotonic()
+            while time.monotonic() - began_s < order.turn_s:
+                _ask(connection, ProbeMessage(len(message)), ProbeReceived, message)
+                count += len(message)
         _ask(connection, ProbeMessage(0), ProbeReceived)
         time.sleep(REST_S)
     return count
 
 
-def _send_for(connection: framing.Connection, message: memoryview, lasting_s: float) -> int:
-    count, began_s = 0, time.monotonic()
-    while time.monotonic() - began_s < lasting_s:
-        connection.send(ProbeMessage(len(message)), (message,))
-        connection.receive(ProbeReceived)
-        count += len(message)
-    return count
-
-
-def _ask(connection: framing.Connection, head: Any, kind: Type[Answer]) -> Answer:
-    """The answer to a frame without arrays."""
-    connection.send(head)
+def _ask(connection: framing.Connection, head: Any, kind: Type[Answer], *arrays: memoryview) -> Answer:
+    """The answer to a frame."""
+    connection.send(head, arrays)
     return connection.receive(kind)
 
 
@@ -212,23 +182,12 @@ def _point(size: int, exchanges: Sequence[_Exchange], latency_s: float) -> Messa
     return MessagePoint(size, tuple(seconds[1:]), tuple(seconds[:1]), send_cpu_s, receive_cpu_s)
 
 
-def _exchange_after(connection: framing.Connection, message: memoryview, memory: Any) -> _Exchange:
-    """After all of ``memory`` went through the caches."""
-    memory[::_CACHE_LINE_BYTES].sum()
-    return _exchange(connection, message)
-
-
 def _exchange(connection: framing.Connection, message: memoryview) -> _Exchange:
-    began, before_s = time.perf_counter(), _cpu_s()
+    began, before_s = time.perf_counter(), thread_cpu_s()
     connection.send(ProbeMessage(len(message)), (message,))
-    spent_s = _cpu_s() - before_s
+    spent_s = thread_cpu_s() - before_s
     answer = connection.receive(ProbeReceived)
     return _Exchange(time.perf_counter() - began, spent_s, answer.cpu_s)
-
-
-def _cpu_s() -> float:
-    """Processor seconds of this thread; finer than getrusage, which may count clock ticks."""
-    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
 
 
 class _ReceiveBuffer:

@@ -23,16 +23,10 @@ Encode = Callable[[np.ndarray], Message]
 PIECE = 1 << 16
 
 
-class Round(NamedTuple):
-    """The chunks that a rank sends and receives; ``adds``: to its own, else in their place."""
-
-    sent: int
-    received: int
-    adds: bool
-
-
 class Piece(NamedTuple):
-    """Elements [start, end) received; ``adds`` as in Round; ``sent_on``: to the next rank."""
+    """Elements [start, end) received: ``adds`` to one's own, else in their place; ``sent_on``: to
+    the next rank.
+    """
 
     start: int
     end: int
@@ -45,11 +39,6 @@ def bounds(size: int, n: int) -> List[Tuple[int, int]]:
     return [(size * i // n, size * (i + 1) // n) for i in range(n)]
 
 
-def schedule(rank: int, n: int) -> List[Round]:
-    """The 2 (n - 1) rounds of a rank."""
-    return [Round((rank - i) % n, (rank - i - 1) % n, i < n - 1) for i in range(2 * (n - 1))]
-
-
 def departures(rank: int, n: int, size: int, most: int = PIECE) -> List[Tuple[int, int]]:
     """Start and end of the pieces, of ``most`` elements, that a rank sends before it receives."""
     return _pieces(bounds(size, n)[rank], most) if n > 1 else []
@@ -57,11 +46,11 @@ def departures(rank: int, n: int, size: int, most: int = PIECE) -> List[Tuple[in
 
 def arrivals(rank: int, n: int, size: int, most: int = PIECE) -> List[Piece]:
     """All pieces that a rank receives; those sent on follow the departures, in the same order."""
-    chunks, rounds = bounds(size, n), schedule(rank, n)
+    chunks, rounds = bounds(size, n), 2 * (n - 1)
     return [
-        Piece(start, end, each.adds, i < len(rounds) - 1)
-        for i, each in enumerate(rounds)
-        for start, end in _pieces(chunks[each.received], most)
+        Piece(start, end, i < n - 1, i < rounds - 1)
+        for i in range(rounds)
+        for start, end in _pieces(chunks[(rank - i - 1) % n], most)
     ]
 
 

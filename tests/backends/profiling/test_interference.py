@@ -64,8 +64,9 @@ class Finished:
     within the turns.
     """
 
-    def __init__(self, throttled, slow=(1.0, 2.0, 3.0, 4.0, 5.0)):
+    def __init__(self, throttled, turns=None, slow=(1.0, 2.0, 3.0, 4.0, 5.0)):
         self.throttled = throttled
+        self.turns = TURNS if turns is None else turns
         self._slow = slow
 
     def stop(self):
@@ -88,25 +89,25 @@ TURNS = [turn(begin_s, begin_s + 0.5, 0.1) for begin_s in (1.0, 2.0, 3.0, 4.0, 5
 
 
 def test_without_a_quota_all_that_is_missing_was_taken():
-    assert stolen_cpu_s(Finished(throttled=False), TURNS) == pytest.approx(5 * 0.375, abs=0.05)
+    assert stolen_cpu_s(Finished(throttled=False)) == pytest.approx(5 * 0.375, abs=0.05)
 
 
 def test_under_a_quota_its_pauses_are_not_the_transfer_s():
-    assert stolen_cpu_s(Finished(throttled=True), TURNS) == pytest.approx(5 * (0.1 + 125 * 0.00025), abs=0.01)
+    assert stolen_cpu_s(Finished(throttled=True)) == pytest.approx(5 * (0.1 + 125 * 0.00025), abs=0.01)
 
 
 def test_what_slows_two_of_five_turns_is_not_the_transfer():
-    assert stolen_cpu_s(Finished(throttled=False, slow=(2.0, 3.0)), TURNS) == pytest.approx(0.0, abs=0.05)
+    assert stolen_cpu_s(Finished(throttled=False, slow=(2.0, 3.0))) == pytest.approx(0.0, abs=0.05)
 
 
 def test_turns_with_nothing_to_compare_are_left_out_and_without_any_nothing_is_known():
     elsewhere = [turn(10.0, 10.5), turn(11.0, 11.5)]
-    assert stolen_cpu_s(Finished(throttled=False), TURNS + elsewhere) == pytest.approx(7 * 0.375, abs=0.07)
-    assert stolen_cpu_s(Finished(throttled=False), elsewhere) is None
+    assert stolen_cpu_s(Finished(throttled=False, turns=TURNS + elsewhere)) == pytest.approx(7 * 0.375, abs=0.07)
+    assert stolen_cpu_s(Finished(throttled=False, turns=elsewhere)) is None
 
 
 def test_nothing_is_given_by_a_transfer():
-    assert stolen_cpu_s(Finished(throttled=True, slow=()), TURNS) == pytest.approx(5 * 0.1)
+    assert stolen_cpu_s(Finished(throttled=True, slow=())) == pytest.approx(5 * 0.1)
 
 
 def test_it_computes_on_every_processor_until_it_is_told_to_stop():

@@ -12,13 +12,11 @@ from backends.strategies.allreduce import (
     PIECE,
     Encode,
     Piece,
-    Round,
     absorb,
     arrivals,
     bounds,
     departing,
     departures,
-    schedule,
 )
 from backends.strategies.compressors.registry import CompressorSpec
 from backends.strategies.message import WHOLE, Message, dense
@@ -60,12 +58,18 @@ def test_chunks_cover_the_vector_and_differ_by_at_most_one():
 
 
 def test_the_first_of_three_gathers_chunk_1_and_then_takes_the_others():
-    assert schedule(0, 3) == [Round(0, 2, True), Round(2, 1, True), Round(1, 0, False), Round(0, 2, False)]
+    assert departures(0, 3, 3) == [(0, 1)]
+    assert arrivals(0, 3, 3) == [
+        Piece(2, 3, True, True),
+        Piece(1, 2, True, True),
+        Piece(0, 1, False, True),
+        Piece(2, 3, False, False),
+    ]
 
 
 def test_alone_there_is_nothing_to_do():
     vector = np.array([1.0, 2.0], np.float32)
-    assert schedule(0, 1) == departures(0, 1, 2) == arrivals(0, 1, 2) == []
+    assert departures(0, 1, 2) == arrivals(0, 1, 2) == []
     in_memory([vector])
     assert vector.tolist() == [1.0, 2.0]
 
@@ -73,10 +77,11 @@ def test_alone_there_is_nothing_to_do():
 @pytest.mark.parametrize("n", range(2, 12))
 def test_one_receives_what_the_one_before_sends_and_sends_it_on_in_the_next_round(n):
     for rank in range(n):
-        own, before = schedule(rank, n), schedule((rank - 1) % n, n)
+        own, before = arrivals(rank, n, n), arrivals((rank - 1) % n, n, n)
         assert len(own) == 2 * (n - 1)
-        assert [each.received for each in own] == [each.sent for each in before]
-        assert [each.sent for each in own] == [rank] + [each.received for each in own[:-1]]
+        assert [each.sent_on for each in before] == [True] * (len(before) - 1) + [False]
+        sent = departures((rank - 1) % n, n, n) + [each[:2] for each in before[:-1]]
+        assert [each[:2] for each in own] == sent
 
 
 def test_chunks_travel_in_pieces():
