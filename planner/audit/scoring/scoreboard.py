@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats
 from planner.audit.scoring.baselines import PLANNER, RULES, Choice, FittedFactors, fit, recommended
 from planner.audit.scoring.cases import Case, Estimates, Key, cases_of
 from planner.audit.scoring.comparison import QUANTITIES, Comparison, compare, without_drift
@@ -201,29 +200,19 @@ def _rule_scores(
     cases: Sequence[Case], choices: Mapping[str, Sequence[Choice]], incomplete: set[tuple[str, str, int]]
 ) -> dict[str, RuleScore]:
     errors = measurement_errors(cases)
-    complete = [(case.audit, case.model, case.repetition) not in incomplete for case in cases]
-    scores = {name: _rule_score(cases, each, errors, complete) for name, each in choices.items()}
-    # Medians of this reference over repetitions would cancel: see ``repeatability``.
-    scores[MEASURED_BEFORE] = scores[MEASURED_BEFORE]._replace(errors=dict.fromkeys(METRICS))
+    scores = {}
+    for name, chosen in choices.items():
+        selections = (
+            select(case, choice, metric, by_metric[metric])
+            for case, choice, by_metric in zip(cases, chosen, errors, strict=True)
+            if (case.audit, case.model, case.repetition) not in incomplete
+            for metric in METRICS
+        )
+        # Medians of this reference over repetitions would cancel: see ``repeatability``.
+        cancels = name == MEASURED_BEFORE
+        spreads = {metric: None if cancels else Spread.of(_errors(cases, chosen, metric)) for metric in METRICS}
+        scores[name] = RuleScore(tuple(each for each in selections if each is not None), spreads)
     return scores
-
-
-def _rule_score(
-    cases: Sequence[Case],
-    choices: Sequence[Choice],
-    measurement_error: Sequence[Mapping[str, Floats]],
-    complete: Sequence[bool],
-) -> RuleScore:
-    selections = (
-        select(case, choice, metric, errors[metric])
-        for case, choice, errors, all_there in zip(cases, choices, measurement_error, complete, strict=True)
-        if all_there
-        for metric in METRICS
-    )
-    return RuleScore(
-        tuple(each for each in selections if each is not None),
-        {metric: Spread.of(_errors(cases, choices, metric)) for metric in METRICS},
-    )
 
 
 def _errors(cases: Sequence[Case], choices: Sequence[Choice], metric: str) -> Iterable[float]:
