@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from planner.provenance import Provenance
 from planner.units import joules, percent, seconds, watts
 from planner.views.tables import EMULATED_NOTE, TextTable, stack
+from power_models.transfer import Transfer
 from profilers.records import UNAVAILABLE, encode
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 #: Rows outside of the fitted ranges that are named one by one.
 NAMED = 5
+#: Measured by benchmarks/power_transfer.py, by pair of data sets.
+ANOTHER_GPU = (
+    "warning: the 90 % interval of a transfer does not hold on a GPU that it was not fitted on; "
+    "there 3 to 100 % of runs lay inside"
+)
 
 
 def fit(found: "Fit") -> RenderableType:
@@ -36,7 +42,7 @@ def fit(found: "Fit") -> RenderableType:
     notes += [f"not fitted: {name}: {reason}" for name, reason in found.unsuitable.items()]
     if found.beats_mean is False:
         notes.append("no kind errs less than the mean of all rows: these features do not predict an unseen group")
-    return stack([made], [*notes, found.model.describe(), f"wrote {found.saved}"])
+    return stack([made], [*notes, *_interval_notes(found.model), found.model.describe(), f"wrote {found.saved}"])
 
 
 def evaluation(seen: "Evaluation") -> RenderableType:
@@ -44,13 +50,17 @@ def evaluation(seen: "Evaluation") -> RenderableType:
     made = TextTable(seen.model.describe(), ("rows", "MAPE %", f"RMSE {seen.model.unit}".strip(), "in 90 %", "outside"))
     inside = "unknown" if seen.coverage is None else f"{100 * seen.coverage:.0f} %"
     made.add_row(str(seen.rows), f"{seen.mape:.3g}", f"{seen.rmse:.3g}", inside, str(len(seen.outside)))
-    notes = [
+    notes = _interval_notes(seen.model) + [
         f"extrapolated: {each.name} in {count} lines, fitted on {each.text} only; the interval was not tested there"
         for each, count in seen.exceeded.items()
     ]
     lines = [f"line {line}: outside of what was fitted: {', '.join(names)}" for line, names in seen.outside.items()]
     more = [f"and {len(lines) - NAMED} more lines"] if len(lines) > NAMED else []
     return stack([made], [*notes, *lines[:NAMED], *more])
+
+
+def _interval_notes(model: "Model") -> list[str]:
+    return [ANOTHER_GPU] if isinstance(model, Transfer) else []
 
 
 def kinds_json(summaries: Mapping[str, str], saved: Mapping[str, "Model"]) -> dict[str, Any]:

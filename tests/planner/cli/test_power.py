@@ -162,6 +162,17 @@ def test_a_transfer_is_fitted_to_runs_that_have_references(planner: Planner) -> 
     assert held["mape"] < 6 and held["coverage"] > 0.8
 
 
+def test_the_interval_of_a_transfer_comes_with_a_warning_about_other_gpus(planner: Planner) -> None:
+    warning = "warning: the 90 % interval of a transfer does not hold on a GPU that it was not fitted on"
+    write_runs(noise=0.01)
+    grouped = ("--target", "time_per_epoch", "--group", "network")
+    fitted = planner("fit", "runs.csv", *grouped, "--reference", "batch_size").out
+    evaluated = planner("evaluate", "power-model.json", "runs.csv").out
+    assert [" ".join(shown.split()).count(warning) for shown in (fitted, evaluated)] == [1, 1]
+    assert warning not in planner("fit", "runs.csv", *grouped, *FEWEST).out
+    assert warning not in planner("evaluate", "power-model.json", "runs.csv").out
+
+
 def test_models_are_listed_and_described(planner: Planner) -> None:
     from power_models.registry import MODELS
 
