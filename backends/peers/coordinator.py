@@ -31,9 +31,10 @@ class PeerCoordinator(RunHost):
     def _introduce(self, connection: framing.Connection, member: MemberStats, hello: frames.PeerHello) -> None:
         send_named(connection, self.run_state.join(connection.peer, hello))
 
-    def _carry_out(self, name: str, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
+    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
+        name = connection.peer
         if item.kind == frames.STEP:
-            self._step(name, member, connection, item)
+            self._step(member, connection, item)
             return
         arrays = self.run_state.weights if item.kind == frames.TAKE else ()
         connection.send(frames.PeerTask(item.kind), framing.as_bytes(arrays))
@@ -45,10 +46,11 @@ class PeerCoordinator(RunHost):
         elif item.kind == frames.GIVE:
             self._receive_weights(connection)
         else:
-            self._receive_state(name, connection, item)
+            self._receive_state(connection, item)
             self.run_state.complete_save(name)
 
-    def _step(self, name: str, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
+    def _step(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
+        name = connection.peer
         connection.send(self.run_state.step_order(name, item))
         answer = connection.receive(frames.PeerStepDone)
         member.bytes += answer.sent_bytes
@@ -57,10 +59,8 @@ class PeerCoordinator(RunHost):
         else:
             self.run_state.complete_step(name, member, item, answer)
 
-    def _receive_last_state(
-        self, name: str, member: MemberStats, connection: framing.Connection, item: PeerWorkItem
-    ) -> None:
-        self._receive_state(name, connection, item, last=True)
+    def _receive_last_state(self, member: MemberStats, connection: framing.Connection, item: PeerWorkItem) -> None:
+        self._receive_state(connection, item, last=True)
 
     def _receive_weights(self, connection: framing.Connection) -> None:
         connection.receive(frames.WeightsOffer)
@@ -68,8 +68,9 @@ class PeerCoordinator(RunHost):
         state = self._receive_arrays(connection)
         self.run_state.give_weights(state[frames.WEIGHTS] + state[frames.STATE])
 
-    def _receive_state(self, name: str, connection: framing.Connection, item: PeerWorkItem, last: bool = False) -> None:
+    def _receive_state(self, connection: framing.Connection, item: PeerWorkItem, last: bool = False) -> None:
         """Receive a member's arrays; weights only if no other member has handed over the same."""
+        name = connection.peer
         digest = connection.receive(frames.WeightsOffer).digest
         connection.send(frames.WeightsReply(self.run_state.wants_weights(name, digest, last)))
         self.run_state.add_state(name, self._receive_arrays(connection), item.step)

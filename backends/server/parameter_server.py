@@ -81,13 +81,13 @@ class ParameterServer(RunHost):
         while not (self.run_state.begun or connection.aborted) and time.monotonic() < end_s:
             self._model_given.wait(CHECK_INTERVAL_S)
 
-    def _carry_out(self, name: str, member: MemberStats, connection: framing.Connection, item: WorkItem) -> None:
-        pull = self.run_state.pull(name, item)
+    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> None:
+        pull = self.run_state.pull(connection.peer, item)
         self._send_order(connection, item, pull)
         if item.kind == frames.EVALUATE:
-            self.run_state.record_evaluation(name, item.step, connection.receive(frames.Scores))
+            self.run_state.record_evaluation(connection.peer, item.step, connection.receive(frames.Scores))
         else:
-            gradient = self._receive_gradient(name, member, connection, pull)
+            gradient = self._receive_gradient(member, connection, pull)
             self.run_state.add_gradient(item, gradient, pull.hand_over)
 
     def _send_order(self, connection: framing.Connection, item: WorkItem, pull: WeightPull) -> None:
@@ -101,7 +101,7 @@ class ParameterServer(RunHost):
         connection.send(order, framing.as_bytes(arrays))
 
     def _receive_gradient(
-        self, name: str, member: MemberStats, connection: framing.Connection, pull: WeightPull
+        self, member: MemberStats, connection: framing.Connection, pull: WeightPull
     ) -> WorkerGradient:
         """Receive a worker's gradient and states into its buffers."""
         found: List[Message] = []
@@ -112,10 +112,8 @@ class ParameterServer(RunHost):
             return framing.as_bytes(found[0].arrays + (member.state,) + own)
 
         answer = connection.receive(frames.Gradient, payload=payload)
-        return WorkerGradient(name, member, found[0], pull.version, answer.loss, pull.batch, answer.seconds)
+        return WorkerGradient(connection.peer, member, found[0], pull.version, answer.loss, pull.batch, answer.seconds)
 
-    def _receive_last_state(
-        self, name: str, member: MemberStats, connection: framing.Connection, item: WorkItem
-    ) -> None:
+    def _receive_last_state(self, member: MemberStats, connection: framing.Connection, item: WorkItem) -> None:
         connection.receive(frames.RequestedArrays, payload=lambda _: framing.as_bytes(member.own))
-        self.run_state.add_last_state(name, member.own)
+        self.run_state.add_last_state(connection.peer, member.own)

@@ -65,11 +65,11 @@ class RunHost(abc.ABC):
         """Let a member join. Raises ValueError where its model differs from the run's."""
 
     @abc.abstractmethod
-    def _carry_out(self, name: str, member: MemberStats, connection: framing.Connection, item: Any) -> None:
+    def _carry_out(self, member: MemberStats, connection: framing.Connection, item: Any) -> None:
         """Have a member do a work item, other than FINISH, and record its answer."""
 
     @abc.abstractmethod
-    def _receive_last_state(self, name: str, member: MemberStats, connection: framing.Connection, item: Any) -> None:
+    def _receive_last_state(self, member: MemberStats, connection: framing.Connection, item: Any) -> None:
         """Receive what a member hands over at the end of the run."""
 
     def run(self, listener: socket.socket, should_stop: Callable[[], bool]) -> RunAccount:
@@ -132,30 +132,30 @@ class RunHost(abc.ABC):
             self.run_state.step_queue.wake()
 
     def _serve(self, connection: framing.Connection, hello: Any) -> None:
-        name, lost = connection.peer, False
-        member = self._admit(connection)
+        lost, member = False, self._admit(connection)
         with member.serving:
             try:
                 self._introduce(connection, member, hello)
                 connection.settimeout(None)  # a step may take long; heartbeats detect a lost member
-                self._emit(Joined(name))
-                while self._serve_item(name, member, connection):
+                self._emit(Joined(connection.peer))
+                while self._serve_item(member, connection):
                     pass
             except (framing.WireError, ValueError) as error:
                 lost = self._report_loss(member, connection, str(error))
             finally:
-                self._remove(name, member, connection, lost)
+                self._remove(member, connection, lost)
 
-    def _serve_item(self, name: str, member: MemberStats, connection: framing.Connection) -> bool:
+    def _serve_item(self, member: MemberStats, connection: framing.Connection) -> bool:
         """Give a member its next work item; return False when there are no more."""
+        name = connection.peer
         item = self.run_state.take(name, lambda: connection.aborted)
         if item.kind == FINISH:
             hand_over = self.run_state.hands_over(name)
             connection.send(Finish(hand_over))
             if hand_over:
-                self._receive_last_state(name, member, connection, item)
+                self._receive_last_state(member, connection, item)
         else:
-            self._carry_out(name, member, connection, item)
+            self._carry_out(member, connection, item)
         member.count_bytes(connection)
         return bool(item.kind != FINISH)
 
@@ -168,8 +168,8 @@ class RunHost(abc.ABC):
         self._abort(before)
         return member
 
-    def _remove(self, name: str, member: MemberStats, connection: framing.Connection, lost: bool) -> None:
-        self.run_state.leave(name, lost)
+    def _remove(self, member: MemberStats, connection: framing.Connection, lost: bool) -> None:
+        self.run_state.leave(connection.peer, lost)
         member.count_bytes(connection)
         with self._lock:
             if member.connection is connection:
