@@ -27,8 +27,8 @@ PENALTY = 1e-4
 #: Weight of a pair in the linear part, at least. Under a tight limit every demand draws the same
 #: watts, so that a pair counts by how much its reference tells of the demand.
 LEAST_WEIGHT = 0.02
-#: Share of the law in times. Weights learned on one device are not those of another: half a law
-#: errs less there than a whole one, and no more on unseen workloads of the same device.
+#: Share of the law in times. Weights learned on one device are not those of another, so that the
+#: trees have the other half. It was chosen on the four data sets of docs/power-models.md.
 TIME_SHARE = 0.5
 
 

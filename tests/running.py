@@ -1,6 +1,7 @@
 """The program itself as a process: a fleet of local devices, a tiny model, and devices' agents."""
 
 import io
+import math
 import os
 import signal
 import subprocess
@@ -25,6 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent
 #: Seconds after which what has not happened never will: no busy machine takes so long.
 HANG_S = 300.0
 FASHION = ROOT / "examples" / "fashion-mnist"
+#: Loss of a model that has learnt nothing about images of ten classes. Without synchronisation the
+#: order of steps differs from run to run, so that two later losses of one run may come either way.
+GUESSING_LOSS = math.log(10)
 #: Tells whose agent a process is: local devices differ in their environment alone.
 MARK = "PLANNER_TEST_DEVICE"
 

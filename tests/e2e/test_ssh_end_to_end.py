@@ -6,7 +6,7 @@ from typing import Any
 
 from backends.training import checkpoint
 from tests.e2e.conftest import SLOWDOWNS
-from tests.running import FASHION, Command, gone, run
+from tests.running import FASHION, GUESSING_LOSS, Command, gone, run
 
 STEPS = 40
 
@@ -49,9 +49,8 @@ def test_from_two_strangers_to_a_trained_model(ssh_fleet: Path) -> None:
     assert sum(worker["steps"] for worker in result["workers"].values()) == STEPS
     for kind in ("predicted", "measured"):
         assert result[kind]["time_s"] > 0 and result[kind]["power_w"] > 0
-    first, last = result["evaluations"][0], result["evaluations"][-1]
-    assert last["step"] == STEPS
-    assert last["accuracy"] > first["accuracy"] or last["loss"] < first["loss"]
+    last = result["evaluations"][-1]
+    assert last["step"] == STEPS and last["loss"] < GUESSING_LOSS
 
     (folder,) = (ssh_fleet / "runs").iterdir()
     assert json.loads((folder / "result.json").read_text()) == result
