@@ -68,5 +68,5 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """A remedy for a word that is not among those known: the nearest one, and all."""
     names = list(known)
     near = difflib.get_close_matches(word, names, n=1)
-    hint = f'did you mean "{near[0]}"? ' if near else ""
-    return f"{hint}(known: {', '.join(names)})"
+    listed = f"known: {', '.join(names)}"
+    return f'did you mean "{near[0]}"? ({listed})' if near else listed

@@ -21,7 +21,7 @@ from tests.planner.cli.commands import LOCAL, Planner
         (("profile", "--device", "aa"), 'no device "aa"; did you mean "a"? (known: a, b)'),
         (("profile", "--data", "none"), "give the one that holds the images"),
         (("train", "--metric", "edb"), '--metric edb: unknown; did you mean "edp"?'),
-        (("train", "--metric", "edp", "--framework", "x"), "--framework x: unknown; (known: torch"),
+        (("train", "--metric", "edp", "--framework", "x"), "--framework x: unknown; known: torch"),
         (("train", "--schedule", "cos"), "--schedule cos: unknown"),
         (("train", "--momentum", "2"), "--momentum 2: give a number from 0 to below 1"),
         (("train", "--model", "cifar10"), "--model cifar10: a plan has its own; add --metric"),
