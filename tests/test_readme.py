@@ -45,6 +45,16 @@ def test_it_is_short_and_no_line_is_too_long() -> None:
     assert max(map(len, lines)) <= 100
 
 
+def test_prose_of_every_document_fits_100_columns() -> None:
+    """Rows of tables and lines of code may be longer."""
+    folders = (".", "docs", "benchmarks", "examples/*")
+    documents = [path for folder in folders for path in README.parent.glob(f"{folder}/*.md")]
+    assert {"README.md", "CHANGELOG.md", "architecture.md"} <= {path.name for path in documents}
+    for path in documents:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert [line for line in lines if len(line) > 100 and not line.startswith(("|", "    "))] == [], path
+
+
 def test_the_lines_that_load_trained_weights_load_a_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     document = (README.parent / "docs" / "frameworks.md").read_text()
