@@ -1,10 +1,11 @@
-"""This module computes how many processor cores the process may use.
+"""This module computes how many processor cores the process may use, and what a thread has used.
 
-Affinity and the quotas of its cgroups and their ancestors limit it.
+Affinity and the quotas of the process's cgroups and their ancestors limit the cores.
 """
 
 import os
 import posixpath
+import time
 from typing import Dict, List, NamedTuple, Optional
 
 from profilers.file_tree import FileTree, Unavailable
@@ -101,3 +102,8 @@ def _quota(tree: FileTree, folder: str, controllers: str) -> Optional[float]:
         return parse_cfs(tree.number(folder + "/cpu.cfs_quota_us"), tree.number(folder + "/cpu.cfs_period_us"))
     except Unavailable:  # the root has no quota files, nor has a cgroup without the controller
         return None
+
+
+def thread_cpu_s() -> float:
+    """Processor seconds of this thread; finer than getrusage, which may count clock ticks."""
+    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)  # time.thread_time is of Python 3.7

@@ -5,6 +5,7 @@ import time
 from typing import Dict, List, Optional, Tuple
 
 from profilers import energy, records, stats
+from profilers.cores import thread_cpu_s
 from profilers.counters import UNITS, Counters
 from profilers.energy import Span
 from profilers.file_tree import FileTree
@@ -116,7 +117,7 @@ class Sampler:
         before_s = 0.0  # what a thread has used when it begins
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
             self._take()
-            now_s = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+            now_s = thread_cpu_s()
             self._sampling_period.add_round(now_s - before_s)
             before_s = now_s
             due_s = max(due_s + self._sampling_period.period_s, time.monotonic())

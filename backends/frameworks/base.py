@@ -22,9 +22,14 @@ class Variable(NamedTuple):
     size: int
 
     @property
+    def span(self) -> Tuple[int, int]:
+        """Start and end of its elements in the flat buffer."""
+        return self.start, self.start + self.size
+
+    @property
     def part(self) -> slice:
         """Its elements in the flat buffer."""
-        return slice(self.start, self.start + self.size)
+        return slice(*self.span)
 
 
 def consecutive(named_shapes: Iterable[Tuple[str, Sequence[int]]]) -> Tuple[Variable, ...]:
@@ -117,11 +122,11 @@ class Replica(abc.ABC):
 
     @abc.abstractmethod
     def momentum(self) -> np.ndarray:
-        """A host copy of the native optimiser's momentum buffer, (parameters,) float32."""
+        """A host copy of the native optimizer's momentum buffer, (parameters,) float32."""
 
     @abc.abstractmethod
     def set_momentum(self, values: np.ndarray) -> None:
-        """Set the native optimiser's momentum buffer from (parameters,) float32."""
+        """Set the native optimizer's momentum buffer from (parameters,) float32."""
 
 
 def layout_of(replica: Replica) -> Layout:

@@ -16,7 +16,7 @@ import time
 from bisect import bisect_left, bisect_right
 from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from profilers.cores import affinity, usable_cores
+from profilers.cores import affinity, thread_cpu_s, usable_cores
 
 #: Seconds before each turn of a transfer and after it, from which it is known how fast the
 #: computation is undisturbed.
@@ -105,11 +105,6 @@ def computing() -> Iterator[InterferenceProbe]:
     with contextlib.closing(InterferenceProbe()) as probe:
         time.sleep(_COLD_S + REST_S)
         yield probe
-
-
-def thread_cpu_s() -> float:
-    """Processor seconds of this thread; finer than getrusage, which may count clock ticks."""
-    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
 
 
 def stolen_cpu_s(probe: InterferenceProbe) -> Optional[float]:

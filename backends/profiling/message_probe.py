@@ -13,11 +13,12 @@ from typing import Any, Callable, ContextManager, List, NamedTuple, Sequence, Ty
 import numpy as np
 
 from backends.network import framing
-from backends.profiling.interference import REST_S, computing, stolen_cpu_s, thread_cpu_s
+from backends.profiling.interference import REST_S, computing, stolen_cpu_s
 from backends.protocol.events import Listening, MessagePoint, MessageTimes
 from backends.protocol.frames import ComputeBeside, Done, EndProbe, EndTurns, ProbeMessage, ProbeReceived, StolenTime
 from backends.protocol.orders import SendMessages, ServeMessages
 from profilers import goodput
+from profilers.cores import thread_cpu_s
 from profilers.goodput import SILENCE_LIMIT_S, LinkError
 
 #: Message sizes every link is measured at, unless a model's size is near.

@@ -5,7 +5,6 @@ from typing import Any, Dict, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Variable
-from backends.strategies.compressors.layer_drop import _parts
 from backends.strategies.message import DENSE, HALF, SPANS, Message, dense, spans
 
 
@@ -32,8 +31,8 @@ class DeltaPull:
         """
         stale = self._changed_in > self._pulled_at.get(worker, -1)
         self._pulled_at[worker] = self._updates
-        chosen = [variable for variable, is_stale in zip(self.variables, stale) if is_stale]
-        return dense(weights) if len(chosen) == len(self.variables) else spans(weights, _parts(chosen))
+        chosen = [variable.span for variable, is_stale in zip(self.variables, stale) if is_stale]
+        return dense(weights) if len(chosen) == len(self.variables) else spans(weights, chosen)
 
     def set_members(self, names: Tuple[str, ...]) -> None:
         """Remove workers that have left; one that returns pulls all weights."""

@@ -15,6 +15,7 @@ from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.array_transfer import describe
 from backends.training.step import TestSet, evaluate, require_test_images, step
+from profilers.cores import thread_cpu_s
 
 #: What a server may tell a worker to do.
 Order = Union[frames.WorkerStep, frames.WorkerEvaluation, frames.Finish]
@@ -57,7 +58,7 @@ class Worker:
         self._introduce()
         spent = TimeSpent()
         while True:
-            asked, asked_cpu = time.perf_counter(), _thread_cpu_s()
+            asked, asked_cpu = time.perf_counter(), thread_cpu_s()
             order = self._receive_order()
             if isinstance(order, frames.Finish):
                 if order.hand_over:
@@ -66,7 +67,7 @@ class Worker:
             if isinstance(order, frames.WorkerEvaluation):
                 spent = spent.plus(self._evaluate())
             else:
-                exchange_s, exchange_cpu_s = time.perf_counter() - asked, _thread_cpu_s() - asked_cpu
+                exchange_s, exchange_cpu_s = time.perf_counter() - asked, thread_cpu_s() - asked_cpu
                 spent = spent.plus(TimeSpent(exchange_s=exchange_s, exchange_cpu_s=exchange_cpu_s))
                 spent = spent.plus(self._step(order))
             on_step(spent)
@@ -112,9 +113,9 @@ class Worker:
         process_cpu = time.process_time()
         loss = step(self._replica, self._batches, self._slowdown, order.rate, order.weight_decay)[0]
         gradient_cpu_s = time.process_time() - process_cpu
-        computed, computed_cpu = time.perf_counter(), _thread_cpu_s()
+        computed, computed_cpu = time.perf_counter(), thread_cpu_s()
         self._push_gradient(loss, computed - began, order.hand_over)
-        exchange_s, exchange_cpu_s = time.perf_counter() - computed, _thread_cpu_s() - computed_cpu
+        exchange_s, exchange_cpu_s = time.perf_counter() - computed, thread_cpu_s() - computed_cpu
         return TimeSpent(1, computed - began, exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s)
 
     def _push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
@@ -132,7 +133,3 @@ class Worker:
         replica.state[:] = own
         self._connection.send(scores)
         return TimeSpent(evaluation_s=scores.seconds)
-
-
-def _thread_cpu_s() -> float:
-    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)  # time.thread_time is of Python 3.7

@@ -5,7 +5,7 @@ A layer is one weight variable. Its representative value is the mean of its abso
 """
 
 import math
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -57,8 +57,7 @@ class LayerDrop(ErrorFeedback):
             self.threshold = threshold(self._represented(values), [v.size for v in self.variables], self.ratio)
         self.steps += 1
         represented = self._represented(self.accumulate(values))
-        chosen = [v for v, value in zip(self.variables, represented) if value >= self.threshold]
-        return self.take_spans(_parts(chosen))
+        return self.take_spans([v.span for v, value in zip(self.variables, represented) if value >= self.threshold])
 
     def traffic_bytes(self, budget_bytes: Optional[float] = None) -> float:
         """An estimate for layers whose scales differ widely and do not depend on their sizes.
@@ -103,7 +102,3 @@ def threshold(represented: Sequence[float], sizes: Sequence[int], ratio: float) 
         if dropped > ratio * sum(sizes):
             return float(represented[layer])
     return -1.0
-
-
-def _parts(variables: Sequence[Variable]) -> List[Tuple[int, int]]:
-    return [(v.start, v.start + v.size) for v in variables]

@@ -71,24 +71,30 @@ class Comparison(NamedTuple):
         return len(self.config.workers) == 1
 
 
-def compare(cases: Sequence[Case]) -> tuple[Comparison, ...]:
-    """All configurations, in the order in which they first occur."""
+def compare(cases: Sequence[Case], driftless: Sequence[Sequence[Predictions]]) -> tuple[Comparison, ...]:
+    """All configurations, in the order in which they first occur.
+
+    driftless: ``without_drift`` of every case.
+    """
     runs: dict[Key, list[Comparison]] = defaultdict(list)
-    for case in cases:
+    for case, of_runs in zip(cases, driftless, strict=True):
         predictions = predict(case.costs, case.candidates, case.steps)
-        for index, key in enumerate(case.keys):
-            runs[key].append(_of_run(case, index, key, predictions))
+        for index, (key, of_run) in enumerate(zip(case.keys, of_runs, strict=True)):
+            runs[key].append(_of_run(case, index, key, predictions, of_run))
     return tuple(map(_medians, runs.values()))
 
 
-def without_drift(case: Case) -> Estimates:
-    """Predictions for devices as fast as they were in each of the runs."""
-    each_run = [_without_drift(case, index) for index in range(len(case.runs))]
-    return Estimates(*(np.concatenate([getattr(found, name) for found in each_run]) for name in Estimates._fields))
+def without_drift(case: Case) -> list[Predictions]:
+    """Of each run, predictions of its configuration for devices as fast as they were meanwhile."""
+    return [_without_drift(case, index) for index in range(len(case.runs))]
 
 
-def _of_run(case: Case, index: int, key: Key, predictions: Predictions) -> Comparison:
-    driftless = _without_drift(case, index)
+def estimates(of_runs: Sequence[Predictions]) -> Estimates:
+    """Time and power of configurations that were predicted one by one."""
+    return Estimates(*(np.concatenate([getattr(found, name) for found in of_runs]) for name in Estimates._fields))
+
+
+def _of_run(case: Case, index: int, key: Key, predictions: Predictions, driftless: Predictions) -> Comparison:
     figures = _figures(case, index, predictions, driftless)
     workers = {name: _worker(case, index, name, predictions, driftless) for name in key[2].workers}
     return Comparison(

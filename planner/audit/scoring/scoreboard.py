@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.audit.scoring.baselines import PLANNER, RULES, Choice, FittedFactors, fit, recommended
 from planner.audit.scoring.cases import Case, Estimates, Key, cases_of
-from planner.audit.scoring.comparison import QUANTITIES, Comparison, compare, without_drift
+from planner.audit.scoring.comparison import QUANTITIES, Comparison, compare, estimates, without_drift
 from planner.audit.scoring.measured import Extrapolation, MeasuredAudit
 from planner.audit.scoring.repeatability import Repeatability, from_other_repetitions, repeatability
 from planner.audit.scoring.selections import Selection, Spread, Summary, measurement_errors, select, summarise
@@ -163,11 +163,12 @@ def score(audits: Sequence[MeasuredAudit]) -> Scoreboard:
         name: predicted if name == PLANNER else [rule(case, fitted[case.audit]) for case in cases]
         for name, rule in RULES.items()
     }
-    choices |= {WITHOUT_DRIFT: [without_drift(case) for case in cases], MEASURED_BEFORE: repeated}
+    driftless = [without_drift(case) for case in cases]
+    choices |= {WITHOUT_DRIFT: [estimates(each) for each in driftless], MEASURED_BEFORE: repeated}
     incomplete = {(audit.label, model, repetition) for audit in audits for model, repetition in audit.missing}
     return Scoreboard(
         steps={audit.label: audit.steps for audit in audits},
-        configurations=compare(cases),
+        configurations=compare(cases, driftless),
         rules=_rule_scores(cases, choices, incomplete),
         single=repeatability(cases, predicted, repeated),
         fitted=fitted,

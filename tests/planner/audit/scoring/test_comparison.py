@@ -3,7 +3,7 @@ import math
 import pytest
 
 from planner.audit.scoring.cases import cases_of
-from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, compare
+from planner.audit.scoring.comparison import QUANTITIES, Compared, Comparison, compare, without_drift
 from planner.audit.scoring.measured import MeasuredRun
 from planner.predict.costs import costs_of
 from planner.profile.file import Profile
@@ -14,7 +14,8 @@ EMULATED = Provenance("sensor", ("module",), True)
 
 
 def judged(fleet: Profile, runs: list[MeasuredRun]) -> dict[tuple[str, str], Comparison]:
-    found = compare(cases_of(audits.audit(fleet, runs)))
+    cases = cases_of(audits.audit(fleet, runs))
+    found = compare(cases, [without_drift(case) for case in cases])
     return {("".join(each.config.workers), each.config.server): each for each in found}
 
 
