@@ -1,4 +1,4 @@
-"""What can go wrong, in one tree. Each message names the thing, the value and the remedy."""
+"""Errors of commands form one tree; each message names the thing, the value and the remedy."""
 
 import difflib
 from collections.abc import Iterable

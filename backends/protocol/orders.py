@@ -1,4 +1,4 @@
-"""The operator gives an agent orders: these are they, and what they are made of.
+"""Orders from the operator to an agent are named tuples, made of the other types here.
 
 The orders that begin a run are in ``backends.training.run_spec``. The functions in
 ``backends.agent.verbs`` are annotated with what each order returns; the events are in

@@ -24,8 +24,10 @@ PIECE = 1 << 16
 
 
 class Piece(NamedTuple):
-    """Elements [start, end) received: ``adds`` to one's own, else in their place; ``sent_on``: to
-    the next rank.
+    """Elements [start, end) that a rank receives.
+
+    adds: they are added to the rank's own; else they take their place.
+    sent_on: they, or the sums, then go to the next rank.
     """
 
     start: int

@@ -132,7 +132,7 @@ class RunHost(abc.ABC):
             self.run_state.step_queue.wake()
 
     def _serve(self, connection: framing.Connection, hello: Any) -> None:
-        lost, member = False, self._admit(connection)
+        member, lost = self._admit(connection), False
         with member.serving:
             try:
                 self._introduce(connection, member, hello)
