@@ -109,14 +109,14 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
     groups = f":topology=groups:count={-(-n // GROUP)}" if name == "crossover-hierarchical" else ""
     strategy = Strategy.from_text(name + groups)
     momentum = orders.momentum(orders.Options(str(options.data)), n, strategy.sync)
-    optimiser = OptimizerSettings(options.rate, momentum)
+    optimizer = OptimizerSettings(options.rate, momentum)
 
     def trained(own: Exchange, batches: dataset.BatchLoader) -> float:
         """A worker's accuracy at its end."""
         replica = own.parts.replica
         for step in range(options.steps):
-            step.step(replica, batches, 1.0, optimiser.rate)
-            own.step(step, batch, optimiser)
+            step.step(replica, batches, 1.0, optimizer.rate)
+            own.step(step, batch, optimizer)
             replica.load()
         return float(step.evaluate(replica, *test).accuracy)
 

@@ -22,14 +22,14 @@ def torch_step(model: Model) -> Step:
     from backends.pytorch.layers import build
 
     module = build(model.layers, model.input_shape)
-    optimiser = torch.optim.SGD(module.parameters(), RATE, MOMENTUM)
+    optimizer = torch.optim.SGD(module.parameters(), RATE, MOMENTUM)
 
     def step(images: np.ndarray, labels: np.ndarray) -> float:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255).sub_(1)
         loss = functional.cross_entropy(module(pixels), torch.from_numpy(labels))
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         return float(loss.item())
 
     return step

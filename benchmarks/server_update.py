@@ -44,12 +44,12 @@ def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
     random = np.random.default_rng(0)
     weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
     server = GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))
-    gradient, optimiser = dense(gradients), OptimizerSettings(momentum=momentum)
+    gradient, optimizer = dense(gradients), OptimizerSettings(momentum=momentum)
     targets = np.empty_like(weights), np.empty_like(velocity)
 
     def update() -> None:
         assert server.accepts(gradient)
-        server.update([gradient], [1.0], optimiser)
+        server.update([gradient], [1.0], optimizer)
 
     def copy_weights() -> None:
         np.copyto(targets[0], weights)

@@ -17,22 +17,22 @@ def apply(
     velocity: np.ndarray,
     gradients: np.ndarray,
     variables: Sequence[Variable],
-    optimiser: OptimizerSettings,
+    optimizer: OptimizerSettings,
 ) -> None:
     """u = rate trust (g + weight_decay w);  v <- momentum v + u;  w <- w - v, in place.
 
     All arrays (parameters,) float32. gradients: g of all workers, not scaled by any rate, for trust
     needs its norm; afterwards u.
     """
-    scale(gradients, weights, variables, optimiser)
-    sgd.apply(weights, velocity, gradients, optimiser.momentum)
+    scale(gradients, weights, variables, optimizer)
+    sgd.apply(weights, velocity, gradients, optimizer.momentum)
 
 
 def scale(
     gradients: np.ndarray,
     weights: np.ndarray,
     variables: Sequence[Variable],
-    optimiser: OptimizerSettings,
+    optimizer: OptimizerSettings,
 ) -> None:
     """g becomes u = rate trust (g + weight_decay w) in place: what ``sgd.apply`` takes.
 
@@ -40,11 +40,11 @@ def scale(
     """
     for variable in variables:
         gradient, weight = gradients[variable.part], weights[variable.part]
-        factor = optimiser.rate
+        factor = optimizer.rate
         if len(variable.shape) > 1:
-            factor *= trust(weight, gradient, optimiser.weight_decay)
-        if optimiser.weight_decay:
-            gradient += optimiser.weight_decay * weight
+            factor *= trust(weight, gradient, optimizer.weight_decay)
+        if optimizer.weight_decay:
+            gradient += optimizer.weight_decay * weight
         gradient *= factor
 
 

@@ -30,7 +30,7 @@ ORDERS: Tuple[Any, ...] = (frames.PeerStep, frames.PeerTask, frames.Finish)
 class Peer:
     """A member of a run of peers.
 
-    optimiser: its settings, except for the rate, which comes with every order.
+    optimizer: its settings, except for the rate, which comes with every order.
     clock: monotonic seconds, for the times of steps.
     """
 
@@ -41,7 +41,7 @@ class Peer:
         batches: BatchLoader,
         test: TestSet,
         exchange: Exchange,
-        optimiser: OptimizerSettings,
+        optimizer: OptimizerSettings,
         slowdown: float = 1.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -54,7 +54,7 @@ class Peer:
         self._exchange = exchange
         self._mailbox: Mailbox = exchange.parts.mailbox
         self._local_update = exchange.parts.local_update
-        self._optimiser = optimiser
+        self._optimizer = optimizer
         self._slowdown = slowdown
         self._epoch = -1
         self._recent_busy_s: Deque[float] = collections.deque(maxlen=RECENT_STEPS)
@@ -139,12 +139,12 @@ class Peer:
     def _step(self, order: frames.PeerStep) -> None:
         began, cpu = self._clock(), time.process_time()
         self._begin_epoch(order)
-        optimiser = self._optimiser._replace(rate=order.rate)
-        loss = self._gradient(optimiser, order.batch)
+        optimizer = self._optimizer._replace(rate=order.rate)
+        loss = self._gradient(optimizer, order.batch)
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         busy_s = computed - began
         self._recent_busy_s.append(busy_s)
-        completed = self._exchange_step(order, optimiser)
+        completed = self._exchange_step(order, optimizer)
         self._replica.load()
         exchange_s = self._clock() - computed
         self.spent = self.spent.plus(TimeSpent(int(completed), busy_s, exchange_s, 0.0, 0.0, gradient_cpu_s))
@@ -158,19 +158,19 @@ class Peer:
             addresses = {name: (address, port) for name, address, port in order.members}
             self._mailbox.begin(self._epoch, addresses)
 
-    def _gradient(self, optimiser: OptimizerSettings, batch: int) -> float:
+    def _gradient(self, optimizer: OptimizerSettings, batch: int) -> float:
         """Compute a gradient that includes learning rate and weight decay, except for LARS."""
         self._batches.batch = batch
         with_lars = self._local_update.with_lars
-        rate, decay = (1.0, 0.0) if with_lars else (optimiser.rate, optimiser.weight_decay)
+        rate, decay = (1.0, 0.0) if with_lars else (optimizer.rate, optimizer.weight_decay)
         return step(self._replica, self._batches, self._slowdown, rate, decay)[0]
 
-    def _exchange_step(self, order: frames.PeerStep, optimiser: OptimizerSettings) -> bool:
+    def _exchange_step(self, order: frames.PeerStep, optimizer: OptimizerSettings) -> bool:
         """Exchange and update; return False if the membership changed meanwhile."""
         try:
             self._transfer_knowledge(order)
             budget_s = statistics.median_low(self._recent_busy_s)
-            self._exchange.step(order.step, order.batch, optimiser, budget_s)
+            self._exchange.step(order.step, order.batch, optimizer, budget_s)
         except Interrupted:
             return False
         return True

@@ -116,7 +116,7 @@ class PeerRunState(HostedRunState):
                 epoch=item.epoch,
                 members=tuple(self._addresses[each] for each in item.members),
                 batch=self._batch_policy.batch(name),
-                rate=self.spec.optimiser_at(made_by_all).rate,
+                rate=self.spec.optimizer_at(made_by_all).rate,
                 gives_to=self._gives_to(name, item),
             )
 

@@ -43,20 +43,20 @@ class GlobalModel:
         self,
         gradients: Sequence[Message],
         shares: Sequence[float],
-        optimiser: OptimizerSettings,
+        optimizer: OptimizerSettings,
         with_lars: bool = False,
     ) -> None:
         """Make one step with accepted gradients, each times its share.
 
         The gradients include rate and weight decay (base.Replica), so that only the momentum of
-        ``optimiser`` is used. With LARS they include neither, and their sum is scaled.
+        ``optimizer`` is used. With LARS they include neither, and their sum is scaled.
         """
         began = time.perf_counter()
         if with_lars:
-            self._apply_lars(gradients, shares, optimiser)
+            self._apply_lars(gradients, shares, optimizer)
         else:
-            self._apply(gradients, shares, optimiser.momentum)
-        changes_all = optimiser.momentum or with_lars and optimiser.weight_decay
+            self._apply(gradients, shares, optimizer.momentum)
+        changes_all = optimizer.momentum or with_lars and optimizer.weight_decay
         for change in [dense(self._momentum)] if changes_all else gradients:
             self._delta_pull.record_update(change)
         self._update_s += time.perf_counter() - began
@@ -73,11 +73,11 @@ class GlobalModel:
         if momentum:
             self.weights -= self._momentum
 
-    def _apply_lars(self, gradients: Sequence[Message], shares: Sequence[float], optimiser: OptimizerSettings) -> None:
+    def _apply_lars(self, gradients: Sequence[Message], shares: Sequence[float], optimizer: OptimizerSettings) -> None:
         merged = np.zeros_like(self.weights)
         for gradient, share in zip(gradients, shares):
             add(gradient, merged, share)
-        lars.apply(self.weights, self._momentum, merged, self.layout.variables, optimiser)
+        lars.apply(self.weights, self._momentum, merged, self.layout.variables, optimizer)
 
     def pull(self, worker: str) -> Message:
         """The weights that changed since the worker's last pull; may share their memory."""

@@ -141,7 +141,7 @@ class ServerState(HostedRunState):
         self.model.update(
             [gradient.message for gradient in gradients],
             [factor(gradient.batch, mean_batch, self.spec.batch, n) for gradient in gradients],
-            self.spec.optimiser_at(before),
+            self.spec.optimizer_at(before),
             self.spec.strategy.with_lars,
         )
         for gradient in gradients:

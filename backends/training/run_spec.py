@@ -22,7 +22,7 @@ class RunSpec(NamedTuple):
     """
 
     steps: int  # of all members together
-    optimiser: OptimizerSettings
+    optimizer: OptimizerSettings
     schedule: RateSchedule
     checkpoint_path: Optional[str]  # None to write no checkpoint
     checkpoint_every: int = 0
@@ -42,13 +42,13 @@ class RunSpec(NamedTuple):
         """How members exchange updates. Raises ValueError as ``Strategy.from_text`` does."""
         return _parsed(self.strategy_text)
 
-    def optimiser_at(self, step: int) -> OptimizerSettings:
+    def optimizer_at(self, step: int) -> OptimizerSettings:
         """The optimizer settings with the learning rate of a step."""
-        return self.optimiser._replace(rate=self.optimiser.rate * self.schedule.factor(step))
+        return self.optimizer._replace(rate=self.optimizer.rate * self.schedule.factor(step))
 
     def gradient_scale(self, step: int) -> OptimizerSettings:
         """The rate and weight decay that a worker's gradients of a step include (base.Replica)."""
-        return OptimizerSettings(rate=1.0) if self.strategy.with_lars else self.optimiser_at(step)
+        return OptimizerSettings(rate=1.0) if self.strategy.with_lars else self.optimizer_at(step)
 
 
 _parsed = functools.lru_cache(maxsize=None)(Strategy.from_text)
@@ -88,7 +88,7 @@ def divergence_reason(spec: RunSpec, name: str, kind: str, step: int, loss: floa
     source = "evaluation" if kind == EVALUATE else "gradient"
     where = (source, step, name, loss)
     finding = "the %s at step %d on %s gave a loss of %s or gradients that are not finite" % where
-    remedy = "lower the learning rate of %g" % spec.optimiser.rate
+    remedy = "lower the learning rate of %g" % spec.optimizer.rate
     if spec.members > 1 and spec.strategy.sync.waits_for(spec.members) == 1:
         remedy += ", or let workers wait for one another (sync=synchronous): gradients that come late need a lower one"
     return "training diverged: %s; %s" % (finding, remedy)

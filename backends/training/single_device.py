@@ -117,12 +117,12 @@ class SingleDevice(RunState):
         return self._replica.gradient(*next(batches), rate=factor * scale.rate, weight_decay=scale.weight_decay)
 
     def _update(self, item: WorkItem) -> None:
-        replica, optimiser = self._replica, self.spec.optimiser_at(item.step)
+        replica, optimizer = self._replica, self.spec.optimizer_at(item.step)
         if not self.spec.strategy.with_lars:
-            replica.update(optimiser.momentum)
+            replica.update(optimizer.momentum)
             return
         replica.fetch()
-        lars.apply(replica.weights, self._velocity, replica.gradients, replica.variables, optimiser)
+        lars.apply(replica.weights, self._velocity, replica.gradients, replica.variables, optimizer)
         replica.load()
 
     def _complete(self, loss: float) -> None:

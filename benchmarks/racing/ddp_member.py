@@ -49,9 +49,9 @@ def rehearse() -> None:
     framework("torch").accelerator()
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     module = DistributedDataParallel(torch.nn.Linear(1, 1))
-    optimiser = torch.optim.SGD(module.parameters(), 0.1, 0.9)
+    optimizer = torch.optim.SGD(module.parameters(), 0.1, 0.9)
     module(torch.zeros(1, 1)).sum().backward()
-    optimiser.step()
+    optimizer.step()
     dist.destroy_process_group()
 
 
@@ -74,7 +74,7 @@ class Member:
                 None, orders["rank_of_powersgd"], start_powerSGD_iter=FIRST_COMPRESSED, random_seed=orders["model_seed"]
             )
             self._module.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-        self._optimiser = torch.optim.SGD(self._module.parameters(), orders["rate"], orders["momentum"])
+        self._optimizer = torch.optim.SGD(self._module.parameters(), orders["rate"], orders["momentum"])
 
     def train(self, batches: dataset.BatchLoader, tests: tuple[np.ndarray, np.ndarray]) -> None:
         """Until the first member says that the seconds are over, evaluations left out."""
@@ -82,9 +82,9 @@ class Member:
         first, members = self._orders["rank"] == 0, self._orders["members"]
         while not self._over():
             images, labels = next(batches)
-            self._optimiser.zero_grad(set_to_none=False)
+            self._optimizer.zero_grad(set_to_none=False)
             functional.cross_entropy(self._module(self._replica.inputs(images)), torch.from_numpy(labels)).backward()
-            self._optimiser.step()
+            self._optimizer.step()
             step += 1
             if first and self._trained_s() - evaluated_s >= self._orders["evaluate_s"]:
                 evaluated_s = self._trained_s()

@@ -168,7 +168,7 @@ def run_spec(
     server_momentum = 0.0 if theirs else momentum(options, members, how.sync)
     return RunSpec(
         steps=plan.steps,
-        optimiser=OptimizerSettings(options.rate, server_momentum, options.weight_decay),
+        optimizer=OptimizerSettings(options.rate, server_momentum, options.weight_decay),
         schedule=schedule(options.schedule, plan.steps, options.warmup),
         checkpoint_path=checkpoint,
         checkpoint_every=options.checkpoint_every or max(1, plan.steps // 10),

@@ -134,14 +134,14 @@ def train_on_all(
     return one.weights
 
 
-def train_on_all_with_lars(steps: int, batches: Iterable[Any], optimiser: OptimizerSettings) -> np.ndarray:
+def train_on_all_with_lars(steps: int, batches: Iterable[Any], optimizer: OptimizerSettings) -> np.ndarray:
     """As ``train_on_all``, with LARS."""
     replica, sources = Softmax(), list(batches)
     velocity = np.zeros_like(replica.weights)
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
         replica.gradient(*together)
-        lars.apply(replica.weights, velocity, replica.gradients, replica.variables, optimiser)
+        lars.apply(replica.weights, velocity, replica.gradients, replica.variables, optimizer)
     return replica.weights
 
 
@@ -150,7 +150,7 @@ TEST = images(64, 99)
 
 def run_spec(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
     values = {
-        "optimiser": OptimizerSettings(0.1, 0.9, 0.001),
+        "optimizer": OptimizerSettings(0.1, 0.9, 0.001),
         "schedule": RateSchedule("cosine", steps, 2),
         "checkpoint_path": str(folder / "checkpoint.npz"),
         "description": {"model": "softmax"},

@@ -32,7 +32,7 @@ class PeerRun(HostedRun):
         self.strategy = Strategy.from_text(strategy)
         self.expected = members
         values = {
-            "optimiser": OptimizerSettings(0.1, changes.pop("momentum", 0.0), 0.0),
+            "optimizer": OptimizerSettings(0.1, changes.pop("momentum", 0.0), 0.0),
             "schedule": RateSchedule(),
             "heartbeat_s": HANG_S,
             "strategy": self.strategy,
@@ -93,8 +93,8 @@ class PeerThread(MemberThread):
         )
 
     def take_part(self) -> None:
-        optimiser = self._run.spec.optimiser
-        peer = Peer(self.connection, self.replica, self.batches, TEST, self.exchange, optimiser, clock=self._clock)
+        optimizer = self._run.spec.optimizer
+        peer = Peer(self.connection, self.replica, self.batches, TEST, self.exchange, optimizer, clock=self._clock)
         try:
             peer.run("127.0.0.1", self._port)
         finally:

@@ -43,16 +43,16 @@ def test_gradients_are_those_of_plain_autograd(pytorch, name):
 
 
 @pytest.mark.parametrize(
-    "optimiser", [OptimizerSettings(0.05, 0.0), OptimizerSettings(0.05, 0.9), OptimizerSettings(0.02, 0.8, 1e-2)]
+    "optimizer", [OptimizerSettings(0.05, 0.0), OptimizerSettings(0.05, 0.9), OptimizerSettings(0.02, 0.8, 1e-2)]
 )
-def test_the_native_update_is_torchs_sgd(pytorch, optimiser):
+def test_the_native_update_is_torchs_sgd(pytorch, optimizer):
     import torch
 
     from tests.backends import plain_torch
 
     replica = pytorch.build("resnet", seed=3)
     module = plain_torch.with_weights_of(replica, "resnet")
-    sgd = torch.optim.SGD(module.parameters(), optimiser.rate, optimiser.momentum, weight_decay=optimiser.weight_decay)
+    sgd = torch.optim.SGD(module.parameters(), optimizer.rate, optimizer.momentum, weight_decay=optimizer.weight_decay)
     for seed in range(3):
         images, labels = batch_for(replica, seed=seed)
         replica.gradient(images, labels)
@@ -61,13 +61,13 @@ def test_the_native_update_is_torchs_sgd(pytorch, optimiser):
             values = replica.gradients[place.start : place.start + place.size].reshape(place.shape)
             parameter.grad = torch.from_numpy(values.copy())
         sgd.step()
-        replica.gradient(images, labels, optimiser.rate, optimiser.weight_decay)
-        replica.update(optimiser.momentum)
+        replica.gradient(images, labels, optimizer.rate, optimizer.weight_decay)
+        replica.update(optimizer.momentum)
         replica.fetch()
         close(replica.weights, plain_torch.flat(module.parameters()))
-    if optimiser.momentum:
+    if optimizer.momentum:
         buffers = [sgd.state[parameter]["momentum_buffer"] for parameter in module.parameters()]
-        close(replica.momentum() / optimiser.rate, plain_torch.flat(buffers))
+        close(replica.momentum() / optimizer.rate, plain_torch.flat(buffers))
 
 
 def test_on_a_cpu_buffers_are_the_tensors_and_stay_so(pytorch):

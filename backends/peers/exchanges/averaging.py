@@ -12,10 +12,10 @@ from backends.strategies.topologies.graphs import segments
 class WeightAveraging(Exchange):
     """Updates, sends each segment to one peer, and averages it with that received from another."""
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+    def step(self, step: int, batch: int, optimizer: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         parts, n = self.parts, len(self.names)
         weights, mailbox, topology = parts.replica.weights, parts.mailbox, parts.topology
-        parts.local_update.apply(weights, parts.replica.gradients, optimiser)
+        parts.local_update.apply(weights, parts.replica.gradients, optimizer)
         spans = list(enumerate(segments(parts.replica.variables, topology.segments)))
         for at, (start, end) in spans:
             for peer in self.peers(topology.sends_to(self.rank, n, step, at)):

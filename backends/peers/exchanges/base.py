@@ -35,11 +35,11 @@ class LocalUpdate:
         self.with_lars = with_lars
         self.velocity = np.zeros(replica.weights.size, np.float32)
 
-    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimiser: OptimizerSettings) -> None:
+    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimizer: OptimizerSettings) -> None:
         """Make one step in place; (parameters,) float32 each. May change the gradients."""
         if self.with_lars:
-            lars.scale(gradients, weights, self._replica.variables, optimiser)
-        sgd.apply(weights, self.velocity, gradients, optimiser.momentum)
+            lars.scale(gradients, weights, self._replica.variables, optimizer)
+        sgd.apply(weights, self.velocity, gradients, optimizer.momentum)
 
 
 class Exchange(abc.ABC):
@@ -59,7 +59,7 @@ class Exchange(abc.ABC):
         self.rank = self.names.index(self.parts.mailbox.name)
 
     @abc.abstractmethod
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+    def step(self, step: int, batch: int, optimizer: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         """Update the weights with this peer's gradients and the messages of others.
 
         batch: samples of the gradients.

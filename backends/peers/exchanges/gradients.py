@@ -39,14 +39,14 @@ class GradientExchange(Exchange):
         self._batches: Dict[str, int] = {}
         self._merged = np.empty(parts.replica.weights.size, np.float32)
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+    def step(self, step: int, batch: int, optimizer: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         awaited = self.parts.strategy.sync.waits_for(len(self.names)) - 1
         self._send(step, batch, budget_s, waits=awaited > 0)
         received = self._receive(step, awaited)
         if awaited:
             self.parts.mailbox.flush()  # the gradients must not change while they are sent
         self._merge(sorted(received, key=lambda envelope: envelope.order), batch)
-        self.parts.local_update.apply(self.parts.replica.weights, self._merged, optimiser)
+        self.parts.local_update.apply(self.parts.replica.weights, self._merged, optimizer)
 
     def _send(self, step: int, batch: int, budget_s: Optional[float], waits: bool) -> None:
         # All messages are made before the first is sent. A link seems faster while the others are

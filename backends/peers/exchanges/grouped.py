@@ -44,9 +44,9 @@ class HierarchicalExchange(Exchange):
         if self._leader == self.rank:
             self._among_leaders.begin(self.peers(leaders))
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+    def step(self, step: int, batch: int, optimizer: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         if self._leader == self.rank:
-            self._lead(step, batch, optimiser, budget_s)
+            self._lead(step, batch, optimizer, budget_s)
         else:
             self._follow(step)
 
@@ -57,13 +57,13 @@ class HierarchicalExchange(Exchange):
         answer = mailbox.next(leader, step, "weights").message
         (put if answer.kind == DENSE else add)(answer, replica.weights)
 
-    def _lead(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float]) -> None:
+    def _lead(self, step: int, batch: int, optimizer: OptimizerSettings, budget_s: Optional[float]) -> None:
         replica, mailbox = self.parts.replica, self.parts.mailbox
         for follower in self._followers:
             add(mailbox.next(follower, step, "gradient").message, replica.gradients)
         replica.gradients *= self._scale
         before = replica.weights.copy() if self._sends_changes else replica.weights
-        self._among_leaders.step(step, batch, optimiser, budget_s)
+        self._among_leaders.step(step, batch, optimizer, budget_s)
         answer = self._answer(before)
         for follower in self._followers:
             mailbox.send(follower, step, answer, kind="weights")

@@ -28,7 +28,7 @@ class PairwiseAveraging(Exchange):
         with self._lock:
             self._x[:] = self.parts.replica.weights
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+    def step(self, step: int, batch: int, optimizer: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         parts = self.parts
         for peer in self.peers(parts.topology.sends_to(self.rank, len(self.names), step)):
             # A peer that asks is never asked, so that x does not change meanwhile.
@@ -36,7 +36,7 @@ class PairwiseAveraging(Exchange):
             answer = parts.mailbox.next(peer, step, "mean")
             self._x[:] = answer.message.arrays[0]
         with self._lock:
-            parts.local_update.apply(self._x, parts.replica.gradients, optimiser)
+            parts.local_update.apply(self._x, parts.replica.gradients, optimizer)
             parts.replica.weights[:] = self._x
 
     def handle(self, envelope: Envelope) -> None:

@@ -25,9 +25,9 @@ class PushSumExchange(Exchange):
     def adopt(self) -> None:
         self._mass = PushSum(self.parts.replica.weights)
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+    def step(self, step: int, batch: int, optimizer: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         parts, n = self.parts, len(self.names)
-        parts.local_update.apply(self._mass.x, parts.replica.gradients, optimiser)
+        parts.local_update.apply(self._mass.x, parts.replica.gradients, optimizer)
         waits = parts.strategy.sync.waits_for(n) > 1
         self._push(step, waits)
         sources = parts.topology.receives_from(self.rank, n, step)

@@ -13,13 +13,13 @@ from backends.strategies.message import WHOLE
 class RingAllReduce(Exchange):
     """Forwards chunks while others are in transit; applies the sum when it is complete."""
 
-    def step(self, step: int, batch: int, optimiser: OptimizerSettings, budget_s: Optional[float] = None) -> None:
+    def step(self, step: int, batch: int, optimizer: OptimizerSettings, budget_s: Optional[float] = None) -> None:
         parts, n = self.parts, len(self.names)
         gradients = parts.replica.gradients
         gradients *= FACTORS[parts.strategy.aggregation](batch, batch, parts.batch, n)
         if n > 1:
             self._sum_gradients(n, step)
-        parts.local_update.apply(parts.replica.weights, gradients, optimiser)
+        parts.local_update.apply(parts.replica.weights, gradients, optimizer)
 
     def _sum_gradients(self, n: int, step: int) -> None:
         gradients, mailbox = self.parts.replica.gradients, self.parts.mailbox

@@ -56,7 +56,7 @@ def member(softmax, tmp_path):
 def run_spec(steps=STEPS, strategy=PARAMETER_SERVER, members=1):
     return RunSpec(
         steps=steps,
-        optimiser=OPTIMIZER,
+        optimizer=OPTIMIZER,
         schedule=RateSchedule(),
         checkpoint_path=None,
         heartbeat_s=HANG_S,

@@ -76,9 +76,9 @@ def test_merged_by_samples_batches_of_different_sizes_are_one_process_with_all_o
 
 
 def test_lars_scales_merged_gradients(tmp_path):
-    optimiser = OptimizerSettings(2.0, 0.5, 0.01)
-    run = PeerRun(tmp_path, "allreduce:optimizer=lars", 16, 2, optimiser=optimiser)
-    together = train_on_all_with_lars(8, map(shard, range(2)), optimiser)
+    optimizer = OptimizerSettings(2.0, 0.5, 0.01)
+    run = PeerRun(tmp_path, "allreduce:optimizer=lars", 16, 2, optimizer=optimizer)
+    together = train_on_all_with_lars(8, map(shard, range(2)), optimizer)
     for thread in run.start_all():
         np.testing.assert_allclose(thread.end(), together, rtol=1e-4, atol=1e-5)
 

@@ -42,7 +42,7 @@ def taken(worker):
 
 
 def test_one_worker_through_the_server_is_plain_sgd(tmp_path):
-    run = ServerRun(run_spec(tmp_path, 12, optimiser=OptimizerSettings(0.01, 0.0, 0.0), schedule=RateSchedule()))
+    run = ServerRun(run_spec(tmp_path, 12, optimizer=OptimizerSettings(0.01, 0.0, 0.0), schedule=RateSchedule()))
     WorkerThread(run, "nano").end()
     assert_whole(run, 12)
     np.testing.assert_allclose(run.saved().weights, plain_sgd(12), rtol=1e-5, atol=1e-6)
@@ -50,7 +50,7 @@ def test_one_worker_through_the_server_is_plain_sgd(tmp_path):
 
 def test_workers_are_told_the_rate_of_their_step_and_the_decay(tmp_path):
     run = ServerRun(
-        run_spec(tmp_path, 4, optimiser=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4))
+        run_spec(tmp_path, 4, optimizer=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4))
     )
     worker = ScriptedWorker(run, "nano")
     told = []
@@ -270,7 +270,7 @@ def test_a_run_that_diverges_names_what_would_help(tmp_path, sync, waits):
         run_spec(
             tmp_path,
             50,
-            optimiser=OptimizerSettings(0.03, 0.7, 0.0),
+            optimizer=OptimizerSettings(0.03, 0.7, 0.0),
             strategy=Strategy.from_text("parameter-server:sync=" + sync),
             members=3,
         )

@@ -26,7 +26,7 @@ MOMENTUM = 0.5
 
 def plain(folder, steps, sync="asynchronous", momentum=0.0, **changes):
     values = {
-        "optimiser": OptimizerSettings(0.1, momentum, 0.0),
+        "optimizer": OptimizerSettings(0.1, momentum, 0.0),
         "schedule": RateSchedule(),
         "strategy": Strategy.from_text("parameter-server:sync=" + sync),
         **changes,
@@ -195,7 +195,7 @@ def test_one_that_comes_back_is_given_all_layers_and_not_only_those_that_changed
     run.account()
 
 
-# -- batches, merging and optimisers that peers have too -------------------------------------------
+# -- batches, merging and optimizers that peers have too -------------------------------------------
 
 
 @pytest.mark.parametrize("momentum", [0.0, MOMENTUM])
@@ -259,11 +259,11 @@ def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
 
 
 def test_the_server_scales_what_all_have_sent_with_lars(tmp_path):
-    optimiser = OptimizerSettings(2.0, 0.5, 0.01)
+    optimizer = OptimizerSettings(2.0, 0.5, 0.01)
     parts = "sync=synchronous,optimizer=lars"
-    run = ServerRun(with_parts(tmp_path, 16, parts, optimiser=optimiser))
+    run = ServerRun(with_parts(tmp_path, 16, parts, optimizer=optimizer))
     in_step(run, 2)
-    together = train_on_all_with_lars(8, [DrawnBatches(seed=seed) for seed in range(2)], optimiser)
+    together = train_on_all_with_lars(8, [DrawnBatches(seed=seed) for seed in range(2)], optimizer)
     np.testing.assert_allclose(run.saved().weights, together, rtol=1e-4, atol=1e-5)
 
 

@@ -52,7 +52,7 @@ def test_a_worker_that_dies_leaves_its_step_to_another(tmp_path, taken):
 
 
 def test_a_worker_that_dies_in_the_middle_of_a_gradient_changes_nothing(tmp_path):
-    run = ServerRun(run_spec(tmp_path, 4, optimiser=OptimizerSettings(0.01, 0.0, 0.0), schedule=RateSchedule()))
+    run = ServerRun(run_spec(tmp_path, 4, optimizer=OptimizerSettings(0.01, 0.0, 0.0), schedule=RateSchedule()))
     doomed = ScriptedWorker(run, "nano")
     doomed.receive_order()
     message = dense(doomed.replica.gradients).head

@@ -10,16 +10,16 @@ from backends.training.run_spec import RunSpec, divergence_reason, last_evaluate
 from backends.training.step_queue import WorkItem
 from tests.backends.fakes import run_spec
 
-OPTIMISER = OptimizerSettings(0.2, 0.9, 0.01)
+OPTIMIZER = OptimizerSettings(0.2, 0.9, 0.01)
 
 
 def spec(tmp_path, **changes) -> RunSpec:
-    values = {"optimiser": OPTIMISER, "schedule": RateSchedule("step", 4), **changes}
+    values = {"optimizer": OPTIMIZER, "schedule": RateSchedule("step", 4), **changes}
     return run_spec(tmp_path, 4, **values)
 
 
 def test_the_rate_of_a_step_is_that_of_the_schedule(tmp_path) -> None:
-    rates = [spec(tmp_path).optimiser_at(step).rate for step in range(4)]
+    rates = [spec(tmp_path).optimizer_at(step).rate for step in range(4)]
     assert rates == pytest.approx([0.2, 0.2, 0.02, 0.002])
 
 

@@ -140,7 +140,7 @@ def test_rates_follow_the_schedule(tmp_path):
             return super().gradient(images, labels, rate, weight_decay)
 
     train(
-        run_spec(tmp_path, 4, optimiser=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)),
+        run_spec(tmp_path, 4, optimizer=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)),
         Listening(),
     )
     np.testing.assert_allclose(rates, [(0.2, 0.01), (0.2, 0.01), (0.02, 0.01), (0.002, 0.01)])
@@ -151,14 +151,14 @@ def test_rates_follow_the_schedule(tmp_path):
 
 def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
     plan = {
-        "optimiser": OptimizerSettings(2.0, 0.5, 0.01),
+        "optimizer": OptimizerSettings(2.0, 0.5, 0.01),
         "schedule": RateSchedule(),
         "strategy": Strategy.from_text("sgp:optimizer=lars"),
     }
     _, _, _, half = train(run_spec(tmp_path, 4, **plan))
     _, _, _, rest = train(run_spec(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
     np.testing.assert_allclose(
-        rest.weights, train_on_all_with_lars(10, [DrawnBatches()], plan["optimiser"]), rtol=1e-4, atol=1e-6
+        rest.weights, train_on_all_with_lars(10, [DrawnBatches()], plan["optimizer"]), rtol=1e-4, atol=1e-6
     )
     assert half.momentum.any()
 

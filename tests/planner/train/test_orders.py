@@ -100,7 +100,7 @@ def test_what_the_operator_asks_for_wins() -> None:
     options = Options("x", rate=0.1, schedule="cosine", warmup=5, evaluate_every=7, checkpoint_every=11)
     order = orders.run_spec(plan(planned("a")), options, numbered(), "ckpt", "before")
     assert (order.checkpoint_every, order.evaluate_every, order.resume) == (11, 7, "before")
-    assert order.optimiser == OptimizerSettings(0.1, 0.9, 0.0)
+    assert order.optimizer == OptimizerSettings(0.1, 0.9, 0.0)
     assert order.schedule == RateSchedule("cosine", order.steps, 5)
 
 
