@@ -124,7 +124,7 @@ def _beside_steps(name: str, shape: tuple[int, int, int], classes: int) -> Itera
 
 
 def _step(replica: Replica, images: np.ndarray, labels: np.ndarray) -> None:
-    replica.gradient(images, labels, RATE)
+    replica.gradient((images, labels), RATE)
     replica.update(0.0)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.data.dataset import BatchLoader
+from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import OptimizerSettings, Replica, Variable
 from backends.network import framing
 from backends.protocol.events import TimeSpent
@@ -117,7 +117,9 @@ def work(address: str, port: int, identity: Sequence[str], parameters: int, grad
         if spent.steps > len(ends):
             ends.append(time.monotonic())
 
-    Worker(connection, Sleeper(parameters, gradient_s, spin), BatchLoader(*batch, 1, 0), batch).run(note)
+    Worker(
+        connection, Sleeper(parameters, gradient_s, spin), BatchLoader(ArraySamples(*batch), 1, 0), ArraySamples(*batch)
+    ).run(note)
     connection.close()
     _say({"ends_s": ends})
 

@@ -45,11 +45,11 @@ def _row(framework: str, name: str, batch: int) -> dict[str, Any]:
 
     def worker() -> None:
         replica.load()
-        replica.gradient(images, labels, plain.RATE)
+        replica.gradient((images, labels), plain.RATE)
         replica.fetch()
 
     def alone() -> None:
-        replica.gradient(images, labels, plain.RATE)
+        replica.gradient((images, labels), plain.RATE)
         replica.update(plain.MOMENTUM)
 
     works = (lambda: step(images, labels), worker, alone)

@@ -17,6 +17,7 @@ import numpy as np
 from reporting import Spread, parser, show
 
 from backends.data import dataset
+from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import OptimizerSettings, framework, layout_of
 from backends.server.global_model import GlobalModel
 from backends.strategies.compressors.registry import CompressorSpec
@@ -64,7 +65,8 @@ def _steps(options: Any) -> Iterator[list[Sent]]:
     replica = framework("torch").build(options.model, images.input_shape, images.classes, 0, 1)
     shards = dataset.shards(len(images.train_images), (1.0,) * WORKERS, 0)
     batches = [
-        dataset.BatchLoader(images.train_images[own], images.train_labels[own], options.batch, 0) for own in shards
+        BatchLoader(ArraySamples(images.train_images[own], images.train_labels[own]), options.batch, 0)
+        for own in shards
     ]
     senders = [CompressorSpec("layer-drop").build(replica.variables, options.momentum) for _ in batches]
     weights = replica.weights.copy()
@@ -75,7 +77,7 @@ def _steps(options: Any) -> Iterator[list[Sent]]:
         replica.load()
         messages = []
         for own, drops in zip(batches, senders, strict=True):
-            replica.gradient(*next(own), rate=options.rate, weight_decay=0.0)
+            replica.gradient(next(own), rate=options.rate, weight_decay=0.0)
             replica.fetch()
             messages.append(drops.compress(replica.gradients))
         server.update(messages, [1.0 / WORKERS] * WORKERS, OptimizerSettings(momentum=0.0))

@@ -22,7 +22,9 @@ from typing import Any, NamedTuple
 from reporting import Spread, parser, show
 
 from backends.data import dataset
+from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import OptimizerSettings, framework
+from backends.jobs.job import ACCURACY
 from backends.network.mailbox import Envelope
 from backends.peers.exchanges.base import Exchange, ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
@@ -111,20 +113,20 @@ def _run(name: str, n: int, seed: int, images: dataset.Dataset, options: Any) ->
     momentum = orders.momentum(orders.Options(str(options.data)), n, strategy.sync)
     optimizer = OptimizerSettings(options.rate, momentum)
 
-    def trained(own: Exchange, batches: dataset.BatchLoader) -> float:
+    def trained(own: Exchange, batches: BatchLoader) -> float:
         """A worker's accuracy at its end."""
         replica = own.parts.replica
         for step in range(options.steps):
             step.step(replica, batches, 1.0, optimizer.rate)
             own.step(step, batch, optimizer)
             replica.load()
-        return float(step.evaluate(replica, *test).accuracy)
+        return float(step.evaluate(replica, ArraySamples(*test)).metrics[ACCURACY])
 
     test = images.test_images[:TEST_IMAGES], images.test_labels[:TEST_IMAGES]
     batches = []
     for rank, own in enumerate(dataset.shards(len(images.train_images), (1.0,) * n, seed)):
         part = images.train_images[own], images.train_labels[own]
-        batches.append(dataset.BatchLoader(*part, batch, seed * 1009 + rank))  # the seeds of a run
+        batches.append(BatchLoader(ArraySamples(*part), batch, seed * 1009 + rank))  # the seeds of a run
     with ThreadPoolExecutor(n) as threads:
         found = list(threads.map(trained, _exchanges(strategy, n, seed, images, batch), batches))
     return Accuracy(statistics.mean(found), min(found))

@@ -41,7 +41,8 @@ class LeastSquares(Replica):
     def _inputs(self, images):
         return np.hstack([images.reshape(len(images), -1) / np.float32(255), np.ones((len(images), 1), np.float32)])
 
-    def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+    def gradient(self, batch, rate=1.0, weight_decay=0.0):
+        images, labels = batch
         inputs = self._inputs(images)
         missed = inputs @ self.weights - labels
         self.gradients[:] = rate * (inputs.T @ missed / len(labels) + weight_decay * self.weights)
@@ -57,9 +58,10 @@ class LeastSquares(Replica):
         self._velocity[:] = momentum * self._velocity + self.gradients
         self.weights -= self._velocity
 
-    def evaluate(self, images, labels):
+    def evaluate(self, batch):
+        images, labels = batch
         missed = self._inputs(images) @ self.weights - labels
-        return float((missed**2).sum() / 2), int((abs(missed) < 0.5).sum())
+        return float((missed**2).mean() / 2), {"accuracy": float((abs(missed) < 0.5).mean())}
 
     def momentum(self):
         return self._velocity.copy()

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, NamedTuple, Tuple
 from backends.agent import files
 from backends.agent.telemetry import TelemetrySender
 from backends.data import dataset
+from backends.data.loader import ArraySamples, BatchLoader, SampleSet
 from backends.frameworks.base import Replica, framework
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
@@ -24,14 +25,13 @@ from backends.strategies.strategy import Strategy
 from backends.training import single_device
 from backends.training.run_host import RunHost
 from backends.training.run_spec import HostRun, TrainAlone
-from backends.training.step import TestSet
 
 #: How often a task that waits for the go order looks whether it was stopped.
 GO_TICK_S = 0.1
 
 
 #: Training batches, and the test set.
-MemberData = Tuple[dataset.BatchLoader, TestSet]
+MemberData = Tuple[BatchLoader, SampleSet]
 
 
 class MemberParts(NamedTuple):
@@ -194,11 +194,10 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
 def _prepare(task: Any, member: orders.MemberSpec) -> MemberData:
     """Import the framework and read the data, say so, and wait for the go order."""
     framework(member.replica.framework).accelerator()
-    images, labels = dataset.unpack(files.fetch(member.train))
-    test = dataset.unpack(files.fetch(member.test))
+    train, test = (ArraySamples(*dataset.unpack(files.fetch(path))) for path in (member.train, member.test))
     task.emit(Ready())
     await_go(task)
-    return dataset.BatchLoader(images, labels, member.batch, member.seed), test
+    return BatchLoader(train, member.batch, member.seed), test
 
 
 def await_go(task: Any) -> None:

@@ -1,4 +1,4 @@
-"""A data set is read, cut into shards, drawn in batches and packed for a device."""
+"""A data set of images is read, cut into shards and packed for a device."""
 
 import functools
 import io
@@ -136,42 +136,6 @@ def apportion(count: int, share: np.ndarray) -> np.ndarray:
         sizes[sizes.argmax()] -= 1
         sizes[sizes.argmin()] += 1
     return sizes
-
-
-class BatchLoader:
-    """Endless batches in a new seeded order each epoch, across whose ends they run on.
-
-    ``position`` counts the images drawn so far and ``batch`` is the size of the next draw; both may
-    be set, so that a run is resumed or its batch size changed.
-    """
-
-    def __init__(self, images: np.ndarray, labels: np.ndarray, batch: int, seed: int) -> None:
-        if not len(images) or batch < 1:
-            raise ValueError("cannot draw batches of %d from %d images" % (batch, len(images)))
-        self.images, self.labels, self.batch, self.position = images, labels, batch, 0
-        self._seed = seed
-        self._epoch, self._order = -1, np.empty(0, np.int64)
-
-    def __iter__(self) -> "BatchLoader":
-        return self
-
-    def __next__(self) -> Pairs:
-        """images: uint8 (batch, height, width, channels); labels: int64 (batch,)."""
-        chosen = np.empty(self.batch, np.int64)
-        filled = 0
-        while filled < self.batch:
-            epoch, offset = divmod(self.position, len(self.images))
-            part = self._epoch_order(epoch)[offset : offset + self.batch - filled]
-            chosen[filled : filled + len(part)] = part
-            filled += len(part)
-            self.position += len(part)
-        return self.images[chosen], self.labels[chosen]
-
-    def _epoch_order(self, epoch: int) -> np.ndarray:
-        if epoch != self._epoch:
-            self._epoch = epoch
-            self._order = np.random.RandomState([self._seed, epoch]).permutation(len(self.images))
-        return self._order
 
 
 def pack(images: np.ndarray, labels: np.ndarray) -> bytes:

@@ -2,7 +2,7 @@
 
 import abc
 import importlib
-from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -83,8 +83,8 @@ class Replica(abc.ABC):
     """
 
     accelerator: str
-    input_shape: Tuple[int, ...]
-    classes: int
+    input_shape: Tuple[int, ...]  # of a known model's images
+    classes: int  # of a known model
     variables: Tuple[Variable, ...]
     state_variables: Tuple[Variable, ...]
     weights: np.ndarray
@@ -92,10 +92,11 @@ class Replica(abc.ABC):
     state: np.ndarray
 
     @abc.abstractmethod
-    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         """Compute the gradients of rate (loss + weight_decay |w|^2 / 2); return the mean loss.
 
-        images: uint8 (batch, height, width, channels); labels: int64 (batch,).
+        batch: as the job's forward takes it; of known models a pair of images, uint8 (samples,
+        height, width, channels), and labels, int64 (samples,).
         Done when it returns: work on a GPU is synchronised.
         """
 
@@ -117,8 +118,8 @@ class Replica(abc.ABC):
         """One step of SGD on the accelerator with the gradients at hand (a single-device step)."""
 
     @abc.abstractmethod
-    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
-        """Sum of the losses and number of right answers, without learning from them."""
+    def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
+        """Mean loss and metrics over the samples of a batch, without learning from them."""
 
     @abc.abstractmethod
     def momentum(self) -> np.ndarray:

@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import Any, Callable, Deque, Dict, Optional, Sequence, Tuple
 
-from backends.data.dataset import BatchLoader
+from backends.data.loader import BatchLoader, SampleSet
 from backends.frameworks.base import Arrays, OptimizerSettings, Replica, layout_of
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
@@ -16,7 +16,7 @@ from backends.protocol.events import TimeSpent
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.step import TestSet, evaluate, require_test_images, step
+from backends.training.step import evaluate, require_test_samples, step
 
 #: Steps whose median is the time of a gradient: few, so that a slow first step and those with other
 #: batches soon drop out.
@@ -39,13 +39,13 @@ class Peer:
         connection: framing.Connection,
         replica: Replica,
         batches: BatchLoader,
-        test: TestSet,
+        test: SampleSet,
         exchange: Exchange,
         optimizer: OptimizerSettings,
         slowdown: float = 1.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        require_test_images(test[1])
+        require_test_samples(test)
         self._clock = clock
         self._connection = connection
         self._replica = replica
@@ -119,7 +119,7 @@ class Peer:
         if isinstance(order, frames.PeerStep):
             self._step(order)
         elif order.kind == frames.EVALUATE:
-            scores = evaluate(self._replica, *self._test)
+            scores = evaluate(self._replica, self._test)
             self._connection.send(scores)
             self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
         elif order.kind == frames.TAKE:

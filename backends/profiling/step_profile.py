@@ -10,6 +10,7 @@ import numpy as np
 
 from backends import models
 from backends.data import dataset
+from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import Layout, OptimizerSettings, Replica, framework, usable_threads
 from backends.profiling import codec_profile
 from backends.protocol.events import StepTimed
@@ -127,8 +128,8 @@ def _images(replica: Replica, batch: int, seed: int) -> dataset.Dataset:
     return dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, seed)
 
 
-def _batches(images: dataset.Dataset, batch: int, seed: int) -> dataset.BatchLoader:
-    return dataset.BatchLoader(images.train_images, images.train_labels, batch, seed)
+def _batches(images: dataset.Dataset, batch: int, seed: int) -> BatchLoader:
+    return BatchLoader(ArraySamples(images.train_images, images.train_labels), batch, seed)
 
 
 def _unless_stopped(task: Any, times: steptime.StepTimes) -> None:
@@ -143,7 +144,7 @@ class _Loop:
     time is rationed pauses there, and training, too, has something to do there.
     """
 
-    def __init__(self, replica: Replica, batches: dataset.BatchLoader, slowdown: float) -> None:
+    def __init__(self, replica: Replica, batches: BatchLoader, slowdown: float) -> None:
         self._replica = replica
         self._batches = batches
         self._slowdown = slowdown

@@ -76,12 +76,12 @@ class Refused(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """A member has evaluated the weights after ``step`` steps."""
+    """A member has evaluated the weights after ``step`` steps. ``metrics``: by name."""
 
     step: int
     worker: str
     loss: float
-    accuracy: float
+    metrics: Dict[str, float]
     seconds: float
 
 

@@ -141,10 +141,10 @@ class Gradient(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """An evaluation, and its seconds."""
+    """An evaluation: means over the test set, and its seconds."""
 
     loss: float
-    accuracy: float
+    metrics: Dict[str, float]
     seconds: float
 
 

@@ -10,6 +10,7 @@ from backends import models
 from backends.models import user
 from backends.models.layers import Model, Shape
 from backends.pytorch import layers
+from backends.pytorch.images import image_job
 from backends.pytorch.replica import TorchReplica
 from profilers import device_facts
 from profilers.file_tree import FileTree
@@ -44,10 +45,10 @@ def build(
     if isinstance(model, str) and models.is_user_model(model):
         module, shape, outputs = _user_module(model)
         models.agree(model, shape, outputs, input_shape, classes)
-        return TorchReplica(module, shape, outputs)
+        return TorchReplica(image_job(module, shape, outputs))
     description = models.described(model, input_shape, classes)
     module = layers.build(description.layers, description.input_shape)
-    replica = TorchReplica(module, description.input_shape, description.classes)
+    replica = TorchReplica(image_job(module, description.input_shape, description.classes))
     replica.set_weights(models.initial_weights(description, seed))
     return replica
 

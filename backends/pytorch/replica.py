@@ -1,28 +1,27 @@
 """A PyTorch replica keeps parameters, gradients and state as views into flat tensors."""
 
-from typing import Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn import functional
 
 from backends.frameworks.base import Replica, Variable, consecutive
-from backends.models.layers import Shape
+from backends.jobs.job import Job
 
 
 class TorchReplica(Replica):
     """A torch module whose parameters, gradients and state are views into flat tensors.
 
-    input_shape: (height, width, channels) of an image. classes: width of the module's output.
+    The job's forward and loss get the batch's arrays as tensors on the device that computes.
     State holds frozen parameters and floating-point buffers; those with infinities are constants.
     """
 
-    def __init__(self, module: nn.Module, input_shape: Shape, classes: int) -> None:
-        self.input_shape, self.classes = input_shape, classes
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.input_shape, self.classes = job.input_shape or (), job.classes or 0
         self.accelerator = "cuda" if torch.cuda.is_available() else "cpu"
         self._device = torch.device(self.accelerator)
-        self.module = module.to(self._device).train()
+        self.module = module = job.model.to(self._device).train()
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
         named_state: List[Tuple[str, torch.Tensor]] = [
             (name, value) for name, value in module.named_parameters() if not value.requires_grad
@@ -42,15 +41,15 @@ class TorchReplica(Replica):
         self.state = self._host_state.numpy()
         self._updated = False
 
-    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         # Gradients are never set to None: autograd adds to these views, which already hold the
         # weight decay.
         if weight_decay:
             torch.mul(self._weights, weight_decay, out=self._gradients)
         else:
             self._gradients.zero_()
-        loss = functional.cross_entropy(self.module(self.inputs(images)), self._labels(labels))
-        loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+        loss = self._job.loss(*self._job.forward(self.module, self.placed(batch)))
+        loss.backward()
         # Scaling the loss would save this pass, but would be visible to half precision and to hooks
         # in a user's model.
         self._gradients.mul_(rate)
@@ -83,13 +82,13 @@ class TorchReplica(Replica):
         self._updated = True
         self._synchronise()
 
-    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
+    def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
         self.module.eval()
         try:
             with torch.no_grad():
-                scores, truth = self.module(self.inputs(images)), self._labels(labels)
-                loss = functional.cross_entropy(scores, truth, reduction="sum")
-                return float(loss.item()), int((scores.argmax(1) == truth).sum().item())
+                found = self._job.forward(self.module, self.placed(batch))
+                metrics = {name: float(metric.function(*found)) for name, metric in self._job.metrics.items()}
+                return float(self._job.loss(*found)), metrics
         finally:
             self.module.train()
 
@@ -100,13 +99,18 @@ class TorchReplica(Replica):
     def set_momentum(self, values: np.ndarray) -> None:
         self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
 
-    def inputs(self, images: np.ndarray) -> torch.Tensor:
-        """uint8 (batch, height, width, channels) -> float32, channels first, -1 to 1."""
-        raw = torch.from_numpy(images).to(self._device)
-        return raw.permute(0, 3, 1, 2).contiguous().float().mul_(2 / 255.0).sub_(1.0)
-
-    def _labels(self, labels: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(labels).to(self._device)
+    def placed(self, batch: Any) -> Any:
+        """The batch with its arrays and tensors on the device that computes, in any nesting."""
+        if isinstance(batch, np.ndarray):
+            batch = torch.from_numpy(batch)
+        if hasattr(batch, "to"):
+            return batch.to(self._device)
+        if isinstance(batch, dict):
+            return {key: self.placed(value) for key, value in batch.items()}
+        if isinstance(batch, (tuple, list)):
+            parts = [self.placed(value) for value in batch]
+            return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+        return batch
 
     def _momentum(self) -> torch.Tensor:
         # Allocated on first use: a worker whose server makes the updates needs no momentum.

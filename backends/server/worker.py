@@ -5,7 +5,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from backends.data.dataset import BatchLoader
+from backends.data.loader import BatchLoader, SampleSet
 from backends.frameworks.base import Replica, layout_of
 from backends.network import framing
 from backends.protocol import frames
@@ -14,7 +14,7 @@ from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.dense import Uncompressed
 from backends.strategies.message import DENSE, Message, buffers, put
 from backends.training.array_transfer import describe
-from backends.training.step import TestSet, evaluate, require_test_images, step
+from backends.training.step import evaluate, require_test_samples, step
 from profilers.cores import thread_cpu_s
 
 #: What a server may tell a worker to do.
@@ -34,11 +34,11 @@ class Worker:
         connection: framing.Connection,
         replica: Replica,
         batches: BatchLoader,
-        test: TestSet,
+        test: SampleSet,
         slowdown: float = 1.0,
         compressor: Optional[Compressor] = None,
     ) -> None:
-        require_test_images(test[1])
+        require_test_samples(test)
         self._connection = connection
         self._replica = replica
         self._batches = batches
@@ -129,7 +129,7 @@ class Worker:
         replica, own = self._replica, self._replica.state.copy()
         replica.state[:] = self._merged_state
         replica.load()
-        scores = evaluate(replica, *self._test)
+        scores = evaluate(replica, self._test)
         replica.state[:] = own
         self._connection.send(scores)
         return TimeSpent(evaluation_s=scores.seconds)

@@ -19,6 +19,7 @@ from backends import models
 from backends.frameworks.base import usable_threads
 from backends.models.layers import Model, Shape
 from backends.tensorflow import layers, user_model
+from backends.tensorflow.images import image_job
 from backends.tensorflow.replica import TensorFlowReplica
 from profilers import cores, device_facts
 from profilers.file_tree import FileTree
@@ -59,10 +60,10 @@ def build(
     if isinstance(model, str) and models.is_user_model(model):
         own, shape, outputs = user_model.build(model, seed)
         models.agree(model, shape, outputs, input_shape, classes)
-        return TensorFlowReplica(own, shape, outputs, kind)
+        return TensorFlowReplica(image_job(own, shape, outputs), kind)
     description = models.described(model, input_shape, classes)
     network = layers.Described(description, seed)
-    replica = TensorFlowReplica(network, description.input_shape, description.classes, kind)
+    replica = TensorFlowReplica(image_job(network, description.input_shape, description.classes), kind)
     replica.set_weights(models.initial_weights(description, seed))
     return replica
 

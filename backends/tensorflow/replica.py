@@ -1,12 +1,12 @@
 """A TensorFlow replica mirrors its variables in flat host buffers."""
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
 
 from backends.frameworks.base import Replica
-from backends.models.layers import Shape
+from backends.jobs.job import Job
 from backends.tensorflow.buffers import ConcatenatedCopies, PerVariableCopies, aligned, end, places
 from backends.tensorflow.updates import Update
 
@@ -14,14 +14,14 @@ from backends.tensorflow.updates import Update
 class TensorFlowReplica(Replica):
     """The variables of a network, a graph for each batch size, and host buffers of fixed address.
 
-    network: a ``layers.Described`` or a ``user_model.UserNetwork``. classes: width of its output.
-    input_shape: (height, width, channels) of an image.
+    job: its model is a ``layers.Described`` or a ``user_model.UserNetwork``.
     accelerator: with ``cpu``, variables use the host buffer of the weights where possible.
     """
 
-    def __init__(self, network: Any, input_shape: Shape, classes: int, accelerator: str) -> None:
-        self.input_shape, self.classes, self.accelerator = input_shape, classes, accelerator
-        self._network = network
+    def __init__(self, job: Job, accelerator: str) -> None:
+        self.input_shape, self.classes, self.accelerator = job.input_shape or (), job.classes or 0, accelerator
+        self._job = job
+        network = job.model
         self._trained = [variable for _, variable in network.trained]
         self._kept = [variable for _, variable in network.kept]
         self.variables, self.state_variables = places(network.trained), places(network.kept)
@@ -40,13 +40,13 @@ class TensorFlowReplica(Replica):
         self._learn = tf.function(self._trace_gradient, autograph=False)
         self._judge = tf.function(self._trace_evaluation, autograph=False)
 
-    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         self._packed = []  # their memory can be used again
         scale = tf.constant(rate, tf.float32)
         decay = tf.constant(rate * weight_decay, tf.float32) if weight_decay else None
         step = tf.constant(self._steps, tf.int32)
         self._steps += 1
-        loss, self._packed, self._state = self._learn(images, labels, scale, decay, step)
+        loss, self._packed, self._state = self._learn(batch, scale, decay, step)
         return float(loss)
 
     def fetch(self) -> None:
@@ -67,9 +67,9 @@ class TensorFlowReplica(Replica):
         self._update(self._packed, momentum)
         self._updated = True
 
-    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> Tuple[float, int]:
-        loss, right = self._judge(images, labels)
-        return float(loss), int(right)
+    def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
+        loss, metrics = self._judge(batch)
+        return float(loss), {name: float(value) for name, value in metrics.items()}
 
     def momentum(self) -> np.ndarray:
         return self._update.velocity()
@@ -77,28 +77,18 @@ class TensorFlowReplica(Replica):
     def set_momentum(self, values: np.ndarray) -> None:
         self._update.set_velocity(values)
 
-    def _trace_gradient(
-        self, images: tf.Tensor, labels: tf.Tensor, rate: tf.Tensor, decay: Optional[tf.Tensor], step: tf.Tensor
-    ) -> Any:
+    def _trace_gradient(self, batch: Any, rate: tf.Tensor, decay: Optional[tf.Tensor], step: tf.Tensor) -> Any:
+        network = self._job.model
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(_losses(self._network(_pixels(images), True, step), labels))
-        gradients = self._network.gradients(tape, loss, rate)
+            loss = self._job.loss(*self._job.forward(network, batch, True, step))
+        gradients = network.gradients(tape, loss, rate)
         if decay is not None:
             gradients = [
                 gradient + decay * tf.cast(variable, tf.float32) for gradient, variable in zip(gradients, self._trained)
             ]
         return loss, self._copies.pack(gradients), self._state_copies.pack(self._kept)
 
-    def _trace_evaluation(self, images: tf.Tensor, labels: tf.Tensor) -> Any:
-        logits = self._network(_pixels(images), False, tf.constant(0))
-        right = tf.equal(tf.argmax(logits, 1), labels)
-        return tf.reduce_sum(_losses(logits, labels)), tf.reduce_sum(tf.cast(right, tf.int32))
-
-
-def _pixels(images: tf.Tensor) -> tf.Tensor:
-    """uint8 (batch, height, width, channels) -> float32, -1 to 1."""
-    return tf.cast(images, tf.float32) * (2 / 255.0) - 1.0
-
-
-def _losses(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    def _trace_evaluation(self, batch: Any) -> Any:
+        found = self._job.forward(self._job.model, batch, False, tf.constant(0))
+        metrics = {name: metric.function(*found) for name, metric in self._job.metrics.items()}
+        return self._job.loss(*found), metrics

@@ -6,7 +6,7 @@ from typing import Callable, Optional, Tuple
 
 import numpy as np
 
-from backends.data.dataset import BatchLoader
+from backends.data.loader import BatchLoader, SampleSet
 from backends.frameworks.base import Layout, Replica, layout_of
 from backends.optimizers import lars
 from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
@@ -16,7 +16,7 @@ from backends.training import checkpoint
 from backends.training.member_stats import MemberStats
 from backends.training.run_spec import STOPPED, RunSpec, resumed_queue
 from backends.training.run_state import RunState
-from backends.training.step import TestSet, evaluate, require_test_images, stretch
+from backends.training.step import evaluate, require_test_samples, stretch
 from backends.training.step_queue import StepQueue, WorkItem
 
 NAME = "self"
@@ -27,7 +27,7 @@ def run(
     spec: RunSpec,
     replica: Replica,
     batches: BatchLoader,
-    test: TestSet,
+    test: SampleSet,
     emit: Emit,
     should_stop: Callable[[], bool],
     slowdown: float = 1.0,
@@ -43,7 +43,7 @@ def run(
     Raises ValueError where that is of another model, damaged or past the last step, and where the
     test set is empty.
     """
-    require_test_images(test[1])
+    require_test_samples(test)
     device = SingleDevice(spec, replica, emit, name, began)
     shown = time.monotonic()
     while True:
@@ -114,7 +114,7 @@ class SingleDevice(RunState):
         # Only the aggregation by rates weighs a single gradient other than its mean.
         factor = FACTORS.get(self.spec.strategy.aggregation, equal)(batch, batch, self.spec.batch, 1)
         scale = self.spec.gradient_scale(item.step)
-        return self._replica.gradient(*next(batches), rate=factor * scale.rate, weight_decay=scale.weight_decay)
+        return self._replica.gradient(next(batches), rate=factor * scale.rate, weight_decay=scale.weight_decay)
 
     def _update(self, item: WorkItem) -> None:
         replica, optimizer = self._replica, self.spec.optimizer_at(item.step)
@@ -132,9 +132,9 @@ class SingleDevice(RunState):
         if done < self.spec.steps and every and done % every == 0:
             self._checkpoint_writer.write(self._snapshot, self._layout)
 
-    def evaluate(self, item: WorkItem, test: TestSet) -> None:
+    def evaluate(self, item: WorkItem, test: SampleSet) -> None:
         """Evaluate the present weights."""
-        scores = evaluate(self._replica, *test)
+        scores = evaluate(self._replica, test)
         self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
         self.record_evaluation(self._name, item.step, scores)
 

@@ -1,19 +1,15 @@
 """A step computes a gradient of a replica and times it, alike for every kind of member."""
 
+import collections
 import time
-from typing import Tuple
+from typing import DefaultDict, Tuple
 
-import numpy as np
-
-from backends.data.dataset import BatchLoader
+from backends.data.loader import BatchLoader, SampleSet
 from backends.frameworks.base import Replica
 from backends.protocol.frames import Scores
 
-#: Images evaluated at once: enough to use an accelerator fully, few enough for a small board.
+#: SampleSet evaluated at once: enough to use an accelerator fully, few enough for a small board.
 EVALUATION_BATCH = 128
-
-#: Images and labels.
-TestSet = Tuple[np.ndarray, np.ndarray]
 
 
 def step(
@@ -24,7 +20,7 @@ def step(
     slowdown: factor by which computing is stretched.
     """
     began = time.perf_counter()
-    loss = replica.gradient(*next(batches), rate=rate, weight_decay=weight_decay)
+    loss = replica.gradient(next(batches), rate, weight_decay)
     stretch(time.perf_counter() - began, slowdown)
     computed = time.perf_counter()
     replica.fetch()
@@ -37,20 +33,23 @@ def stretch(seconds: float, slowdown: float) -> None:
         time.sleep(seconds * (slowdown - 1.0))
 
 
-def evaluate(replica: Replica, images: np.ndarray, labels: np.ndarray) -> Scores:
-    """Mean loss and accuracy on a test set, and seconds. Raises ValueError where that is empty."""
-    require_test_images(labels)
+def evaluate(replica: Replica, test: SampleSet) -> Scores:
+    """Mean loss and metrics of a test set, and seconds. Raises ValueError where that is empty."""
+    require_test_samples(test)
     began = time.perf_counter()
-    loss, right = 0.0, 0
-    for start in range(0, len(labels), EVALUATION_BATCH):
-        part = slice(start, start + EVALUATION_BATCH)
-        part_loss, part_right = replica.evaluate(images[part], labels[part])
-        loss += part_loss
-        right += part_right
-    return Scores(loss / len(labels), right / len(labels), time.perf_counter() - began)
+    count, loss = 0, 0.0
+    metrics: DefaultDict[str, float] = collections.defaultdict(float)
+    for samples, batch in test.batches(EVALUATION_BATCH):
+        part_loss, part_metrics = replica.evaluate(batch)
+        count += samples
+        loss += samples * part_loss
+        for name, value in part_metrics.items():
+            metrics[name] += samples * value
+    means = {name: total / count for name, total in metrics.items()}
+    return Scores(loss / count, means, time.perf_counter() - began)
 
 
-def require_test_images(labels: np.ndarray) -> None:
+def require_test_samples(test: SampleSet) -> None:
     """Raises ValueError for an empty test set."""
-    if not len(labels):
-        raise ValueError("the test set is empty: there is nothing to evaluate the model on; give at least one image")
+    if not len(test):
+        raise ValueError("the test set is empty: there is nothing to evaluate the model on; give at least one sample")

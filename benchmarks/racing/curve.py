@@ -21,7 +21,7 @@ def points(events: Iterable[dict[str, Any]], shares: Mapping[str, float]) -> lis
         elif "evaluated" in event:
             scores = event["evaluated"]
             time_s = event["t_s"] - began_s - cost_s - scores["seconds"]
-            found.append(Point(max(0.0, time_s), scores["step"], scores["accuracy"], scores["worker"]))
+            found.append(Point(max(0.0, time_s), scores["step"], scores["metrics"]["accuracy"], scores["worker"]))
             cost_s += scores["seconds"] * shares[scores["worker"]]
     return found
 

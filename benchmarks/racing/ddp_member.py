@@ -18,7 +18,9 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 from backends.data import dataset
+from backends.data.loader import ArraySamples, BatchLoader, SampleSet
 from backends.frameworks.base import framework
+from backends.pytorch.images import scaled
 from profilers import records
 from profilers.sampling import Sampler
 
@@ -30,8 +32,8 @@ FIRST_COMPRESSED = 2
 def main() -> None:
     orders = json.loads(sys.stdin.readline())
     with open(orders["train"], "rb") as train, open(orders["test"], "rb") as test:
-        images, tests = dataset.unpack(train.read()), dataset.unpack(test.read())
-    batches = dataset.BatchLoader(*images, orders["batch"], orders["seed"])
+        images, tests = (ArraySamples(*dataset.unpack(file.read())) for file in (train, test))
+    batches = BatchLoader(images, orders["batch"], orders["seed"])
     rehearse()
     say({"ready": True})
     sys.stdin.readline()
@@ -76,21 +78,23 @@ class Member:
             self._module.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
         self._optimizer = torch.optim.SGD(self._module.parameters(), orders["rate"], orders["momentum"])
 
-    def train(self, batches: dataset.BatchLoader, tests: tuple[np.ndarray, np.ndarray]) -> None:
+    def train(self, batches: BatchLoader, tests: SampleSet) -> None:
         """Until the first member says that the seconds are over, evaluations left out."""
         step, evaluated_s = 0, 0.0
         first, members = self._orders["rank"] == 0, self._orders["members"]
         while not self._over():
             images, labels = next(batches)
             self._optimizer.zero_grad(set_to_none=False)
-            functional.cross_entropy(self._module(self._replica.inputs(images)), torch.from_numpy(labels)).backward()
+            functional.cross_entropy(
+                self._module(scaled(torch.from_numpy(images))), torch.from_numpy(labels)
+            ).backward()
             self._optimizer.step()
             step += 1
             if first and self._trained_s() - evaluated_s >= self._orders["evaluate_s"]:
                 evaluated_s = self._trained_s()
-                scores = step.evaluate(self._replica, *tests)
-                self._cost_s += scores["seconds"]
-                say({"evaluated": {**scores, "step": step * members, "worker": self._orders["name"]}})
+                scores = step.evaluate(self._replica, tests)
+                self._cost_s += scores.seconds
+                say({"evaluated": {**scores._asdict(), "step": step * members, "worker": self._orders["name"]}})
         account = {"steps": step * members, "time_s": self._trained_s()}
         say({"account": {**account, "weights": self._weights() if first else None}})
 

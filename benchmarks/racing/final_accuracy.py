@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from backends.data.dataset import Dataset
+from backends.data.loader import ArraySamples
 from backends.frameworks.base import framework
+from backends.jobs.job import ACCURACY
 from backends.training import checkpoint, step
 
 
@@ -32,4 +34,5 @@ def accuracy(model: str, dataset: Dataset, weights: np.ndarray, state: np.ndarra
     replica: Any = framework("torch").build(model, dataset.input_shape, dataset.classes, 0, 1)
     replica.weights[:], replica.state[:] = weights, state
     replica.load()
-    return float(step.evaluate(replica, dataset.test_images, dataset.test_labels)["accuracy"])
+    test = ArraySamples(dataset.test_images, dataset.test_labels)
+    return step.evaluate(replica, test).metrics[ACCURACY]

@@ -153,7 +153,7 @@ class Chief:
         loss, right = self._scores(*map(tf.constant, self._tests))
         count = len(self._tests[1])
         seconds = time.perf_counter() - began_s
-        return {"loss": float(loss) / count, "accuracy": int(right) / count, "seconds": seconds}
+        return {"loss": float(loss) / count, "metrics": {"accuracy": int(right) / count}, "seconds": seconds}
 
 
 def losses(weights: Sequence[Any], images: Any, labels: Any) -> tuple[Any, Any]:

@@ -80,11 +80,18 @@ def read(path: Path) -> Iterator[LoggedEvent]:
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                fields = json.loads(line)
+                fields = json.loads(line, object_hook=_with_metrics)
                 t_s, source = float(fields.pop("t_s")), str(fields.pop("from"))
                 yield LoggedEvent(t_s, source, decode(fields, RUN_EVENTS) if TYPE in fields else _former(fields))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise ValueError(f"line {number}: {error}") from error
+
+
+def _with_metrics(fields: dict[str, Any]) -> dict[str, Any]:
+    """Scores, which had the accuracy beside the loss until November 2026."""
+    if "accuracy" in fields and "metrics" not in fields:
+        fields["metrics"] = {"accuracy": fields.pop("accuracy")}
+    return fields
 
 
 def _former(fields: Mapping[str, Any]) -> Event:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as Grid
 from rich.text import Text
 
+from backends.jobs.job import ACCURACY
 from backends.protocol import events
 from backends.protocol.json_messages import encode
 from backends.strategies.strategy import PARAMETER_SERVER
@@ -96,7 +97,7 @@ class TrainingProgress:
         elif isinstance(event, events.MemberTelemetry):
             self._watts[source] = self._reading(source, event.window)
         elif isinstance(event, events.Evaluated):
-            self.say(f"step {event.step:,}: loss {event.loss:.4f}, accuracy {percent(event.accuracy)}")
+            self.say(f"step {event.step:,}: loss {event.loss:.4f}{_scores(event.metrics)}")
         elif type(event) in EVENT_TEXTS:
             text = EVENT_TEXTS[type(event)].format(getattr(event, "member", ""))
             reason = f": {event.reason}" if hasattr(event, "reason") else ""
@@ -154,11 +155,29 @@ class TrainingProgress:
 
 
 def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
-    """Measured beside predicted, each worker's part, and the accuracy on the way."""
-    course = ", ".join(f"{percent(e['accuracy'])} after {e['step']:,}" for e in result["evaluations"])
+    """Measured beside predicted, each worker's part, and the metrics on the way."""
     stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
-    notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *[f"accuracy: {course} steps"] * bool(course)]
+    notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *_courses(result["evaluations"])]
     return stack([_totals(result), _workers(result, stand_ins)], [*notes, f"run folder: {folder.path}"])
+
+
+def _scores(metrics: Mapping[str, float]) -> str:
+    return "".join(f", {name} {_metric(name, value)}" for name, value in metrics.items())
+
+
+def _metric(name: str, value: float) -> str:
+    """The accuracy as a percentage, any other metric as a number."""
+    return percent(value) if name == ACCURACY else number(value)
+
+
+def _courses(evaluations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line a metric with its values on the way; of the loss where there is no metric."""
+    if not evaluations:
+        return []
+    names = list(evaluations[0]["metrics"]) or ["loss"]
+    of = [{"loss": each["loss"], **each["metrics"], "step": each["step"]} for each in evaluations]
+    points = {name: (f"{_metric(name, each[name])} after {each['step']:,}" for each in of) for name in names}
+    return [f"{name}: {', '.join(texts)} steps" for name, texts in points.items()]
 
 
 def _totals(result: Mapping[str, Any]) -> TextTable:

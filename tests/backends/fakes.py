@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from backends.data.loader import ArraySamples
 from backends.frameworks.base import OptimizerSettings, Replica, Variable
+from backends.jobs.job import ACCURACY
 from backends.optimizers import lars
 from backends.strategies.strategy import PARAMETER_SERVER
 from backends.training.lr_schedule import RateSchedule
@@ -43,7 +45,8 @@ class Softmax(Replica):
         exponents = np.exp(scores - scores.max(axis=1, keepdims=True))
         return inputs, exponents / exponents.sum(axis=1, keepdims=True)
 
-    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+        images, labels = batch
         inputs, probabilities = self._probabilities(images)
         loss = -np.log(probabilities[np.arange(len(labels)), labels]).mean()
         probabilities[np.arange(len(labels)), labels] -= 1
@@ -63,10 +66,12 @@ class Softmax(Replica):
         self._momentum[:] = momentum * self._momentum + self.gradients
         self.weights -= self._momentum
 
-    def evaluate(self, images: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
+    def evaluate(self, batch: Any) -> tuple[float, dict[str, float]]:
+        images, labels = batch
         _, probabilities = self._probabilities(images)
         right = probabilities.argmax(axis=1) == labels
-        return float(-np.log(probabilities[np.arange(len(labels)), labels]).sum()), int(right.sum())
+        loss = -np.log(probabilities[np.arange(len(labels)), labels])
+        return float(loss.mean()), {ACCURACY: float(right.mean())}
 
     def momentum(self) -> np.ndarray:
         return self._momentum.copy()
@@ -83,9 +88,9 @@ class Diverging(Softmax):
         self._bad = (loss, gradient)
         self._steps = 0
 
-    def gradient(self, images: np.ndarray, labels: np.ndarray, rate: float = 1.0, weight_decay: float = 0.0) -> float:
+    def gradient(self, batch: Any, rate: float = 1.0, weight_decay: float = 0.0) -> float:
         self._steps += 1
-        loss = super().gradient(images, labels, rate, weight_decay)
+        loss = super().gradient(batch, rate, weight_decay)
         if self._steps < 3:
             return loss
         self.gradients[-1] = self._bad[1]
@@ -128,7 +133,7 @@ def train_on_all(
     one, sources = replica or Softmax(), list(batches)
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
-        one.gradient(*together, rate=rate)
+        one.gradient(together, rate)
         one.update(momentum)
     one.fetch()
     return one.weights
@@ -140,12 +145,12 @@ def train_on_all_with_lars(steps: int, batches: Iterable[Any], optimizer: Optimi
     velocity = np.zeros_like(replica.weights)
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
-        replica.gradient(*together)
+        replica.gradient(together)
         lars.apply(replica.weights, velocity, replica.gradients, replica.variables, optimizer)
     return replica.weights
 
 
-TEST = images(64, 99)
+TEST = ArraySamples(*images(64, 99))
 
 
 def run_spec(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:

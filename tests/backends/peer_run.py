@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.data.dataset import BatchLoader
+from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import OptimizerSettings, Replica
 from backends.network import framing
 from backends.network.mailbox import Mailbox
@@ -51,7 +51,7 @@ class PeerRun(HostedRun):
 
 def shard(seed: int) -> BatchLoader:
     """What a peer trains on: 200 images of its own."""
-    return BatchLoader(*images(200, seed + 1), BATCH, seed)
+    return BatchLoader(ArraySamples(*images(200, seed + 1)), BATCH, seed)
 
 
 class PeerThread(MemberThread):

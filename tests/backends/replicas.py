@@ -41,10 +41,10 @@ def batch_for(replica: Any, count: int = 8, seed: int = 0) -> tuple[np.ndarray, 
 def learns(replica: Replica) -> bool:
     """Whether twenty steps on one batch lower its loss."""
     batch = batch_for(replica, 32)
-    first = replica.gradient(*batch, rate=0.1)
+    first = replica.gradient(batch, rate=0.1)
     for _ in range(20):
         replica.update(0.9)
-        last = replica.gradient(*batch, rate=0.1)
+        last = replica.gradient(batch, rate=0.1)
     return last < first
 
 

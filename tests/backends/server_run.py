@@ -115,7 +115,7 @@ class ScriptedWorker:
 
     def push_scores(self, loss: float = 1.0) -> None:
         """Answer an order to evaluate."""
-        self.connection.send(Scores(loss, 0.5, 0.1))
+        self.connection.send(Scores(loss, {"accuracy": 0.5}, 0.1))
 
     def stop_beating(self) -> None:
         if self.heartbeat is not None:

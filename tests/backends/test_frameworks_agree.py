@@ -58,9 +58,9 @@ def test_a_step_of_every_family_is_the_same_in_both(frameworks, description):
     for each in (expected, found):
         calm(each)
     images, labels = batch_for(expected)
-    loss, right = expected.evaluate(images, labels)
-    assert found.evaluate(images, labels) == (pytest.approx(loss, rel=1e-4), right)
-    losses = [each.gradient(images, labels, RATE, WEIGHT_DECAY) for each in (expected, found)]
+    loss, metrics = expected.evaluate((images, labels))
+    assert found.evaluate((images, labels)) == (pytest.approx(loss, rel=1e-4), pytest.approx(metrics))
+    losses = [each.gradient((images, labels), RATE, WEIGHT_DECAY) for each in (expected, found)]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
     for each in (expected, found):
         each.fetch()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import OptimizerSettings, framework
+from backends.jobs.job import ACCURACY
 from tests.backends.replicas import batch_for, close, learns
 from tests.installed import computes_with
 
@@ -31,7 +32,7 @@ def test_gradients_are_those_of_plain_autograd(pytorch, name):
         scores = module(plain_torch.as_input(images))
         expected = torch.nn.functional.cross_entropy(scores, torch.from_numpy(labels))
         expected.backward()
-        loss = replica.gradient(images, labels)
+        loss = replica.gradient((images, labels))
         replica.fetch()
         assert loss == pytest.approx(expected.item(), rel=1e-4)
         close(replica.gradients, plain_torch.flat(parameter.grad for parameter in module.parameters()))
@@ -55,13 +56,13 @@ def test_the_native_update_is_torchs_sgd(pytorch, optimizer):
     sgd = torch.optim.SGD(module.parameters(), optimizer.rate, optimizer.momentum, weight_decay=optimizer.weight_decay)
     for seed in range(3):
         images, labels = batch_for(replica, seed=seed)
-        replica.gradient(images, labels)
+        replica.gradient((images, labels))
         replica.fetch()
         for parameter, place in zip(module.parameters(), replica.variables, strict=True):
             values = replica.gradients[place.start : place.start + place.size].reshape(place.shape)
             parameter.grad = torch.from_numpy(values.copy())
         sgd.step()
-        replica.gradient(images, labels, optimizer.rate, optimizer.weight_decay)
+        replica.gradient((images, labels), optimizer.rate, optimizer.weight_decay)
         replica.update(optimizer.momentum)
         replica.fetch()
         close(replica.weights, plain_torch.flat(module.parameters()))
@@ -78,7 +79,7 @@ def test_on_a_cpu_buffers_are_the_tensors_and_stay_so(pytorch):
     images, labels = batch_for(replica)
     before = [p.grad.data_ptr() for p in parameters]
     for _ in range(2):
-        replica.gradient(images, labels, rate=0.01)
+        replica.gradient((images, labels), rate=0.01)
         replica.update(0.9)
     assert [p.grad.data_ptr() for p in parameters] == before
     assert parameters[0].data_ptr() == replica.weights.ctypes.data
@@ -91,7 +92,7 @@ def test_on_a_cpu_buffers_are_the_tensors_and_stay_so(pytorch):
     assert all((b == 7).all() for b in replica.module.buffers() if b.is_floating_point())
 
 
-def test_evaluation_sums_over_all_images_and_changes_nothing(pytorch):
+def test_evaluation_is_the_mean_over_all_images_and_changes_nothing(pytorch):
     import torch
 
     from tests.backends import plain_torch
@@ -100,12 +101,12 @@ def test_evaluation_sums_over_all_images_and_changes_nothing(pytorch):
     module = plain_torch.with_weights_of(replica, "resnet")
     images, labels = batch_for(replica, 40)
     state = replica.state.copy()
-    loss, right = replica.evaluate(images, labels)
+    loss, metrics = replica.evaluate((images, labels))
     with torch.no_grad():
         scores = module.eval()(plain_torch.as_input(images))
-    expected = torch.nn.functional.cross_entropy(scores, torch.from_numpy(labels), reduction="sum")
+    expected = torch.nn.functional.cross_entropy(scores, torch.from_numpy(labels))
     assert loss == pytest.approx(expected.item(), rel=1e-4)
-    assert right == (scores.argmax(1).numpy() == labels).sum()
+    assert metrics == {ACCURACY: pytest.approx((scores.argmax(1).numpy() == labels).mean())}
     np.testing.assert_array_equal(replica.state, state)
     assert replica.module.training
 
@@ -163,11 +164,11 @@ def hooked(pytorch, tmp_path):
 
 def test_a_users_hook_sees_the_gradients_themselves_whatever_the_rate(hooked):
     images, labels = batch_for(hooked, 32)
-    hooked.gradient(images, labels)
+    hooked.gradient((images, labels))
     hooked.fetch()
     plain = hooked.gradients.copy()
     assert np.abs(plain[:60]).max() == pytest.approx(1e-3)
-    hooked.gradient(images, labels, rate=1e-4)
+    hooked.gradient((images, labels), rate=1e-4)
     hooked.fetch()
     np.testing.assert_allclose(hooked.gradients, 1e-4 * plain, rtol=1e-5)
 

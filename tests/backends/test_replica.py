@@ -5,7 +5,9 @@ import pytest
 
 from backends import models
 from backends.data import dataset as data
+from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks import base
+from backends.jobs.job import ACCURACY
 from backends.models import shapes
 from backends.optimizers import sgd
 from tests.backends.replicas import SMALL, batch_for, by_every_framework, close
@@ -59,7 +61,7 @@ def test_the_host_buffers_stay_where_they_are(framework):
     replica = build(framework, "resnet")
     buffers = replica.weights, replica.gradients, replica.state
     for _ in range(2):
-        replica.gradient(*batch_for(replica))
+        replica.gradient(batch_for(replica))
         replica.update(0.9)
         replica.fetch()
         replica.load()
@@ -72,9 +74,9 @@ def test_the_host_buffers_stay_where_they_are(framework):
 def test_gradients_are_scaled_by_the_rate_and_hold_the_decay(framework):
     replica = build(framework, "cipher", seed=2)
     batch = batch_for(replica)
-    plain = gradients(replica, *batch)
-    close(gradients(replica, *batch, 0.3), 0.3 * plain, 1e-5)
-    close(gradients(replica, *batch, 0.3, 0.02), 0.3 * (plain + 0.02 * replica.weights), 1e-5)
+    plain = gradients(replica, batch)
+    close(gradients(replica, batch, 0.3), 0.3 * plain, 1e-5)
+    close(gradients(replica, batch, 0.3, 0.02), 0.3 * (plain + 0.02 * replica.weights), 1e-5)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -82,7 +84,7 @@ def test_the_native_update_is_what_a_server_does(framework, momentum):
     replica = build(framework, "resnet", seed=3)
     weights, velocity = replica.weights.copy(), np.zeros_like(replica.weights)
     for seed in range(3):
-        applied = gradients(replica, *batch_for(replica, seed=seed), 0.05)
+        applied = gradients(replica, batch_for(replica, seed=seed), 0.05)
         sgd.apply(weights, velocity, applied, momentum)
         replica.update(momentum)
         replica.fetch()
@@ -93,46 +95,46 @@ def test_the_native_update_is_what_a_server_does(framework, momentum):
 
 def test_an_update_is_what_the_next_step_computes_with(framework):
     replica, other = (build(framework, "cipher", seed=1) for _ in range(2))
-    replica.gradient(*batch_for(replica), 0.1)
+    replica.gradient(batch_for(replica), 0.1)
     replica.update(0.9)
     replica.fetch()
     other.weights[:] = replica.weights
     other.load()
     batch = batch_for(replica, seed=5)
-    np.testing.assert_array_equal(gradients(replica, *batch), gradients(other, *batch))
+    np.testing.assert_array_equal(gradients(replica, batch), gradients(other, batch))
 
 
 def test_loaded_weights_are_what_is_evaluated(framework):
     replica, other = build(framework, "cipher", seed=1), build(framework, "cipher", seed=2)
     images, labels = batch_for(replica, 16)
-    assert replica.evaluate(images, labels) != other.evaluate(images, labels)
+    assert replica.evaluate((images, labels)) != other.evaluate((images, labels))
     other.weights[:] = replica.weights
     other.load()
-    assert other.evaluate(images, labels) == replica.evaluate(images, labels)
+    assert other.evaluate((images, labels)) == replica.evaluate((images, labels))
 
 
 def test_a_loaded_state_is_what_is_evaluated_and_fetched(framework):
     replica = build(framework, "resnet", seed=1)
     images, labels = batch_for(replica, 16)
-    replica.gradient(images, labels)
+    replica.gradient((images, labels))
     replica.fetch()
-    seen = replica.evaluate(images, labels)
+    seen = replica.evaluate((images, labels))
     moved = replica.state.copy()
     replica.state[:] = 1
     replica.load()
-    assert replica.evaluate(images, labels) != seen
+    assert replica.evaluate((images, labels)) != seen
     replica.fetch()
     np.testing.assert_array_equal(replica.state, 1)
     replica.state[:] = moved
     replica.load()
-    assert replica.evaluate(images, labels) == seen
+    assert replica.evaluate((images, labels)) == seen
 
 
 def test_the_same_seed_starts_and_steps_alike(framework):
     results = []
     for seed in (4, 4, 5):
         replica = build(framework, "squeezenet", (28, 28, 1), 10, seed)  # has dropout
-        losses = [replica.gradient(*batch_for(replica)) for _ in range(2)]
+        losses = [replica.gradient(batch_for(replica)) for _ in range(2)]
         replica.fetch()
         results.append((losses, replica.gradients.copy()))
     assert results[0][0] == results[1][0] != results[2][0]
@@ -140,16 +142,16 @@ def test_the_same_seed_starts_and_steps_alike(framework):
     np.testing.assert_array_equal(results[0][1], results[1][1])
 
 
-def test_evaluation_sums_over_images_and_changes_nothing(framework):
+def test_evaluation_is_the_mean_over_images_and_changes_nothing(framework):
     replica = build(framework, "resnet", seed=3)
     images, labels = batch_for(replica, 40)
-    replica.gradient(images, labels)
+    replica.gradient((images, labels))
     replica.fetch()
     state = replica.state.copy()
-    loss, right = replica.evaluate(images, labels)
-    parts = [replica.evaluate(images[part], labels[part]) for part in (slice(0, 30), slice(30, 40))]
-    assert loss == pytest.approx(sum(each[0] for each in parts), rel=1e-4)
-    assert right == sum(each[1] for each in parts)
+    loss, metrics = replica.evaluate((images, labels))
+    parts = [replica.evaluate((images[part], labels[part])) for part in (slice(0, 30), slice(30, 40))]
+    assert loss == pytest.approx(0.75 * parts[0][0] + 0.25 * parts[1][0], rel=1e-4)
+    assert metrics[ACCURACY] == pytest.approx(0.75 * parts[0][1][ACCURACY] + 0.25 * parts[1][1][ACCURACY])
     replica.fetch()
     np.testing.assert_array_equal(replica.state, state)
 
@@ -167,14 +169,14 @@ def test_momentum_comes_back_as_it_was_set(framework):
 def test_a_small_model_learns_real_images(framework, request):
     dataset = data.load(str(request.config.rootpath / "examples" / "fashion-mnist"))
     replica = build(framework, "cipher", dataset.input_shape, dataset.classes, seed=1)
-    batches = data.BatchLoader(dataset.train_images, dataset.train_labels, 32, 1)
+    batches = BatchLoader(ArraySamples(dataset.train_images, dataset.train_labels), 32, 1)
     test = dataset.test_images[:300], dataset.test_labels[:300]
-    _, before = replica.evaluate(*test)
+    _, before = replica.evaluate(test)
     for _ in range(30):
-        replica.gradient(*next(batches), rate=0.01)
+        replica.gradient(next(batches), rate=0.01)
         replica.update(0.9)
-    _, after = replica.evaluate(*test)
-    assert before < 75 and after > 120
+    _, after = replica.evaluate(test)
+    assert before[ACCURACY] < 0.25 and after[ACCURACY] > 0.4
 
 
 def test_it_says_what_it_computes_on(framework):

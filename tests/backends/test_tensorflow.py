@@ -61,7 +61,7 @@ def on_cpu(tensorflow):
 
 
 def fetched(replica, *batch):
-    loss = replica.gradient(*batch)
+    loss = replica.gradient(batch)
     replica.fetch()
     return loss, replica.gradients.copy(), replica.state.copy()
 
@@ -88,7 +88,7 @@ def test_an_update_leaves_the_host_buffer_and_the_next_load_returns_to_it(tensor
     replica = tensorflow.build("resnet", seed=0)
     first, before = replica._trained[0], replica.weights.copy()
     for _ in range(2):
-        replica.gradient(*batch_for(replica), rate=0.01)
+        replica.gradient(batch_for(replica), rate=0.01)
         replica.update(0.9)
     np.testing.assert_array_equal(replica.weights, before, "or TensorFlow would copy it before each update")
     replica.fetch()
@@ -109,11 +109,11 @@ def test_what_is_not_aligned_is_taken_by_load(tensorflow, on_cpu):
 def test_there_is_one_graph_for_each_size_of_batch(tensorflow):
     replica = tensorflow.build("cipher", seed=0)
     for step in range(6):
-        replica.gradient(*batch_for(replica, 8 if step % 2 else 4), 0.1 / (step + 1), 0.01 * (step + 1))
+        replica.gradient(batch_for(replica, 8 if step % 2 else 4), 0.1 / (step + 1), 0.01 * (step + 1))
         replica.update(0.9)
         replica.fetch()
         replica.load()
-        replica.evaluate(*batch_for(replica, 8))
+        replica.evaluate(batch_for(replica, 8))
     assert replica._learn.experimental_get_tracing_count() == 2
     assert replica._judge.experimental_get_tracing_count() == 1
 
@@ -124,14 +124,16 @@ def test_a_device_with_memory_of_its_own_computes_the_same(tensorflow, momentum)
     description = models.model("resnet")
     near = tensorflow.build(description, seed=3)
     network = tensorflow.layers.Described(description, 3)
-    far = tensorflow.TensorFlowReplica(network, description.input_shape, description.classes, "cuda")
+    from backends.tensorflow.images import image_job
+
+    far = tensorflow.TensorFlowReplica(image_job(network, description.input_shape, description.classes), "cuda")
     far.weights[:] = near.weights
     far.load()
     velocity = np.linspace(-1e-3, 1e-3, near.weights.size, dtype=np.float32)
     for replica in (near, far):
         replica.set_momentum(velocity)
         for seed in range(2):
-            replica.gradient(*batch_for(replica, seed=seed), 0.05, 0.01)
+            replica.gradient(batch_for(replica, seed=seed), 0.05, 0.01)
             replica.update(momentum)
         replica.fetch()
     for kind in ("weights", "gradients", "state"):
@@ -188,7 +190,8 @@ def test_sizes_that_come_out_even_nowhere_are_the_same_as_in_torch(tensorflow):
     batch = batch_for(expected, 6)
     for got, wanted in zip(fetched(found, *batch), fetched(expected, *batch), strict=True):
         close(np.atleast_1d(got), np.atleast_1d(wanted), 1e-4)
-    assert found.evaluate(*batch) == pytest.approx(expected.evaluate(*batch), rel=1e-4)
+    loss, metrics = expected.evaluate(batch)
+    assert found.evaluate(batch) == (pytest.approx(loss, rel=1e-4), pytest.approx(metrics))
 
 
 def test_dropout_keeps_the_mean_and_drops_the_share(tensorflow):
@@ -211,7 +214,7 @@ def test_a_second_build_with_other_threads_goes_on_with_the_first_ones(tensorflo
     tensorflow.build(ODD, threads=1)
     first = tf.config.threading.get_intra_op_parallelism_threads()
     replica = tensorflow.build(ODD, threads=first + 1)
-    replica.gradient(*batch_for(replica))
+    replica.gradient(batch_for(replica))
     assert tf.config.threading.get_intra_op_parallelism_threads() == first
 
 
@@ -279,17 +282,17 @@ def test_a_users_keras_model_trains_and_tells_its_running_statistics(tensorflow,
     ]  # fmt: skip
     assert [place.name for place in replica.state_variables] == ["0_moving_mean", "1_moving_variance"]
     batch = batch_for(replica, 32)
-    scores = replica.evaluate(*batch)
-    assert scores == replica.evaluate(*batch), "nothing is dropped when it is judged"
-    losses = {replica.gradient(*batch) for _ in range(3)}
+    scores = replica.evaluate(batch)
+    assert scores == replica.evaluate(batch), "nothing is dropped when it is judged"
+    losses = {replica.gradient(batch) for _ in range(3)}
     assert len(losses) == 3, "each step drops other values"
     before = replica.state.copy()
     replica.fetch()
     assert (replica.state != before).all()
-    assert replica.evaluate(*batch) != scores
+    assert replica.evaluate(batch) != scores
     replica.state[:] = before
     replica.load()
-    assert replica.evaluate(*batch) == scores
+    assert replica.evaluate(batch) == scores
 
 
 @pytest.mark.parametrize("function", ["keras", "module"])
@@ -305,6 +308,6 @@ def test_a_users_own_gradient_sees_them_as_they_are_whatever_the_rate(tensorflow
     batch = batch_for(replica, 32)
     _, plain, _ = fetched(replica, *batch)
     assert np.abs(plain).max() == pytest.approx(1e-3)
-    replica.gradient(*batch, rate=1e-4)
+    replica.gradient(batch, rate=1e-4)
     replica.fetch()
     np.testing.assert_allclose(replica.gradients, 1e-4 * plain, rtol=1e-5)

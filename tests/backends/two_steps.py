@@ -20,7 +20,7 @@ def two_steps(framework, model):
     labels = random.randint(0, replica.classes, IMAGES).astype(np.int64)
     losses = []
     for _ in range(2):
-        losses.append(replica.gradient(images, labels, rate=0.05, weight_decay=0.01))
+        losses.append(replica.gradient((images, labels), rate=0.05, weight_decay=0.01))
         replica.update(0.9)
     replica.fetch()
     variables = replica.variables + replica.state_variables

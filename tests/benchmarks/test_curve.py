@@ -9,7 +9,7 @@ from benchmarks.racing.records import Point
 
 
 def _evaluated(t_s: float, accuracy: float, seconds: float = 0.5, worker: str = "a") -> dict[str, object]:
-    scores = {"loss": 1.0, "accuracy": accuracy, "seconds": seconds, "step": 1, "worker": worker}
+    scores = {"loss": 1.0, "metrics": {"accuracy": accuracy}, "seconds": seconds, "step": 1, "worker": worker}
     return {"t_s": t_s, "from": "server", "evaluated": scores}
 
 

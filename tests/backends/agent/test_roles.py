@@ -49,7 +49,7 @@ def member(softmax, tmp_path):
     """A member with its data on this device."""
     train, test = tmp_path / "train.npz", tmp_path / "test.npz"
     train.write_bytes(dataset.pack(*images(64)))
-    test.write_bytes(dataset.pack(*TEST))
+    test.write_bytes(dataset.pack(*TEST.arrays))
     return MemberSpec("nano", ReplicaSpec(softmax, "any"), str(train), str(test), BATCH, seed=1)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as some
 
 from backends.data import dataset as data
 from backends.data import formats
+from backends.data.loader import ArraySamples, BatchLoader
 
 RANDOM = np.random.RandomState(0)
 
@@ -256,13 +257,13 @@ def test_shards_refuse_weights_that_mean_nothing(weights):
 @given(some.integers(1, 20), some.integers(1, 50), some.integers(0, 5))
 def test_batches_draw_every_image_once_an_epoch_and_resume_anywhere(count, batch, skipped):
     images, labels = np.arange(count, dtype=np.uint8).reshape(-1, 1, 1, 1), np.arange(count)
-    batches = data.BatchLoader(images, labels, batch, 7)
+    batches = BatchLoader(ArraySamples(images, labels), batch, 7)
     drawn = [next(batches) for _ in range(-(-3 * count // batch))]
     assert all(len(y) == batch and (x.ravel() == y).all() for x, y in drawn)
     stream = np.concatenate([y for _, y in drawn])
     for epoch in range(3):
         assert sorted(stream[epoch * count : (epoch + 1) * count].tolist()) == list(range(count))
-    resumed = data.BatchLoader(images, labels, batch, 7)
+    resumed = BatchLoader(ArraySamples(images, labels), batch, 7)
     resumed.position = skipped * batch
     for _ in range(skipped, len(drawn)):
         expected = drawn[resumed.position // batch][1]
@@ -270,8 +271,8 @@ def test_batches_draw_every_image_once_an_epoch_and_resume_anywhere(count, batch
 
 
 def test_batches_need_images():
-    with pytest.raises(ValueError, match="batches of 3 from 0 images"):
-        data.BatchLoader(np.empty((0, 1, 1, 1)), np.empty(0), 3, 0)
+    with pytest.raises(ValueError, match="batches of 3 from 0 samples"):
+        BatchLoader(ArraySamples(np.empty((0, 1, 1, 1)), np.empty(0)), 3, 0)
 
 
 def test_a_shard_survives_the_way_to_a_device():

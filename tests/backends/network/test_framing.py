@@ -252,13 +252,13 @@ def test_an_unreachable_server_is_named():
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        ({"type": "scores", "loss": 1, "accuracy": 0.5}, "scores: missing 'seconds'"),
-        ({"type": "scores", "loss": 1, "accuracy": 0.5, "seconds": 1, "mood": 7}, "scores: unknown 'mood'"),
+        ({"type": "scores", "loss": 1, "metrics": {}}, "scores: missing 'seconds'"),
+        ({"type": "scores", "loss": 1, "metrics": {}, "seconds": 1, "mood": 7}, "scores: unknown 'mood'"),
         (
-            {"type": "scores", "loss": "low", "accuracy": 0.5, "seconds": 1},
+            {"type": "scores", "loss": "low", "metrics": {}, "seconds": 1},
             "scores.loss: expected a number, found 'low'",
         ),
-        ({"type": "scores", "loss": True, "accuracy": 0.5, "seconds": 1}, "scores.loss: expected a number, found True"),
+        ({"type": "scores", "loss": True, "metrics": {}, "seconds": 1}, "scores.loss: expected a number, found True"),
         ({"type": "finish", "hand_over": True}, "unknown message 'finish'; expected scores"),
         ({}, "unknown message None; expected scores"),
     ],

@@ -177,9 +177,9 @@ def test_the_last_evaluation_ends_the_run(tmp_path) -> None:
     assert run.state.ended is not None
     item = run.take("a")
     assert item.kind == EVALUATE
-    run.state.record_evaluation("a", item.step, Scores(1.0, 0.5, 0.1))
+    run.state.record_evaluation("a", item.step, Scores(1.0, {"accuracy": 0.5}, 0.1))
     assert run.state.step_queue.finished
-    assert run.state.evaluations == [Evaluated(2, "a", loss=1.0, accuracy=0.5, seconds=0.1)]
+    assert run.state.evaluations == [Evaluated(2, "a", loss=1.0, metrics={"accuracy": 0.5}, seconds=0.1)]
 
 
 @pytest.mark.parametrize(("digests", "wanted"), [("xx", [True, False]), ("xy", [True, True])])

@@ -7,7 +7,9 @@ import time
 import numpy as np
 import pytest
 
+from backends.data.loader import ArraySamples
 from backends.frameworks.base import OptimizerSettings, layout_of
+from backends.jobs.job import ACCURACY
 from backends.network import framing
 from backends.protocol.events import CheckpointWritten, Diverged, Dropped, Joined, Silent
 from backends.protocol.frames import (
@@ -22,7 +24,7 @@ from backends.server import parameter_server
 from backends.server.worker import Worker
 from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
-from tests.backends.fakes import TEST, Diverging, DrawnBatches, Softmax, run_spec, train_on_all
+from tests.backends.fakes import Diverging, DrawnBatches, Softmax, images, run_spec, train_on_all
 from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread, assert_whole
 
 HELLO = WorkerHello(layout_of(Softmax()), ())
@@ -70,7 +72,7 @@ def test_several_workers_share_the_steps_and_the_model_learns(tmp_path):
     steps = sum(member.end().steps for member in members)
     account = assert_whole(run, 120)
     assert steps == 120
-    assert account.evaluations[-1].accuracy > 0.9
+    assert account.evaluations[-1].metrics[ACCURACY] > 0.9
     assert len(run.members(Joined)) == 3
     assert run.members(Dropped) == run.members(Silent) == []
     for event in run.events:
@@ -296,6 +298,6 @@ def test_an_evaluation_that_is_not_finite_is_divergence_too(tmp_path):
 def test_a_worker_without_a_test_set_says_so_before_it_begins(tmp_path):
     run = ServerRun(run_spec(tmp_path, 2))
     with pytest.raises(ValueError, match="the test set is empty"):
-        Worker(run.connect("nano"), Softmax(), DrawnBatches(), (TEST[0][:0], TEST[1][:0]))
+        Worker(run.connect("nano"), Softmax(), DrawnBatches(), ArraySamples(*images(0)))
     run.stopping.set()
     run.account()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import OptimizerSettings
+from backends.jobs.job import ACCURACY
 from backends.protocol.events import CheckpointWritten, Dropped, Joined, Replaced
 from backends.protocol.frames import WorkerEvaluation, WorkerStep
 from backends.strategies import sample_streams
@@ -291,7 +292,7 @@ def test_whoever_dies_or_comes_while_training_every_step_is_made_once(tmp_path, 
     assert account.finished and account.done == 1500
     assert sum(each.steps for each in account.workers.values()) == 1500
     assert account.workers["tx2"].steps > 10
-    assert account.evaluations[-1].accuracy > 0.8
+    assert account.evaluations[-1].metrics[ACCURACY] > 0.8
 
 
 def slowly(seed):

@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 
+from backends.data.loader import ArraySamples
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.events import CheckpointWritten, Diverged
 from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, single_device, step
 from backends.training.lr_schedule import RateSchedule
-from tests.backends.fakes import BATCH, TEST, Diverging, DrawnBatches, Softmax, run_spec, train_on_all_with_lars
+from tests.backends.fakes import BATCH, TEST, Diverging, DrawnBatches, Softmax, images, run_spec, train_on_all_with_lars
 from tests.backends.replicas import NORMALISED, small_replica
 from tests.backends.server_run import ServerRun, WorkerThread
 from tests.installed import MIXED
@@ -116,10 +117,10 @@ def test_weights_spoilt_by_a_gradient_are_not_saved(tmp_path):
 def test_an_empty_test_set_is_refused_before_the_first_step(tmp_path):
     replica = Softmax()
     with pytest.raises(ValueError, match="the test set is empty"):
-        train(run_spec(tmp_path, 3), replica, test=(TEST[0][:0], TEST[1][:0]))
+        train(run_spec(tmp_path, 3), replica, test=ArraySamples(*images(0)))
     assert not replica.gradients.any()
     with pytest.raises(ValueError, match="the test set is empty"):
-        step.evaluate(replica, TEST[0][:0], TEST[1][:0])
+        step.evaluate(replica, ArraySamples(*images(0)))
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):
@@ -135,9 +136,9 @@ def test_rates_follow_the_schedule(tmp_path):
     rates = []
 
     class Listening(Softmax):
-        def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
+        def gradient(self, batch, rate=1.0, weight_decay=0.0):
             rates.append((rate, weight_decay))
-            return super().gradient(images, labels, rate, weight_decay)
+            return super().gradient(batch, rate, weight_decay)
 
     train(
         run_spec(tmp_path, 4, optimizer=OptimizerSettings(0.2, 0.9, 0.01), schedule=RateSchedule("step", 4)),
@@ -179,9 +180,9 @@ def test_a_stream_s_batch_makes_the_rate_grow_with_it(tmp_path):
     rates = []
 
     class Listening(Softmax):
-        def gradient(self, images, labels, rate=1.0, weight_decay=0.0):
-            rates.append((len(labels), rate))
-            return super().gradient(images, labels, rate, weight_decay)
+        def gradient(self, batch, rate=1.0, weight_decay=0.0):
+            rates.append((len(batch[1]), rate))
+            return super().gradient(batch, rate, weight_decay)
 
     train(run_spec(tmp_path, 2, strategy=Strategy.from_text("scadles"), schedule=RateSchedule(), seed=3), Listening())
     (size,) = sample_streams.batches(sample_streams.draw_rates("S1", 1, 3))

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from backends.data.loader import ArraySamples
+from backends.jobs.job import ACCURACY
 from backends.protocol.events import TimeSpent
 from backends.training import step
 from tests.backends.fakes import BATCH, DrawnBatches, Softmax, images
@@ -11,7 +13,7 @@ from tests.backends.fakes import BATCH, DrawnBatches, Softmax, images
 def test_a_step_leaves_the_gradient_in_the_host_buffers() -> None:
     replica, other = Softmax(), Softmax()
     loss, gradient_s, copy_s = step.step(replica, DrawnBatches(), 1.0, rate=0.5, weight_decay=0.1)
-    assert loss == other.gradient(*next(DrawnBatches()), rate=0.5, weight_decay=0.1)
+    assert loss == other.gradient(next(DrawnBatches()), 0.5, 0.1)
     np.testing.assert_array_equal(replica.gradients, other.gradients)
     assert gradient_s >= 0 and copy_s >= 0
 
@@ -27,15 +29,15 @@ def test_an_emulated_device_waits_for_the_rest_of_its_time(monkeypatch, slowdown
 @pytest.mark.parametrize("count", [1, BATCH, step.EVALUATION_BATCH, 2 * step.EVALUATION_BATCH + 1])
 def test_an_evaluation_is_the_mean_over_all_images(count) -> None:
     test = images(count, 5)
-    loss, right = Softmax().evaluate(*test)
-    scores = step.evaluate(Softmax(), *test)
-    assert scores.loss == pytest.approx(loss / count, rel=1e-5)
-    assert scores.accuracy == pytest.approx(right / count)
+    loss, metrics = Softmax().evaluate(test)
+    scores = step.evaluate(Softmax(), ArraySamples(*test))
+    assert scores.loss == pytest.approx(loss, rel=1e-5)
+    assert scores.metrics == {ACCURACY: pytest.approx(metrics[ACCURACY])}
 
 
 def test_an_empty_test_set_is_refused() -> None:
     with pytest.raises(ValueError, match="the test set is empty"):
-        step.evaluate(Softmax(), *images(0))
+        step.evaluate(Softmax(), ArraySamples(*images(0)))
 
 
 def test_times_add_up_field_by_field() -> None:

@@ -89,7 +89,7 @@ def test_batches_that_change_come_before_the_times_of_steps() -> None:
 
 
 def test_evaluations_are_named_where_nothing_else_differs() -> None:
-    evaluations = [Evaluated(step, "a", 1.0, 0.5, 20.0) for step in (30, 60)]
+    evaluations = [Evaluated(step, "a", 1.0, {"accuracy": 0.5}, 20.0) for step in (30, 60)]
     parts = {"a": AS_PREDICTED, "b": AS_PREDICTED}
     (note,) = deviation_notes(two(), 115.0, parts, evaluations, evaluation_s=20.0)
     assert note.endswith("the likeliest cause: evaluations held the run up for 20.0 s")

@@ -214,7 +214,7 @@ def test_a_run_for_some_time_lasts_longer_by_evaluations_that_everyone_waits_for
 ) -> None:
     call = ServerCall(STOPPED._replace(done=12), waits=True)
     events: queue.Queue[tuple[str, Event]] = queue.Queue()
-    events.put(("tx2", Evaluated(3, "tx2", 1.0, 0.5, 0.5)))
+    events.put(("tx2", Evaluated(3, "tx2", 1.0, {"accuracy": 0.5}, 0.5)))
     clock = Clock(0.0, 0.05, 0.3, 0.7)
     stopped_s: list[float] = []
     stop = call.stop

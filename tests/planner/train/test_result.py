@@ -36,7 +36,7 @@ def worker(
 
 
 def evaluated(step: int, seconds: float, by: str) -> Evaluated:
-    return Evaluated(step, by, 1.0, 0.5, seconds)
+    return Evaluated(step, by, 1.0, {"accuracy": 0.5}, seconds)
 
 
 # -- the run ---------------------------------------------------------------------------------------
@@ -145,7 +145,9 @@ def test_batches_that_grow_make_a_scaled_prediction_worth_a_note(strategy: str, 
     ("loss", "classes", "learnt"), [(2.29, 10, True), (2.303, 10, False), (0.6, 2, True), (0.7, 2, False)]
 )
 def test_a_loss_that_is_no_better_than_guessing_is_told(loss: float, classes: int, learnt: bool) -> None:
-    notes = learning_notes([Evaluated(step, "a", each, 0.5, 1.0) for step, each in enumerate((9.0, loss))], classes)
+    notes = learning_notes(
+        [Evaluated(step, "a", each, {"accuracy": 0.5}, 1.0) for step, each in enumerate((9.0, loss))], classes
+    )
     assert (notes == []) == learnt
     assert all("lower the learning rate" in note for note in notes)
     assert learning_notes([], classes) == []

@@ -93,7 +93,7 @@ def test_what_happens_is_told_on_standard_error_only(capsys: pytest.CaptureFixtu
         view.on_profile("tx2", "net: timed step 20", 0.2)
         view.on_plan(plan(planned("a"), planned("b")))
         view.on_event("parameter server", Dropped("b", "silent for 10 s"))
-        view.on_event("a", Evaluated(1000, "a", 0.25, 0.755, 1.0))
+        view.on_event("a", Evaluated(1000, "a", 0.25, {"accuracy": 0.755}, 1.0))
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
@@ -124,7 +124,8 @@ def result(power_w: float | None = 90.0, source: Provenance = WALL) -> dict[str,
     error = {"time_s": -0.0512, "power_w": None, "energy_j": None, "edp_js": None}
     return {
         "model": "net", "steps": 100, "predicted": figures, "measured": figures, "error": error,
-        "workers": {"a": part}, "evaluations": [{"step": 100, "accuracy": 0.5}], "notes": ["a: a note"],
+        "workers": {"a": part}, "notes": ["a: a note"],
+        "evaluations": [{"step": 100, "loss": 1.0, "metrics": {"accuracy": 0.5}}],
     }  # fmt: skip
 
 
@@ -172,7 +173,7 @@ def test_quiet_tells_nothing_of_a_run(capsys: pytest.CaptureFixture[str]) -> Non
     with training.training(console.Detail.QUIET) as view:
         view.on_plan(plan(planned("a")))
         view.on_note("a note")
-        view.on_event("a", Evaluated(1000, "a", 0.25, 0.755, 1.0))
+        view.on_event("a", Evaluated(1000, "a", 0.25, {"accuracy": 0.755}, 1.0))
     assert capsys.readouterr() == ("", "")
 
 

@@ -93,7 +93,9 @@ def trained() -> RenderableType:
         {
             "model": "path/to/a/model.py:function", "steps": 10**9, "predicted": figures, "measured": figures,
             "error": error, "workers": dict.fromkeys(NAMES, part), "notes": ["a note"],
-            "evaluations": [{"step": step, "accuracy": 0.5} for step in range(0, 10**6, 25_000)],
+            "evaluations": [
+                {"step": step, "loss": 1.0, "metrics": {"accuracy": 0.5}} for step in range(0, 10**6, 25_000)
+            ],
         },
         RunFolder(Path("runs/2026-11-23T12-00-00-model")),
     )  # fmt: skip

@@ -1,0 +1,77 @@
+"""A loader draws batches of samples in a seeded order."""
+
+import abc
+from typing import Any, Iterator, Tuple, Union
+
+import numpy as np
+
+#: Positions of samples.
+Chosen = Union[slice, np.ndarray]
+
+
+class SampleSet(abc.ABC):
+    """SampleSet that are read by position; their number is the length."""
+
+    @abc.abstractmethod
+    def __len__(self) -> int: ...
+
+    @abc.abstractmethod
+    def batch(self, chosen: Chosen) -> Any:
+        """These samples as one batch."""
+
+    def batches(self, size: int) -> Iterator[Tuple[int, Any]]:
+        """All samples in order, in batches of at most ``size``, each with its number of samples."""
+        for start in range(0, len(self), size):
+            stop = min(start + size, len(self))
+            yield stop - start, self.batch(slice(start, stop))
+
+
+class ArraySamples(SampleSet):
+    """Rows of arrays; a batch is a tuple with the same rows of each.
+
+    Images: uint8 (count, height, width, channels), and labels: int64 (count,).
+    """
+
+    def __init__(self, *arrays: np.ndarray) -> None:
+        self.arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self.arrays[0])
+
+    def batch(self, chosen: Chosen) -> Tuple[np.ndarray, ...]:
+        return tuple(array[chosen] for array in self.arrays)
+
+
+class BatchLoader:
+    """Endless batches in a new seeded order each epoch, across whose ends they run on.
+
+    ``position`` counts the samples drawn so far and ``batch`` is the size of the next draw; both
+    may be set, so that a run is resumed or its batch size changed.
+    """
+
+    def __init__(self, samples: SampleSet, batch: int, seed: int) -> None:
+        if not len(samples) or batch < 1:
+            raise ValueError("cannot draw batches of %d from %d samples" % (batch, len(samples)))
+        self.samples, self.batch, self.position = samples, batch, 0
+        self._seed = seed
+        self._epoch, self._order = -1, np.empty(0, np.int64)
+
+    def __iter__(self) -> "BatchLoader":
+        return self
+
+    def __next__(self) -> Any:
+        chosen = np.empty(self.batch, np.int64)
+        filled = 0
+        while filled < self.batch:
+            epoch, offset = divmod(self.position, len(self.samples))
+            part = self._epoch_order(epoch)[offset : offset + self.batch - filled]
+            chosen[filled : filled + len(part)] = part
+            filled += len(part)
+            self.position += len(part)
+        return self.samples.batch(chosen)
+
+    def _epoch_order(self, epoch: int) -> np.ndarray:
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._order = np.random.RandomState([self._seed, epoch]).permutation(len(self.samples))
+        return self._order

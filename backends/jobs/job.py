@@ -1,0 +1,30 @@
+"""A job holds a model with its loss and metrics; known models become jobs as well."""
+
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+
+#: The metric of known models: the share of right answers.
+ACCURACY = "accuracy"
+
+
+class Metric(NamedTuple):
+    """A mean over the samples of a batch, of a model's outputs and the targets."""
+
+    function: Callable[[Any, Any], Any]
+    higher_is_better: bool = True
+
+
+class Job(NamedTuple):
+    """What a replica computes.
+
+    model: a framework's module, or what ``forward`` takes in its place.
+    forward: of model and batch; gives outputs and targets. TensorFlow's gets two arguments more:
+        whether it is called in training, and the number of the step.
+    loss: of outputs and targets, a mean over the samples of the batch.
+    """
+
+    model: Any
+    forward: Callable[..., Tuple[Any, Any]]
+    loss: Callable[[Any, Any], Any]
+    metrics: Dict[str, Metric]
+    input_shape: Optional[Tuple[int, ...]] = None  # (height, width, channels) of known models' images
+    classes: Optional[int] = None  # of known models
