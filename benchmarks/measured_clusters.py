@@ -1,0 +1,140 @@
+"""Training that others measured on four nodes with NCCL over TCP is read and predicted here.
+
+A prediction knows a run's link, the model's bytes and the seconds of computing. NCCL's constants
+are those of the product or fitted to other runs.
+"""
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from planner.arrays import Floats
+from planner.predict import collectives
+from planner.predict.collectives import Network
+from planner.predict.data_parallel import Compute, buckets, exchange_s, synchronous
+
+FILE = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "gpu_clusters.csv"
+
+DDP, UNSHAPED = "ddp", "unshaped"
+#: Steps before those that were measured, as the counts of exchanges tell (20 on unshaped links).
+WARM_UP_STEPS = 10
+#: What the unshaped nodes send to all others together: a line of 20 Gbit/s, less the same share as
+#: iperf3 lost on the shaped ones. No column tells it: only DDP's unshaped run uses it, and fits it.
+LINE_BYTES_PER_S = 20e9 / 8 * 0.9925
+#: Layers are not in the data: a model is cut into equal ones of 1 MiB.
+LAYER = 1 << 18
+
+
+class Run(NamedTuple):
+    """One row of the data; columns that no prediction needs are left out."""
+
+    algorithm: str
+    link: str
+    local_steps: int
+    workers: int
+    model_bytes: int
+    bytes_per_s: float
+    compute_s: float
+    optimizer_s: float
+    steps: int
+    exchanges: int
+    mean_step_s: float
+
+
+class Constants(NamedTuple):
+    """What is fitted; the first three as in ``Transport``.
+
+    flows: rate of NCCL's sockets for a pair over that of iperf3's one, where no shaper holds both.
+    """
+
+    hop_s: float
+    copy_s_per_byte: float
+    connect_s: float
+    flows: float
+
+
+#: Constants of the product, and the ratio of the unshaped links.
+OURS = Constants(
+    collectives.NCCL.hop_s, collectives.NCCL.copy_s_per_byte, collectives.NCCL.connect_s, flows=1.4
+)  # fmt: skip
+#: Where a fit begins, and about how large a constant is. Without unshaped runs flows stays 1.
+_BEGIN, _UNIT = Constants(1e-3, 1e-10, 1.0, 1.0), np.array([1e-3, 1e-10, 1.0, 1.0])
+
+
+def read(file: Path = FILE) -> list[Run]:
+    """All runs. Raises FileNotFoundError."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        return [_run(row) for row in csv.DictReader(lines)]
+
+
+def ring_limit_s(run: Run) -> float:
+    """Mean seconds of a step by computing and the bytes of a ring at iperf3's rate alone."""
+    ring_s = 2 * (run.workers - 1) / run.workers * run.model_bytes / run.bytes_per_s
+    return run.compute_s + run.optimizer_s + run.exchanges / run.steps * ring_s
+
+
+def predicted_s(
+    run: Run, constants: Constants = OURS, line_bytes_per_s: float = LINE_BYTES_PER_S, trees: bool = True
+) -> float:
+    """Mean seconds of a step by the model."""
+    transport = collectives.NCCL._replace(**{key: getattr(constants, key) for key in Constants._fields[:3]})
+    transport = transport if trees else transport._replace(tree_below_bytes=0)
+    network = _network(run, constants, line_bytes_per_s)
+    if run.algorithm == DDP:
+        each = np.ones(run.workers)
+        work = Compute(run.compute_s * each, run.optimizer_s * each, 0.0 * each, 0.0 * each)
+        return synchronous(work, buckets(_layers(run)), transport, network).step_s
+    connects_s = transport.connect_s if run.local_steps > WARM_UP_STEPS and run.exchanges else 0.0
+    exchanges_s = run.exchanges * exchange_s(transport, network, run.model_bytes) + connects_s
+    return run.compute_s + run.optimizer_s + exchanges_s / run.steps
+
+
+def relative_errors(runs: Sequence[Run], predict: Callable[[Run], float]) -> Floats:
+    """(runs,) predicted over measured seconds, less 1."""
+    return np.array([predict(run) / run.mean_step_s - 1 for run in runs])
+
+
+def fitted(runs: Sequence[Run]) -> Constants:
+    """Constants of the least relative errors, of which large ones count in proportion only."""
+
+    def residuals(scaled: Floats) -> Floats:
+        constants = Constants(*(scaled * _UNIT))
+        return np.log1p(relative_errors(runs, lambda run: predicted_s(run, constants)))
+
+    found = least_squares(
+        residuals, np.array(_BEGIN) / _UNIT, bounds=([0, 0, 0, 1], [10, 50, 10, 4]), loss="soft_l1", f_scale=0.03
+    )
+    return Constants(*(float(value) for value in found.x * _UNIT))
+
+
+def _network(run: Run, constants: Constants, line_bytes_per_s: float) -> Network:
+    n, pair, node = run.workers, run.bytes_per_s, run.bytes_per_s
+    if run.link == UNSHAPED:  # a shaper holds all sockets together, elsewhere the network holds each
+        pair *= constants.flows
+        node = max(line_bytes_per_s, pair)
+    return Network(np.full((n, n), pair), np.full(n, node), np.full(n, node), np.zeros((n, n)))
+
+
+def _layers(run: Run) -> list[int]:
+    whole, rest = divmod(run.model_bytes // 4, LAYER)
+    return [LAYER] * whole + [rest] * (rest > 0)
+
+
+def _run(row: dict[str, str]) -> Run:
+    return Run(
+        algorithm=row["algorithm"],
+        link=row["link"],
+        local_steps=int(row["local_steps"]),
+        workers=int(row["workers"]),
+        model_bytes=int(row["model_bytes"]),
+        bytes_per_s=float(row["iperf_mbit_s"]) * 125_000,
+        compute_s=float(row["compute_s"]),
+        optimizer_s=float(row["optimizer_s"]),
+        steps=int(row["steps"]),
+        exchanges=int(row["exchanges"]),
+        mean_step_s=float(row["mean_step_s"]),
+    )

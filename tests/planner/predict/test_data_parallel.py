@@ -1,0 +1,126 @@
+"""A step of DistributedDataParallel overlaps the backward pass with the exchange of its buckets."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.predict.collectives import GLOO, NCCL, Network, Transport
+from planner.predict.data_parallel import FORWARD, Bucket, Compute, SynchronousStep, buckets, exchange_s, synchronous
+
+MIB = 1 << 20
+
+
+def network(n: int, bytes_per_s: float = 1e8, latency_s: float = 0.0) -> Network:
+    each = np.full(n, bytes_per_s)
+    return Network(np.full((n, n), bytes_per_s), each, each, np.full((n, n), latency_s))
+
+
+def compute(*gradients_s: float, update_s: float = 0.0, stolen: float = 0.0, add: float = 0.0) -> Compute:
+    each = np.ones(len(gradients_s))
+    return Compute(np.array(gradients_s), update_s * each, stolen * each, add * each)
+
+
+def step(
+    work: Compute, made: list[Bucket], bytes_per_s: float = 1e8, transport: Transport = GLOO, latency_s: float = 0.0
+) -> SynchronousStep:
+    return synchronous(work, made, transport, network(work.gradient_s.size, bytes_per_s, latency_s))
+
+
+def test_one_bucket_of_two_equal_devices_follows_their_gradient_and_update() -> None:
+    found = step(compute(0.3, 0.3, update_s=0.02), [Bucket(1e7, 1.0)], latency_s=0.001)
+    assert found.step_s == pytest.approx(0.3 + 0.02 + 1e7 / 1e8 + 2 * 0.001)
+    assert found.exposed_s == pytest.approx(0.102)
+    assert found.busy_s == pytest.approx([0.32, 0.32])
+    assert found.sent_bytes == pytest.approx(np.array([[0.0, 1e7], [1e7, 0.0]]))
+
+
+def test_a_bucket_that_is_ready_earlier_is_exchanged_beside_the_backward_pass() -> None:
+    found = step(compute(0.3, 0.3), [Bucket(1e7, 0.5), Bucket(2e6, 1.0)])
+    assert found.step_s == pytest.approx(0.3 + 0.02)  # the first began at 0.2 and ended as the pass did
+
+
+def test_a_bucket_waits_for_the_one_before() -> None:
+    found = step(compute(0.3, 0.3), [Bucket(5e7, 0.5), Bucket(2e6, 1.0)])
+    assert found.step_s == pytest.approx(0.2 + 0.5 + 0.02)
+
+
+def test_the_slowest_member_sets_the_pace_and_the_others_rest() -> None:
+    found = step(compute(0.3, 0.9), [Bucket(1e7, 1.0)])
+    assert found.step_s == pytest.approx(0.9 + 0.1)
+    assert found.busy_s == pytest.approx([0.3, 0.9])
+
+
+def test_a_device_alone_computes_and_sends_nothing() -> None:
+    found = step(compute(0.3, update_s=0.02), [Bucket(1e7, 0.1), Bucket(1e7, 1.0)])
+    assert (found.step_s, found.exposed_s, found.sent_bytes.sum()) == (pytest.approx(0.32), pytest.approx(0.0), 0.0)
+
+
+def test_bytes_that_arrive_beside_the_backward_pass_delay_it() -> None:
+    """2e6 bytes each way, over in 0.02 s of a pass of 0.1 s: their 4 ms are those of the pass."""
+    stolen = step(compute(0.3, 0.3, stolen=1e-9), [Bucket(2e6, 0.5), Bucket(0.0, 1.0)])
+    assert stolen.step_s == pytest.approx(0.3 + 0.004)
+    assert stolen.busy_s == pytest.approx([0.304, 0.304])
+
+
+def test_bytes_after_the_backward_pass_delay_nothing() -> None:
+    assert step(compute(0.3, 0.3, stolen=1e-9), [Bucket(2e6, 1.0)]).step_s == pytest.approx(0.32)
+
+
+def test_a_processor_that_takes_longer_than_the_link_holds_the_exchange() -> None:
+    assert step(compute(0.3, 0.3, stolen=1e-8, add=2e-8), [Bucket(1e7, 1.0)]).step_s == pytest.approx(0.3 + 0.4)
+
+
+def test_buckets_are_filled_from_the_last_variable_on_and_the_first_is_small() -> None:
+    layers = [26 * MIB // 4, 20 * MIB // 4, 10 * MIB // 4, MIB // 8, MIB // 8]
+    assert buckets(layers) == [Bucket(MIB, 0.4), Bucket(30 * MIB, 0.8), Bucket(26 * MIB, 1.0)]
+
+
+def test_a_model_that_fills_no_bucket_is_one() -> None:
+    assert buckets([10, 10]) == [Bucket(80.0, 1.0)]
+
+
+def test_half_precision_sends_half_the_bytes_in_the_same_buckets() -> None:
+    layers = [26 * MIB // 4, MIB // 4]
+    assert buckets(layers, 2.0) == [Bucket(MIB / 2, 0.5), Bucket(13 * MIB, 1.0)]
+
+
+def test_an_exchange_between_steps_is_copied_besides() -> None:
+    network_of_four, size = network(4), 1e8
+    wanted = 1.5 + 6 * NCCL.hop_s + size * NCCL.copy_s_per_byte
+    assert exchange_s(NCCL, network_of_four, size) == pytest.approx(wanted)
+
+
+LAYERS = st.lists(st.integers(1, 20_000_000), min_size=1, max_size=12)
+GRADIENTS = st.lists(st.floats(1e-4, 10.0), min_size=2, max_size=6)
+RATES = st.floats(1e5, 1e10)
+
+
+@given(LAYERS)
+def test_buckets_hold_every_byte_and_are_ready_one_after_the_other(layers: list[int]) -> None:
+    made = buckets(layers)
+    assert sum(each.message_bytes for each in made) == 4 * sum(layers)
+    assert [each.passed for each in made] == sorted(each.passed for each in made)
+    assert made[-1].passed == 1.0
+
+
+@given(LAYERS, GRADIENTS, RATES, st.sampled_from((GLOO, NCCL)))
+def test_no_step_is_faster_than_its_slowest_member_or_than_the_ring_limit(
+    layers: list[int], gradients_s: list[float], rate: float, transport: Transport
+) -> None:
+    n, found = len(gradients_s), step(compute(*gradients_s), buckets(layers), rate, transport)
+    limit_s = 2 * (n - 1) / n * 4 * sum(layers) / rate
+    assert found.step_s >= max(gradients_s) * (1 - 1e-9)
+    assert found.step_s >= (FORWARD * max(gradients_s) + limit_s) * (1 - 1e-9)
+    assert (found.busy_s <= found.step_s).all()
+    assert found.exposed_s >= -1e-9
+
+
+@given(LAYERS, GRADIENTS, RATES, st.floats(1.0, 10.0))
+def test_slower_links_and_slower_members_never_make_a_step_faster(
+    layers: list[int], gradients_s: list[float], rate: float, factor: float
+) -> None:
+    made, before_s = buckets(layers), step(compute(*gradients_s), buckets(layers), rate).step_s
+    slower = [gradients_s[0] * factor, *gradients_s[1:]]
+    assert step(compute(*gradients_s), made, rate / factor).step_s >= before_s * (1 - 1e-9)
+    assert step(compute(*slower), made, rate).step_s >= before_s * (1 - 1e-9)
