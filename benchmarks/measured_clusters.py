@@ -15,7 +15,7 @@ from scipy.optimize import least_squares
 from planner.arrays import Floats
 from planner.predict import collectives
 from planner.predict.collectives import Network
-from planner.predict.data_parallel import Compute, buckets, exchange_s, synchronous
+from planner.predict.data_parallel import Work, buckets, exchange_s, synchronous
 
 FILE = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "gpu_clusters.csv"
 
@@ -85,8 +85,8 @@ def predicted_s(
     transport = transport if trees else transport._replace(tree_below_bytes=0)
     network = _network(run, constants, line_bytes_per_s)
     if run.algorithm == DDP:
-        each = np.ones(run.workers)
-        work = Compute(run.compute_s * each, run.optimizer_s * each, 0.0 * each, 0.0 * each)
+        each, none = np.ones(run.workers), np.zeros((run.workers, run.workers))
+        work = Work(run.compute_s * each, run.optimizer_s * each, none, none, 0.0 * each)
         return synchronous(work, buckets(_layers(run)), transport, network).step_s
     connects_s = transport.connect_s if run.local_steps > WARM_UP_STEPS and run.exchanges else 0.0
     exchanges_s = run.exchanges * exchange_s(transport, network, run.model_bytes) + connects_s

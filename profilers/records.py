@@ -133,6 +133,7 @@ class StepProfile(NamedTuple):
     layers: elements of each trained variable, in the order of the flat buffer.
     compressors: costs of the compressors, by kind.
     repeats: median step seconds of each repeat, in order.
+    collectives: backends of torch.distributed there; None in profiles of older versions.
     """
 
     model: str
@@ -162,6 +163,7 @@ class StepProfile(NamedTuple):
     layers: Tuple[int, ...] = ()
     compressors: Dict[str, CodecCost] = {}
     repeats: Tuple[float, ...] = ()
+    collectives: Optional[Tuple[str, ...]] = None
 
     @classmethod
     def former_keys(cls) -> Dict[str, str]:

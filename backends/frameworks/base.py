@@ -138,7 +138,8 @@ def layout_of(replica: Replica) -> Layout:
 def framework(name: str) -> Any:
     """The backend module of a framework. Raises ValueError for an unknown name.
 
-    It offers ``version() -> str``, ``accelerator() -> (kind, device name)`` and
+    It offers ``version() -> str``, ``accelerator() -> (kind, device name)``, ``collectives()``, the
+    backends of torch.distributed that it has here, and
     ``build(model, input_shape, classes, seed, threads) -> Replica``, which raises ValueError where
     model and data do not fit, and for errors of a user's file:
 

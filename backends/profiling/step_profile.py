@@ -105,6 +105,7 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
         window=windows[0],
         layers=tuple(variable.size for variable in replica.variables),
         compressors=codec_profile.costs(replica.variables),
+        collectives=framework(spec.framework).collectives(),
     )
 
 

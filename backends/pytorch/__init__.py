@@ -4,7 +4,7 @@ import platform
 from typing import Optional, Tuple, Union
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
 from backends import models
 from backends.models import user
@@ -26,6 +26,14 @@ def accelerator() -> Tuple[str, str]:
     if torch.cuda.is_available():
         return "cuda", torch.cuda.get_device_name(0)
     return "cpu", device_facts.processor(FileTree("/")) or platform.machine()
+
+
+def collectives() -> Tuple[str, ...]:
+    """Backends of torch.distributed: none in NVIDIA's wheels for Jetsons, which lack it."""
+    if not distributed.is_available():
+        return ()
+    nccl = torch.cuda.is_available() and distributed.is_nccl_available()
+    return ("gloo", "nccl") if nccl else ("gloo",)
 
 
 def build(

@@ -43,6 +43,11 @@ def accelerator() -> Tuple[str, str]:
     return "cuda", str(details.get("device_name", gpus[0].name))
 
 
+def collectives() -> Tuple[str, ...]:
+    """Backends of torch.distributed: none."""
+    return ()
+
+
 def build(
     model: Union[str, Model],
     input_shape: Optional[Shape] = None,

@@ -32,6 +32,15 @@ def recommend(
     strategy: Annotated[
         str, Option(help="How workers exchange updates: NAME (listed below), NAME:part=value,..., or auto.")
     ] = "parameter-server",
+    engine: Annotated[
+        str,
+        Option(
+            help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo; or auto for the better."
+        ),
+    ] = "planner",
+    allow_plaintext: Annotated[
+        bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
+    ] = False,
     top: Annotated[int, Option(min=0, help="Rows to show; 0 for all.")] = 10,
     choose: Annotated[int, Option(min=1, help="Plan the N-th cluster instead of the best.")] = 1,
     out: Annotated[
@@ -45,9 +54,9 @@ def recommend(
     from planner import console
     from planner.json_records import save
     from planner.plan import report
+    from planner.plan.engine_search import best_of
     from planner.plan.recommend import make_plan
     from planner.plan.request import RecommendRequest
-    from planner.plan.strategy_search import best_of
     from planner.predict.sample_efficiency import newest
     from planner.profile.file import load_profile
     from planner.views import ranking
@@ -57,9 +66,10 @@ def recommend(
     request = RecommendRequest(
         _weights(metric, weights), model=model, framework=framework, steps=steps, batch=batch_size, server=server,
         include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
-        rates=_rates(rate or []),
+        rates=_rates(rate or []), allow_plaintext=allow_plaintext,
     )  # fmt: skip
-    ranked = best_of(load_profile(profile_path or paths.newest_profile(Path())), request, strategy, newest(Path()))
+    profile = load_profile(profile_path or paths.newest_profile(Path()))
+    ranked = best_of(profile, request, engine, strategy, newest(Path()))
     planned = make_plan(ranked, str(fleet), choose)
     if out is None and not ranked.costs.what_if:
         out = Path(paths.PLAN)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.strategies.engine import OWN
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.json_records import load
 from planner.predict.predict import Prediction, run_time
@@ -49,6 +50,7 @@ class Plan(NamedTuple):
     energy_uncertainty, time_uncertainty: half of the 95 % interval, as a share; None where no
         spread is known.
     predicted_strategy: that of the prediction, where it is another.
+    engine: text of an ``Engine``; torch.distributed has no use for the strategy.
     """
 
     schema: int
@@ -71,6 +73,7 @@ class Plan(NamedTuple):
     strategy: Strategy = PARAMETER_SERVER
     predicted_strategy: Strategy | None = None
     time_uncertainty: float | None = None
+    engine: str = OWN
 
     @property
     def names(self) -> tuple[str, ...]:

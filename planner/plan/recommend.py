@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.strategies.engine import OWN
 from planner.errors import PlanError
 from planner.plan.file import Plan, PlannedWorker
 from planner.plan.rank import Ranking, exponents, rank
@@ -48,9 +49,13 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Recommendation:
-    """All candidates, predicted and ranked; ``profiling_s`` is what profiling took."""
+    """All candidates, predicted and ranked; ``profiling_s`` is what profiling took.
+
+    weights: of the metrics by name.
+    """
 
     metric: str
+    weights: Mapping[str, float]
     steps: int
     costs: Costs
     predictions: Predictions
@@ -130,8 +135,9 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     steps = profile.steps_planned if request.steps is None else request.steps
     run = RunLength(steps, request.training_samples, request.sample_efficiency, request.critical_batch)
     costs = costs_of(
-        profile, request.model, request.framework, request.batch, request.rates, request.include, request.strategy, run
-    )
+        profile, request.model, request.framework, request.batch, request.rates, request.include, request.strategy, run,
+        request.engine, request.allow_plaintext,
+    )  # fmt: skip
     candidates = _admissible(costs, request)
     weights, notes = _weights(costs, candidates, request.weights)
     if not request.strategy.through_server:
@@ -141,6 +147,7 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     ranking = rank(predictions, weights)
     return Recommendation(
         metric=metric_name(weights),
+        weights=weights,
         steps=steps,
         costs=costs,
         predictions=predictions,
@@ -212,6 +219,7 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         energy_uncertainty=row.energy_uncertainty,
         strategy=costs.strategy,
         time_uncertainty=row.time_uncertainty,
+        engine=costs.engine.text if len(workers) > 1 else OWN,  # a device alone exchanges nothing
     )
 
 

@@ -16,6 +16,7 @@ def to_json(recommendation: Recommendation) -> dict[str, Any]:
     return {
         "metric": recommendation.metric,
         "model": costs.model,
+        **({} if costs.torch is None else {"engine": costs.engine.text}),
         "strategy": costs.strategy.as_text(),
         "frameworks": dict(zip(costs.names, costs.frameworks, strict=True)),
         "ranking": [_row_json(row, sources) for row in rows],

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from backends.strategies.engine import Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.predict.batch_size import TRAINING_SAMPLES
+from planner.predict.costs import OWN_ENGINE
 
 
 def parse_strategy(text: str) -> Strategy:
@@ -16,6 +18,14 @@ def parse_strategy(text: str) -> Strategy:
         return Strategy.from_text(text)
     except ValueError as error:
         raise PlanError(f"--strategy {text}: {error}") from error
+
+
+def parse_engine(text: str) -> Engine:
+    """What ``--engine`` names. Raises PlanError naming what does not fit."""
+    try:
+        return Engine.from_text(text)
+    except ValueError as error:
+        raise PlanError(f"--engine {text}: {error}") from error
 
 
 class RecommendRequest(NamedTuple):
@@ -31,6 +41,8 @@ class RecommendRequest(NamedTuple):
     base_watts: watts added to every cluster.
     rates: what-if line rates of devices' networks, bytes/s.
     training_samples, sample_efficiency, critical_batch: as in ``batch_size.RunLength``.
+    engine: torch.distributed has an exchange of its own in place of ``strategy``.
+    allow_plaintext: whether its gradients may cross networks as they are.
     """
 
     weights: Mapping[str, float] | None = None
@@ -48,6 +60,8 @@ class RecommendRequest(NamedTuple):
     training_samples: int = TRAINING_SAMPLES
     sample_efficiency: float | None = None
     critical_batch: float | None = None
+    engine: Engine = OWN_ENGINE
+    allow_plaintext: bool = False
 
     def check(self) -> None:
         """Raises PlanError naming the first number that is out of range."""

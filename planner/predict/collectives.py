@@ -24,6 +24,16 @@ class Collective(NamedTuple):
     hops: int
 
 
+class Duration(NamedTuple):
+    """Seconds of an all-reduce: those of its hops, and those of each byte on the busiest link."""
+
+    hops_s: float
+    s_per_byte: float
+
+    def of(self, message_bytes: float) -> float:
+        return self.hops_s + self.s_per_byte * message_bytes
+
+
 class Network(NamedTuple):
     """Links of n members, by rank.
 
@@ -89,17 +99,22 @@ def of_message(transport: Transport, n: int, message_bytes: float) -> Collective
     return two_trees(n) if message_bytes < transport.tree_below_bytes else ring(n)
 
 
-def all_reduce_s(transport: Transport, network: Network, message_bytes: float) -> float:
-    """Seconds of one all-reduce that all members begin at once; infinite over an unknown link."""
-    n = network.out_bytes_per_s.size
-    shares, hops = of_message(transport, n, message_bytes)
-    if n == 1:
-        return 0.0
-    used, carried = shares > 0, shares * message_bytes
+def duration(transport: Transport, network: Network, made: Collective) -> Duration:
+    """How long an all-reduce takes that all members begin at once."""
+    shares, hops = made
+    if not hops:
+        return Duration(0.0, 0.0)
+    used = shares > 0
     latency_s = np.where(used, network.latency_s, 0.0).max() + transport.hop_s
-    pairs_s = np.divide(carried, network.bytes_per_s, out=np.zeros_like(shares), where=used)
-    out_s, in_s = carried.sum(axis=1) / network.out_bytes_per_s, carried.sum(axis=0) / network.in_bytes_per_s
-    return float(hops * latency_s + max(pairs_s.max(), out_s.max(), in_s.max()))
+    pairs = np.divide(shares, network.bytes_per_s, out=np.zeros_like(shares), where=used)
+    out, into = shares.sum(axis=1) / network.out_bytes_per_s, shares.sum(axis=0) / network.in_bytes_per_s
+    return Duration(float(hops * latency_s), float(max(pairs.max(), out.max(), into.max())))
+
+
+def all_reduce_s(transport: Transport, network: Network, message_bytes: float) -> float:
+    """Seconds of an all-reduce; infinite over an unknown link."""
+    made = of_message(transport, network.out_bytes_per_s.size, message_bytes)
+    return duration(transport, network, made).of(message_bytes)
 
 
 def _parent(place: int, n: int) -> int:

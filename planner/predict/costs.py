@@ -5,19 +5,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.arrays import Floats
 from planner.errors import PlanError
-from planner.predict import batch_size, compressor_costs, device_costs, link_costs
+from planner.predict import batch_size, compressor_costs, device_costs, link_costs, torch_costs
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
 from planner.predict.link_costs import PairCosts
+from planner.predict.torch_costs import TorchCosts
 from planner.profile import repeats
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
 from planner.provenance import Provenance
 from profilers.records import StepProfile
+
+#: The engine of a run for which none is named.
+OWN_ENGINE = Engine()
 
 
 class Costs(NamedTuple):
@@ -30,6 +35,7 @@ class Costs(NamedTuple):
     left_out: the reason by device that cannot be a member.
     what_if: options that ask for something else than what was profiled.
     notes: what the operator must know of these costs.
+    torch: of a run by torch.distributed; None for the planner's own engine.
     """
 
     names: tuple[str, ...]
@@ -47,6 +53,12 @@ class Costs(NamedTuple):
     left_out: dict[str, str]
     what_if: tuple[str, ...]
     notes: tuple[str, ...]
+    torch: TorchCosts | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """What moves the gradients."""
+        return OWN_ENGINE if self.torch is None else self.torch.engine
 
     def with_gradients(self, gradient_s: Floats) -> "Costs":
         """The same where gradients, and their processor time, take longer or shorter: (N,) each."""
@@ -63,20 +75,30 @@ def costs_of(
     include: Sequence[str] = (),
     strategy: Strategy = PARAMETER_SERVER,
     run: RunLength = ANY,
+    engine: Engine = OWN_ENGINE,
+    allow_plaintext: bool = False,
 ) -> Costs:
     """Costs on every device that was profiled fully; arguments are those of ``RecommendRequest``.
 
     include: devices that must not be left out.
     run: by which batches may grow.
+    engine: with torch.distributed, ``strategy`` is an all-reduce; allow_plaintext: as ``unable``.
     Raises PlanError naming what is missing.
     """
     rates = rates or {}
     model = pick(profile, "model", model)
+    with_torch = engine.name == TORCH
+    framework = TORCH if with_torch and framework is None else framework
     steps, left_out = timed_steps(profile, model, pick_framework(profile, framework, model), batch)
+    if with_torch:
+        unable = torch_costs.unable(profile, steps, engine, allow_plaintext)
+        steps, left_out = {name: step for name, step in steps.items() if name not in unable}, left_out | unable
     _check_names(profile, "--rate", rates, left_out, "leave the option out")
     _check_names(profile, "--include", include, left_out, "do not include it")
     if not steps:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        if with_torch and unable:
+            raise PlanError(f"--engine {engine.text}: no device can take part ({reasons})")
         option = "" if batch is None else f" --model {model} --batch-size {batch}"
         raise PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
     first = next(iter(steps.values()))
@@ -110,7 +132,9 @@ def costs_of(
             *_sensor_notes(profile, steps),
             *(f"{name}: {note}" for name, step in steps.items() for note in repeats.notes(step)),
             *batch_size.notes(strategy, run),
+            *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
+        torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
     )
 
 

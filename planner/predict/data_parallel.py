@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats
-from planner.predict.collectives import Network, Transport, all_reduce_s, of_message
+from planner.predict.collectives import Collective, Duration, Network, Transport, all_reduce_s, duration, of_message
 
 #: Buckets of DistributedDataParallel: one is closed by the variable that fills it.
 FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20
@@ -24,28 +24,34 @@ FORWARD = 1 / 3
 
 
 class Bucket(NamedTuple):
-    """Bytes that are reduced at once, ready after this part of the backward pass."""
+    """What is reduced at once, ready after a part of the backward pass.
+
+    message_bytes: of all its messages; messages: that follow one another, of equal size.
+    """
 
     message_bytes: float
     passed: float
+    messages: int = 1
 
 
-class Compute(NamedTuple):
-    """Seconds of n members in a step, (n,) each.
+class Work(NamedTuple):
+    """What n members do in a step.
 
-    gradient_s, update_s: of the forward and backward pass, and of the optimizer.
-    stolen_s_per_byte: that a byte, sent or received, takes from a computation on the processor.
-    add_s_per_byte: to add what came, and to encode and decode it.
+    gradient_s, update_s: (n,) seconds of the forward and backward pass, and of the optimizer.
+    send_s_per_byte, receive_s_per_byte: (n, n) [from, to] processor seconds of a byte at either
+        end; to receive one is also to add it.
+    delay: (n,) seconds that a computation there loses by one of these; 0 on an accelerator.
     """
 
     gradient_s: Floats
     update_s: Floats
-    stolen_s_per_byte: Floats
-    add_s_per_byte: Floats
+    send_s_per_byte: Floats
+    receive_s_per_byte: Floats
+    delay: Floats
 
 
 class SynchronousStep(NamedTuple):
-    """A synchronous step of n members.
+    """A step of n members that wait for one another.
 
     step_s: seconds from one step to the next; exposed_s: those in which no member computes.
     busy_s: (n,) that each member works.
@@ -56,6 +62,14 @@ class SynchronousStep(NamedTuple):
     exposed_s: float
     busy_s: Floats
     sent_bytes: Floats
+
+
+class _Reduction(NamedTuple):
+    """An all-reduce by the byte: its links' share, seconds, and (n,) processor seconds."""
+
+    shares: Floats
+    takes: Duration
+    handling_s_per_byte: Floats
 
 
 def buckets(layers: Sequence[int], bytes_per_element: float = 4.0) -> list[Bucket]:
@@ -74,26 +88,33 @@ def buckets(layers: Sequence[int], bytes_per_element: float = 4.0) -> list[Bucke
     return made
 
 
-def synchronous(work: Compute, made: Sequence[Bucket], transport: Transport, network: Network) -> SynchronousStep:
+def synchronous(work: Work, made: Sequence[Bucket], transport: Transport, network: Network) -> SynchronousStep:
     """A step of DistributedDataParallel; that of a member alone sends nothing."""
     n = work.gradient_s.size
-    sent_bytes, handled_s = np.zeros((n, n)), np.zeros(n)
+    reductions: dict[bool, _Reduction] = {}
+    sent_bytes, handled_s, delay_s, end_s = np.zeros((n, n)), np.zeros(n), np.zeros(n), 0.0
     forward_s = work.update_s + FORWARD * work.gradient_s  # a step begins with the update of the one before
-    backward_s, delay_s, end_s = (1 - FORWARD) * work.gradient_s, np.zeros(n), 0.0
+    backward_s = (1 - FORWARD) * work.gradient_s
     for bucket in made:
+        message_bytes = bucket.message_bytes / bucket.messages
+        small = message_bytes < transport.tree_below_bytes
+        if small not in reductions:
+            reductions[small] = _reduction(work, transport, network, of_message(transport, n, message_bytes))
+        shares, takes, handling_s_per_byte = reductions[small]
+        handling_s = handling_s_per_byte * bucket.message_bytes
+        during_s = takes.hops_s * bucket.messages + takes.s_per_byte * bucket.message_bytes
+        during_s = max(during_s, float((handling_s * np.maximum(1.0, work.delay)).max()))
         begin_s = max(end_s, float((forward_s + bucket.passed * backward_s + delay_s).max()))
-        carried = of_message(transport, n, bucket.message_bytes).shares * bucket.message_bytes
-        handling_s = _handling_s(work, carried)
-        during_s = max(all_reduce_s(transport, network, bucket.message_bytes), float(handling_s.max()))
         end_s = begin_s + during_s
-        beside_s = (forward_s + backward_s + delay_s - begin_s).clip(0.0, during_s)
-        delay_s = delay_s + handling_s * np.divide(beside_s, during_s, out=np.zeros(n), where=during_s > 0)
-        sent_bytes += carried
-        handled_s += handling_s
+        if during_s > 0:
+            beside_s = (forward_s + backward_s + delay_s - begin_s).clip(0.0, during_s)
+            delay_s = delay_s + handling_s * work.delay * beside_s / during_s
+        sent_bytes += shares * bucket.message_bytes
+        handled_s += handling_s * work.delay
     computed_s = forward_s + backward_s + delay_s
     step_s = max(end_s, float(computed_s.max()))
-    own_s = forward_s + backward_s + handled_s
-    return SynchronousStep(step_s, step_s - float(computed_s.max()), np.minimum(own_s, step_s), sent_bytes)
+    busy_s = np.minimum(forward_s + backward_s + handled_s, step_s)
+    return SynchronousStep(step_s, step_s - float(computed_s.max()), busy_s, sent_bytes)
 
 
 def exchange_s(transport: Transport, network: Network, message_bytes: float) -> float:
@@ -101,7 +122,7 @@ def exchange_s(transport: Transport, network: Network, message_bytes: float) -> 
     return all_reduce_s(transport, network, message_bytes) + transport.copy_s_per_byte * message_bytes
 
 
-def _handling_s(work: Compute, carried: Floats) -> Floats:
-    """(n,) processor seconds of one all-reduce. carried: (n, n) bytes."""
-    sent, received = carried.sum(axis=1), carried.sum(axis=0)
-    return (sent + received) * work.stolen_s_per_byte + received * work.add_s_per_byte
+def _reduction(work: Work, transport: Transport, network: Network, made: Collective) -> _Reduction:
+    shares = made.shares
+    handling = (shares * work.send_s_per_byte).sum(axis=1) + (shares * work.receive_s_per_byte).sum(axis=0)
+    return _Reduction(shares, duration(transport, network, made), handling)

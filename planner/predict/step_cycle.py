@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.predict import async_server, decentralized, sync_server
+from planner.predict import async_server, decentralized, sync_server, torch_engine
 from planner.predict.batch_size import gradients_s
 from planner.predict.clusters import Candidates
 from planner.predict.costs import Costs
@@ -74,7 +74,8 @@ def _solve(costs: Costs, candidates: Candidates) -> Cycles:
 
 def _among_peers(costs: Costs, candidates: Candidates) -> Cycles:
     """Cycles of clusters without a server; a link that peers share counts as slow."""
-    steps = decentralized.solve(costs, candidates)
+    torch = costs.torch
+    steps = decentralized.solve(costs, candidates) if torch is None else torch_engine.solve(costs, torch, candidates)
     rate = 1 / steps.cycle_s
     busy = np.minimum(1.0, rate * steps.busy_s)
     shares = np.zeros((rate.shape[0], len(BOTTLENECKS)))
@@ -127,6 +128,7 @@ def without_network(costs: Costs) -> Costs:
             weights_s=np.zeros_like(exchange_s),
             latency_s=np.zeros_like(exchange_s),
         ),
+        torch=costs.torch and costs.torch._replace(bytes_per_s=np.full_like(exchange_s, np.inf)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from backends import models
 from backends.frameworks.base import FRAMEWORKS
+from backends.strategies.engine import OWN
 from backends.strategies.strategy import PARAMETER_SERVER
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
@@ -76,6 +77,7 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     plan = _plan(request, options, dataset, before, callbacks)
     options = options._replace(strategy=plan.strategy.as_text()) if options.strategy == AUTO else options
     plan = plan.with_strategy(None if options.strategy is None else parse_strategy(options.strategy))
+    _check_engine(plan)
     _check_fit(plan, dataset)
     _check_checkpoint(plan, before)
     callbacks.on_plan(plan)
@@ -145,6 +147,15 @@ def _plan_now(
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))
     return plan
+
+
+def _check_engine(plan: Plan) -> None:
+    """Raises PlanError where the plan is for an engine that this command does not run."""
+    if plan.engine != OWN:
+        raise PlanError(
+            f"the plan is for --engine {plan.engine}, which `planner train` does not run; `planner recommend` "
+            "without --engine makes one that it does"
+        )
 
 
 def _check_fit(plan: Plan, dataset: Any) -> None:

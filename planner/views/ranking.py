@@ -65,6 +65,7 @@ def _frameworks(costs: Costs) -> list[str]:
 
 def _clusters(found: Recommendation, rows: list[Row], stand_ins: set[str]) -> TextTable:
     how = "" if found.costs.strategy.same_as(PARAMETER_SERVER) else f", {found.costs.strategy.text}"
+    how = how if found.costs.torch is None else f", --engine {found.costs.engine.text}"
     made = TextTable(
         f"{found.costs.model}{how}, batch {found.costs.batch}, {found.steps:,} steps: "
         f"best {len(rows)} of {len(found)} by {found.metric}",

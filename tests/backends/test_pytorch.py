@@ -18,6 +18,16 @@ def pytorch(monkeypatch):
     return framework("torch")
 
 
+def test_the_backends_of_torch_distributed_are_those_that_it_has(pytorch, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.distributed.is_nccl_available", lambda: True)
+    assert pytorch.collectives() == ("gloo", "nccl")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert pytorch.collectives() == ("gloo",)
+    monkeypatch.setattr("torch.distributed.is_available", lambda: False)
+    assert pytorch.collectives() == ()
+
+
 @pytest.mark.parametrize("name", ["cifar10", "resnet"])
 def test_gradients_are_those_of_plain_autograd(pytorch, name):
     import torch

@@ -18,6 +18,10 @@ def accelerator() -> tuple[str, str]:
     return "cpu", platform.machine()
 
 
+def collectives() -> tuple[str, ...]:
+    return ()
+
+
 def build(
     model: str, input_shape: Shape | None = None, classes: int | None = None, seed: int = 0, threads: int = 1
 ) -> Softmax:

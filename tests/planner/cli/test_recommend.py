@@ -26,6 +26,14 @@ def test_json_is_the_ranking_best_first_and_nothing_else(profiled: Planner) -> N
     assert best["interval"] == pytest.approx([best["time_s"]] * 2)  # no spread is known
 
 
+def test_another_engine_is_named_in_the_json_the_table_and_the_plan(profiled: Planner) -> None:
+    found = json.loads(profiled("recommend", "--engine", "torch", "--metric", "time", "--json").out)
+    assert (found["engine"], found["strategy"], len(found["ranking"])) == ("torch", "allreduce", 7)
+    shown = profiled("recommend", "--engine", "torch:hook=bf16", "--include", "tx2", "--include", "desktop").out
+    assert "net, --engine torch:hook=bf16, batch 32" in shown
+    assert load_plan(Path("plan.json")).engine == "torch:hook=bf16"
+
+
 def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     done = profiled("recommend", "--csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))

@@ -46,6 +46,13 @@ def test_a_plan_for_other_images_is_refused(planner: Planner, shared_images: str
     assert "profile again with the same --data" in planner("train", "--data", shared_images).problem()
 
 
+def test_a_plan_for_another_engine_is_refused(planner: Planner, shared_images: str) -> None:
+    Path("fleet.toml").write_text(LOCAL)
+    json_records.save(plan(planned("a"), planned("b"))._replace(engine="torch:hook=bf16"), Path("plan.json"))
+    problem = planner("train", "--data", shared_images).problem()
+    assert problem.startswith("the plan is for --engine torch:hook=bf16, which `planner train` does not run")
+
+
 def test_what_is_no_run_folder_cannot_be_resumed(planner: Planner) -> None:
     Path("fleet.toml").write_text(LOCAL)
     problem = planner("train", "--resume", "runs/none").problem()

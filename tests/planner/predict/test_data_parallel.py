@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.predict.collectives import GLOO, NCCL, Network, Transport
-from planner.predict.data_parallel import FORWARD, Bucket, Compute, SynchronousStep, buckets, exchange_s, synchronous
+from planner.predict.data_parallel import FORWARD, Bucket, SynchronousStep, Work, buckets, exchange_s, synchronous
 
 MIB = 1 << 20
 
@@ -16,13 +16,15 @@ def network(n: int, bytes_per_s: float = 1e8, latency_s: float = 0.0) -> Network
     return Network(np.full((n, n), bytes_per_s), each, each, np.full((n, n), latency_s))
 
 
-def compute(*gradients_s: float, update_s: float = 0.0, stolen: float = 0.0, add: float = 0.0) -> Compute:
-    each = np.ones(len(gradients_s))
-    return Compute(np.array(gradients_s), update_s * each, stolen * each, add * each)
+def compute(*gradients_s: float, update_s: float = 0.0, cpu: float = 0.0, delay: float = 1.0) -> Work:
+    """cpu: seconds of a byte at either end."""
+    n = len(gradients_s)
+    handling = np.full((n, n), cpu)
+    return Work(np.array(gradients_s), np.full(n, update_s), handling, handling, np.full(n, delay))
 
 
 def step(
-    work: Compute, made: list[Bucket], bytes_per_s: float = 1e8, transport: Transport = GLOO, latency_s: float = 0.0
+    work: Work, made: list[Bucket], bytes_per_s: float = 1e8, transport: Transport = GLOO, latency_s: float = 0.0
 ) -> SynchronousStep:
     return synchronous(work, made, transport, network(work.gradient_s.size, bytes_per_s, latency_s))
 
@@ -58,17 +60,27 @@ def test_a_device_alone_computes_and_sends_nothing() -> None:
 
 def test_bytes_that_arrive_beside_the_backward_pass_delay_it() -> None:
     """2e6 bytes each way, over in 0.02 s of a pass of 0.1 s: their 4 ms are those of the pass."""
-    stolen = step(compute(0.3, 0.3, stolen=1e-9), [Bucket(2e6, 0.5), Bucket(0.0, 1.0)])
+    stolen = step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, 0.5), Bucket(0.0, 1.0)])
     assert stolen.step_s == pytest.approx(0.3 + 0.004)
     assert stolen.busy_s == pytest.approx([0.304, 0.304])
 
 
 def test_bytes_after_the_backward_pass_delay_nothing() -> None:
-    assert step(compute(0.3, 0.3, stolen=1e-9), [Bucket(2e6, 1.0)]).step_s == pytest.approx(0.32)
+    assert step(compute(0.3, 0.3, cpu=1e-9), [Bucket(2e6, 1.0)]).step_s == pytest.approx(0.32)
+
+
+def test_nor_do_bytes_beside_an_accelerator() -> None:
+    found = step(compute(0.3, 0.3, cpu=1e-9, delay=0.0), [Bucket(2e6, 0.5), Bucket(0.0, 1.0)])
+    assert found.step_s == pytest.approx(0.3)
+
+
+def test_messages_of_a_bucket_follow_one_another() -> None:
+    assert step(compute(0.3, 0.3), [Bucket(1e7, 1.0, messages=3)], latency_s=0.001).step_s == pytest.approx(0.406)
 
 
 def test_a_processor_that_takes_longer_than_the_link_holds_the_exchange() -> None:
-    assert step(compute(0.3, 0.3, stolen=1e-8, add=2e-8), [Bucket(1e7, 1.0)]).step_s == pytest.approx(0.3 + 0.4)
+    assert step(compute(0.3, 0.3, cpu=2e-8), [Bucket(1e7, 1.0)]).step_s == pytest.approx(0.3 + 0.4)
+    assert step(compute(0.3, 0.3, cpu=2e-8, delay=2.0), [Bucket(1e7, 1.0)]).step_s == pytest.approx(0.3 + 0.8)
 
 
 def test_buckets_are_filled_from_the_last_variable_on_and_the_first_is_small() -> None:

@@ -1,0 +1,69 @@
+"""An engine moves the gradients of a run: the planner's own, or torch.distributed.
+
+It is written NAME or NAME:key=value,..., as in ``torch:hook=powersgd,rank=2``.
+"""
+
+from typing import Any, Callable, Dict, NamedTuple
+
+from backends.strategies.name_and_options import name_of, one_of, options_of, typed, whole_number
+
+OWN, TORCH = "planner", "torch"
+#: How torch.distributed may change gradients on their way, by hooks that torch itself brings.
+HOOKS = ("none", "bf16", "fp16", "powersgd")
+BACKENDS = ("auto", "gloo", "nccl")
+
+
+class Engine(NamedTuple):
+    """An engine with its options, and the ``text`` as which it is stored and sent.
+
+    hook: one of HOOKS.
+    rank: of PowerSGD's matrices; ``start``: the rounds that are made before PowerSGD begins.
+    backend: of torch.distributed; auto for NCCL where every member has it and CUDA, else gloo.
+    """
+
+    name: str = OWN
+    hook: str = "none"
+    rank: int = 1
+    start: int = 1000
+    backend: str = "auto"
+    text: str = OWN
+
+    @classmethod
+    def from_text(cls, text: str) -> "Engine":
+        """Parse ``NAME:key=value,...``. Raises ValueError for an unknown name, key or value."""
+        name = name_of("engine", text, (OWN, TORCH))
+        readers = _READERS if name == TORCH else {}
+        options = options_of(text, tuple(readers))
+        values = typed(text, options, readers)
+        hook = values.get("hook", "none")
+        for key in ("rank", "start"):
+            if key in values and hook != "powersgd":
+                raise ValueError("%s: %s belongs to hook=powersgd; leave it out, or add the hook" % (text, key))
+        return cls(name=name, text=text, **values)
+
+
+def _hook(text: str) -> str:
+    return one_of("hook", text, HOOKS)
+
+
+def _backend(text: str) -> str:
+    return one_of("backend", text, BACKENDS)
+
+
+def _from(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = whole_number(text)
+        if value < least:
+            raise ValueError("a whole number from %d on" % least)
+        return value
+
+    return read
+
+
+#: PowerSGD's own least start is 2: torch rebuilds its buckets in the first round.
+_READERS: Dict[str, Callable[[str], Any]] = {
+    "hook": _hook,
+    "rank": _from(1),
+    "start": _from(2),
+    "backend": _backend,
+}

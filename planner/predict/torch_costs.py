@@ -1,0 +1,128 @@
+"""torch.distributed costs what is sent in its buckets, over links that do not encrypt it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from backends.strategies.engine import Engine
+from planner.arrays import Bools, Floats
+from planner.predict import link_costs
+from planner.predict.data_parallel import BUCKET_BYTES, Bucket, buckets
+from planner.predict.message_time import rate_bytes_per_s
+from planner.profile.file import DeviceProfile, Profile
+from profilers.records import StepProfile
+
+#: Bytes of an element as sent, by hook; those of powersgd depend on the variable.
+ELEMENT_BYTES = {"none": 4.0, "fp16": 2.0, "bf16": 2.0}
+#: All-reduces of a bucket with powersgd: what is too small to compress, and both factors.
+POWERSGD_MESSAGES = 3
+#: powersgd compresses a matrix where its factors have less than this share of its elements.
+POWERSGD_SHARE = 1 / 2
+
+
+class TorchCosts(NamedTuple):
+    """What a step by torch.distributed costs besides ``DeviceCosts`` and ``PairCosts``.
+
+    buckets: those of the model, as sent.
+    bytes_per_s: (N, N) [from, to] of one unencrypted connection; 0 where it was not measured.
+    nccl: (N,), devices that NCCL can reach.
+    """
+
+    engine: Engine
+    buckets: tuple[Bucket, ...]
+    bytes_per_s: Floats
+    nccl: Bools
+
+    def uses_nccl(self, ranked: Sequence[int]) -> bool:
+        """Whether these members exchange through NCCL."""
+        return self.engine.backend != "gloo" and bool(self.nccl[list(ranked)].all())
+
+
+def of_profile(
+    profile: Profile, steps: Mapping[str, StepProfile], caps: Mapping[str, float], chosen: Engine
+) -> TorchCosts:
+    """Costs on the devices in ``steps``, in that order. caps: bytes/s that a network is held to."""
+    links, names = link_costs.measured(profile), list(steps)
+    rates = np.zeros((len(names), len(names)))
+    for i, k in np.ndindex(rates.shape):
+        ends = names[i], names[k]
+        if ends in links:
+            rates[i, k] = min(rate_bytes_per_s(links[ends]), math.inf if i == k else min(caps[name] for name in ends))
+    return TorchCosts(
+        engine=chosen,
+        buckets=tuple(_buckets(next(iter(steps.values())), chosen)),
+        bytes_per_s=rates,
+        nccl=np.array([_has_nccl(step) for step in steps.values()]),
+    )
+
+
+def unable(profile: Profile, steps: Mapping[str, StepProfile], chosen: Engine, allow_plaintext: bool) -> dict[str, str]:
+    """The reason by device that cannot take part in a run by torch.distributed.
+
+    allow_plaintext: whether gradients may cross a network as they are.
+    """
+    reasons = {name: _unable(profile.devices[name], step, chosen, allow_plaintext) for name, step in steps.items()}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def notes(steps: Mapping[str, StepProfile], chosen: Engine) -> list[str]:
+    """What the operator must know of these costs."""
+    found = []
+    unknown = [name for name, step in steps.items() if step.framework == "torch" and step.collectives is None]
+    if unknown:
+        found.append(
+            f"whether torch.distributed is on {', '.join(unknown)} was not profiled, and is assumed; "
+            "`planner profile --fresh` tells it"
+        )
+    if chosen.hook == "powersgd":
+        found.append(
+            f"hook=powersgd: predicted as after its first {chosen.start:,} rounds, which send all; variables count as "
+            "square matrices, and the time to factor them was not profiled"
+        )
+    return found
+
+
+def _unable(device: DeviceProfile, step: StepProfile, chosen: Engine, allow_plaintext: bool) -> str | None:
+    if step.framework != "torch":
+        return f"torch.distributed trains with torch, and it computes with {step.framework}"
+    if step.collectives == ():
+        return f"its torch {step.framework_version} was built without torch.distributed"
+    if chosen.backend == "nccl" and not _has_nccl(step):
+        return "it has no GPU with NCCL; leave backend=nccl out"
+    if device.device.get("host") is not None and not allow_plaintext:
+        return "torch.distributed does not encrypt what crosses its network; allow it with --allow-plaintext"
+    return None
+
+
+def _has_nccl(step: StepProfile) -> bool:
+    return step.accelerator == "cuda" and "nccl" in (step.collectives or ())
+
+
+def _buckets(step: StepProfile, chosen: Engine) -> list[Bucket]:
+    layers = step.layers or _even(step.parameters)
+    if chosen.hook == "powersgd":
+        return _factored(layers, chosen.rank)
+    return buckets(layers, ELEMENT_BYTES[chosen.hook])
+
+
+def _even(parameters: int) -> tuple[int, ...]:
+    """Layers of a model, of an older profile, whose own are unknown: as large as a bucket."""
+    size = BUCKET_BYTES // 4
+    return (*[size] * (parameters // size), parameters % size or size)
+
+
+def _factored(layers: Sequence[int], rank: int) -> list[Bucket]:
+    """The buckets of powersgd: a variable of m x m is sent as two factors of m x rank."""
+    sent, before, made = np.cumsum([0.0] + [_elements(each, rank) for each in reversed(layers)]), 0, []
+    for bucket in buckets(layers):
+        until = round(bucket.passed * len(layers))
+        made.append(Bucket(4.0 * float(sent[until] - sent[before]), bucket.passed, POWERSGD_MESSAGES))
+        before = until
+    return made
+
+
+def _elements(elements: int, rank: int) -> float:
+    factors = 2 * rank * math.sqrt(elements)
+    return factors if factors < POWERSGD_SHARE * elements else float(elements)

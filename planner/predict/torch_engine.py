@@ -1,0 +1,62 @@
+"""The model of torch.distributed predicts synchronous steps whose exchange overlaps with computing.
+
+The members of a run are ranked by name. Each sends around the ring or along the trees of
+``collectives``; processors that compute lose what gloo's threads take of them.
+"""
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner.predict import collectives
+from planner.predict.clusters import Candidates
+from planner.predict.collectives import Network
+from planner.predict.costs import Costs
+from planner.predict.data_parallel import Work, synchronous
+from planner.predict.decentralized import Steps
+from planner.predict.torch_costs import TorchCosts
+
+#: Part of what a ring brings that is added; the rest are sums, which replace what was there.
+ADDED = 1 / 2
+
+
+def solve(costs: Costs, torch: TorchCosts, candidates: Candidates) -> Steps:
+    """Steps of all candidates."""
+    members = candidates.members(len(costs.names))
+    by_rank = sorted(range(len(costs.names)), key=lambda i: costs.names[i])
+    result = Steps(np.full(members.shape, np.inf), *np.zeros((2, *members.shape)))
+    for mask in np.unique(candidates.masks):
+        ranked = np.array([i for i in by_rank if mask >> i & 1])
+        at = np.ix_(candidates.masks == mask, ranked)
+        transport = collectives.NCCL if torch.uses_nccl(ranked.tolist()) else collectives.GLOO
+        step = synchronous(_work(costs, torch, ranked), torch.buckets, transport, _network(costs, torch, ranked))
+        result.cycle_s[at], result.busy_s[at] = step.step_s, step.busy_s
+        result.sent_bytes[at] = step.sent_bytes.sum(axis=1)
+    return result
+
+
+def _work(costs: Costs, torch: TorchCosts, ranked: Ints) -> Work:
+    """What the members do. NCCL's threads and copies are in its constants."""
+    devices, around, count = costs.devices, np.ix_(ranked, ranked), ranked.size
+    send, receive = np.zeros((2, count, count))
+    if not torch.uses_nccl(ranked.tolist()):
+        send = costs.pairs.send_stolen_cpu_s[around] / costs.up_bytes
+        added_s = (ADDED * devices.add_s + devices.copy_s)[ranked] / costs.up_bytes
+        receive = costs.pairs.receive_stolen_cpu_s[around] / costs.up_bytes + added_s[None, :]
+    return Work(
+        gradient_s=devices.gradient_s[ranked],
+        update_s=devices.update_s[ranked],
+        send_s_per_byte=send,
+        receive_s_per_byte=receive,
+        delay=np.where(devices.step_cpu_s > 0, 1 / devices.cores, 0.0)[ranked],
+    )
+
+
+def _network(costs: Costs, torch: TorchCosts, ranked: Ints) -> Network:
+    around = np.ix_(ranked, ranked)
+    rates: Floats = torch.bytes_per_s[around]
+    return Network(
+        bytes_per_s=rates,
+        out_bytes_per_s=costs.devices.out_bytes_per_s[ranked],
+        in_bytes_per_s=costs.devices.in_bytes_per_s[ranked],
+        latency_s=costs.pairs.latency_s[around],
+    )

@@ -1,0 +1,164 @@
+"""Steps of torch.distributed by hand: 1 MB of gradients at 100 Mbit/s, one bucket.
+
+A gradient takes 0.1 s, an update 10 ms, and to add 1 MB 2 ms, of which a ring adds half.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from backends.strategies.engine import Engine
+from backends.strategies.strategy import Strategy
+from planner.predict import step_cycle
+from planner.predict.clusters import Candidates
+from planner.predict.collectives import NCCL
+from planner.predict.costs import Costs, costs_of
+from planner.predict.predict import factors
+from tests.planner import profiles
+
+ALLREDUCE = Strategy.from_text("allreduce")
+LAYERS = (150_000, 100_000)
+RATE = 100 * profiles.MBIT
+ADDED_S = 0.002 / 2
+GLOO_ONLY, WITH_NCCL = ("gloo",), ("gloo", "nccl")
+
+
+def costs(
+    *gradients_s: float, engine: str = "torch", latency_s: float = 0.0, cores: float = 4.0, **step: object
+) -> Costs:
+    made = {"layers": LAYERS, "collectives": GLOO_ONLY, **step}
+    names = "abcd"[: len(gradients_s)]
+    devices = {
+        name: profiles.device(profiles.step(each, **made), cores=cores)
+        for name, each in zip(names, gradients_s, strict=True)
+    }
+    links = profiles.links(names, latency_s=latency_s) if latency_s else profiles.links(names)
+    profile = profiles.profile(devices)._replace(links=links)
+    return costs_of(profile, strategy=ALLREDUCE, engine=Engine.from_text(engine))
+
+
+def solved(found: Costs) -> step_cycle.Cycles:
+    everyone = (1 << len(found.names)) - 1
+    return step_cycle.solve(found, Candidates(np.array([everyone]), np.array([0])))
+
+
+def step_s(*gradients_s: float, **changes: object) -> float:
+    cycle_s = solved(costs(*gradients_s, **changes)).cycle_s[0]
+    assert (cycle_s == cycle_s[0]).all()
+    return float(cycle_s[0])
+
+
+def test_two_equal_devices_compute_exchange_all_and_update() -> None:
+    assert step_s(0.1, 0.1) == pytest.approx(0.1 + 1e6 / RATE + 0.01)
+
+
+def test_each_of_four_sends_one_and_a_half_times_the_gradient() -> None:
+    found = solved(costs(*[0.1] * 4))
+    assert found.cycle_s[0] == pytest.approx(np.full(4, 0.1 + 1.5e6 / RATE + 0.01))
+    assert found.network_bytes[0] == pytest.approx(np.full(4, 1.5e6))
+
+
+def test_the_slowest_device_sets_the_pace_of_all() -> None:
+    found = solved(costs(0.1, 0.5))
+    assert found.cycle_s[0] == pytest.approx(np.full(2, 0.5 + 1e6 / RATE + 0.01))
+    assert found.busy[0] == pytest.approx([0.11 / 0.59, 0.51 / 0.59])
+
+
+def test_the_latency_of_every_hop_counts() -> None:
+    assert step_s(0.1, 0.1, latency_s=0.003) == pytest.approx(0.1 + 1e6 / RATE + 2 * 0.003 + 0.01)
+
+
+def test_a_device_alone_makes_the_step_of_one() -> None:
+    assert step_s(0.1) == pytest.approx(0.1 + 0.01)
+
+
+def test_half_precision_halves_the_exchange() -> None:
+    for hook in ("fp16", "bf16"):
+        assert step_s(0.1, 0.1, engine=f"torch:hook={hook}") == pytest.approx(0.1 + 0.5e6 / RATE + 0.01)
+
+
+def test_powersgd_sends_two_factors_of_every_large_variable() -> None:
+    sent = 4 * 2 * 3 * (math.sqrt(150_000) + math.sqrt(100_000))
+    found = costs(0.1, 0.1, engine="torch:hook=powersgd,rank=3", latency_s=0.001)
+    assert solved(found).cycle_s[0, 0] == pytest.approx(0.1 + sent / RATE + 3 * 2 * 0.001 + 0.01)
+    assert any("first 1,000 rounds" in note for note in found.notes)
+
+
+def test_powersgd_sends_a_small_variable_whole() -> None:
+    assert solved(costs(0.1, 0.1, engine="torch:hook=powersgd", layers=(12,))).network_bytes[0, 0] == pytest.approx(48)
+
+
+def test_members_that_all_have_nccl_use_it_and_others_gloo() -> None:
+    def latency_s(**changes: object) -> float:
+        return step_s(0.1, 0.1, **changes) - (0.1 + 1e6 / RATE + 0.01)
+
+    assert latency_s(collectives=WITH_NCCL) == pytest.approx(2 * NCCL.hop_s)
+    assert latency_s(collectives=WITH_NCCL, engine="torch:backend=gloo") == pytest.approx(0.0, abs=1e-9)
+    assert latency_s(collectives=WITH_NCCL, accelerator="cpu") == pytest.approx(0.0, abs=1e-9)
+
+
+def test_gloo_copies_what_an_accelerator_made_and_nccl_does_not() -> None:
+    slow_copy = profiles.seconds(1.0)
+    assert step_s(0.1, 0.1, copy_s=slow_copy) == pytest.approx(0.1 + 1.0 + ADDED_S + 0.01)
+    assert step_s(0.1, 0.1, copy_s=slow_copy, collectives=WITH_NCCL) < 0.3
+
+
+def test_a_processor_that_computes_and_exchanges_holds_what_is_slower() -> None:
+    """20 ns a byte and end, 1 MB each way: 40 ms of one core, which the link's 80 ms hide."""
+    found = costs(0.1, 0.1, accelerator="cpu")
+    stolen = np.full((2, 2), 0.02)
+    some = profiles.with_costs(found, send_stolen_cpu_s=stolen, receive_stolen_cpu_s=stolen)
+    assert solved(some).cycle_s[0, 0] == pytest.approx(0.1 + 1e6 / RATE + 0.01)
+    much = profiles.with_costs(found, send_stolen_cpu_s=10 * stolen, receive_stolen_cpu_s=10 * stolen)
+    assert solved(much).cycle_s[0, 0] == pytest.approx(0.1 + 0.4 + ADDED_S + 0.01)
+
+
+def test_a_what_if_rate_slows_the_exchange() -> None:
+    profile = profiles.profile({name: profiles.device(profiles.step(layers=LAYERS)) for name in "ab"})
+    torch = Engine.from_text("torch")
+    found = costs_of(profile, strategy=ALLREDUCE, engine=torch, rates={"a": 10 * profiles.MBIT})
+    assert solved(found).cycle_s[0, 0] == pytest.approx(0.1 + 1e6 / (10 * profiles.MBIT * 0.941) + 0.01)
+
+
+def test_the_network_is_what_beta_stands_for() -> None:
+    found = factors(costs(0.1, 0.1), 0b11, 0)
+    assert found.alpha_time == pytest.approx(np.full(2, 0.111 / 0.11))
+    assert found.beta_time == pytest.approx(np.full(2, (0.11 + 1e6 / RATE) / 0.111))
+
+
+def test_layers_that_an_older_profile_lacks_count_as_large_as_buckets() -> None:
+    assert step_s(0.1, 0.1, layers=()) == pytest.approx(0.1 + 1e6 / RATE + 0.01)
+
+
+class TestWhoCannot:
+    def test_a_device_whose_torch_lacks_it_is_left_out_with_the_reason(self) -> None:
+        devices = {
+            "jetson": profiles.device(profiles.step(collectives=())),
+            "pc": profiles.device(profiles.step(collectives=GLOO_ONLY)),
+        }
+        found = costs_of(profiles.profile(devices), strategy=ALLREDUCE, engine=Engine.from_text("torch"))
+        assert found.names == ("pc",)
+        assert found.left_out == {"jetson": "its torch 2.0 was built without torch.distributed"}
+
+    def test_an_older_profile_does_not_tell_and_is_believed(self) -> None:
+        profile = profiles.profile({name: profiles.device() for name in "ab"})
+        found = costs_of(profile, strategy=ALLREDUCE, engine=Engine.from_text("torch"))
+        assert found.names == ("a", "b")
+        assert found.notes[-1].startswith("whether torch.distributed is on a, b was not profiled, and is assumed")
+
+    def test_a_remote_device_needs_the_word_that_nothing_is_encrypted(self) -> None:
+        step = profiles.step(collectives=GLOO_ONLY)
+        devices = {"here": profiles.device(step), "there": profiles.device(step, host="10.0.0.2")}
+        profile, torch = profiles.profile(devices), Engine.from_text("torch")
+        assert list(costs_of(profile, strategy=ALLREDUCE, engine=torch).left_out) == ["there"]
+        assert not costs_of(profile, strategy=ALLREDUCE, engine=torch, allow_plaintext=True).left_out
+
+    def test_nccl_where_it_is_asked_for(self) -> None:
+        devices = {
+            "gpu": profiles.device(profiles.step(collectives=WITH_NCCL)),
+            "cpu": profiles.device(profiles.step(collectives=GLOO_ONLY, accelerator="cpu")),
+        }
+        engine = Engine.from_text("torch:backend=nccl")
+        found = costs_of(profiles.profile(devices), strategy=ALLREDUCE, engine=engine)
+        assert found.left_out == {"cpu": "it has no GPU with NCCL; leave backend=nccl out"}
