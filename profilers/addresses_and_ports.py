@@ -34,6 +34,23 @@ def interface_address(job: object, name: str) -> Optional[str]:
     return socket.inet_ntoa(answer[20:24])
 
 
+def interface_with(address: str) -> str:
+    """The network interface of this device that has an IPv4 address.
+
+    Raises ValueError where none has it: the device is then reached under another one's.
+    """
+    try:
+        numeric = socket.gethostbyname(address)
+    except OSError as error:
+        raise ValueError("%s: %s; set data_address in the fleet file" % (address, error.strerror or error)) from error
+    names = [name for _, name in socket.if_nameindex()]
+    for name in names:
+        if interface_address(None, name) == numeric:
+            return name
+    remedy = "set data_address or data_interface in the fleet file"
+    raise ValueError("%s is the address of no interface here (%s); %s" % (address, ", ".join(names), remedy))
+
+
 def address_towards(job: object, target: str) -> str:
     """The address from which this device sends to a host; nothing is sent. Raises OSError."""
     family, kind, _, _, address = socket.getaddrinfo(target, _DISCARD_PORT, type=socket.SOCK_DGRAM)[0]

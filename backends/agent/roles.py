@@ -121,7 +121,7 @@ def _run_member(
     task: Any, member: orders.MemberSpec, host: orders.HostAddress, start: Callable[[MemberParts], StartedRole]
 ) -> MemberAccount:
     """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
-    data = _prepare(task, member)
+    data = prepare(task, member)
     telemetry = TelemetrySender(task.emit)
     built = build(member.replica)
     task.emit(Built(built.build_s))
@@ -173,7 +173,7 @@ def _work(
 def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     """Be a cluster of one device."""
     member = order.member
-    data = _prepare(task, member)
+    data = prepare(task, member)
     began_s = time.monotonic()
     with TelemetrySender(task.emit) as telemetry:
         built = build(member.replica)
@@ -191,7 +191,7 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
         )[0]
 
 
-def _prepare(task: Any, member: orders.MemberSpec) -> MemberData:
+def prepare(task: Any, member: orders.MemberSpec) -> MemberData:
     """Import the framework and read the data, say so, and wait for the go order."""
     framework(member.replica.framework).accelerator()
     train, test = (ArraySamples(*dataset.unpack(files.fetch(path))) for path in (member.train, member.test))

@@ -6,7 +6,7 @@ A function takes its task and the order, and returns a JSON value, a record or b
 import time
 from typing import Any, Callable, Dict, Type
 
-from backends.agent import command, files, roles
+from backends.agent import command, files, rank_role, roles
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
@@ -51,6 +51,7 @@ ORDERS: Dict[Type[Any], Callable[..., Any]] = {
     orders.RemoveFile: lambda task, order: files.remove(order.path),
     orders.RepeatSteps: step_profile.repeat_steps,
     orders.RunPeer: roles.run_peer,
+    run_spec.RunRank: rank_role.run_rank,
     orders.RunWorker: roles.run_worker,
     orders.SendMessages: message_probe.send,
     orders.SendThroughput: throughput.send,

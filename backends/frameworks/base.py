@@ -147,6 +147,9 @@ def framework(name: str) -> Any:
     input_shape, classes: of the data; None for the model's own.
     seed: the same seed gives the same weights.
     threads: used without a GPU; with TensorFlow only those of the first build of a process count.
+
+    ``require_process_group()`` raises ValueError where its replicas cannot average their gradients
+    themselves; else ``process_group(settings, listener)`` is a ``process_group.ProcessGroup``.
     """
     if name not in FRAMEWORKS:
         raise ValueError("unknown framework %r; known: %s" % (name, ", ".join(sorted(FRAMEWORKS))))

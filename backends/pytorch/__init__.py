@@ -1,12 +1,14 @@
 """The PyTorch backend builds described models natively, in flat buffers (torch 1.10 or later)."""
 
 import platform
+import socket
 from typing import Optional, Tuple, Union
 
 import torch
 from torch import distributed, nn
 
 from backends import models
+from backends.frameworks.process_group import GroupSettings, ProcessGroup
 from backends.models import user
 from backends.models.layers import Model, Shape
 from backends.pytorch import layers
@@ -59,6 +61,25 @@ def build(
     replica = TorchReplica(image_job(module, description.input_shape, description.classes))
     replica.set_weights(models.initial_weights(description, seed))
     return replica
+
+
+def require_process_group() -> None:
+    """Get ready to join a process group. Raises ValueError where this torch cannot."""
+    if not distributed.is_available():
+        raise ValueError(
+            "this torch (%s) was built without torch.distributed, as NVIDIA's wheels for Jetson are; "
+            "leave --engine out, or plan without this device" % version()
+        )
+    from backends.pytorch.torch_group import rehearse
+
+    rehearse()
+
+
+def process_group(settings: GroupSettings, listener: Optional[socket.socket] = None) -> ProcessGroup:
+    """Join the other members, see ``TorchGroup``; after ``require_process_group``."""
+    from backends.pytorch.torch_group import TorchGroup
+
+    return TorchGroup(settings, listener)
 
 
 def _user_module(model: str) -> Tuple[nn.Module, Shape, int]:

@@ -1,6 +1,6 @@
 """A PyTorch replica keeps parameters, gradients and state as views into flat tensors."""
 
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ class TorchReplica(Replica):
 
     The job's forward and loss get the batch's arrays as tensors on the device that computes.
     State holds frozen parameters and floating-point buffers; those with infinities are constants.
+    training_loss: what gradients are taken of, ``loss`` or a module around it.
     """
 
     def __init__(self, job: Job) -> None:
@@ -32,6 +33,7 @@ class TorchReplica(Replica):
         self._gradients = torch.zeros_like(self._weights)
         for (_, parameter), place in zip(trained, self.variables):
             parameter.grad = self._gradients[place.part].view(place.shape)
+        self.training_loss: Callable[[Any], torch.Tensor] = self.loss
         self._velocity: Optional[torch.Tensor] = None
         self._host_weights, self._host_gradients, self._host_state = (
             _host(tensor) for tensor in (self._weights, self._gradients, self._state)
@@ -48,7 +50,7 @@ class TorchReplica(Replica):
             torch.mul(self._weights, weight_decay, out=self._gradients)
         else:
             self._gradients.zero_()
-        loss = self._job.loss(*self._job.forward(self.module, self.placed(batch)))
+        loss = self.training_loss(batch)
         loss.backward()
         # Scaling the loss would save this pass, but would be visible to half precision and to hooks
         # in a user's model.
@@ -56,6 +58,11 @@ class TorchReplica(Replica):
         value = float(loss.item())
         self._synchronise()
         return value
+
+    def loss(self, batch: Any) -> torch.Tensor:
+        """The mean loss of a batch."""
+        found: torch.Tensor = self._job.loss(*self._job.forward(self.module, self.placed(batch)))
+        return found
 
     def fetch(self) -> None:
         if self.accelerator == "cpu":

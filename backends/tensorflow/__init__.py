@@ -73,6 +73,11 @@ def build(
     return replica
 
 
+def require_process_group() -> None:
+    """Raises ValueError: only PyTorch's replicas average their gradients themselves."""
+    raise ValueError("it computes with TensorFlow, and --engine torch needs PyTorch; plan with --framework torch")
+
+
 def _use_threads(threads: int) -> None:
     """Compute each operation on so many CPU threads, one operation at a time.
 

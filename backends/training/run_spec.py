@@ -1,7 +1,7 @@
-"""A run specification holds the settings of a run; two orders to an agent begin one with it."""
+"""A run specification holds the settings of a run; three orders to an agent begin one with it."""
 
 import functools
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.frames import EVALUATE
@@ -67,6 +67,18 @@ class TrainAlone(NamedTuple):
 
     member: MemberSpec
     run: RunSpec
+
+
+class RunRank(NamedTuple):
+    """Be a rank of a run whose framework exchanges the gradients; the first is also its host."""
+
+    member: MemberSpec
+    run: RunSpec  # of another than the first without paths of checkpoints
+    names: Tuple[str, ...]  # of all ranks, in order
+    engine: str  # text of an ``Engine``
+    address: str  # of this device, whose interface carries the exchange
+    store_address: str  # of the first rank
+    store_port: int = 0  # which the first rank chooses and emits
 
 
 def last_evaluated(meta: Dict[str, Any]) -> int:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Callable, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -43,13 +43,24 @@ def run(
     Raises ValueError where that is of another model, damaged or past the last step, and where the
     test set is empty.
     """
-    require_test_samples(test)
     device = SingleDevice(spec, replica, emit, name, began)
-    shown = time.monotonic()
+    return work(device, batches, test, should_stop, slowdown, on_step)
+
+
+def work(
+    device: "SingleDevice",
+    batches: BatchLoader,
+    test: SampleSet,
+    should_stop: Callable[[], bool],
+    slowdown: float = 1.0,
+    on_step: Optional[Callable[[TimeSpent], None]] = None,
+) -> Tuple[RunAccount, TimeSpent]:
+    """Make the steps and evaluations of a device's queue; see ``run``."""
+    require_test_samples(test)
     while True:
         if should_stop():
             device.stop(STOPPED)
-        item = device.step_queue.take(name)
+        item = device.step_queue.take(device.name)
         if item.kind == FINISH:
             return device.end(), device.spent
         if item.kind == EVALUATE:
@@ -58,9 +69,7 @@ def run(
             device.step(item, batches, slowdown)
         if on_step is not None:
             on_step(device.spent)
-        if time.monotonic() - shown > PROGRESS_INTERVAL_S:
-            shown = time.monotonic()
-            emit(device.current_progress())
+        device.show_progress()
 
 
 class SingleDevice(RunState):
@@ -71,18 +80,24 @@ class SingleDevice(RunState):
     def __init__(self, spec: RunSpec, replica: Replica, emit: Emit, name: str, began: Optional[float]) -> None:
         super().__init__(spec, emit)
         self._replica = replica
-        self._name = name
+        self.name = name
         self._began = time.monotonic() if began is None else began
         self._cpu_s = time.process_time()
         self._stats = MemberStats()
         self._membership.join(name)
         self._velocity = np.zeros(replica.weights.size if spec.strategy.with_lars else 0, np.float32)
+        self._shown_s = time.monotonic()
         self.step_queue = self._begin()
         self.spent = TimeSpent()
 
     def _begin(self) -> StepQueue:
         if self.spec.resume is None:
             return StepQueue(self.spec.steps, 0, self.spec.evaluate_every)
+        return resumed_queue(self.spec, self._restored())
+
+    def _restored(self) -> Dict[str, Any]:
+        """Go on from the checkpoint to resume from; return its ``meta``."""
+        assert self.spec.resume is not None, "the caller asked"
         saved = checkpoint.read_for(self.spec.resume, self._layout)
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
@@ -92,22 +107,22 @@ class SingleDevice(RunState):
         else:
             self._replica.set_momentum(saved.momentum)
         self._resume(saved)
-        return resumed_queue(self.spec, saved.meta)
+        return saved.meta
 
     def step(self, item: WorkItem, batches: BatchLoader, slowdown: float) -> None:
         """Compute a gradient and apply it."""
         started, cpu = time.perf_counter(), time.process_time()
-        batches.batch = batch = self.batch(self._name)
+        batches.batch = batch = self.batch(self.name)
         loss = self._gradient(item, batches, batch)
         if not math.isfinite(loss):
-            self._end_diverged(self._name, item.kind, item.step, loss)
+            self._end_diverged(self.name, item.kind, item.step, loss)
             return
         gradient_cpu_s = time.process_time() - cpu
         self._update(item)
         stretch(time.perf_counter() - started, slowdown)
         busy_s = time.perf_counter() - started
         self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s))
-        self._batch_policy.record(self._name, batch, busy_s)
+        self._batch_policy.record(self.name, batch, busy_s)
         self._complete(loss)
 
     def _gradient(self, item: WorkItem, batches: BatchLoader, batch: int) -> float:
@@ -127,7 +142,7 @@ class SingleDevice(RunState):
 
     def _complete(self, loss: float) -> None:
         self._stats.count_step(loss, 0)
-        done, every = self.step_queue.complete(self._name), self.spec.checkpoint_every
+        done, every = self.step_queue.complete(self.name), self.spec.checkpoint_every
         self._mark_end()
         if done < self.spec.steps and every and done % every == 0:
             self._checkpoint_writer.write(self._snapshot, self._layout)
@@ -136,7 +151,7 @@ class SingleDevice(RunState):
         """Evaluate the present weights."""
         scores = evaluate(self._replica, test)
         self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
-        self.record_evaluation(self._name, item.step, scores)
+        self.record_evaluation(self.name, item.step, scores)
 
     @property
     def _layout(self) -> Layout:
@@ -156,7 +171,13 @@ class SingleDevice(RunState):
         self._emit(progress)
         return account
 
+    def show_progress(self) -> None:
+        """Emit the progress of the run, unless it was not long ago."""
+        if time.monotonic() - self._shown_s > PROGRESS_INTERVAL_S:
+            self._shown_s = time.monotonic()
+            self._emit(self.current_progress())
+
     def current_progress(self) -> Progress:
         """The progress of the run, for the live table."""
         elapsed_s = (self.ended or time.monotonic()) - self._began
-        return self.progress(elapsed_s, {self._name: self._stats.summary()._replace(connected=True)})
+        return self.progress(elapsed_s, {self.name: self._stats.summary()._replace(connected=True)})

@@ -51,6 +51,7 @@ def recommend(
     as_json: options.AsJson = False,
 ) -> None:
     """Predict every possible cluster, rank them, and plan the best."""
+    from backends.strategies.engine import OWN
     from planner import console
     from planner.json_records import save
     from planner.plan import report
@@ -66,7 +67,7 @@ def recommend(
     request = RecommendRequest(
         _weights(metric, weights), model=model, framework=framework, steps=steps, batch=batch_size, server=server,
         include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
-        rates=_rates(rate or []), allow_plaintext=allow_plaintext,
+        rates=_rates(rate or []), allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
     ranked = best_of(profile, request, engine, strategy, newest(Path()))
@@ -98,6 +99,13 @@ def _weights(metric: str | None, weights: str | None) -> dict[str, float] | None
         return None
     options.check_known("--metric", metric, METRICS)
     return one_metric(metric)
+
+
+def _is_trusted(fleet: Path) -> bool:
+    """Whether there is a fleet file that declares its network trusted. Raises FleetError."""
+    from planner.fleet.file import load_fleet
+
+    return fleet.exists() and load_fleet(fleet).trusted_network
 
 
 def _rates(given: list[str]) -> dict[str, float]:

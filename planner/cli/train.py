@@ -50,6 +50,16 @@ def train(
             "with --metric also auto [the plan's].",
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        Option(
+            help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo (docs/engines.md); "
+            "with --metric also auto [the plan's].",
+        ),
+    ] = None,
+    allow_plaintext: Annotated[
+        bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
+    ] = False,
     resume: Annotated[Path | None, Option(help="Go on from the checkpoint of this run folder.")] = None,
     run_dir: Annotated[Path, Option(help="Where run folders are made.")] = Path("runs"),
     quiet: options.Quiet = False,
@@ -73,10 +83,12 @@ def train(
         "data": str(data) if data else None, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
-        "strategy": strategy,
+        "strategy": strategy, "engine": engine,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
-    request = TrainRequest(fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir)
+    request = TrainRequest(
+        fleet, plan, metric, model, steps, batch_size, framework, given, resume, run_dir, allow_plaintext
+    )
     with view.training(detail) as shown:
         result, folder = run_training(request, shown)
     console.show(result if as_json else view.render(result, folder))

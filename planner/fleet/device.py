@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -64,10 +64,14 @@ class Device:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Devices in the order of their file."""
+    """Devices in the order of their file.
+
+    trusted_network: whether the operator has declared that nobody else reads along among them.
+    """
 
     devices: tuple[Device, ...]
     path: Path
+    trusted_network: bool = False
 
     def device(self, name: str) -> Device:
         """The device of that name. Raises FleetError with the names there are."""
@@ -76,6 +80,19 @@ class Fleet:
                 return device
         names = [device.name for device in self.devices]
         raise FleetError(f'{self.path}: no device "{name}"; {suggest(name, names)}')
+
+
+def require_trust(fleet: Fleet, names: Iterable[str], what: str, allowed: bool) -> None:
+    """Raises FleetError where data would leave this machine without encryption and nobody said so.
+
+    what: an option whose exchange is not encrypted. allowed: whether --allow-plaintext was given.
+    """
+    if allowed or fleet.trusted_network or all(fleet.device(name).local for name in names):
+        return
+    raise FleetError(
+        f"{what}: torch.distributed has no encryption and no passwords, so whoever is on the network can read and "
+        f"change what is sent; add --allow-plaintext, or trusted_network = true at the top of {fleet.path}"
+    )
 
 
 def example() -> str:

@@ -127,6 +127,7 @@ class _Entry(toml_file.TomlTable):
 
 class _FleetFile(toml_file.TomlTable):
     ssh_config: Annotated[str, AfterValidator(_file("file", "remove the line"))] | None = None
+    trusted_network: bool = False
     devices: Annotated[dict[str, _Entry], Field(min_length=1)]
 
 
@@ -134,7 +135,8 @@ def load_fleet(path: Path) -> Fleet:
     """Read a fleet file. Raises FleetError with every mistake, one a line."""
     text = toml_file.read_text(path, "no such fleet file; `planner init` writes an example to edit")
     file = toml_file.parse(_FleetFile, {"devices": _Entry}, text, path, 'address = "user@host" or "local"')
-    return Fleet(tuple(_device(name, entry, file.ssh_config) for name, entry in file.devices.items()), path)
+    devices = tuple(_device(name, entry, file.ssh_config) for name, entry in file.devices.items())
+    return Fleet(devices, path, file.trusted_network)
 
 
 def _device(name: str, entry: _Entry, ssh_config: str | None) -> Device:

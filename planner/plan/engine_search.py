@@ -7,9 +7,10 @@ is ranked as an all-reduce of the planner's own that takes another time.
 from dataclasses import replace
 
 from backends.strategies.engine import OWN, Engine
-from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from backends.strategies.strategy import PARAMETER_SERVER
 from planner.errors import PlanError
 from planner.plan import strategy_search
+from planner.plan.file import ALLREDUCE
 from planner.plan.recommend import Recommendation, recommend
 from planner.plan.request import RecommendRequest, parse_engine
 from planner.plan.strategy_search import AUTO
@@ -17,7 +18,7 @@ from planner.predict.sample_efficiency import SampleEfficiencies
 from planner.profile.file import Profile
 from planner.units import seconds
 
-ALLREDUCE, TORCH_ENGINE = Strategy.from_text("allreduce"), Engine.from_text("torch")
+TORCH_ENGINE = Engine.from_text("torch")
 
 
 def best_of(

@@ -5,11 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backends.strategies.engine import OWN
+from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.json_records import load
 from planner.predict.predict import Prediction, run_time
 from planner.provenance import Provenance
+
+#: What torch.distributed does, as a strategy.
+ALLREDUCE = Strategy.from_text("allreduce")
 
 
 class PlannedWorker(NamedTuple):
@@ -50,7 +53,8 @@ class Plan(NamedTuple):
     energy_uncertainty, time_uncertainty: half of the 95 % interval, as a share; None where no
         spread is known.
     predicted_strategy: that of the prediction, where it is another.
-    engine: text of an ``Engine``; torch.distributed has no use for the strategy.
+    engine: text of an ``Engine``; the strategy of torch.distributed is an all-reduce.
+    predicted_engine: that of the prediction, where it is another.
     """
 
     schema: int
@@ -74,6 +78,7 @@ class Plan(NamedTuple):
     predicted_strategy: Strategy | None = None
     time_uncertainty: float | None = None
     engine: str = OWN
+    predicted_engine: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,6 +107,13 @@ class Plan(NamedTuple):
         if strategy is None or strategy.same_as(self.strategy):
             return self
         return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())
+
+    def with_engine(self, engine: str | None) -> "Plan":
+        """The same cluster with another engine; what was predicted stays that of its own."""
+        if engine is None or engine == self.engine:
+            return self
+        changed = self._replace(engine=engine, predicted_engine=self.engine, interval=())
+        return changed.with_strategy(ALLREDUCE) if Engine.from_text(engine).name == TORCH else changed
 
 
 def load_plan(path: Path) -> Plan:

@@ -10,6 +10,7 @@ from backends.data import dataset as data
 from backends.network import framing
 from backends.protocol.events import Listening, Ready, RunAccount
 from backends.protocol.orders import HostAddress, MemberSpec
+from backends.strategies.engine import TORCH, Engine
 from backends.training import checkpoint
 from backends.training.run_spec import HostRun, RunSpec, TrainAlone
 from planner.agents.addresses import data_addresses
@@ -27,7 +28,7 @@ from planner.train.events import Reaching, Sending, Started
 from planner.train.monitor import RunMonitor, ServerProcess, remove
 from planner.train.orders import Options
 from planner.train.telemetry import Telemetry
-from planner.train.worker_restart import READY_S, Signals, WorkerSupervisor, expect
+from planner.train.worker_restart import READY_S, RankSupervisor, Signals, WorkerSupervisor, expect
 
 #: The coordinator of peers, in a run's events.
 COORDINATOR = "coordinator"
@@ -92,6 +93,8 @@ class Launch:
             if len(members) == 1:
                 call = agent.start(TrainAlone(members[self.plan.server], run))
                 expect(call, Ready)
+            elif self._has_ranks:
+                call = self._start_ranks(agent, run, members)
             else:
                 call = self._start_cluster(agent, run, members)
         except (PlannerError, KeyboardInterrupt):
@@ -101,10 +104,15 @@ class Launch:
         call.go()
         self._reporter.report("planner", Started())
         source = framing.SERVER if self.plan.strategy.through_server else COORDINATOR
-        if len(members) == 1:
+        if len(members) == 1 or self._has_ranks:
             source = self.plan.server
         stops_all = self.plan.strategy.evaluation_stops_all(len(members))
-        return ServerProcess(source, self.plan.server, agent, call, files, stops_all)
+        return ServerProcess(source, self.plan.server, agent, call, files, stops_all, self._has_ranks)
+
+    @property
+    def _has_ranks(self) -> bool:
+        """Whether the framework exchanges the gradients; one device alone exchanges none."""
+        return Engine.from_text(self.plan.engine).name == TORCH and len(self.plan.names) > 1
 
     def _place_checkpoints(self, resume: Path | None) -> tuple[AgentClient, str | None, str | None]:
         """The server's agent, and the paths on its device of its checkpoints.
@@ -113,8 +121,8 @@ class Launch:
         """
 
         def place(name: str) -> tuple[AgentClient, str | None, str | None]:
-            alone = len(self.plan.names) == 1
-            agent = self._pool.agents[name] if alone else self._pool.another(name)
+            is_member = len(self.plan.names) == 1 or self._has_ranks
+            agent = self._pool.agents[name] if is_member else self._pool.another(name)
             written = resumed = None
             if self.options.keep_weights:
                 written = agent.store(orders.cache_name(self.folder.path, "checkpoint.npz"), b"")
@@ -157,6 +165,20 @@ class Launch:
             supervisor = WorkerSupervisor(name, self._pool, name == self.plan.server, self.telemetry, self._signals)
             self._supervisors[name] = supervisor
             supervisor.start(orders.role(self.plan, self.options, member, to_host, self._addresses[name]))
+        self._wait_for_workers()
+        return call
+
+    def _start_ranks(self, agent: AgentClient, run: RunSpec, members: dict[str, MemberSpec]) -> Call:
+        """Start the first rank, which is the host too, and with its port the others."""
+        plan, first = self.plan, self.plan.server
+        call = agent.start(orders.rank(plan, members[first], run, self._addresses))
+        port = expect(call, Listening).port
+        for name, member in members.items():
+            if name != first:
+                supervisor = RankSupervisor(name, self._pool, False, self.telemetry, self._signals)
+                self._supervisors[name] = supervisor
+                supervisor.start(orders.rank(plan, member, run, self._addresses, port))
+        expect(call, Ready)
         self._wait_for_workers()
         return call
 

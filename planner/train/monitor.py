@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from backends.frameworks.process_group import BROKEN
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Dropped, Evaluated, Joined, RunAccount
 from backends.protocol.json_messages import record
 from backends.protocol.orders import RemoveFile
@@ -22,6 +23,8 @@ from planner.train.telemetry import Telemetry
 from planner.train.worker_restart import Signals, WorkerSupervisor
 
 STOP_S = 60.0
+#: Longest wait for the cause, once a member says that its exchange broke off.
+CAUSE_S = 5.0
 DRAIN_S = 5.0
 REMOVE_S = 10.0
 
@@ -33,6 +36,7 @@ class ServerProcess(NamedTuple):
     call: its order, which ``agent`` carries out.
     files: the paths of the run's files on the device.
     evaluation_stops_all: whether the whole cluster waits for an evaluation.
+    needs_all: whether the run ends with the first member that is lost.
     """
 
     source: str
@@ -41,6 +45,7 @@ class ServerProcess(NamedTuple):
     call: Call
     files: tuple[str, ...]
     evaluation_stops_all: bool = False
+    needs_all: bool = False
 
 
 @dataclass
@@ -58,6 +63,7 @@ class RunMonitor:
     _error: PlannerError | None = field(default=None, init=False)
     _time_is_over: bool = field(default=False, init=False)
     _held_up_s: float = field(default=0.0, init=False)
+    _cause_by_s: float | None = field(default=None, init=False)
 
     def run(self, lasting_s: float = math.inf) -> RunAccount:
         """Watch until the last step, or for ``lasting_s``; returns the server's account.
@@ -133,15 +139,33 @@ class RunMonitor:
                 return None
         if error is None:
             return account
+        reason = self._cause(str(error)) if self.server.needs_all else str(error)
+        if reason is None:
+            return None
         self.fetcher.wait()
         self._remove_files()
-        lost = isinstance(error, DeviceLostError)
-        raise self._failed(f"the server on {self.server.device} is lost: {error}" if lost else str(error))
+        if isinstance(error, DeviceLostError) and not self.server.needs_all:
+            reason = f"the server on {self.server.device} is lost: {error}"
+        raise self._failed(reason)
+
+    def _cause(self, *reasons: str) -> str | None:
+        """Why a run that needs all its members failed; None until it is known.
+
+        When a member is lost, the others report that their exchange broke off, often before its
+        own end is known.
+        """
+        reasons += tuple(each.failure for each in self.supervisors.values() if each.failure is not None)
+        causes = [reason for reason in reasons if BROKEN not in reason]
+        self._cause_by_s = self._cause_by_s or self.clock() + CAUSE_S
+        if causes or self.clock() > self._cause_by_s:
+            return [*causes, *reasons][0]
+        return None
 
     def _handle(self, source: str, event: Event) -> None:
         self.telemetry.add(source, event)
         if isinstance(event, Joined):
-            self.supervisors[event.member].joined = True
+            if event.member in self.supervisors:  # the first rank is a member and the host
+                self.supervisors[event.member].joined = True
         elif isinstance(event, MemberEnded | MemberLost):
             self.supervisors[source].joined = False
         elif isinstance(event, Dropped):
@@ -152,11 +176,16 @@ class RunMonitor:
             self.fetcher.unsaved = event.reason
 
     def _check_workers(self) -> None:
-        """Raises RunError where all workers have been given up."""
+        """Raises RunError where all workers have been given up, or one that the run needs."""
         failures = [supervisor.failure for supervisor in self.supervisors.values() if supervisor.failure is not None]
-        if failures and len(failures) == len(self.supervisors):
+        reason = None
+        if failures and self.server.needs_all:
+            reason = self._cause()
+        elif failures and len(failures) == len(self.supervisors):
+            reason = "; ".join(failures)
+        if reason is not None:
             self._remove_files()
-            raise self._failed("; ".join(failures))
+            raise self._failed(reason)
 
     def _end(self, account: RunAccount, interrupted: bool) -> RunAccount:
         self.fetcher.finish()

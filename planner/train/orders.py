@@ -13,12 +13,12 @@ from backends.frameworks.base import OptimizerSettings
 from backends.protocol.orders import FindFile, HostAddress, MemberSpec, ReplicaSpec, RunPeer, RunWorker
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, schedule
-from backends.training.run_spec import RunSpec
+from backends.training.run_spec import RunRank, RunSpec
 from planner.agents.client import AgentClient
 from planner.errors import PlanError, RunError, suggest
 from planner.fleet.device import Device
 from planner.plan.file import Plan
-from planner.plan.request import parse_strategy
+from planner.plan.request import parse_engine, parse_strategy
 from planner.profile.model_shipping import ship_model
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
@@ -40,6 +40,7 @@ class Options(NamedTuple):
     heartbeat_s: seconds of silence after which a worker is dropped.
     keep_weights: without it, no checkpoint is written.
     strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
+    engine: what moves the gradients, text of an ``Engine``; None for the plan's.
     """
 
     data: str
@@ -54,6 +55,7 @@ class Options(NamedTuple):
     heartbeat_s: float = 10.0
     keep_weights: bool = True
     strategy: str | None = None
+    engine: str | None = None
 
 
 class Shard(NamedTuple):
@@ -82,6 +84,8 @@ def check(options: Options) -> None:
         raise PlanError(f"--weight-decay {options.weight_decay:g}: give a finite number of at least 0")
     if options.strategy is not None:
         parse_strategy(options.strategy)
+    if options.engine is not None:
+        parse_engine(options.engine)
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
 
@@ -152,6 +156,18 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
         return RunWorker(spec, host, how.as_text(), own if how.compressor.keeps_residual else 0.0)
     optimizer = OptimizerSettings(options.rate, own, options.weight_decay)
     return RunPeer(spec, host, how.as_text(), optimizer, listens_on, options.seed)
+
+
+def rank(plan: Plan, spec: MemberSpec, run: RunSpec, addresses: Mapping[str, str], store_port: int = 0) -> RunRank:
+    """The order for a rank; the first is the plan's server.
+
+    addresses: of all devices on the data plane.
+    store_port: of the first rank; 0 in its own order.
+    """
+    first, name = plan.server, spec.name
+    names = (first, *(other for other in plan.names if other != first))
+    own = run if name == first else run._replace(checkpoint_path=None, resume=None)
+    return RunRank(spec, own, names, plan.engine, addresses[name], addresses[first], store_port)
 
 
 def run_spec(

@@ -41,6 +41,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         "steps_made": made,
         "server": plan.server,
         "strategy": plan.strategy.as_text(),
+        "engine": plan.engine,
         "workers": {
             name: {**encode(part), "framework": planned[name].framework, "predicted_steps": planned[name].steps}
             for name, part in parts.items()
@@ -101,6 +102,8 @@ def _notes(plan: Plan, parts: Mapping[str, WorkerResult]) -> list[str]:
     found = [f"{name}: {note}" for name, part in parts.items() for note in part.notes]
     if plan.predicted_strategy is not None:
         found.insert(0, f"predicted for {plan.predicted_strategy.text}, trained with {plan.strategy.text}")
+    if plan.predicted_engine is not None:
+        found.insert(0, f"predicted for --engine {plan.predicted_engine}, trained with --engine {plan.engine}")
     return found
 
 

@@ -7,18 +7,20 @@ from typing import Any, NamedTuple
 
 from backends import models
 from backends.frameworks.base import FRAMEWORKS
-from backends.strategies.engine import OWN
+from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
+from planner.fleet.device import Fleet, require_trust
 from planner.fleet.file import load_fleet
 from planner.json_records import load, save
 from planner.paths import FLEET, PLAN, PROFILE, RunFolder
+from planner.plan.engine_search import best_of
 from planner.plan.file import Plan, load_plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
 from planner.plan.request import RecommendRequest, parse_strategy
-from planner.plan.strategy_search import AUTO, best_of
+from planner.plan.strategy_search import AUTO
 from planner.predict.batch_size import notes_scaled
 from planner.predict.sample_efficiency import newest
 from planner.profile.file import DEFAULT_STEPS
@@ -38,6 +40,7 @@ class TrainRequest(NamedTuple):
     """The operator's request; None leaves a field to the plan or to the run that is resumed.
 
     options: the fields of ``Options`` that were given.
+    allow_plaintext: gradients may cross a network unencrypted.
     """
 
     fleet: Path | None
@@ -50,6 +53,7 @@ class TrainRequest(NamedTuple):
     options: dict[str, Any]
     resume: Path | None
     runs: Path
+    allow_plaintext: bool = False
 
 
 class RunCallbacks(NamedTuple):
@@ -68,21 +72,23 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     if before is not None:
         _check_folder(before)
     options = _options(request, before)
-    if options.strategy == AUTO and request.metric is None:
-        raise PlanError("--strategy auto: a plan has its own; add --metric to make another plan")
-    orders.check(options._replace(strategy=None) if options.strategy == AUTO else options)
+    _check_options(options, makes_plan=request.metric is not None)
     if not options.data:
         raise PlanError("no data: name a directory with --data")
     dataset = orders.load_dataset(options.data)
     plan = _plan(request, options, dataset, before, callbacks)
     options = options._replace(strategy=plan.strategy.as_text()) if options.strategy == AUTO else options
-    plan = plan.with_strategy(None if options.strategy is None else parse_strategy(options.strategy))
-    _check_engine(plan)
+    options = options._replace(engine=plan.engine) if options.engine == AUTO else options
+    plan = _as_asked(plan, options, request.options.get("strategy"))
     _check_fit(plan, dataset)
     _check_checkpoint(plan, before)
+    fleet = fleet or load_fleet(Path(plan.fleet))
+    engine_note = _check_engine(plan, fleet, request.allow_plaintext)
     callbacks.on_plan(plan)
+    if engine_note:
+        callbacks.on_note(engine_note)
     folder = RunFolder.create(request.runs, plan.model)
-    launch = Launch(plan, fleet or load_fleet(Path(plan.fleet)), dataset, options, folder, callbacks.on_event)
+    launch = Launch(plan, fleet, dataset, options, folder, callbacks.on_event)
     return carry_out(launch, before.checkpoint if before else None), folder
 
 
@@ -105,6 +111,46 @@ def _options(request: TrainRequest, before: RunFolder | None) -> Options:
     """The options of the request, and otherwise those of the run that is resumed."""
     saved = Options("") if before is None else load(Options, before.options, RUN_REMEDY)
     return saved._replace(**request.options)
+
+
+def _check_options(options: Options, makes_plan: bool) -> None:
+    """Raises PlanError as ``orders.check`` does, and for ``auto`` where a plan is there."""
+    for name, value in (("strategy", options.strategy), ("engine", options.engine)):
+        if value == AUTO and not makes_plan:
+            raise PlanError(f"--{name} auto: a plan has its own; add --metric to make another plan")
+    strategy, engine = (None if text == AUTO else text for text in (options.strategy, options.engine))
+    orders.check(options._replace(strategy=strategy, engine=engine))
+
+
+def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
+    """The plan with the engine and the strategy that were asked for.
+
+    given: the strategy of this command, and not of the run that is resumed. Raises PlanError for
+    one that the engine does not have.
+    """
+    plan = plan.with_engine(options.engine)
+    if Engine.from_text(plan.engine).name != TORCH:
+        return plan.with_strategy(None if options.strategy is None else parse_strategy(options.strategy))
+    if given is not None and given != AUTO and not parse_strategy(given).same_as(plan.strategy):
+        raise PlanError(
+            f"--strategy {given}: --engine {plan.engine} has its own exchange, {plan.strategy.text}; "
+            "leave one of them out"
+        )
+    return plan
+
+
+def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
+    """A remark on the engine, if any. Raises PlannerError where it cannot serve this plan."""
+    if Engine.from_text(plan.engine).name != TORCH:
+        return ""
+    what = f"--engine {plan.engine}"
+    if len(plan.names) == 1:
+        return f"{plan.server} trains alone: {what} has no other device to exchange gradients with"
+    for name, framework in plan.frameworks.items():
+        if framework != TORCH:
+            raise PlanError(f"{what}: {name} computes with {framework}; plan again with --framework torch")
+    require_trust(fleet, plan.names, what, allow_plaintext)
+    return f"gradients go through torch.distributed ({plan.engine}), unencrypted"
 
 
 def _plan(
@@ -140,22 +186,15 @@ def _plan_now(
     to_recommend = RecommendRequest(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
         training_samples=len(dataset.train_labels),
+        allow_plaintext=request.allow_plaintext or fleet.trusted_network,
     )  # fmt: skip
-    ranked = best_of(profile, to_recommend, options.strategy or PARAMETER_SERVER.text, newest(Path()))
-    for note in ranked.notes if options.strategy == AUTO else ():
+    strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
+    ranked = best_of(profile, to_recommend, engine, strategy, newest(Path()))
+    for note in ranked.notes if AUTO in (strategy, engine) else ():
         callbacks.on_note(note)
     plan = make_plan(ranked, str(fleet.path))
     save(plan, Path(PLAN))
     return plan
-
-
-def _check_engine(plan: Plan) -> None:
-    """Raises PlanError where the plan is for an engine that this command does not run."""
-    if plan.engine != OWN:
-        raise PlanError(
-            f"the plan is for --engine {plan.engine}, which `planner train` does not run; `planner recommend` "
-            "without --engine makes one that it does"
-        )
 
 
 def _check_fit(plan: Plan, dataset: Any) -> None:

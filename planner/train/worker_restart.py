@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from backends.protocol.events import MemberAccount, Ready
 from backends.protocol.json_messages import record
 from backends.protocol.orders import RunPeer, RunWorker
+from backends.training.run_spec import RunRank
 from planner.agents.client import AgentClient, Call, Event
 from planner.agents.pool import AgentPool
 from planner.errors import AgentError, PlannerError, RunError
@@ -62,7 +63,7 @@ class WorkerSupervisor:
     def __post_init__(self) -> None:
         self._agent = self.pool.agents[self.name]
 
-    def start(self, order: RunWorker | RunPeer) -> None:
+    def start(self, order: RunWorker | RunPeer | RunRank) -> None:
         """Start the worker, which then waits for ``Signals.go``.
 
         An error before that is its ``failure``: it is not started again.
@@ -77,7 +78,7 @@ class WorkerSupervisor:
             self.joined = False
             threading.Thread(target=self._agent.close, daemon=True).start()
 
-    def _keep_working(self, order: RunWorker | RunPeer) -> None:
+    def _keep_working(self, order: RunWorker | RunPeer | RunRank) -> None:
         """Start the worker again whenever it fails, with growing pauses, until the run is over."""
         name, over = self.name, self.signals.over
         agent: AgentClient | None = self._agent
@@ -125,7 +126,7 @@ class WorkerSupervisor:
         # Reopening would close the connection that the server on this device uses.
         return self.pool.another(self.name) if self.beside_server else self.pool.reopen(self.name)
 
-    def _work_once(self, agent: AgentClient, order: RunWorker | RunPeer) -> None:
+    def _work_once(self, agent: AgentClient, order: RunWorker | RunPeer | RunRank) -> None:
         name, events = self.name, self.signals.events
         self.telemetry.started(name)
         self.joined = False
@@ -137,6 +138,20 @@ class WorkerSupervisor:
         call.go()
         result = call.result(on_event=lambda event: events.put((name, event)))
         events.put((name, MemberEnded(record(MemberAccount, result))))
+
+
+class RankSupervisor(WorkerSupervisor):
+    """Watches one rank. It is not started again: the others cannot go on without it."""
+
+    def _keep_working(self, order: RunWorker | RunPeer | RunRank) -> None:
+        try:
+            self._work_once(self._agent, order)
+        except PlannerError as error:
+            self.joined = False  # no more events will come
+            self.failure = str(error)
+        except Exception as error:  # noqa: BLE001 - an unreported end would leave the run waiting forever
+            self.failure = f"{self.name}: {type(error).__name__}: {error}"
+        self.signals.events.put((self.name, None))  # ends the wait for the next event
 
 
 def expect(call: Call, kind: type[Awaited]) -> Awaited:

@@ -22,6 +22,11 @@ def collectives() -> tuple[str, ...]:
     return ()
 
 
+def require_process_group() -> None:
+    """As a torch without torch.distributed."""
+    raise ValueError("this torch was built without torch.distributed")
+
+
 def build(
     model: str, input_shape: Shape | None = None, classes: int | None = None, seed: int = 0, threads: int = 1
 ) -> Softmax:

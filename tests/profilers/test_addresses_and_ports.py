@@ -64,3 +64,13 @@ def test_silence_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_address_of_another_device_cannot_be_listened_on() -> None:
     with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1 .*; set data_address"):
         addresses_and_ports.await_connections(Job(), "192.0.2.1")
+
+
+def test_an_address_tells_its_interface() -> None:
+    assert addresses_and_ports.interface_with("127.0.0.1") == addresses_and_ports.interface_with("localhost") == "lo"
+
+
+@pytest.mark.parametrize("address", ["192.0.2.77", "127.0.1.1"])
+def test_an_address_of_no_interface_is_named_with_those_there_are(address: str) -> None:
+    with pytest.raises(ValueError, match=rf"{address} is the address of no interface here \(lo.*data_interface"):
+        addresses_and_ports.interface_with(address)

@@ -34,6 +34,16 @@ def test_another_engine_is_named_in_the_json_the_table_and_the_plan(profiled: Pl
     assert load_plan(Path("plan.json")).engine == "torch:hook=bf16"
 
 
+def test_a_network_that_the_fleet_file_trusts_needs_no_option(planner: Planner) -> None:
+    profile = fleet()
+    remote = {name: each._replace(device={**each.device, "host": "10.0.0.2"}) for name, each in profile.devices.items()}
+    json_records.save(profile._replace(devices=remote), Path("profile.json"))
+    refused = planner("recommend", "--engine", "torch", "--metric", "time")
+    assert "allow it with --allow-plaintext" in refused.problem()
+    Path("fleet.toml").write_text('trusted_network = true\n[devices.tx2]\naddress = "10.0.0.2"\n')
+    assert planner("recommend", "--engine", "torch", "--metric", "time", "--json").code == 0
+
+
 def test_csv_is_a_line_a_cluster(profiled: Planner) -> None:
     done = profiled("recommend", "--csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))

@@ -46,11 +46,14 @@ def test_a_plan_for_other_images_is_refused(planner: Planner, shared_images: str
     assert "profile again with the same --data" in planner("train", "--data", shared_images).problem()
 
 
-def test_a_plan_for_another_engine_is_refused(planner: Planner, shared_images: str) -> None:
+def test_an_engine_has_no_strategy_but_its_own(planner: Planner, shared_images: str) -> None:
     Path("fleet.toml").write_text(LOCAL)
     json_records.save(plan(planned("a"), planned("b"))._replace(engine="torch:hook=bf16"), Path("plan.json"))
-    problem = planner("train", "--data", shared_images).problem()
-    assert problem.startswith("the plan is for --engine torch:hook=bf16, which `planner train` does not run")
+    problem = planner("train", "--data", shared_images, "--strategy", "gaia").problem()
+    assert problem.startswith("--strategy gaia: --engine torch:hook=bf16 has its own exchange")
+    assert (
+        "--engine auto: a plan has its own" in planner("train", "--data", shared_images, "--engine", "auto").problem()
+    )
 
 
 def test_what_is_no_run_folder_cannot_be_resumed(planner: Planner) -> None:

@@ -254,7 +254,8 @@ class TestMistakes:
 
     def test_a_typo_at_the_top(self, tmp_path: Path) -> None:
         [found] = mistakes(tmp_path, 'ssh_confg = "x"\n[devices.a]\naddress = "local"')
-        assert found == 'fleet.toml:1: ssh_confg: unknown key; did you mean "ssh_config"? (known: ssh_config, devices)'
+        known = "known: ssh_config, trusted_network, devices"
+        assert found == f'fleet.toml:1: ssh_confg: unknown key; did you mean "ssh_config"? ({known})'
 
     def test_an_ssh_configuration_that_is_not_there(self, tmp_path: Path) -> None:
         [found] = mistakes(tmp_path, 'ssh_config = "x"\n[devices.a]\naddress = "local"')

@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from backends.frameworks.base import Layout, Variable
+from backends.frameworks.process_group import BROKEN
 from backends.protocol.events import CheckpointWritten, Evaluated, Progress, RunAccount
 from backends.protocol.orders import RemoveFile
 from backends.training import checkpoint
@@ -97,7 +98,7 @@ class Clock:
 
 
 class Run:
-    """A run that has begun. ``there``: the server's checkpoint."""
+    """A run that has begun. ``there``: the server's checkpoint; ``ranks``: members, all needed."""
 
     def __init__(
         self,
@@ -106,6 +107,7 @@ class Run:
         events: queue.Queue[tuple[str, Event]] | None = None,
         stops_all: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        ranks: Mapping[str, Any] | None = None,
     ) -> None:
         self.there = folder / "there.npz"
         variables = (Variable("w", (1,), 0, 1),)
@@ -120,8 +122,9 @@ class Run:
         self.fetcher = CheckpointFetcher(self.agent, "tx2", self.folder, None, self.reporter)
         signals = Signals(threading.Event(), threading.Event(), events or queue.Queue())
         order: Any = call
-        server = ServerProcess("tx2", "tx2", self.agent, order, (str(self.there), "resume.npz"), stops_all)
-        self.monitor = RunMonitor(server, {}, self.fetcher, Telemetry(["tx2"]), self.reporter, signals, clock)
+        files = (str(self.there), "resume.npz")
+        server = ServerProcess("tx2", "tx2", self.agent, order, files, stops_all, ranks is not None)
+        self.monitor = RunMonitor(server, ranks or {}, self.fetcher, Telemetry(["tx2"]), self.reporter, signals, clock)
 
     @property
     def files_removed(self) -> bool:
@@ -226,3 +229,36 @@ def test_a_run_for_some_time_lasts_longer_by_evaluations_that_everyone_waits_for
     monkeypatch.setattr(call, "stop", recorded_stop)
     Run(tmp_path, call, events, stops_all, clock).monitor.run(lasting_s=0.1)
     assert stopped_s == [end_s]
+
+
+class Rank:
+    """What the supervisor of a rank knows; its failure comes when it has been asked so often."""
+
+    joined = False
+
+    def __init__(self, failure: str | None, after: int = 0) -> None:
+        self._failure, self._after = failure, after
+
+    @property
+    def failure(self) -> str | None:
+        self._after -= 1
+        return self._failure if self._after < 0 else None
+
+
+def test_the_rank_that_died_is_named_and_not_those_that_miss_it(tmp_path: Path) -> None:
+    missing = AgentError(f"tx2: {BROKEN}: Connection reset by peer")
+    ranks = {"tx1": Rank(f"tx1: {BROKEN}"), "nano": Rank("nano: the agent ended", after=3)}
+    with pytest.raises(RunError, match="^nano: the agent ended"):
+        Run(tmp_path, ServerCall(missing), ranks=ranks).monitor.run()
+
+
+def test_one_lost_rank_ends_a_run_that_needs_all(tmp_path: Path) -> None:
+    ranks = {"tx1": Rank(None), "nano": Rank("nano: the agent ended")}
+    with pytest.raises(RunError, match="^nano: the agent ended"):
+        Run(tmp_path, ServerCall(STOPPED, waits=True), ranks=ranks).monitor.run()
+
+
+def test_an_exchange_that_broke_off_without_a_cause_is_reported_in_the_end(tmp_path: Path) -> None:
+    missing = AgentError(f"tx2: {BROKEN}: Connection reset by peer")
+    with pytest.raises(RunError, match=BROKEN):
+        Run(tmp_path, ServerCall(missing), clock=Clock(*range(100)), ranks={"tx1": Rank(None)}).monitor.run()

@@ -28,7 +28,8 @@ def profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four devices that have been profiled, and the sample efficiencies of a race."""
     measured = profiles.profile({name: profiles.device() for name in "abcd"})
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("planner.train.train.load_fleet", lambda path: SimpleNamespace(path=path))
+    fleet = SimpleNamespace(path="fleet.toml", trusted_network=False)
+    monkeypatch.setattr("planner.train.train.load_fleet", lambda path: fleet)
     monkeypatch.setattr("planner.train.train.Profiler", lambda *_: SimpleNamespace(run=lambda log: measured))
     monkeypatch.setattr("planner.train.train.newest", lambda folder: EFFICIENCIES)
 

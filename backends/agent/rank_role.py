@@ -1,0 +1,89 @@
+"""A device is a rank of a run whose framework exchanges the gradients.
+
+The rank works in a thread of its own: one that waits in an exchange cannot be interrupted. When
+the order fails because another rank is lost, that thread stays until the operator ends the agent.
+"""
+
+import queue
+import threading
+import time
+from typing import Any, Callable, Tuple, Union
+
+from backends.agent.roles import prepare
+from backends.agent.telemetry import TelemetrySender
+from backends.frameworks.base import framework
+from backends.frameworks.process_group import GroupError, GroupSettings
+from backends.network import framing
+from backends.profiling.step_profile import build
+from backends.protocol.events import Built, Listening, MemberAccount, RunAccount, TimeSpent
+from backends.strategies.engine import Engine
+from backends.training import rank
+from backends.training.rank_heartbeats import RankHeartbeats
+from backends.training.run_spec import RunRank
+from profilers.addresses_and_ports import interface_with
+
+Ended = Tuple[RunAccount, TimeSpent]
+
+
+def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
+    """Be a rank; the first gives the account of the run, the others their own.
+
+    The first emits the port of its store at once, so that all can import their frameworks together.
+    Raises WireError where another rank is lost, ValueError where this device cannot be a rank.
+    """
+    place = order.names.index(order.member.name)
+    interface = interface_with(order.address)
+    listener, port = None, order.store_port
+    if place == 0:
+        listener = framing.listen(order.address)
+        port = listener.getsockname()[1]
+        task.emit(Listening(port))
+    backend = framework(order.member.replica.framework)
+    backend.require_process_group()
+    data = prepare(task, order.member)
+    began_s = time.monotonic()
+    with TelemetrySender(task.emit) as telemetry:
+        built = build(order.member.replica)
+        task.emit(Built(built.build_s))
+        engine = Engine.from_text(order.engine)
+        settings = GroupSettings(
+            place, len(order.names), interface, order.store_address, port, order.run.heartbeat_s,
+            engine.backend, engine.hook, engine.rank, engine.start,
+        )  # fmt: skip
+
+        def work(on_lost: Callable[[str], None]) -> Ended:
+            group = backend.process_group(settings, listener)
+            heartbeats = RankHeartbeats(group, order.names, order.run.heartbeat_s, on_lost)
+            try:
+                return rank.run(
+                    order.run, built.replica, group, order.names, data, task.emit, task.stopping.is_set,
+                    order.member.replica.slowdown, began_s, telemetry.on_step, heartbeats.close,
+                )  # fmt: skip
+            finally:
+                heartbeats.close()
+
+        account, spent = _until_lost(work)
+    return account if place == 0 else MemberAccount(spent, built.build_s, {})
+
+
+def _until_lost(work: Callable[[Callable[[str], None]], Ended]) -> Ended:
+    """What ``work`` returns or raises, or WireError as soon as another rank is lost."""
+    ends: "queue.Queue[Any]" = queue.Queue()
+
+    def on_lost(reason: str) -> None:
+        ends.put(framing.WireError(reason))
+
+    def run() -> None:
+        try:
+            ends.put(work(on_lost))
+        except GroupError as error:
+            ends.put(framing.WireError(str(error)))
+        except BaseException as error:  # noqa: BLE001 - it is raised by the thread that waits
+            ends.put(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    end = ends.get()
+    if isinstance(end, BaseException):
+        raise end
+    result: Ended = end
+    return result

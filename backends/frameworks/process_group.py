@@ -1,0 +1,89 @@
+"""A process group joins the members of a run whose framework exchanges gradients itself."""
+
+import abc
+from typing import NamedTuple, Sequence, Tuple
+
+import numpy as np
+
+from backends.frameworks.base import Replica
+
+#: How the message of a member begins whose exchange broke off: another member is the cause.
+BROKEN = "the exchange with the other members broke off"
+
+
+class GroupError(OSError):
+    """The other members cannot be reached, or the exchange with them broke off."""
+
+
+class GroupSettings(NamedTuple):
+    """What a member needs to join.
+
+    rank: its own, from 0, of ``size`` members.
+    interface: the network interface that carries the exchange.
+    address, port: where the first member's store of addresses listens.
+    limit_s: seconds without an answer after which a member counts as lost.
+    backend, hook, matrix_rank, start: as in ``strategies.engine.Engine``.
+    """
+
+    rank: int
+    size: int
+    interface: str
+    address: str
+    port: int
+    limit_s: float
+    backend: str = "auto"
+    hook: str = "none"
+    matrix_rank: int = 1
+    start: int = 1000
+
+
+class ProcessGroup(abc.ABC):
+    """The members of a run, as one of them sees them.
+
+    Its methods raise GroupError where the exchange breaks off. All but ``beat`` wait for all
+    members, which must call the same methods in the same order.
+    """
+
+    rank: int
+    size: int
+
+    @abc.abstractmethod
+    def average_gradients(self, replica: Replica, batch: int) -> None:
+        """Set the weights to the first member's; from now on gradients are means over all samples.
+
+        batch: samples of this member's step. A member counts in proportion to its samples.
+        """
+
+    @abc.abstractmethod
+    def gradient(self, replica: Replica, batch: object, rate: float, weight_decay: float) -> float:
+        """``Replica.gradient`` together with all others; returns the loss of this batch alone."""
+
+    @abc.abstractmethod
+    def exchange_s(self) -> Tuple[float, float]:
+        """Seconds since the backward pass of the last gradient was done, and processor seconds.
+
+        The part of the exchange that the backward pass has hidden is not in them.
+        """
+
+    @abc.abstractmethod
+    def gather(self, row: Sequence[float]) -> np.ndarray:
+        """The rows of all members, (size, n) float64, from this member's, (n,)."""
+
+    @abc.abstractmethod
+    def broadcast(self, values: np.ndarray) -> None:
+        """Set ``values``, (n,) float32 or float64, to those of the first member."""
+
+    @abc.abstractmethod
+    def average(self, values: np.ndarray) -> None:
+        """Set ``values``, (n,) float32, to their mean over all members."""
+
+    @abc.abstractmethod
+    def beat(self, rank: int, by: int = 1) -> int:
+        """Add to a member's count of heartbeats, which the first member holds; returns the count.
+
+        Waits for the first member only. May be called from another thread.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Leave the group."""

@@ -1,0 +1,263 @@
+"""DistributedDataParallel averages the gradients of replicas over gloo or NCCL (torch 1.10 on)."""
+
+import contextlib
+import datetime
+import functools
+import inspect
+import os
+import socket
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.nn.parallel import DistributedDataParallel
+
+from backends.frameworks.base import Replica
+from backends.frameworks.process_group import BROKEN, GroupError, GroupSettings, ProcessGroup
+from backends.pytorch.replica import TorchReplica
+
+#: Longest wait for the others at one place. One that is lost is noticed by its heartbeats; this is
+#: for members whose models take longer to build, and for evaluations.
+WAIT_S = 1800.0
+#: Longest wait for the first member's store, which is there before any other member begins.
+CONNECT_S = 30.0
+#: Longest wait of the first member until all others have left.
+LEAVE_S = 10.0
+#: Parts of the messages of errors that come from the exchange and not from the model.
+_SOURCES = ("gloo", "NCCL", "ProcessGroup", "c10d", "TCPStore", "socket")
+
+Hook = Callable[[Any, Any], Any]
+
+
+def rehearse() -> None:
+    """Make a step of a group of one, for torch imports much at its first use."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        _wrapped(nn.Linear(1, 1))(torch.zeros(1, 1)).sum().backward()
+    finally:
+        dist.destroy_process_group()
+
+
+class TorchGroup(ProcessGroup):
+    """A group over torch.distributed.
+
+    listener: of the first member, at the address and port of the settings.
+    Numbers that are not gradients go over gloo: they are on the host.
+    Raises GroupError where the others are not reached, ValueError for a backend that is missing.
+    """
+
+    def __init__(self, settings: GroupSettings, listener: Optional[socket.socket] = None) -> None:
+        self.rank, self.size = settings.rank, settings.size
+        self._settings = settings
+        self._reduction: Optional[_BucketReduction] = None
+        os.environ["GLOO_SOCKET_IFNAME"] = settings.interface
+        os.environ["NCCL_SOCKET_IFNAME"] = "=" + settings.interface  # without the sign, also eth01 for eth0
+        where = "cannot reach the first member at %s:%d" % (settings.address, settings.port)
+        with _broken(where):
+            store = _store(settings, listener)
+            self._beats = _client(settings, settings.limit_s)
+        self.backend = _agree_on_backend(settings, store)
+        with _broken("cannot reach the other members over %s of this device" % settings.interface):
+            dist.init_process_group(
+                self.backend, store=store, rank=self.rank, world_size=self.size, timeout=_seconds(WAIT_S)
+            )
+            self._control = dist.new_group(backend="gloo") if self.backend == "nccl" else None
+
+    def average_gradients(self, replica: Replica, batch: int) -> None:
+        assert isinstance(replica, TorchReplica), "torch's group is made for replicas of torch"
+        batches = self.gather([batch])[:, 0]
+        weight = float(batch * self.size / batches.sum())
+        self._reduction = _BucketReduction(_hook(self._settings), weight, replica.accelerator == "cuda")
+        with _broken():
+            module = _wrapped(_TrainingLoss(replica))
+            module.register_comm_hook(self._reduction, _reduce)
+        replica.training_loss = module
+
+    def gradient(self, replica: Replica, batch: object, rate: float, weight_decay: float) -> float:
+        with _broken():
+            return replica.gradient(batch, rate, weight_decay)
+
+    def exchange_s(self) -> Tuple[float, float]:
+        assert self._reduction is not None, "a gradient was computed"
+        return self._reduction.exchange_s()
+
+    def gather(self, row: Sequence[float]) -> np.ndarray:
+        own = torch.tensor(list(row), dtype=torch.float64)
+        rows = [torch.empty_like(own) for _ in range(self.size)]
+        with _broken():
+            dist.all_gather(rows, own, group=self._control)
+        return np.array(torch.stack(rows).numpy())
+
+    def broadcast(self, values: np.ndarray) -> None:
+        with _broken():
+            dist.broadcast(torch.from_numpy(values), 0, group=self._control)
+
+    def average(self, values: np.ndarray) -> None:
+        # In double precision, so that the mean of equal values is their value.
+        total = torch.from_numpy(values.astype(np.float64))
+        with _broken():
+            dist.all_reduce(total, group=self._control)
+        values[:] = total.numpy() / self.size
+
+    def beat(self, rank: int, by: int = 1) -> int:
+        with _broken():
+            return int(self._beats.add("beats/%d" % rank, by))
+
+    def close(self) -> None:
+        with contextlib.suppress(RuntimeError):  # of one that is lost now, when nothing is left to do
+            if self.rank == 0:
+                self._await_departures()
+            else:
+                self._beats.add("left", 1)
+        dist.destroy_process_group()
+
+    def _await_departures(self) -> None:
+        """The first member, which holds the store, leaves last."""
+        until_s = time.monotonic() + LEAVE_S
+        while self._beats.add("left", 0) < self.size - 1 and time.monotonic() < until_s:
+            time.sleep(0.005)
+
+
+class _TrainingLoss(nn.Module):
+    """The loss of a batch as a module, for DistributedDataParallel sees a forward pass only."""
+
+    def __init__(self, replica: TorchReplica) -> None:
+        super().__init__()
+        self.module = replica.module
+        self._loss = replica.loss
+
+    def forward(self, batch: Any) -> torch.Tensor:
+        return self._loss(batch)
+
+
+class _BucketReduction:
+    """The hook that reduces a bucket of gradients to their mean, and a clock beside it.
+
+    weight: factor of this member's gradients; the mean of all members' factors is 1.
+    """
+
+    def __init__(self, hook: Tuple[Any, Hook], weight: float, on_gpu: bool) -> None:
+        self.state, self.hook = hook
+        self.weight = weight
+        self._on_gpu = on_gpu
+        self._ready = _now(on_gpu)
+        self._ready_cpu_s = 0.0
+
+    def backward_done(self) -> None:
+        """The last bucket is ready: all gradients of this member are computed."""
+        self._ready = _now(self._on_gpu)
+        self._ready_cpu_s = time.process_time()
+
+    def exchange_s(self) -> Tuple[float, float]:
+        """As ``ProcessGroup.exchange_s``."""
+        now = _now(self._on_gpu)
+        cpu_s = time.process_time() - self._ready_cpu_s
+        if not self._on_gpu:
+            return now - self._ready, cpu_s
+        now.synchronize()
+        return self._ready.elapsed_time(now) / 1e3, cpu_s
+
+
+def _now(on_gpu: bool) -> Any:
+    """Seconds on the processor; on a GPU an event behind all work that was given to it."""
+    if not on_gpu:
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def _reduce(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    # torch checks the names and annotations of a hook's parameters.
+    assert isinstance(state, _BucketReduction)
+    if bucket.is_last():
+        state.backward_done()
+    if state.weight != 1.0:
+        bucket.buffer().mul_(state.weight)
+    return state.hook(state.state, bucket)
+
+
+def _hook(settings: GroupSettings) -> Tuple[Any, Hook]:
+    """One of torch's own hooks, with its state; each gives the mean over all members."""
+    if settings.hook == "powersgd":
+        state = powerSGD_hook.PowerSGDState(None, settings.matrix_rank, start_powerSGD_iter=settings.start)
+        return state, powerSGD_hook.powerSGD_hook
+    hooks: Dict[str, Hook] = {
+        "none": default_hooks.allreduce_hook,
+        "bf16": default_hooks.bf16_compress_hook,
+        "fp16": default_hooks.fp16_compress_hook,
+    }
+    return None, hooks[settings.hook]
+
+
+@functools.lru_cache(maxsize=None)
+def _keep_buffers() -> Dict[str, bool]:
+    """The option that leaves running statistics alone: ``average`` takes care of them."""
+    known = inspect.signature(DistributedDataParallel.__init__).parameters
+    return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
+
+
+def _wrapped(module: nn.Module) -> DistributedDataParallel:
+    return DistributedDataParallel(module, **_keep_buffers())
+
+
+def _agree_on_backend(settings: GroupSettings, store: Any) -> str:
+    """NCCL where every member has it and CUDA, or gloo; or the one that is asked for."""
+    own = "nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+    if settings.backend == "nccl" and own == "gloo":
+        raise ValueError("backend=nccl: this device has no CUDA, or its torch no NCCL; leave the option out")
+    if settings.backend != "auto":
+        return settings.backend
+    with _broken():
+        store.set("backend/%d" % settings.rank, own)
+        all_members: List[bytes] = [store.get("backend/%d" % rank) for rank in range(settings.size)]
+    return "nccl" if set(all_members) == {b"nccl"} else "gloo"
+
+
+def _store(settings: GroupSettings, listener: Optional[socket.socket]) -> Any:
+    """The first member's store of addresses, or a connection to it."""
+    if listener is None:
+        return _client(settings, CONNECT_S, then_s=WAIT_S)
+    place = (settings.address, settings.port, settings.size, True, _seconds(WAIT_S))
+    if "master_listen_fd" in str(dist.TCPStore.__init__.__doc__):
+        return dist.TCPStore(*place, wait_for_workers=False, master_listen_fd=listener.detach())
+    listener.close()  # an older torch listens on its own, and on every address
+    return dist.TCPStore(*place, wait_for_workers=False)
+
+
+def _client(settings: GroupSettings, connect_s: float, then_s: Optional[float] = None) -> Any:
+    """A connection to the store; ``then_s``: limit of its later answers."""
+    store = dist.TCPStore(
+        settings.address, settings.port, settings.size, False, _seconds(connect_s), wait_for_workers=False
+    )
+    if then_s is not None:
+        store.set_timeout(_seconds(then_s))
+    return store
+
+
+def _seconds(seconds: float) -> datetime.timedelta:
+    return datetime.timedelta(seconds=seconds)
+
+
+@contextlib.contextmanager
+def _broken(what: str = BROKEN) -> Iterator[None]:
+    """Raise GroupError for an error of the exchange; torch has no class of its own for all."""
+    try:
+        yield
+    except RuntimeError as error:
+        text = str(error)
+        if not any(source in text for source in _SOURCES):
+            raise
+        raise GroupError("%s: %s" % (what, _first_sentence(text))) from error
+
+
+def _first_sentence(text: str) -> str:
+    """The part of an error of torch that tells what happened: without its place in the source."""
+    line = text.strip().splitlines()[0]
+    if line.startswith("["):
+        line = line.partition("] ")[2] or line
+    return line.partition(". ")[0]

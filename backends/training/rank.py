@@ -1,0 +1,246 @@
+"""The ranks of a run make the same steps together, and the framework averages their gradients.
+
+A round is a step of every rank. All ranks hold equal weights, and each computes by itself what
+comes next, so that nobody hands out work. They meet every half a second: a rank that wants to end
+the run, because it was told to or because its loss is not finite, says so there, and all end at
+the same round. Between two meetings nothing but gradients is exchanged.
+"""
+
+import math
+import time
+from typing import Callable, Dict, Optional, Sequence, Tuple
+
+import numpy as np
+
+from backends.data.loader import BatchLoader, SampleSet
+from backends.frameworks.base import Replica
+from backends.frameworks.process_group import ProcessGroup
+from backends.protocol.events import Diverged, Emit, Joined, MemberProgress, Progress, RunAccount, TimeSpent
+from backends.protocol.frames import STEP
+from backends.training import checkpoint, single_device
+from backends.training.run_spec import STOPPED, RunSpec, divergence_reason, last_evaluated
+from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
+from backends.training.step import evaluate, stretch
+from backends.training.step_queue import RunProgress, StepQueue, WorkItem
+
+#: What a rank says of itself at a meeting.
+GOES_ON, STOPS, DIVERGED = range(3)
+#: Most rounds between two meetings: the time of a round may change.
+MOST_ROUNDS = 1000
+
+
+def run(
+    spec: RunSpec,
+    replica: Replica,
+    group: ProcessGroup,
+    names: Sequence[str],
+    data: Tuple[BatchLoader, SampleSet],
+    emit: Emit,
+    should_stop: Callable[[], bool],
+    slowdown: float = 1.0,
+    began: Optional[float] = None,
+    on_step: Optional[Callable[[TimeSpent], None]] = None,
+    on_end: Callable[[], None] = lambda: None,
+) -> Tuple[RunAccount, TimeSpent]:
+    """Train to the last round; as ``single_device.run``, on every rank at once.
+
+    names: of all ranks, in order. The first evaluates and writes checkpoints.
+    on_end: called when all ranks have made their last exchange: they leave in any order.
+    Raises GroupError where the exchange with the others breaks off.
+    """
+    group.average_gradients(replica, data[0].batch)
+    rank = Rank(spec, replica, group, names, emit, began, on_end)
+    return single_device.work(rank, *data, should_stop, slowdown, on_step)
+
+
+class RoundQueue(StepQueue):
+    """Hands out rounds, each of which counts as a step of every member.
+
+    The last round may exceed the total.
+    checkpoint_due: whether a checkpoint is due after the round that was completed last.
+    diverged: whether the weights are of no use, as all ranks have agreed.
+    """
+
+    def __init__(self, progress: RunProgress, members: int) -> None:
+        super().__init__(progress.total, progress.made)
+        self._progress = progress
+        self._members = members
+        self.checkpoint_due = False
+        self.diverged = False
+
+    @property
+    def finished(self) -> bool:
+        return super().finished and not self.diverged
+
+    def complete(self, worker: str) -> int:
+        with self._changing():
+            item = self._held.pop(worker)
+            if item.kind == STEP:
+                self.checkpoint_due = sum(self._progress.count_step() for _ in range(self._members)) > 0
+            else:
+                self._progress.evaluated = item.step
+            return self.done
+
+
+class Rank(SingleDevice):
+    """One rank of a run. What is of the whole run is emitted by the first alone."""
+
+    step_queue: RoundQueue
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        replica: Replica,
+        group: ProcessGroup,
+        names: Sequence[str],
+        emit: Emit,
+        began: Optional[float],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._group = group
+        self._on_end = on_end
+        self._names = names
+        self._is_first = group.rank == 0
+        self._says = GOES_ON
+        self._bad_loss = 0.0
+        self._losses: Sequence[float] = (math.nan,) * group.size
+        self._rounds_to_meeting = 1
+        super().__init__(spec, replica, emit, names[group.rank], began)
+        self._met_s, self._rounds = time.monotonic(), 0
+        if self._is_first:
+            for name in names:
+                emit(Joined(name))
+
+    def _begin(self) -> RoundQueue:
+        """All go on from the first rank's checkpoint, if it has one."""
+        counts = np.zeros(3)  # whether there is one, steps, steps at the last evaluation
+        if self.spec.resume is not None:
+            meta = self._restored()
+            counts[:] = 1, meta["step"], last_evaluated(meta)
+        self._group.broadcast(counts)
+        resumed, done, evaluated = map(int, counts)
+        if resumed:
+            self._receive_weights()
+        spec = self.spec
+        progress = RunProgress(spec.steps, done, evaluated, spec.evaluate_every, spec.checkpoint_every)
+        return RoundQueue(progress, self._group.size)
+
+    def _receive_weights(self) -> None:
+        replica, momentum = self._replica, self._replica.momentum()
+        replica.fetch()
+        for values in (replica.weights, replica.state, momentum):
+            self._group.broadcast(values)
+        replica.load()
+        replica.set_momentum(momentum)
+
+    def step(self, item: WorkItem, batches: BatchLoader, slowdown: float) -> None:
+        """Compute a gradient, have it averaged, and apply it."""
+        started, cpu_s = time.perf_counter(), time.process_time()
+        optimizer = self.spec.optimizer_at(item.step)
+        batch = next(batches)
+        loss = self._group.gradient(self._replica, batch, optimizer.rate, optimizer.weight_decay)
+        exchange_s, exchange_cpu_s = self._group.exchange_s()
+        self._replica.update(optimizer.momentum)
+        busy_s = time.perf_counter() - started - exchange_s
+        stretch(busy_s, slowdown)
+        gradient_cpu_s = time.process_time() - cpu_s - exchange_cpu_s
+        self.spent = self.spent.plus(
+            TimeSpent(1, busy_s * max(1.0, slowdown), exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s)
+        )
+        if not math.isfinite(loss):
+            self._end_diverged(self.name, item.kind, item.step, loss)
+        else:
+            self._stats.count_step(loss, 0)
+            self.step_queue.complete(self.name)
+        self._after_round()
+
+    def _after_round(self) -> None:
+        self._mark_end()
+        self._rounds += 1
+        if self.step_queue.checkpoint_due:
+            self._average_state()
+            self._checkpoint_writer.write_in_background(self._snapshot, self._layout)
+        if self._rounds >= self._rounds_to_meeting:
+            self._meet()
+
+    def stop(self, reason: str) -> None:
+        """Ask all ranks to end the run at their next meeting; the first reason counts."""
+        self.reason = self.reason or reason
+        self._says = self._says or (STOPS if reason == STOPPED else DIVERGED)
+
+    def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
+        self._emit(Diverged(name, step, str(loss)))
+        self.stop(divergence_reason(self.spec, name, kind, step, loss))
+        self._bad_loss = loss
+        self.step_queue.complete(name)  # for the others go on as well, to the next meeting
+
+    def _meet(self) -> None:
+        """Tell the others how this rank is, and end the run if one of them wants to."""
+        now_s = time.monotonic()
+        round_s = max(1e-6, (now_s - self._met_s) / max(1, self._rounds))
+        rounds = min(MOST_ROUNDS, max(1, int(PROGRESS_INTERVAL_S / round_s)))
+        loss = self._bad_loss if self._says == DIVERGED else self._stats.loss
+        rows = self._group.gather((self._says, math.nan if loss is None else loss, self.step_queue.done, rounds))
+        self._losses = tuple(rows[:, 1])
+        self._rounds_to_meeting = int(rows[0, 3])  # the same number on all ranks
+        self._met_s, self._rounds = now_s, 0
+        for name, (says, other_loss, step, _) in zip(self._names, rows):
+            if says != GOES_ON:
+                self._end_for_all(name, int(says), int(step), float(other_loss))
+
+    def _end_for_all(self, name: str, says: int, step: int, loss: float) -> None:
+        self.reason = self.reason or (
+            STOPPED if says == STOPS else divergence_reason(self.spec, name, STEP, step, loss)
+        )
+        self.step_queue.diverged |= says == DIVERGED
+        self.step_queue.stop()
+
+    def evaluate(self, item: WorkItem, test: SampleSet) -> None:
+        """The first rank evaluates; the others wait for it in the next round."""
+        self._average_state()
+        if not self._is_first:
+            self.step_queue.complete(self.name)
+            return
+        scores = evaluate(self._replica, test)
+        self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))
+        self.record_evaluation(self.name, item.step, scores)
+
+    def _average_state(self) -> None:
+        """Give running statistics, which each rank keeps of its own samples, their mean."""
+        if self._replica.state.size:
+            self._replica.fetch()
+            self._group.average(self._replica.state)
+            self._replica.load()
+
+    def _snapshot(self) -> checkpoint.Checkpoint:
+        """Copies: the next rounds are made while they are written."""
+        saved = super()._snapshot()
+        return saved._replace(weights=saved.weights.copy(), state=saved.state.copy())
+
+    def end(self) -> RunAccount:
+        """Meet for the last time; the first rank then writes the last checkpoint."""
+        if not self.step_queue.diverged:  # which all know alike, unlike what this rank alone has found
+            self._average_state()
+        self._meet()
+        self._on_end()
+        self._group.close()
+        self.write_last_checkpoint()
+        progress = self.current_progress()
+        if self._is_first:
+            self._emit(progress)
+        return self.account(progress, 0.0)  # hosting takes nothing besides the steps
+
+    def show_progress(self) -> None:
+        """Emit it after a meeting, from which it is known."""
+        if self._is_first and not self._rounds:
+            self._emit(self.current_progress())
+
+    def current_progress(self) -> Progress:
+        """The progress of the run, with a row for every rank."""
+        elapsed_s = (self.ended or time.monotonic()) - self._began
+        own = self._stats.summary()._replace(connected=True)
+        rows: Dict[str, MemberProgress] = {
+            name: own._replace(loss=None if math.isnan(loss) else float(loss))
+            for name, loss in zip(self._names, self._losses)
+        }
+        return self.progress(elapsed_s, rows)

@@ -1,0 +1,84 @@
+"""Replicas of torch average their gradients over torch.distributed, in processes of their own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backends.network import framing
+from tests.backends.rank_run import drawn
+from tests.backends.replicas import small_replica
+from tests.installed import computes_with
+from tests.running import HANG_S, ROOT
+
+pytestmark = computes_with("torch")
+STEPS = 6
+
+
+def members(folder: Path, batches: tuple[int, ...], **given):
+    """Runs one process a member to its end: their exit codes, last words and what they left."""
+    with framing.listen("127.0.0.1") as free:
+        port = free.getsockname()[1]
+    started = []
+    for rank in range(len(batches)):
+        order = {"rank": rank, "batches": batches, "port": port, "steps": STEPS, "left": f"{folder}/{rank}.npz"}
+        command = [sys.executable, "-m", "tests.backends.torch_member", json.dumps({**order, **given})]
+        started.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True))
+    said = [process.communicate(timeout=HANG_S)[0] for process in started]
+    left = [np.load(path) for path in sorted(folder.glob("*.npz"))]
+    return [process.returncode for process in started], said, left
+
+
+def learnt_alone(batches: tuple[int, ...]) -> np.ndarray:
+    """The weights of one replica whose batches are those of all members together."""
+    replica, sources = small_replica("torch"), [drawn(rank, size) for rank, size in enumerate(batches)]
+    for _ in range(STEPS):
+        together = tuple(map(np.concatenate, zip(*(next(each) for each in sources), strict=True)))
+        replica.gradient(together, 0.05, 0.01)
+        replica.update(0.5)
+    return replica.weights
+
+
+@pytest.mark.parametrize("batches", [(8, 8), (3, 13)])
+def test_members_come_to_what_one_replica_learns_from_all_samples(tmp_path, batches):
+    codes, _, left = members(tmp_path, batches)
+    assert codes == [0, 0]
+    np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
+    np.testing.assert_allclose(left[0]["weights"], learnt_alone(batches), rtol=1e-4, atol=1e-5)
+    for one in left:
+        assert [row[0] for row in one["rows"]] == [0, 1] and [row[1] for row in one["rows"]] == [1, 1]
+        assert (one["exchange_s"] > 0).all()
+
+
+def test_running_statistics_are_each_members_own_until_they_are_averaged(tmp_path):
+    codes, _, left = members(tmp_path, (4, 12), normalised=True)
+    assert codes == [0, 0]
+    np.testing.assert_array_equal(left[0]["state"], left[1]["state"])
+    np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
+
+
+@pytest.mark.parametrize(("hook", "within"), [("fp16", 1e-3), ("bf16", 1e-2), ("powersgd", 0.5)])
+def test_torchs_own_hooks_send_less_and_keep_weights_equal(tmp_path, hook, within):
+    codes, _, left = members(tmp_path, (4, 12), hook=hook)
+    assert codes == [0, 0]
+    np.testing.assert_array_equal(left[0]["weights"], left[1]["weights"])
+    exact = learnt_alone((4, 12))
+    assert 0 < np.linalg.norm(left[0]["weights"] - exact) < within * np.linalg.norm(exact)
+
+
+def test_a_member_that_is_killed_ends_the_others_with_one_line(tmp_path):
+    codes, said, _ = members(tmp_path, (8, 8, 8), leaves_after=3)
+    assert codes == [3, 3, -9]
+    for line in said[:2]:
+        assert line.startswith("the exchange with the other members broke off: ") and line.count("\n") == 1
+
+
+def test_a_torch_that_was_built_without_torch_distributed_is_named(monkeypatch):
+    from backends import pytorch
+
+    monkeypatch.setattr(pytorch.distributed, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="built without torch.distributed"):
+        pytorch.require_process_group()

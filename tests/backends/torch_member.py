@@ -1,0 +1,57 @@
+"""A member of a group over torch.distributed, as a program: its arguments are one JSON object.
+
+It makes steps on its own batches and leaves what it learnt in a file. ``leaves_after``: it ends
+without a word after so many steps, as one that is killed.
+"""
+
+import json
+import os
+import signal
+import sys
+
+import numpy as np
+
+from backends.frameworks.process_group import GroupError, GroupSettings
+from backends.network import framing
+from backends.pytorch import process_group, require_process_group
+from tests.backends.rank_run import drawn
+from tests.backends.replicas import NORMALISED, PLAIN, small_replica
+
+
+def main() -> None:
+    given = json.loads(sys.argv[1])
+    rank, batches = given["rank"], given["batches"]
+    require_process_group()
+    replica = small_replica("torch", NORMALISED if given.get("normalised") else PLAIN)
+    if rank:
+        replica.weights += 1.0  # of no importance: all begin with the first member's
+        replica.load()
+    listener = framing.listen("127.0.0.1", given["port"]) if rank == 0 else None
+    settings = GroupSettings(
+        rank, len(batches), "lo", "127.0.0.1", given["port"], 60.0, hook=given.get("hook", "none"), start=2
+    )
+    group = process_group(settings, listener)
+    group.average_gradients(replica, batches[rank])
+    samples = drawn(rank, batches[rank])
+    exchange_s = []
+    try:
+        for step in range(given["steps"]):
+            if step == given.get("leaves_after") and rank == len(batches) - 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            group.gradient(replica, next(samples), 0.05, 0.01)
+            exchange_s.append(group.exchange_s()[0])
+            replica.update(0.5)
+    except GroupError as error:
+        print(error)
+        os._exit(3)  # what is left of the exchange may wait
+    group.average(replica.state)
+    rows = group.gather((rank, group.beat(rank)))
+    np.savez(
+        given["left"], weights=replica.weights, state=replica.state, rows=rows, exchange_s=exchange_s,
+        loss=replica.evaluate(next(samples))[0],
+    )  # fmt: skip
+    group.close()
+
+
+if __name__ == "__main__":
+    main()
