@@ -134,6 +134,8 @@ class StepProfile(NamedTuple):
     compressors: costs of the compressors, by kind.
     repeats: median step seconds of each repeat, in order.
     collectives: backends of torch.distributed there; None in profiles of older versions.
+    job: whether it is a user's job; ``samples``: those of its training data, where known.
+    data_s: mean seconds of a gradient that it waits for its batch.
     """
 
     model: str
@@ -164,6 +166,9 @@ class StepProfile(NamedTuple):
     compressors: Dict[str, CodecCost] = {}
     repeats: Tuple[float, ...] = ()
     collectives: Optional[Tuple[str, ...]] = None
+    job: bool = False
+    samples: Optional[int] = None
+    data_s: float = 0.0
 
     @classmethod
     def former_keys(cls) -> Dict[str, str]:

@@ -9,12 +9,11 @@ import threading
 import time
 from typing import Any, Callable, Tuple, Union
 
-from backends.agent.roles import prepare
+from backends.agent.roles import code_of, prepare
 from backends.agent.telemetry import TelemetrySender
 from backends.frameworks.base import framework
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
-from backends.profiling.step_profile import build
 from backends.protocol.events import Built, Listening, MemberAccount, RunAccount, TimeSpent
 from backends.strategies.engine import Engine
 from backends.training import rank
@@ -40,10 +39,10 @@ def run_rank(task: Any, order: RunRank) -> Union[RunAccount, MemberAccount]:
         task.emit(Listening(port))
     backend = framework(order.member.replica.framework)
     backend.require_process_group()
-    data = prepare(task, order.member)
+    loaded, data = prepare(task, order.member)
     began_s = time.monotonic()
-    with TelemetrySender(task.emit) as telemetry:
-        built = build(order.member.replica)
+    with TelemetrySender(task.emit) as telemetry, code_of(order.member):
+        built = loaded.build()
         task.emit(Built(built.build_s))
         engine = Engine.from_text(order.engine)
         settings = GroupSettings(

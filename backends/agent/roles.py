@@ -2,13 +2,12 @@
 
 import threading
 import time
-from typing import Any, Callable, Dict, NamedTuple, Tuple
+from typing import Any, Callable, ContextManager, Dict, NamedTuple, Tuple
 
 from backends.agent import files
 from backends.agent.telemetry import TelemetrySender
-from backends.data import dataset
-from backends.data.loader import ArraySamples, BatchLoader, SampleSet
 from backends.frameworks.base import Replica, framework
+from backends.jobs.failure import own_code
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
@@ -16,7 +15,6 @@ from backends.peers.coordinator import PeerCoordinator
 from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
 from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
-from backends.profiling.step_profile import build
 from backends.protocol import orders
 from backends.protocol.events import Built, Listening, MemberAccount, Ready, RunAccount, TimeSpent
 from backends.server.parameter_server import ParameterServer
@@ -25,13 +23,10 @@ from backends.strategies.strategy import Strategy
 from backends.training import single_device
 from backends.training.run_host import RunHost
 from backends.training.run_spec import HostRun, TrainAlone
+from backends.training.workload import MemberData, Workload, member_data, workload
 
 #: How often a task that waits for the go order looks whether it was stopped.
 GO_TICK_S = 0.1
-
-
-#: Training batches, and the test set.
-MemberData = Tuple[BatchLoader, SampleSet]
 
 
 class MemberParts(NamedTuple):
@@ -121,14 +116,15 @@ def _run_member(
     task: Any, member: orders.MemberSpec, host: orders.HostAddress, start: Callable[[MemberParts], StartedRole]
 ) -> MemberAccount:
     """Prepare, wait for the go order, build the model, connect, and work until the host is done."""
-    data = prepare(task, member)
+    loaded, data = prepare(task, member)
     telemetry = TelemetrySender(task.emit)
-    built = build(member.replica)
-    task.emit(Built(built.build_s))
-    with telemetry:
-        connection, heartbeats = _connect(host), _connect(host)
-        role = start(MemberParts(connection, built.replica, data, telemetry))
-        spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
+    with code_of(member):
+        built = loaded.build()
+        task.emit(Built(built.build_s))
+        with telemetry:
+            connection, heartbeats = _connect(host), _connect(host)
+            role = start(MemberParts(connection, built.replica, data, telemetry))
+            spent = _work(task, role, connection, heartbeats, host.heartbeat_s)
     return MemberAccount(spent, built.build_s, role.compressor_metrics())
 
 
@@ -173,10 +169,10 @@ def _work(
 def train_alone(task: Any, order: TrainAlone) -> RunAccount:
     """Be a cluster of one device."""
     member = order.member
-    data = prepare(task, member)
+    loaded, data = prepare(task, member)
     began_s = time.monotonic()
-    with TelemetrySender(task.emit) as telemetry:
-        built = build(member.replica)
+    with TelemetrySender(task.emit) as telemetry, code_of(member):
+        built = loaded.build()
         task.emit(Built(built.build_s))
         return single_device.run(
             order.run,
@@ -191,13 +187,21 @@ def train_alone(task: Any, order: TrainAlone) -> RunAccount:
         )[0]
 
 
-def prepare(task: Any, member: orders.MemberSpec) -> MemberData:
-    """Import the framework and read the data, say so, and wait for the go order."""
+def prepare(task: Any, member: orders.MemberSpec) -> Tuple[Workload, MemberData]:
+    """Import the framework, load the job and the data, say so, and wait for the go order."""
     framework(member.replica.framework).accelerator()
-    train, test = (ArraySamples(*dataset.unpack(files.fetch(path))) for path in (member.train, member.test))
+    loaded = workload(member.replica)
+    with code_of(member):
+        data = member_data(member, loaded, files.fetch)
     task.emit(Ready())
     await_go(task)
-    return BatchLoader(train, member.batch, member.seed), test
+    return loaded, data
+
+
+def code_of(member: orders.MemberSpec) -> ContextManager[None]:
+    """Raise JobFailure for errors in the code of the member's job."""
+    job = member.replica.job
+    return own_code(None if job is None else job.folder)
 
 
 def await_go(task: Any) -> None:

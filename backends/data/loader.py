@@ -1,7 +1,7 @@
 """A loader draws batches of samples in a seeded order."""
 
 import abc
-from typing import Any, Iterator, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -9,18 +9,46 @@ import numpy as np
 Chosen = Union[slice, np.ndarray]
 
 
-class SampleSet(abc.ABC):
-    """SampleSet that are read by position; their number is the length."""
+class EvaluationSet(abc.ABC):
+    """Samples that a model is evaluated on.
+
+    most_at_once: samples of a batch that is evaluated: enough to use an accelerator fully, few
+        enough for a small board.
+    """
+
+    most_at_once = 128
+
+    @property
+    @abc.abstractmethod
+    def is_empty(self) -> bool: ...
+
+    @abc.abstractmethod
+    def count(self) -> Optional[int]:
+        """Their number; None where it is not known before they are read."""
+
+    @abc.abstractmethod
+    def batches(self, size: int) -> Iterator[Tuple[int, Any]]:
+        """All samples in order, in batches of at most ``size``, each with its number of samples."""
+
+
+class SampleSet(EvaluationSet):
+    """Samples that are read by position; their number is the length."""
 
     @abc.abstractmethod
     def __len__(self) -> int: ...
+
+    @property
+    def is_empty(self) -> bool:
+        return not len(self)
+
+    def count(self) -> int:
+        return len(self)
 
     @abc.abstractmethod
     def batch(self, chosen: Chosen) -> Any:
         """These samples as one batch."""
 
     def batches(self, size: int) -> Iterator[Tuple[int, Any]]:
-        """All samples in order, in batches of at most ``size``, each with its number of samples."""
         for start in range(0, len(self), size):
             stop = min(start + size, len(self))
             yield stop - start, self.batch(slice(start, stop))
@@ -42,7 +70,54 @@ class ArraySamples(SampleSet):
         return tuple(array[chosen] for array in self.arrays)
 
 
-class BatchLoader:
+class ItemSamples(SampleSet):
+    """Samples of a user's data set, which are read one by one.
+
+    items: has a length, and gives the sample at a position.
+    collate: makes a batch of a list of samples.
+    """
+
+    def __init__(self, items: Any, collate: Callable[[List[Any]], Any]) -> None:
+        self._items = items
+        self._collate = collate
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def batch(self, chosen: Chosen) -> Any:
+        positions = range(*chosen.indices(len(self))) if isinstance(chosen, slice) else chosen.tolist()
+        if hasattr(self._items, "__getitems__"):  # some data sets of torch read many at once
+            return self._collate(self._items.__getitems__(list(positions)))
+        return self._collate([self._items[position] for position in positions])
+
+
+class PartOfSamples(SampleSet):
+    """Some samples of a set. positions: (count,) int64."""
+
+    def __init__(self, samples: SampleSet, positions: np.ndarray) -> None:
+        self._samples = samples
+        self._positions = positions
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def batch(self, chosen: Chosen) -> Any:
+        return self._samples.batch(self._positions[chosen])
+
+
+class BatchSource(abc.ABC):
+    """Endless batches. ``batch``, which may be set, is the number of samples of the next one."""
+
+    batch: int
+
+    def __iter__(self) -> "BatchSource":
+        return self
+
+    @abc.abstractmethod
+    def __next__(self) -> Any: ...
+
+
+class BatchLoader(BatchSource):
     """Endless batches in a new seeded order each epoch, across whose ends they run on.
 
     ``position`` counts the samples drawn so far and ``batch`` is the size of the next draw; both
@@ -55,9 +130,6 @@ class BatchLoader:
         self.samples, self.batch, self.position = samples, batch, 0
         self._seed = seed
         self._epoch, self._order = -1, np.empty(0, np.int64)
-
-    def __iter__(self) -> "BatchLoader":
-        return self
 
     def __next__(self) -> Any:
         chosen = np.empty(self.batch, np.int64)

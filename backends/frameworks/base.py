@@ -148,6 +148,10 @@ def framework(name: str) -> Any:
     seed: the same seed gives the same weights.
     threads: used without a GPU; with TensorFlow only those of the first build of a process count.
 
+    ``load_job(load, seed, threads) -> LoadedJob`` calls ``load``, which returns a ``UserJob``, and
+    tries what it holds. It raises ValueError where that is of no use for the framework.
+    ``replica(job) -> Replica`` builds the job's model.
+
     ``require_process_group()`` raises ValueError where its replicas cannot average their gradients
     themselves; else ``process_group(settings, listener)`` is a ``process_group.ProcessGroup``.
     """

@@ -28,3 +28,14 @@ class Job(NamedTuple):
     metrics: Dict[str, Metric]
     input_shape: Optional[Tuple[int, ...]] = None  # (height, width, channels) of known models' images
     classes: Optional[int] = None  # of known models
+
+
+class LoadedJob(NamedTuple):
+    """A user's job with its data, in a framework's types.
+
+    train, test: a ``data.loader.SampleSet`` or a ``data.streams.SampleStream`` each.
+    """
+
+    job: Job
+    train: Any
+    test: Any

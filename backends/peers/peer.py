@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import Any, Callable, Deque, Dict, Optional, Sequence, Tuple
 
-from backends.data.loader import BatchLoader, SampleSet
+from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import Arrays, OptimizerSettings, Replica, layout_of
 from backends.network import framing
 from backends.network.mailbox import Interrupted, Mailbox
@@ -16,7 +16,7 @@ from backends.protocol.events import TimeSpent
 from backends.strategies import knowledge_transfer
 from backends.strategies.message import dense
 from backends.training.array_transfer import receive_named, send_named
-from backends.training.step import evaluate, require_test_samples, step
+from backends.training.step import StepTaken, evaluate, require_test_samples, step
 
 #: Steps whose median is the time of a gradient: few, so that a slow first step and those with other
 #: batches soon drop out.
@@ -38,8 +38,8 @@ class Peer:
         self,
         connection: framing.Connection,
         replica: Replica,
-        batches: BatchLoader,
-        test: SampleSet,
+        batches: BatchSource,
+        test: EvaluationSet,
         exchange: Exchange,
         optimizer: OptimizerSettings,
         slowdown: float = 1.0,
@@ -140,15 +140,17 @@ class Peer:
         began, cpu = self._clock(), time.process_time()
         self._begin_epoch(order)
         optimizer = self._optimizer._replace(rate=order.rate)
-        loss = self._gradient(optimizer, order.batch)
+        taken = self._gradient(optimizer, order.batch)
         computed, gradient_cpu_s = self._clock(), time.process_time() - cpu
         busy_s = computed - began
         self._recent_busy_s.append(busy_s)
         completed = self._exchange_step(order, optimizer)
         self._replica.load()
         exchange_s = self._clock() - computed
-        self.spent = self.spent.plus(TimeSpent(int(completed), busy_s, exchange_s, 0.0, 0.0, gradient_cpu_s))
-        self._report_step(loss, order.batch, busy_s, completed)
+        self.spent = self.spent.plus(
+            TimeSpent(int(completed), busy_s, exchange_s, 0.0, 0.0, gradient_cpu_s, taken.data_s)
+        )
+        self._report_step(taken.loss, order.batch, busy_s, completed)
 
     def _begin_epoch(self, order: frames.PeerStep) -> None:
         """Begin the order's epoch with its members, unless it has begun."""
@@ -158,12 +160,12 @@ class Peer:
             addresses = {name: (address, port) for name, address, port in order.members}
             self._mailbox.begin(self._epoch, addresses)
 
-    def _gradient(self, optimizer: OptimizerSettings, batch: int) -> float:
+    def _gradient(self, optimizer: OptimizerSettings, batch: int) -> StepTaken:
         """Compute a gradient that includes learning rate and weight decay, except for LARS."""
         self._batches.batch = batch
         with_lars = self._local_update.with_lars
         rate, decay = (1.0, 0.0) if with_lars else (optimizer.rate, optimizer.weight_decay)
-        return step(self._replica, self._batches, self._slowdown, rate, decay)[0]
+        return step(self._replica, self._batches, self._slowdown, rate, decay)
 
     def _exchange_step(self, order: frames.PeerStep, optimizer: OptimizerSettings) -> bool:
         """Exchange and update; return False if the membership changed meanwhile."""

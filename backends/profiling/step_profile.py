@@ -4,21 +4,23 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import time
-from typing import Any, Callable, List, NamedTuple, Optional
+from typing import Any, Callable, List, Optional
 
 import numpy as np
 
 from backends import models
 from backends.data import dataset
-from backends.data.loader import ArraySamples, BatchLoader
-from backends.frameworks.base import Layout, OptimizerSettings, Replica, framework, usable_threads
+from backends.data.loader import ArraySamples, BatchLoader, BatchSource
+from backends.frameworks.base import Layout, OptimizerSettings, Replica, framework
+from backends.jobs.failure import own_code
 from backends.profiling import codec_profile
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.server import global_model
 from backends.strategies import message
 from backends.training import step
-from profilers import cores, records, steptime
+from backends.training.workload import Workload, job_batches, workload
+from profilers import records, steptime
 from profilers.sampling import Sampler
 
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
@@ -31,39 +33,22 @@ SERVICE_LIMIT_S = 1.0
 SYNTHETIC_BATCHES = 8
 
 
-class BuiltReplica(NamedTuple):
-    """A replica that was built and timed.
-
-    build_s: T^B, without the import of the framework
-    threads: those that it computes on
-    """
-
-    replica: Any
-    build_s: float
-    threads: int
-
-
-def build(spec: ReplicaSpec) -> BuiltReplica:
-    """Build a replica and time it; an emulated device builds as slowly as it steps."""
-    backend = framework(spec.framework)
-    backend.accelerator()  # initialises the GPU, which is not part of building a model
-    threads = usable_threads(cores.usable_cores(), 1 if spec.slowdown > 1.0 else None)
-    began = time.perf_counter()
-    replica = backend.build(spec.model, spec.input_shape, spec.classes, spec.seed, threads)
-    step.stretch(time.perf_counter() - began, spec.slowdown)
-    return BuiltReplica(replica, time.perf_counter() - began, threads)
-
-
 def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
     """Measure one model at one batch size; emits progress. Told to go on, it soon ends.
 
     Raises ValueError for what does not fit together.
     """
+    spec = order.replica
+    with own_code(spec.job and spec.job.folder):
+        return _timed(task, order, workload(spec))
+
+
+def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile:
     spec, batch = order.replica, order.batch
-    built = build(spec)
+    built = loaded.build()
     replica = built.replica
-    images = _images(replica, batch, spec.seed)
-    loop = _Loop(replica, _batches(images, batch, spec.seed), spec.slowdown)
+    batches = _batches(loaded, replica, batch)
+    loop = _Loop(replica, batches, spec.slowdown)
     sampler, windows = Sampler(), []
 
     def begin_window() -> None:
@@ -76,12 +61,10 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
     hooks = steptime.Hooks(_progress(task), begin_window, end_window, task.stopping.is_set, task.go.is_set)
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
-    user_model = models.is_user_model(spec.model)
-    description = spec.model if user_model else models.model(spec.model, spec.input_shape, spec.classes)
     parameters = int(replica.weights.size)
     return records.StepProfile(
         model=spec.model,
-        fingerprint=models.fingerprint(description),
+        fingerprint=_fingerprint(spec),
         framework=spec.framework,
         framework_version=framework(spec.framework).version(),
         accelerator=replica.accelerator,
@@ -93,7 +76,7 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
         gradient_s=times.gradient_s,
         copy_s=times.copy_s,
         update_s=times.update_s,
-        half_batch_s=_half_batch(replica, images, order),
+        half_batch_s=_half_batch(replica, batches, order),
         service_s=service(parameters),
         steady=times.steady,
         precise=times.precise,
@@ -106,6 +89,9 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
         layers=tuple(variable.size for variable in replica.variables),
         compressors=codec_profile.costs(replica.variables),
         collectives=framework(spec.framework).collectives(),
+        job=spec.job is not None,
+        samples=loaded.samples,
+        data_s=loop.data_s,
     )
 
 
@@ -115,22 +101,32 @@ def repeat_steps(task: Any, order: RepeatSteps) -> records.Repeat:
     Raises ValueError as ``time_steps`` does.
     """
     spec = order.replica
-    replica = build(spec).replica
-    batches = _batches(_images(replica, order.batch, spec.seed), order.batch, spec.seed)
-    loop = _Loop(replica, batches, spec.slowdown)
-    times = steptime.measure_repeat(
-        loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set)
-    )
+    with own_code(spec.job and spec.job.folder):
+        loaded = workload(spec)
+        replica = loaded.build().replica
+        loop = _Loop(replica, _batches(loaded, replica, order.batch), spec.slowdown)
+        times = steptime.measure_repeat(
+            loop.step, steptime.Hooks(_progress(task), loop.restart, should_stop=task.stopping.is_set)
+        )
     _unless_stopped(task, times)
     return records.Repeat(times.gradient_s, times.copy_s, times.update_s, loop.cpu_s_per_step)
 
 
-def _images(replica: Replica, batch: int, seed: int) -> dataset.Dataset:
-    return dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, seed)
+def _batches(loaded: Workload, replica: Replica, batch: int) -> BatchSource:
+    """Batches of the job's own data, or of noise, which takes a known model as long."""
+    spec = loaded.spec
+    if loaded.job is not None:
+        return job_batches(loaded.job, batch, spec.seed)
+    images = dataset.synthetic(replica.input_shape, replica.classes, batch * SYNTHETIC_BATCHES, spec.seed)
+    return BatchLoader(ArraySamples(images.train_images, images.train_labels), batch, spec.seed)
 
 
-def _batches(images: dataset.Dataset, batch: int, seed: int) -> BatchLoader:
-    return BatchLoader(ArraySamples(images.train_images, images.train_labels), batch, seed)
+def _fingerprint(spec: ReplicaSpec) -> str:
+    """That of the model; of a job the operator knows it."""
+    if spec.job is not None:
+        return ""
+    is_users = models.is_user_model(spec.model)
+    return models.fingerprint(spec.model if is_users else models.model(spec.model, spec.input_shape, spec.classes))
 
 
 def _unless_stopped(task: Any, times: steptime.StepTimes) -> None:
@@ -145,7 +141,7 @@ class _Loop:
     time is rationed pauses there, and training, too, has something to do there.
     """
 
-    def __init__(self, replica: Replica, batches: BatchLoader, slowdown: float) -> None:
+    def __init__(self, replica: Replica, batches: BatchSource, slowdown: float) -> None:
         self._replica = replica
         self._batches = batches
         self._slowdown = slowdown
@@ -154,18 +150,24 @@ class _Loop:
     def restart(self) -> None:
         self._ended_s: Optional[float] = None
         self._steps = 0
-        self._cpu_s = 0.0
+        self._cpu_s = self._data_s = 0.0
 
     @property
     def cpu_s_per_step(self) -> float:
         """Processor seconds of a gradient."""
         return self._cpu_s / max(1, self._steps)
 
+    @property
+    def data_s(self) -> float:
+        """Seconds of a gradient that it waits for its batch."""
+        return self._data_s / max(1, self._steps)
+
     def step(self) -> steptime.Phases:
         began_s = time.perf_counter() if self._ended_s is None else self._ended_s
         cpu_s = time.process_time()
-        _, _, fetch_s = step.step(self._replica, self._batches, self._slowdown, RATE)
+        taken = step.step(self._replica, self._batches, self._slowdown, RATE)
         self._cpu_s += time.process_time() - cpu_s
+        self._data_s += taken.data_s
         self._steps += 1
         fetched_s = time.perf_counter()
         self._replica.update(MOMENTUM)
@@ -173,7 +175,7 @@ class _Loop:
         updated_s = time.perf_counter()
         self._replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
         self._ended_s = time.perf_counter()
-        return fetched_s - fetch_s - began_s, fetch_s + self._ended_s - updated_s, updated_s - fetched_s
+        return fetched_s - taken.copy_s - began_s, taken.copy_s + self._ended_s - updated_s, updated_s - fetched_s
 
 
 def _progress(task: Any) -> Callable[[steptime.StepProgress], None]:
@@ -191,13 +193,13 @@ def _steps_left(at: steptime.StepProgress) -> float:
     return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0 + later
 
 
-def _half_batch(replica: Replica, images: dataset.Dataset, order: TimeSteps) -> records.Samples:
+def _half_batch(replica: Replica, batches: BatchSource, order: TimeSteps) -> records.Samples:
     """Gradient times at half the batch size, from which other batch sizes are interpolated."""
     if order.batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
         return records.Samples("s", ())
-    batches = _batches(images, order.batch // 2, order.replica.seed)
+    batches.batch = order.batch // 2
     times = [
-        step.step(replica, batches, order.replica.slowdown, RATE)[1]
+        step.step(replica, batches, order.replica.slowdown, RATE).gradient_s
         for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)
     ]
     return records.Samples("s", tuple(times[HALF_BATCH_WARMUP:]), tuple(times[:HALF_BATCH_WARMUP]))

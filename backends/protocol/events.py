@@ -138,6 +138,7 @@ class TimeSpent(NamedTuple):
     evaluation_s: float = 0.0  # evaluating
     exchange_cpu_s: float = 0.0  # processor time of exchanges
     gradient_cpu_s: float = 0.0  # processor time of gradients, as in ``StepProfile.cpu_s_per_step``
+    data_s: float = 0.0  # of ``busy_s``, waiting for a batch to be read
 
     def plus(self, other: "TimeSpent") -> "TimeSpent":
         """The sum of both."""

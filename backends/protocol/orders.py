@@ -159,8 +159,23 @@ class SendMessages(NamedTuple):
     cold: bool = False  # messages find the caches as a training step leaves them
 
 
+class JobSpec(NamedTuple):
+    """A user's job: a function without arguments in a module of a project.
+
+    text: how the user named it.
+    folder: the project's, on the device.
+    data: the folder of the data set that is on the device already; None for none.
+    """
+
+    text: str
+    folder: str
+    module: str
+    function: str
+    data: Optional[str] = None
+
+
 class ReplicaSpec(NamedTuple):
-    """A model to build."""
+    """A model to build: a known one, one of a user's file, or that of a user's job."""
 
     framework: str
     model: str
@@ -168,6 +183,7 @@ class ReplicaSpec(NamedTuple):
     classes: Optional[int] = None
     seed: int = 0  # of the initial weights
     slowdown: float = 1.0  # how many times slower than it is an emulated device computes
+    job: Optional[JobSpec] = None
 
 
 class TimeSteps(NamedTuple):
@@ -185,15 +201,31 @@ class RepeatSteps(NamedTuple):
     batch: int
 
 
+class DataPart(NamedTuple):
+    """A member's part of training data that every member can read.
+
+    weights: of all members, in proportion to which the samples are dealt out.
+    seed: the same for all.
+    """
+
+    weights: Tuple[float, ...]
+    member: int  # the place of this one among them
+    seed: int
+
+
 class MemberSpec(NamedTuple):
-    """One member's model and data."""
+    """One member's model and data.
+
+    part: of the data of a job; None where ``train`` and ``test`` are files on the device.
+    """
 
     name: str
     replica: ReplicaSpec
-    train: str  # path on its device
+    train: str  # path on its device; empty for a job
     test: str
     batch: int
     seed: int  # of the order of its batches
+    part: Optional[DataPart] = None
 
 
 class HostAddress(NamedTuple):

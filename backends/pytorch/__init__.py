@@ -2,16 +2,18 @@
 
 import platform
 import socket
-from typing import Optional, Tuple, Union
+from typing import Callable, Optional, Tuple, Union
 
 import torch
 from torch import distributed, nn
 
 from backends import models
 from backends.frameworks.process_group import GroupSettings, ProcessGroup
+from backends.jobs.job import Job, LoadedJob
+from backends.jobs.user_job import UserJob
 from backends.models import user
 from backends.models.layers import Model, Shape
-from backends.pytorch import layers
+from backends.pytorch import jobs, layers
 from backends.pytorch.images import image_job
 from backends.pytorch.replica import TorchReplica
 from profilers import device_facts
@@ -61,6 +63,18 @@ def build(
     replica = TorchReplica(image_job(module, description.input_shape, description.classes))
     replica.set_weights(models.initial_weights(description, seed))
     return replica
+
+
+def load_job(load: Callable[[], UserJob], seed: int, threads: int) -> LoadedJob:
+    """A user's job for ``replica``, see ``frameworks.base.framework``."""
+    torch.set_num_threads(threads)
+    jobs.seed_everything(seed)
+    return jobs.load_job(load())
+
+
+def replica(job: Job) -> TorchReplica:
+    """A replica of a job on the first GPU or else on the CPU."""
+    return TorchReplica(job)
 
 
 def require_process_group() -> None:

@@ -7,6 +7,7 @@ import torch
 
 from backends.frameworks.base import Replica, Variable, consecutive
 from backends.jobs.job import Job
+from backends.pytorch.jobs import as_tensors
 
 
 class TorchReplica(Replica):
@@ -61,7 +62,7 @@ class TorchReplica(Replica):
 
     def loss(self, batch: Any) -> torch.Tensor:
         """The mean loss of a batch."""
-        found: torch.Tensor = self._job.loss(*self._job.forward(self.module, self.placed(batch)))
+        found: torch.Tensor = self._job.loss(*self._job.forward(self.module, as_tensors(batch, self._device)))
         return found
 
     def fetch(self) -> None:
@@ -93,7 +94,7 @@ class TorchReplica(Replica):
         self.module.eval()
         try:
             with torch.no_grad():
-                found = self._job.forward(self.module, self.placed(batch))
+                found = self._job.forward(self.module, as_tensors(batch, self._device))
                 metrics = {name: float(metric.function(*found)) for name, metric in self._job.metrics.items()}
                 return float(self._job.loss(*found)), metrics
         finally:
@@ -105,19 +106,6 @@ class TorchReplica(Replica):
 
     def set_momentum(self, values: np.ndarray) -> None:
         self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
-
-    def placed(self, batch: Any) -> Any:
-        """The batch with its arrays and tensors on the device that computes, in any nesting."""
-        if isinstance(batch, np.ndarray):
-            batch = torch.from_numpy(batch)
-        if hasattr(batch, "to"):
-            return batch.to(self._device)
-        if isinstance(batch, dict):
-            return {key: self.placed(value) for key, value in batch.items()}
-        if isinstance(batch, (tuple, list)):
-            parts = [self.placed(value) for value in batch]
-            return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
-        return batch
 
     def _momentum(self) -> torch.Tensor:
         # Allocated on first use: a worker whose server makes the updates needs no momentum.

@@ -5,7 +5,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from backends.data.loader import BatchLoader, SampleSet
+from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import Replica, layout_of
 from backends.network import framing
 from backends.protocol import frames
@@ -33,8 +33,8 @@ class Worker:
         self,
         connection: framing.Connection,
         replica: Replica,
-        batches: BatchLoader,
-        test: SampleSet,
+        batches: BatchSource,
+        test: EvaluationSet,
         slowdown: float = 1.0,
         compressor: Optional[Compressor] = None,
     ) -> None:
@@ -111,12 +111,12 @@ class Worker:
         self._replica.load()
         self._batches.batch = order.batch
         process_cpu = time.process_time()
-        loss = step(self._replica, self._batches, self._slowdown, order.rate, order.weight_decay)[0]
+        taken = step(self._replica, self._batches, self._slowdown, order.rate, order.weight_decay)
         gradient_cpu_s = time.process_time() - process_cpu
         computed, computed_cpu = time.perf_counter(), thread_cpu_s()
-        self._push_gradient(loss, computed - began, order.hand_over)
+        self._push_gradient(taken.loss, computed - began, order.hand_over)
         exchange_s, exchange_cpu_s = time.perf_counter() - computed, thread_cpu_s() - computed_cpu
-        return TimeSpent(1, computed - began, exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s)
+        return TimeSpent(1, computed - began, exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s, taken.data_s)
 
     def _push_gradient(self, loss: float, seconds: float, hand_over: bool) -> None:
         message = self._compressor.compress(self._replica.gradients)

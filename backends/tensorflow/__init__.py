@@ -3,7 +3,7 @@
 import logging
 import os
 import platform
-from typing import Optional, Tuple, Union
+from typing import Callable, Optional, Tuple, Union
 
 # These variables are read when TensorFlow is imported.
 # Errors only: else it logs much to standard error, and warns of retracing when a model is built.
@@ -17,8 +17,10 @@ import tensorflow as tf
 
 from backends import models
 from backends.frameworks.base import usable_threads
+from backends.jobs.job import Job, LoadedJob
+from backends.jobs.user_job import UserJob
 from backends.models.layers import Model, Shape
-from backends.tensorflow import layers, user_model
+from backends.tensorflow import jobs, layers, user_model
 from backends.tensorflow.images import image_job
 from backends.tensorflow.replica import TensorFlowReplica
 from profilers import cores, device_facts
@@ -71,6 +73,19 @@ def build(
     replica = TensorFlowReplica(image_job(network, description.input_shape, description.classes), kind)
     replica.set_weights(models.initial_weights(description, seed))
     return replica
+
+
+def load_job(load: Callable[[], UserJob], seed: int, threads: int) -> LoadedJob:
+    """A user's job for ``replica``, see ``frameworks.base.framework``."""
+    _use_threads(threads)
+    accelerator()
+    user_model.seed_everything(seed)
+    return jobs.load_job(load())
+
+
+def replica(job: Job) -> TensorFlowReplica:
+    """A replica of a job on the first GPU or else on the CPU."""
+    return TensorFlowReplica(job, accelerator()[0])
 
 
 def require_process_group() -> None:

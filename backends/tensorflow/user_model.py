@@ -2,7 +2,7 @@
 
 import inspect
 import random
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -25,8 +25,9 @@ class UserNetwork:
         own = set(map(id, trained))
         self.trained = _named(trained)
         self.kept = _named([variable for variable in others if id(variable) not in own and _changes(variable)])
+        self.module = module
         self._call = tf.function(module)  # traces Python control flow that depends on tensors
-        self._training, self._judging = _call_arguments(module)
+        self._training, self._judging = call_arguments(module)
 
     def __call__(self, images: tf.Tensor, training: bool, step: tf.Tensor) -> tf.Tensor:
         """See layers.Described; ``step`` is not used, as layers with noise keep their own state."""
@@ -49,21 +50,27 @@ def build(model: str, seed: int) -> Tuple[UserNetwork, Shape, int]:
     model: ``path/to/file.py:function``. seed: of Python's, numpy's and TensorFlow's generators.
     Raises ValueError for a model or an output of the wrong form.
     """
-    random.seed(seed)
-    np.random.seed(seed)
-    tf.random.set_seed(seed)
-    module, shape = user.returned(model, "Keras model or tf.Module", _is_module)
-    output = module(tf.zeros((1,) + shape), **_call_arguments(module)[1])
+    seed_everything(seed)
+    module, shape = user.returned(model, "Keras model or tf.Module", is_module)
+    output = module(tf.zeros((1,) + shape), **call_arguments(module)[1])
     return UserNetwork(module), shape, user.outputs(model, output)
 
 
-def _is_module(value: Any) -> bool:
+def seed_everything(seed: int) -> None:
+    """Seed all generators that a model or a data set may draw from."""
+    random.seed(seed)
+    np.random.seed(seed)
+    tf.random.set_seed(seed)
+
+
+def is_module(value: Any) -> bool:
+    """Whether it is a Keras model or a tf.Module that can be called."""
     # Read from the class, because a Keras model that was not called yet may raise.
     return callable(value) and all(hasattr(type(value), name) for name in ("trainable_variables", "variables"))
 
 
-def _call_arguments(module: Any) -> Any:
-    """Functions that call the model in training and in evaluation."""
+def call_arguments(module: Any) -> Tuple[Dict[str, bool], Dict[str, bool]]:
+    """Keywords that call the model in training and in evaluation."""
     function = getattr(module, "call", module)  # Keras's __call__ accepts any arguments
     if "training" in inspect.signature(function).parameters:
         return {"training": True}, {"training": False}

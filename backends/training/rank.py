@@ -12,7 +12,7 @@ from typing import Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.data.loader import BatchLoader, SampleSet
+from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import Replica
 from backends.frameworks.process_group import ProcessGroup
 from backends.protocol.events import Diverged, Emit, Joined, MemberProgress, Progress, RunAccount, TimeSpent
@@ -34,7 +34,7 @@ def run(
     replica: Replica,
     group: ProcessGroup,
     names: Sequence[str],
-    data: Tuple[BatchLoader, SampleSet],
+    data: Tuple[BatchSource, EvaluationSet],
     emit: Emit,
     should_stop: Callable[[], bool],
     slowdown: float = 1.0,
@@ -133,11 +133,12 @@ class Rank(SingleDevice):
         replica.load()
         replica.set_momentum(momentum)
 
-    def step(self, item: WorkItem, batches: BatchLoader, slowdown: float) -> None:
+    def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient, have it averaged, and apply it."""
         started, cpu_s = time.perf_counter(), time.process_time()
         optimizer = self.spec.optimizer_at(item.step)
         batch = next(batches)
+        data_s = time.perf_counter() - started
         loss = self._group.gradient(self._replica, batch, optimizer.rate, optimizer.weight_decay)
         exchange_s, exchange_cpu_s = self._group.exchange_s()
         self._replica.update(optimizer.momentum)
@@ -145,7 +146,7 @@ class Rank(SingleDevice):
         stretch(busy_s, slowdown)
         gradient_cpu_s = time.process_time() - cpu_s - exchange_cpu_s
         self.spent = self.spent.plus(
-            TimeSpent(1, busy_s * max(1.0, slowdown), exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s)
+            TimeSpent(1, busy_s * max(1.0, slowdown), exchange_s, 0.0, exchange_cpu_s, gradient_cpu_s, data_s)
         )
         if not math.isfinite(loss):
             self._end_diverged(self.name, item.kind, item.step, loss)
@@ -195,7 +196,7 @@ class Rank(SingleDevice):
         self.step_queue.diverged |= says == DIVERGED
         self.step_queue.stop()
 
-    def evaluate(self, item: WorkItem, test: SampleSet) -> None:
+    def evaluate(self, item: WorkItem, test: EvaluationSet) -> None:
         """The first rank evaluates; the others wait for it in the next round."""
         self._average_state()
         if not self._is_first:

@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from backends.data.loader import BatchLoader, SampleSet
+from backends.data.loader import BatchSource, EvaluationSet
 from backends.frameworks.base import Layout, Replica, layout_of
 from backends.optimizers import lars
 from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
@@ -26,8 +26,8 @@ PROGRESS_INTERVAL_S = 0.5
 def run(
     spec: RunSpec,
     replica: Replica,
-    batches: BatchLoader,
-    test: SampleSet,
+    batches: BatchSource,
+    test: EvaluationSet,
     emit: Emit,
     should_stop: Callable[[], bool],
     slowdown: float = 1.0,
@@ -49,8 +49,8 @@ def run(
 
 def work(
     device: "SingleDevice",
-    batches: BatchLoader,
-    test: SampleSet,
+    batches: BatchSource,
+    test: EvaluationSet,
     should_stop: Callable[[], bool],
     slowdown: float = 1.0,
     on_step: Optional[Callable[[TimeSpent], None]] = None,
@@ -109,11 +109,13 @@ class SingleDevice(RunState):
         self._resume(saved)
         return saved.meta
 
-    def step(self, item: WorkItem, batches: BatchLoader, slowdown: float) -> None:
+    def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient and apply it."""
         started, cpu = time.perf_counter(), time.process_time()
-        batches.batch = batch = self.batch(self.name)
-        loss = self._gradient(item, batches, batch)
+        batches.batch = size = self.batch(self.name)
+        batch = next(batches)
+        data_s = time.perf_counter() - started
+        loss = self._gradient(item, batch, size)
         if not math.isfinite(loss):
             self._end_diverged(self.name, item.kind, item.step, loss)
             return
@@ -121,15 +123,15 @@ class SingleDevice(RunState):
         self._update(item)
         stretch(time.perf_counter() - started, slowdown)
         busy_s = time.perf_counter() - started
-        self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s))
-        self._batch_policy.record(self.name, batch, busy_s)
+        self.spent = self.spent.plus(TimeSpent(1, busy_s, 0.0, 0.0, 0.0, gradient_cpu_s, data_s))
+        self._batch_policy.record(self.name, size, busy_s)
         self._complete(loss)
 
-    def _gradient(self, item: WorkItem, batches: BatchLoader, batch: int) -> float:
+    def _gradient(self, item: WorkItem, batch: Any, size: int) -> float:
         # Only the aggregation by rates weighs a single gradient other than its mean.
-        factor = FACTORS.get(self.spec.strategy.aggregation, equal)(batch, batch, self.spec.batch, 1)
+        factor = FACTORS.get(self.spec.strategy.aggregation, equal)(size, size, self.spec.batch, 1)
         scale = self.spec.gradient_scale(item.step)
-        return self._replica.gradient(next(batches), rate=factor * scale.rate, weight_decay=scale.weight_decay)
+        return self._replica.gradient(batch, rate=factor * scale.rate, weight_decay=scale.weight_decay)
 
     def _update(self, item: WorkItem) -> None:
         replica, optimizer = self._replica, self.spec.optimizer_at(item.step)
@@ -147,7 +149,7 @@ class SingleDevice(RunState):
         if done < self.spec.steps and every and done % every == 0:
             self._checkpoint_writer.write(self._snapshot, self._layout)
 
-    def evaluate(self, item: WorkItem, test: SampleSet) -> None:
+    def evaluate(self, item: WorkItem, test: EvaluationSet) -> None:
         """Evaluate the present weights."""
         scores = evaluate(self._replica, test)
         self.spent = self.spent.plus(TimeSpent(evaluation_s=scores.seconds))

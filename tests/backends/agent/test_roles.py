@@ -143,7 +143,7 @@ def test_a_member_is_ready_with_its_data_and_builds_when_told_to_go(member):
 
 
 def test_a_member_that_is_stopped_before_the_run_has_built_nothing(member, monkeypatch):
-    monkeypatch.setattr(roles, "build", None)
+    monkeypatch.setattr(roles.Workload, "build", None)
     alone = Role(roles.train_alone, TrainAlone(member, run_spec()))
     alone.await_event(Ready)
     alone.task.stopping.set()

@@ -1,0 +1,103 @@
+"""A user's job in TensorFlow: a model, its data sets, a loss and metrics."""
+
+import inspect
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import tensorflow as tf
+
+from backends.jobs.job import Job, LoadedJob, Metric
+from backends.jobs.user_job import UserJob
+from backends.tensorflow.datasets import DatasetSamples
+from backends.tensorflow.user_model import UserNetwork, call_arguments, is_module
+
+#: Samples of the batch that a job is tried with.
+TRIED = 2
+
+
+def load_job(user: UserJob) -> LoadedJob:
+    """The job with its data, tried with a first batch, with which the model makes its variables.
+
+    Raises ValueError for a model or data of another kind; the user's own exceptions are passed on.
+    """
+    if not is_module(user.model):
+        raise ValueError(
+            "its model is a %s; with --framework tensorflow it must be a Keras model or a tf.Module" % _kind(user.model)
+        )
+    if user.collate is not None:
+        raise ValueError("it has a collate, which tf.data.Datasets have no use for; map or pad in the data set instead")
+    train, test = (_samples(name, data) for name, data in (("train", user.train), ("test", user.test)))
+    metrics = {name: metric._replace(function=_in_order(metric.function)) for name, metric in user.metrics.items()}
+    loss = _in_order(user.loss)
+    _try(user, train, loss, metrics)
+    network = UserNetwork(user.model)
+    if not network.trained:
+        raise ValueError("its model has no variable that is trained: trainable is false for all, or there is none")
+    return LoadedJob(Job(network, _forward_in_graph(user), loss, metrics), train, test)
+
+
+def _samples(name: str, data: Any) -> DatasetSamples:
+    if not isinstance(data, tf.data.Dataset):
+        raise ValueError(
+            "its %s is a %s; give a tf.data.Dataset, for example tf.data.Dataset.from_tensor_slices((x, y))"
+            % (name, _kind(data))
+        )
+    samples = DatasetSamples(data)
+    if samples.is_empty:
+        raise ValueError("its %s is empty" % name)
+    return samples
+
+
+def _in_order(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """A function of outputs and targets; Keras's own take the targets first."""
+    if isinstance(function, tf.keras.metrics.Metric):
+        raise ValueError("its metric %s keeps a state; give a function of outputs and targets" % function.name)
+    if isinstance(function, tf.keras.losses.Loss) or getattr(function, "__module__", "").startswith("keras."):
+        return lambda outputs, targets: tf.reduce_mean(function(targets, outputs))
+    return function
+
+
+def _forward_in_graph(user: UserJob) -> Callable[..., Tuple[Any, Any]]:
+    """``Job.forward``; a user's own is traced as its model is: with its Python control flow."""
+    forward = tf.function(_forward(user))
+    return lambda network, batch, training, step: forward(batch, training)
+
+
+def _forward(user: UserJob) -> Callable[[Any, bool], Tuple[Any, Any]]:
+    """Outputs and targets of a batch, in training or not."""
+    own = user.forward
+    if own is not None:
+        if "training" in inspect.signature(own).parameters:
+            return lambda batch, training: own(user.model, batch, training=training)
+        return lambda batch, training: own(user.model, batch)
+    for_training, for_evaluation = call_arguments(user.model)
+
+    def forward(batch: Any, training: bool) -> Tuple[Any, Any]:
+        if not isinstance(batch, tuple) or len(batch) < 2:
+            raise ValueError(
+                "a batch of its training data is a %s and not (inputs, targets); "
+                "give the job forward(model, batch), which returns outputs and targets" % _kind(batch)
+            )
+        inputs = batch[0] if len(batch) == 2 else list(batch[:-1])
+        return user.model(inputs, **(for_training if training else for_evaluation)), batch[-1]
+
+    return forward
+
+
+def _try(user: UserJob, train: DatasetSamples, loss: Callable[[Any, Any], Any], metrics: Dict[str, Metric]) -> None:
+    first: Optional[Any] = next(batch for _, batch in train.batches(TRIED))
+    outputs, targets = _forward(user)(first, False)
+    _require_one(loss(outputs, targets), "loss")
+    for name, metric in metrics.items():
+        _require_one(metric.function(outputs, targets), "metric %s" % name)
+
+
+def _require_one(value: Any, what: str) -> None:
+    elements = int(tf.size(value).numpy())
+    if elements != 1:
+        raise ValueError(
+            "its %s gives %d numbers for a batch; it must give one, the mean over the samples" % (what, elements)
+        )
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__

@@ -1,0 +1,104 @@
+"""The workload of a device: the model that it trains, and its batches."""
+
+import time
+from typing import Callable, NamedTuple, Optional, Tuple
+
+from backends.data import dataset
+from backends.data.background import BackgroundLoader
+from backends.data.loader import ArraySamples, BatchLoader, BatchSource, EvaluationSet, PartOfSamples, SampleSet
+from backends.frameworks.base import Replica, framework, usable_threads
+from backends.jobs import user_job
+from backends.jobs.failure import own_code
+from backends.jobs.job import LoadedJob
+from backends.protocol.orders import DataPart, MemberSpec, ReplicaSpec
+from backends.training import step
+from profilers import cores
+
+#: Training batches, and what the model is evaluated on.
+MemberData = Tuple[BatchSource, EvaluationSet]
+#: The data of a member that shares them with nobody.
+ALL = DataPart((1.0,), 0, 0)
+
+
+class BuiltReplica(NamedTuple):
+    """A replica that was built and timed.
+
+    build_s: T^B, without the import of the framework
+    threads: those that it computes on
+    """
+
+    replica: Replica
+    build_s: float
+    threads: int
+
+
+class Workload(NamedTuple):
+    """A replica that can be built; ``job`` is None for a model that no job brings."""
+
+    spec: ReplicaSpec
+    job: Optional[LoadedJob]
+
+    def build(self) -> BuiltReplica:
+        """Build the replica and time it; an emulated device builds as slowly as it steps."""
+        spec, threads = self.spec, _threads(self.spec)
+        backend = framework(spec.framework)
+        backend.accelerator()  # initialises the GPU, which is not part of building a model
+        began = time.perf_counter()
+        if self.job is None:
+            replica = backend.build(spec.model, spec.input_shape, spec.classes, spec.seed, threads)
+        else:
+            replica = backend.replica(self.job.job)
+        step.stretch(time.perf_counter() - began, spec.slowdown)
+        return BuiltReplica(replica, time.perf_counter() - began, threads)
+
+    @property
+    def samples(self) -> Optional[int]:
+        """Training samples of the job, where their number is known."""
+        if self.job is None:
+            return None
+        known: Optional[int] = self.job.train.count()
+        return known
+
+
+def workload(spec: ReplicaSpec) -> Workload:
+    """The workload of a spec. A user's job is loaded, which calls the user's function.
+
+    Raises ValueError for a job of the wrong form, JobFailure for an error in the user's code.
+    """
+    job = spec.job
+    if job is None:
+        return Workload(spec, None)
+    with own_code(job.folder):
+        returned = framework(spec.framework).load_job(
+            lambda: user_job.checked(job, user_job.call(job)), spec.seed, _threads(spec)
+        )
+    return Workload(spec, returned)
+
+
+def job_batches(job: LoadedJob, batch: int, seed: int, part: DataPart = ALL) -> BatchSource:
+    """Batches of a job's training data, or of one member's part, read ahead where that pays."""
+    train = job.train
+    if not isinstance(train, SampleSet):
+        loader: BatchSource = train.loader(batch, part.weights, part.member)
+        return BackgroundLoader(loader)
+    if len(part.weights) > 1:
+        train = PartOfSamples(train, dataset.shards(len(train), part.weights, part.seed)[part.member])
+    return BackgroundLoader(BatchLoader(train, batch, seed))
+
+
+def member_data(member: MemberSpec, loaded: Workload, read: Callable[[str], bytes]) -> MemberData:
+    """The batches of a member and the test set.
+
+    read: gives the content of a file on this device, as images are shipped.
+    """
+    if loaded.job is None:
+        train, test = (ArraySamples(*dataset.unpack(read(path))) for path in (member.train, member.test))
+        return BatchLoader(train, member.batch, member.seed), test
+    part = member.part or ALL
+    evaluated = loaded.job.test
+    evaluated.most_at_once = min(evaluated.most_at_once, member.batch)
+    return job_batches(loaded.job, member.batch, member.seed, part), evaluated
+
+
+def _threads(spec: ReplicaSpec) -> int:
+    return usable_threads(cores.usable_cores(), 1 if spec.slowdown > 1.0 else None)

@@ -1,0 +1,62 @@
+"""A loader that takes long is read ahead: the batches and their order stay as they were."""
+
+import itertools
+import threading
+
+import pytest
+
+from backends.data.background import WORTH_S, BackgroundLoader
+from backends.data.loader import BatchSource
+
+
+class Counting(BatchSource):
+    """Batches (number, size); ``took_s`` is what its clock says a read takes."""
+
+    def __init__(self, took_s: float = 0.0, fails_at: int | None = None) -> None:
+        self.batch = 2
+        self.read = 0
+        self.threads: list[int] = []
+        self._took_s, self._now, self._fails_at = took_s, 0.0, fails_at
+
+    def __next__(self) -> tuple[int, int]:
+        self.threads.append(threading.get_ident())
+        self._now += self._took_s
+        self.read += 1
+        if self.read == self._fails_at:
+            raise OSError("no such image")
+        return self.read, self.batch
+
+    def clock(self) -> float:
+        return self._now
+
+
+@pytest.mark.parametrize("took_s", [WORTH_S / 2, WORTH_S * 2])
+def test_batches_come_in_their_order(took_s) -> None:
+    source = Counting(took_s)
+    loader = BackgroundLoader(source, source.clock)
+    assert list(itertools.islice(loader, 5)) == [(number, 2) for number in range(1, 6)]
+
+
+def test_only_a_slow_source_is_read_by_another_thread() -> None:
+    for took_s, others in ((WORTH_S / 2, 0), (WORTH_S * 2, 1)):
+        source = Counting(took_s)
+        loader = BackgroundLoader(source, source.clock)
+        for _ in range(3):
+            next(loader)
+        assert len(set(source.threads) - {threading.get_ident()}) == others
+
+
+def test_a_batch_of_the_former_size_is_left_out() -> None:
+    source = Counting(WORTH_S * 2)
+    loader = BackgroundLoader(source, source.clock)
+    next(loader)
+    loader.batch = 5
+    assert [next(loader)[1] for _ in range(2)] == [5, 5]
+
+
+def test_an_error_of_the_source_comes_with_the_batch_that_it_spoils() -> None:
+    source = Counting(WORTH_S * 2, fails_at=3)
+    loader = BackgroundLoader(source, source.clock)
+    assert [next(loader)[0] for _ in range(2)] == [1, 2]
+    with pytest.raises(OSError, match="no such image"):
+        next(loader)

@@ -1,0 +1,156 @@
+"""A user's job is found, called in its folder and checked; its errors name the user's own line."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from backends.jobs import user_job
+from backends.jobs.failure import JobFailure, own_code, place_in
+from backends.protocol.orders import JobSpec
+
+
+@pytest.fixture(autouse=True)
+def _here_again(monkeypatch, tmp_path):
+    """Loading enters the project's folder; the test process returns to its own."""
+    monkeypatch.chdir(os.getcwd())
+    yield
+    user_job._enter(str(tmp_path))
+
+
+def spec(folder: Path, module: str = "task", function: str = "job", data: str | None = None) -> JobSpec:
+    return JobSpec(f"{module}.py:{function}", str(folder), module, function, data)
+
+
+def project(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def whole(**others: object) -> SimpleNamespace:
+    return SimpleNamespace(**{"model": 1, "train": [1], "test": [1], "loss": max, **others})
+
+
+def test_the_function_is_called_in_its_folder_with_its_siblings_and_the_folder_of_its_data(tmp_path) -> None:
+    folder = project(
+        tmp_path,
+        task="import os\nfrom helpers.words import WORD\n\n"
+        "def job():\n    return WORD, open('note.txt').read(), os.environ['PLANNER_DATA']\n",
+        helpers__words="WORD = 'sibling'\n",
+    )
+    (folder / "note.txt").write_text("beside it")
+    assert user_job.call(spec(folder, data="/mnt/set")) == ("sibling", "beside it", "/mnt/set")
+
+
+def test_a_function_may_be_in_a_package(tmp_path) -> None:
+    folder = project(
+        tmp_path,
+        models____init__="",
+        models__net="from . import size\n\ndef job():\n    return size.WIDTH\n",
+        models__size="WIDTH = 7\n",
+    )
+    assert user_job.call(spec(folder, "models.net")) == 7
+
+
+def test_another_project_with_modules_of_the_same_name_is_loaded_anew(tmp_path) -> None:
+    first = project(tmp_path / "a", task="import part\n\ndef job():\n    return part.NAME\n", part="NAME = 'a'\n")
+    second = project(tmp_path / "b", task="import part\n\ndef job():\n    return part.NAME\n", part="NAME = 'b'\n")
+    assert [user_job.call(spec(folder)) for folder in (first, second, first)] == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "message"),
+    [("other", "job", r"there is no other\.py in its project"), ("task", "absent", "has no function absent")],
+)
+def test_a_job_that_is_not_there_is_named(tmp_path, module, function, message) -> None:
+    project(tmp_path, task="def job():\n    return 1\n")
+    with pytest.raises(ValueError, match=message):
+        user_job.call(spec(tmp_path, module, function))
+
+
+# -- attributes ------------------------------------------------------------------------------------
+
+
+def test_what_a_job_lacks_is_none(tmp_path) -> None:
+    job = user_job.checked(spec(tmp_path), whole())
+    assert job.optimizer is job.scheduler is job.collate is job.forward is job.classes is None
+    assert job.metrics == {} and job.loss is max
+
+
+@pytest.mark.parametrize("name", user_job.REQUIRED)
+def test_a_job_without_a_required_attribute_is_refused(tmp_path, name) -> None:
+    with pytest.raises(ValueError, match=f"without {name}; return an object with model, train, test, loss"):
+        user_job.checked(spec(tmp_path), whole(**{name: None}))
+
+
+@pytest.mark.parametrize("returned", [None, 3, {"model": 1}])
+def test_so_is_anything_else(tmp_path, returned) -> None:
+    with pytest.raises(ValueError, match="without model, train, test, loss"):
+        user_job.checked(spec(tmp_path), returned)
+
+
+@pytest.mark.parametrize("name", ["loss", "optimizer", "scheduler", "collate", "forward"])
+def test_what_must_be_a_function_is_one(tmp_path, name) -> None:
+    with pytest.raises(ValueError, match=f"its {name} is a str, and must be a function"):
+        user_job.checked(spec(tmp_path), whole(**{name: "mse"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "higher"),
+    [
+        ("accuracy", max, True),
+        ("rmse", max, False),
+        ("Validation Loss", max, False),
+        ("error_rate", (max, "higher"), True),
+        ("bleu", (max, "lower"), False),
+    ],
+)
+def test_a_metric_has_a_direction_by_its_name_or_as_stated(tmp_path, name, value, higher) -> None:
+    metric = user_job.checked(spec(tmp_path), whole(metrics={name: value})).metrics[name]
+    assert metric.function is max and metric.higher_is_better is higher
+
+
+@pytest.mark.parametrize("metrics", [{"a": 1}, {"a": (max, "up")}, [max]])
+def test_metrics_of_another_form_are_refused(tmp_path, metrics) -> None:
+    with pytest.raises(ValueError, match="metric"):
+        user_job.checked(spec(tmp_path), whole(metrics=metrics))
+
+
+# -- errors in the user's code ---------------------------------------------------------------------
+
+
+def failing(tmp_path: Path, text: str) -> str:
+    project(tmp_path, task=text)
+    with pytest.raises(JobFailure) as failure, own_code(str(tmp_path)):
+        user_job.call(spec(tmp_path))
+    return str(failure.value)
+
+
+def test_an_error_names_the_users_own_line(tmp_path) -> None:
+    text = "import json\n\ndef job():\n    return json.loads('{')\n"
+    assert failing(tmp_path, text).endswith(f"at {tmp_path}/task.py:4")
+    assert failing(tmp_path, text).startswith("JSONDecodeError: Expecting property name")
+
+
+def test_so_do_an_error_of_syntax_a_missing_module_and_an_exit(tmp_path) -> None:
+    assert failing(tmp_path, "def job():\n    return (\n").endswith("task.py:2")
+    assert failing(tmp_path, "\nimport no_such_package\n").endswith("task.py:2")
+    assert failing(tmp_path, "raise SystemExit(3)\n") == f"SystemExit: 3, at {tmp_path}/task.py:1"
+
+
+def test_an_error_elsewhere_is_passed_on(tmp_path) -> None:
+    with pytest.raises(KeyError), own_code(str(tmp_path)):
+        raise KeyError("ours")
+    with pytest.raises(KeyError), own_code(None):
+        raise KeyError("ours")
+
+
+def test_a_line_that_a_framework_names_in_its_text_counts_as_well(tmp_path) -> None:
+    error = RuntimeError(f'in user code:\n\n    File "{tmp_path}/task.py", line 9, in forward  *\n\n    bad shape')
+    assert place_in(str(tmp_path), error) == (f"{tmp_path}/task.py", 9)
+    with pytest.raises(JobFailure, match="RuntimeError: bad shape, at .*task.py:9"), own_code(str(tmp_path)):
+        raise error

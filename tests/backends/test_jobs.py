@@ -1,0 +1,234 @@
+"""A user's job trains in its framework: regression, several inputs, frozen parameters."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from backends.frameworks.base import framework
+from backends.jobs.failure import JobFailure, own_code
+from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec
+from backends.training.step import evaluate, step
+from backends.training.workload import Workload, member_data, workload
+from tests.installed import computes_with, needs
+
+pytestmark = computes_with("torch")
+
+TORCH = """
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
+
+x = torch.linspace(-1, 1, 64)[:, None]
+y = 3 * x + 1
+
+class Pairs(Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, at):
+        return x[at], y[at]
+
+class InOrder(IterableDataset):
+    def __iter__(self):
+        return zip(x, y)
+
+def mae(outputs, targets):
+    return (outputs - targets).abs().mean()
+
+def plain(data=None, **others):
+    data = Pairs() if data is None else data
+    return SimpleNamespace(**{**dict(model=nn.Linear(1, 1), train=data, test=data, loss=nn.functional.mse_loss,
+                                     metrics={"mae": mae}), **others})
+
+def tensors():
+    return plain(TensorDataset(x, y))
+
+def stream():
+    return plain(InOrder())
+
+def pairs_of_inputs():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(1, 1), nn.Linear(1, 1)
+            for parameter in self.b.parameters():
+                parameter.requires_grad = False
+        def forward(self, first, second):
+            return self.a(first) + self.b(second)
+    return plain([(u, u * u, v) for u, v in zip(x, y)], model=Two())
+
+def dictionaries():
+    data = [{"x": u, "y": v} for u, v in zip(x, y)]
+    return plain(data, forward=lambda model, batch: (model(batch["x"]), batch["y"]))
+
+def ragged():
+    data = [(u.repeat(1 + at % 3), v) for at, (u, v) in enumerate(zip(x, y))]
+    def collate(samples):
+        inputs = nn.utils.rnn.pad_sequence([u for u, _ in samples], batch_first=True)
+        return inputs.sum(1, keepdim=True), torch.stack([v for _, v in samples])
+    return plain(data, collate=collate)
+
+def lazy():
+    return plain(model=nn.LazyLinear(1))
+
+def a_loader():
+    return plain(torch.utils.data.DataLoader(Pairs()))
+
+def many_losses():
+    return plain(loss=lambda outputs, targets: (outputs - targets) ** 2)
+
+def frozen():
+    model = nn.Linear(1, 1)
+    for parameter in model.parameters():
+        parameter.requires_grad = False
+    return plain(model=model)
+
+def no_module():
+    return plain(model=len)
+
+def single_tensors():
+    return plain(list(x))
+
+def empty():
+    return plain([])
+
+def breaks_later():
+    class Broken(Pairs):
+        def __getitem__(self, at):
+            if at > 5:
+                raise OSError("no such picture")
+            return super().__getitem__(at)
+    return plain(Broken())
+"""
+
+TENSORFLOW = """
+from types import SimpleNamespace
+
+import numpy as np
+import tensorflow as tf
+
+x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
+y = 3 * x + 1
+
+def plain(**others):
+    data = tf.data.Dataset.from_tensor_slices((x, y))
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    return SimpleNamespace(**{**dict(model=model, train=data, test=data, loss=tf.keras.losses.MeanSquaredError(),
+                                     metrics={"mae": lambda outputs, targets: tf.reduce_mean(abs(outputs - targets))}),
+                              **others})
+
+def batched():
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(7)
+    return plain(train=data, test=data)
+
+def dictionaries():
+    data = tf.data.Dataset.from_tensor_slices({"x": x, "y": y})
+    def forward(model, batch):
+        return model(batch["x"]), batch["y"]
+    return plain(train=data, test=data, forward=forward)
+
+def pairs_of_inputs():
+    first, second = tf.keras.Input((1,)), tf.keras.Input((1,))
+    model = tf.keras.Model([first, second], tf.keras.layers.Dense(1)(tf.keras.layers.Concatenate()([first, second])))
+    data = tf.data.Dataset.from_tensor_slices((x, x * x, y))
+    return plain(model=model, train=data, test=data)
+
+def no_dataset():
+    return plain(train=(x, y))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _stay_here(monkeypatch):
+    monkeypatch.chdir(os.getcwd())
+
+
+def loaded(folder: Path, name: str, kind: str = "torch") -> Workload:
+    (folder / "task.py").write_text(TORCH if kind == "torch" else TENSORFLOW)
+    return workload(ReplicaSpec(kind, f"task.py:{name}", job=JobSpec(f"task.py:{name}", str(folder), "task", name)))
+
+
+def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
+    """The mean absolute errors of the test data before and after some steps."""
+    member = MemberSpec("a", found.spec, "", "", 16, 1)
+    batches, test = member_data(member, found, lambda path: b"")
+    replica = found.build().replica
+    before = evaluate(replica, test).metrics["mae"]
+    for _ in range(steps):
+        step(replica, batches, 1.0, 0.2)
+        replica.update(0.5)
+    return before, evaluate(replica, test).metrics["mae"]
+
+
+@pytest.mark.parametrize("name", ["plain", "tensors", "stream", "pairs_of_inputs", "dictionaries", "ragged", "lazy"])
+def test_a_job_of_torch_learns(tmp_path, name) -> None:
+    before, after = learned(loaded(tmp_path, name))
+    assert after < before / 2
+
+
+@needs("tensorflow")
+@pytest.mark.parametrize("name", ["plain", "batched", "dictionaries", "pairs_of_inputs"])
+def test_so_does_one_of_tensorflow(tmp_path, name) -> None:
+    before, after = learned(loaded(tmp_path, name, "tensorflow"))
+    assert after < before / 3
+
+
+def test_frozen_parameters_are_state_and_stay(tmp_path) -> None:
+    replica = loaded(tmp_path, "pairs_of_inputs").build().replica
+    assert [variable.name for variable in replica.variables] == ["a.weight", "a.bias"]
+    assert [variable.name for variable in replica.state_variables] == ["b.weight", "b.bias"]
+
+
+def test_members_draw_from_parts_of_their_own(tmp_path) -> None:
+    found = loaded(tmp_path, "plain")
+    drawn = []
+    for member in range(2):
+        spec = MemberSpec("a", found.spec, "", "", 4, 1, DataPart((3.0, 1.0), member, 7))
+        batches, _ = member_data(spec, found, lambda path: b"")
+        drawn.append({round(float(value), 5) for _ in range(12) for value in next(batches)[0]})
+    assert len(drawn[0]) == 48 and len(drawn[1]) == 16 and not drawn[0] & drawn[1]
+
+
+def test_the_samples_of_a_job_are_counted_where_they_can_be(tmp_path) -> None:
+    assert loaded(tmp_path, "plain").samples == 64
+    assert loaded(tmp_path, "stream").samples is None
+
+
+def test_equal_seeds_give_equal_weights(tmp_path) -> None:
+    first, second = (loaded(tmp_path, "plain").build().replica for _ in range(2))
+    np.testing.assert_array_equal(first.weights, second.weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a_loader", "its train is a DataLoader; give the data set itself"),
+        ("many_losses", "its loss gives 2 numbers for a batch"),
+        ("frozen", "no parameter that is trained"),
+        ("no_module", "its model is a builtin_function_or_method"),
+        ("single_tensors", "a batch of its training data is a Tensor and not"),
+        ("empty", "its train is empty"),
+    ],
+)
+def test_a_job_that_returns_the_wrong_thing_is_refused(tmp_path, name, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        loaded(tmp_path, name)
+
+
+@needs("tensorflow")
+def test_data_of_another_kind_are_refused_in_tensorflow(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"its train is a tuple; give a tf\.data\.Dataset"):
+        loaded(tmp_path, "no_dataset", "tensorflow")
+
+
+def test_a_data_set_that_raises_in_the_middle_is_named_with_its_line(tmp_path) -> None:
+    found = loaded(tmp_path, "breaks_later")
+    with pytest.raises(JobFailure, match=r"OSError: no such picture, at .*task\.py:\d+"), own_code(str(tmp_path)):
+        learned(found)
+
+
+def test_a_framework_offers_what_jobs_need() -> None:
+    assert callable(framework("torch").load_job) and callable(framework("torch").replica)
