@@ -121,6 +121,13 @@ class Repeat(NamedTuple):
     cpu_s_per_step: float
 
 
+class BatchTiming(NamedTuple):
+    """Gradient times at one batch size."""
+
+    batch: int
+    gradient_s: Samples
+
+
 class StepProfile(NamedTuple):
     """Step times of one model on one device.
 
@@ -128,7 +135,8 @@ class StepProfile(NamedTuple):
     gradient_s + copy_s and the exchange with the server.
 
     service_s: processor time of one update on a device that hosts the parameter server.
-    half_batch_s: gradient times at half the batch size, from which others are predicted.
+    half_batch_s, other_batches: gradient times at half the batch size and at further ones, from
+        which those at any other are predicted.
     steps_planned: steps of the training that the time for this profile was derived from.
     layers: elements of each trained variable, in the order of the flat buffer.
     compressors: costs of the compressors, by kind.
@@ -169,6 +177,7 @@ class StepProfile(NamedTuple):
     job: bool = False
     samples: Optional[int] = None
     data_s: float = 0.0
+    other_batches: Tuple[BatchTiming, ...] = ()
 
     @classmethod
     def former_keys(cls) -> Dict[str, str]:

@@ -13,7 +13,7 @@ from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader, BatchSource
 from backends.frameworks.base import Layout, OptimizerSettings, Replica, framework
 from backends.jobs.failure import own_code
-from backends.profiling import codec_profile
+from backends.profiling import batch_curve, codec_profile
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.server import global_model
@@ -26,8 +26,6 @@ from profilers.sampling import Sampler
 #: Small enough that nothing overflows on noise; the time of a step does not depend on it.
 RATE = 1e-4
 MOMENTUM = 0.9
-HALF_BATCH_STEPS = 12
-HALF_BATCH_WARMUP = 3
 SERVICE_REPEATS = 20
 SERVICE_LIMIT_S = 1.0
 SYNTHETIC_BATCHES = 8
@@ -58,10 +56,12 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
     def end_window() -> None:
         windows.append(sampler.stop())
 
-    hooks = steptime.Hooks(_progress(task), begin_window, end_window, task.stopping.is_set, task.go.is_set)
+    hooks = steptime.Hooks(_progress(task, batch), begin_window, end_window, task.stopping.is_set, task.go.is_set)
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
     parameters = int(replica.weights.size)
+    others = batch_curve.measure(_gradients_at(replica, batches, spec.slowdown), batch, lambda: not task.go.is_set())
+    half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
         fingerprint=_fingerprint(spec),
@@ -76,7 +76,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         gradient_s=times.gradient_s,
         copy_s=times.copy_s,
         update_s=times.update_s,
-        half_batch_s=_half_batch(replica, batches, order),
+        half_batch_s=half_s[0] if half_s else records.Samples("s", ()),
         service_s=service(parameters),
         steady=times.steady,
         precise=times.precise,
@@ -92,6 +92,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         job=spec.job is not None,
         samples=loaded.samples,
         data_s=loop.data_s,
+        other_batches=tuple(other for other in others if other.batch != batch // 2),
     )
 
 
@@ -178,31 +179,32 @@ class _Loop:
         return fetched_s - taken.copy_s - began_s, taken.copy_s + self._ended_s - updated_s, updated_s - fetched_s
 
 
-def _progress(task: Any) -> Callable[[steptime.StepProgress], None]:
+def _progress(task: Any, batch: int = 0) -> Callable[[steptime.StepProgress], None]:
+    """Emits progress. batch: the planned one, whose other sizes are timed later; 0 for none."""
+
     def emit(at: steptime.StepProgress) -> None:
-        rest_s = at.step_s * _steps_left(at)
+        later = batch_curve.remaining_steps(batch, not task.go.is_set()) if batch else 0.0
+        rest_s = at.step_s * (later + _steps_left(at))
         task.emit(StepTimed(at.stage, at.steps, at.step_s, rest_s, min(at.precision, 1.0)))
 
     return emit
 
 
-def _steps_left(at: steptime.StepProgress) -> float:
-    """The fewest steps still to come, later repeats included; a half batch counts half."""
+def _steps_left(at: steptime.StepProgress) -> int:
+    """The fewest steps still to come at the planned batch size, later repeats included."""
     timed = at.steps if at.stage == "timed" else 0
     later = steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM
-    return max(0, steptime.TIMED_MINIMUM - timed) + (HALF_BATCH_WARMUP + HALF_BATCH_STEPS) / 2.0 + later
+    return max(0, steptime.TIMED_MINIMUM - timed) + later
 
 
-def _half_batch(replica: Replica, batches: BatchSource, order: TimeSteps) -> records.Samples:
-    """Gradient times at half the batch size, from which other batch sizes are interpolated."""
-    if order.batch < 4:  # half of less may be a single image, of which batch normalisation cannot learn
-        return records.Samples("s", ())
-    batches.batch = order.batch // 2
-    times = [
-        step.step(replica, batches, order.replica.slowdown, RATE).gradient_s
-        for _ in range(HALF_BATCH_WARMUP + HALF_BATCH_STEPS)
-    ]
-    return records.Samples("s", tuple(times[HALF_BATCH_WARMUP:]), tuple(times[:HALF_BATCH_WARMUP]))
+def _gradients_at(replica: Replica, batches: BatchSource, slowdown: float) -> Callable[[int], Callable[[], float]]:
+    """Steps at a batch size, each of which returns the seconds of its gradient."""
+
+    def at(size: int) -> Callable[[], float]:
+        batches.batch = size
+        return lambda: step.step(replica, batches, slowdown, RATE).gradient_s
+
+    return at
 
 
 def service(parameters: int) -> records.Samples:

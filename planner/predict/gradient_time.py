@@ -1,9 +1,11 @@
-"""A gradient's time is a line in the batch size, through the sizes that were timed on a device.
+"""A gradient's time is a curve over the batch size, through the sizes that were timed on a device.
 
-Between two profiled sizes the line through them holds, and beyond them that of the two nearest,
-within two physical bounds: more images take no less time, and no more time an image. There the line
-can be wrong, for an accelerator may take as long for 16 as for 32 images, and then in proportion.
-The 95 % interval therefore reaches the slower of these bounds.
+The curve is made of pieces of lines: an accelerator that a few images do not fill, or a cache that
+many overflow, bends it, so that one line through all sizes would err. Between two profiled sizes
+the line through them holds, and beyond them that of the two nearest, within two physical bounds:
+more images take no less time, and no more time an image. There the line can be wrong, for an
+accelerator may take as long for 16 as for 32 images, and then in proportion. The 95 % interval
+therefore reaches the slower of these bounds.
 """
 
 import math
@@ -42,7 +44,8 @@ class GradientTimes:
 
     def __init__(self, steps: Sequence[StepProfile]) -> None:
         halved = [step for step in reversed(steps) if step.batch > 1 and step.half_batch_s.values]
-        known = {step.batch // 2: step.half_batch_s for step in halved}
+        known = {other.batch: other.gradient_s for step in reversed(steps) for other in step.other_batches}
+        known.update((step.batch // 2, step.half_batch_s) for step in halved)
         known.update((step.batch, step.gradient_s) for step in steps)
         means = [(batch, mean(samples.values), standard_error(samples)) for batch, samples in sorted(known.items())]
         self._points = [_Point(batch, seconds, error * seconds) for batch, seconds, error in means]

@@ -11,7 +11,7 @@ import pytest
 
 from backends import models
 from backends.frameworks import base
-from backends.profiling import step_profile
+from backends.profiling import batch_curve, step_profile
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from profilers import steptime
@@ -102,13 +102,13 @@ def test_a_profile_of_steps_is_whole(slow: str) -> None:
     job = Job(go_after=1)
     found = time_steps(job, slow, "torch", 4)
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
-    assert len(found.half_batch_s.values) == step_profile.HALF_BATCH_STEPS
+    assert len(found.half_batch_s.values) == batch_curve.SMALLER_STEPS[1]
     assert len(found.service_s.values) >= 2 and min(found.service_s.values) > 0
     assert found.parameter_bytes == found.parameters * 4 > 0
     assert found.cpu_s_per_step > 0
     rests = [event.rest_s / event.step_s for event in job.events if event.stage == "timed"]
-    half = (step_profile.HALF_BATCH_WARMUP + step_profile.HALF_BATCH_STEPS) / 2
-    assert rests[-1] == pytest.approx(half + steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM)
+    others = batch_curve.remaining_steps(4, with_larger=False)
+    assert rests[-1] == pytest.approx(others + steptime.REPEAT_WARMUP + steptime.REPEAT_MINIMUM)
 
 
 def test_a_model_is_timed_again_for_ten_steps_or_a_second(slow: str) -> None:
@@ -129,7 +129,7 @@ def test_a_stopped_second_visit_is_none(model: str) -> None:
 def test_so_is_that_of_every_framework_and_tells_which_it_was(framework: str) -> None:
     found = time_steps(Job(go_after=1), "cipher", framework, 4)
     assert len(found.gradient_s.values) == len(found.update_s.values) == len(found.copy_s.values) >= 30
-    assert len(found.half_batch_s.values) == step_profile.HALF_BATCH_STEPS
+    assert len(found.half_batch_s.values) == batch_curve.SMALLER_STEPS[1]
     assert (found.framework, found.framework_version) == (framework, base.framework(framework).version())
     assert (found.parameters, sum(found.layers)) == (models.parameter_count(models.model("cipher")),) * 2
 
@@ -143,6 +143,14 @@ def test_told_to_go_on_it_ends_with_the_fewest_steps(slow: str) -> None:
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_no_batch_is_halved_into_a_single_image(model: str, batch: int) -> None:
     assert time_steps(Job(go_after=1), model, "torch", batch).half_batch_s.values == ()
+
+
+def test_further_sizes_are_timed_and_the_double_one_only_where_there_is_time(slow: str) -> None:
+    hurried = time_steps(Job(go_after=1), slow, "torch", 8)
+    assert [other.batch for other in hurried.other_batches] == [2]
+    patient = time_steps(Job(), slow, "torch", 8)
+    assert [other.batch for other in patient.other_batches] == [2, 16]
+    assert len(patient.other_batches[1].gradient_s.values) == batch_curve.LARGER_STEPS[1]
 
 
 def test_a_stopped_measurement_is_no_measurement(model: str) -> None:

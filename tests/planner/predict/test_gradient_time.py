@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.predict.gradient_time import BatchSizeError, GradientTimes, image_s
+from profilers.records import BatchTiming
 from profilers.stats import Z95
 from tests.planner.profiles import seconds, step
 
@@ -38,6 +39,26 @@ def test_a_full_batch_counts_before_a_half_one_of_the_same_size() -> None:
     other = step(0.2, batch=64, half_batch_s=seconds(0.15))
     for steps in ([STEADY, other], [other, STEADY]):
         assert GradientTimes(steps).at(32).seconds == pytest.approx(0.1)
+
+
+def curve() -> GradientTimes:
+    """An accelerator that 16 images do not fill: 8 take as long."""
+    others = (BatchTiming(8, seconds(0.06)), BatchTiming(64, seconds(0.22)))
+    return GradientTimes([step(0.1, other_batches=others)])
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected_s"), [(8, 0.06), (12, 0.06), (24, 0.08), (48, 0.16), (64, 0.22), (96, 0.33)]
+)
+def test_the_curve_bends_at_every_size_that_was_timed(batch: int, expected_s: float) -> None:
+    assert curve().sizes == (8, 64)
+    assert curve().at(batch).seconds == pytest.approx(expected_s)
+
+
+def test_the_planned_size_and_its_half_count_before_further_sizes() -> None:
+    twice = step(0.2, batch=64, half_batch_s=seconds(0.12), other_batches=(BatchTiming(16, seconds(0.5)),))
+    line = GradientTimes([STEADY, twice])
+    assert [line.at(batch).seconds for batch in (16, 32, 64)] == pytest.approx([0.06, 0.1, 0.2])
 
 
 @pytest.mark.parametrize(("half_s", "batch", "expected_s"), [(0.11, 64, 0.1), (0.03, 64, 0.2), (0.03, 8, 0.015)])
