@@ -60,6 +60,10 @@ class PowerError(PlannerError):
     """A table of measurements or a power model cannot be used."""
 
 
+class ExportError(PlannerError):
+    """A trained model cannot be written in this format or to this place."""
+
+
 class InterruptedRunError(RunError):
     """The operator stopped the run; it can be resumed."""
 

@@ -58,7 +58,8 @@ class _Subsample(nn.Module):
         self.stride, self.missing = stride, missing
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return functional.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.missing))
+        # What functional.pad would put into an exported file is unknown to torch before 1.12.
+        return torch.constant_pad_nd(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.missing))
 
 
 def build(layers: Tuple[Any, ...], shape: Shape) -> nn.Sequential:

@@ -197,6 +197,8 @@ def run_spec(
             "batch": plan.batch,
             "steps": plan.steps,
             "strategy": how.as_text(),
+            "input_shape": list(dataset.input_shape),
+            "classes": dataset.classes,
         },
         strategy_text=how.as_text(),
         members=members,

@@ -1,6 +1,7 @@
 """This view shows a training run, and then what was measured beside what was predicted."""
 
 import json
+import shlex
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -158,7 +159,8 @@ def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     """Measured beside predicted, each worker's part, and the metrics on the way."""
     stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
     notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *_courses(result["evaluations"])]
-    return stack([_totals(result), _workers(result, stand_ins)], [*notes, f"run folder: {folder.path}"])
+    notes += [f"run folder: {folder.path}", f"export: planner export {shlex.quote(str(folder.path))} --to model.pt"]
+    return stack([_totals(result), _workers(result, stand_ins)], notes)
 
 
 def _scores(metrics: Mapping[str, float]) -> str:

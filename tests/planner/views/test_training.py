@@ -138,6 +138,7 @@ def test_a_result_shows_measured_beside_predicted(width: int, power_w: float | N
     assert "a: a note" in text
     assert "2.0 %" in row(text, "measured")
     assert "run folder: runs/x" in text
+    assert text.splitlines()[-1] == "export: planner export runs/x --to model.pt"
 
 
 def test_a_result_on_emulated_devices_is_labelled() -> None:

@@ -1,0 +1,115 @@
+"""A trained module leaves the program: as TorchScript, as ONNX, or as named arrays."""
+
+import io
+import logging
+import warnings
+from typing import Any, Dict
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from backends.pytorch.replica import TorchReplica
+
+#: Outputs of a traced module may differ from the module's own by so much.
+TOLERANCE = 1e-4
+#: Batches with which a traced module is compared with the module itself.
+COMPARED_BATCHES = (1, 3)
+#: The oldest torch whose ONNX exporter is built on ``torch.export`` and gives the model in memory.
+ONNX_SINCE = (2, 6)
+
+
+class ImageClassifier(nn.Module):
+    """Images as a data set has them to probabilities: scaling, the trained module and a softmax.
+
+    Maps (batch, height, width, channels), uint8 or float of 0 to 255, to (batch, classes).
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        # Not in place, as in training: of float images, this tensor may be the caller's own.
+        scaled = images.permute(0, 3, 1, 2).contiguous().float() * (2 / 255.0) - 1.0
+        return functional.softmax(self.network(scaled), 1)
+
+
+def classifier(replica: TorchReplica) -> ImageClassifier:
+    """The replica's module on the CPU, in evaluation, with arrays of its own; takes it over."""
+    module = replica.module.cpu().eval()
+    for tensor in (*module.parameters(), *module.buffers()):
+        tensor.data = tensor.data.clone()  # in the replica it is part of one flat tensor, which would be saved whole
+        tensor.requires_grad_(False)
+    whole = ImageClassifier(module)
+    whole.eval()
+    return whole
+
+
+def torchscript(replica: TorchReplica, extra_files: Dict[str, str]) -> bytes:
+    """The content of a file that ``torch.jit.load`` reads. ``extra_files``: texts in it, by name.
+
+    Raises ValueError where the module, once traced, computes something else.
+    """
+    module = classifier(replica)
+    stream = io.BytesIO()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that torch.export is newer, and that shapes become constants
+        traced = torch.jit.trace(module, _images(replica, 2), check_trace=False)
+        _compare(traced, module, replica)
+        torch.jit.save(traced, stream, _extra_files=extra_files)
+    return stream.getvalue()
+
+
+def onnx(replica: TorchReplica, metadata: Dict[str, str]) -> bytes:
+    """The content of an ONNX file, for any batch size. ``metadata``: its ``metadata_props``.
+
+    Raises ValueError where this torch is too old.
+    """
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < ONNX_SINCE:
+        raise ValueError(
+            "torch %s writes no such ONNX file; remedy: pip install 'torch>=%d.%d'"
+            % ((torch.__version__,) + ONNX_SINCE)
+        )
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it would tell that torchvision is absent
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            classifier(replica),
+            (_images(replica, 2),),
+            input_names=["images"],
+            output_names=["probabilities"],
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            dynamo=True,
+            verbose=False,
+        )
+    program.model.metadata_props.update(metadata)
+    content: bytes = program.model_proto.SerializeToString()
+    return content
+
+
+def arrays(replica: TorchReplica) -> Dict[str, np.ndarray]:
+    """What ``load_state_dict`` of the replica's module takes, by name."""
+    module = classifier(replica).network
+    return {name: tensor.contiguous().numpy() for name, tensor in module.state_dict().items()}
+
+
+def _images(replica: TorchReplica, count: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(count)
+    return torch.randint(0, 256, (count,) + tuple(replica.input_shape), dtype=torch.uint8, generator=generator)
+
+
+def _compare(traced: Any, module: ImageClassifier, replica: TorchReplica) -> None:
+    """Raises ValueError where they differ: control flow of Python is not in a trace."""
+    for count in COMPARED_BATCHES:
+        images = _images(replica, count)
+        try:
+            same = torch.allclose(traced(images), module(images), rtol=0, atol=TOLERANCE)
+        except RuntimeError:  # a shape of the traced batch has become a constant
+            same = False
+        if not same:
+            raise ValueError(
+                "traced with one batch, it computes something else for another one of %d images; keep values and batch "
+                "sizes out of Python's control flow, or export to .safetensors" % count
+            )

@@ -1,0 +1,1 @@
+"""A trained model leaves a run folder, as a file that other programs load."""

@@ -1,0 +1,109 @@
+"""The lines that `planner export` prints run its file where only the framework is installed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.installed import computes_with
+from tests.running import HANG_S, ROOT, run
+from tests.trained_runs import images, probabilities, trained_folder
+
+pytestmark = computes_with("torch")
+CONSTRAINTS = ROOT / "constraints.txt"
+IMAGES = 8
+CleanPython = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def clean_python(tmp_path_factory: pytest.TempPathFactory) -> CleanPython:
+    """Makes an environment with these packages and what they need, once a session; its Python."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def make(*packages: str) -> Path:
+        if packages not in made:
+            made[packages] = environment(tmp_path_factory.mktemp("clean"), packages)
+        return made[packages]
+
+    return make
+
+
+def environment(folder: Path, packages: tuple[str, ...]) -> Path:
+    """Install into a new environment. Skips, with the reason, where no package can be had."""
+    python = folder / "bin" / "python"
+    constrained = ("-c", CONSTRAINTS, *packages)
+    if shutil.which("uv"):
+        steps = [
+            ("uv", "venv", "--allow-existing", "--python", sys.executable, folder),
+            ("uv", "pip", "install", "--python", python, *constrained),
+        ]
+    else:
+        steps = [
+            (sys.executable, "-m", "venv", folder),
+            (python, "-m", "pip", "install", *constrained),
+        ]
+    links = {"UV_FIND_LINKS": ",".join(os.environ.get("PIP_FIND_LINKS", "").split())}  # as in the Makefile
+    for step in steps:
+        done = subprocess.run(
+            step, env={**os.environ, **links}, capture_output=True, text=True, check=False, timeout=HANG_S
+        )
+        if done.returncode and "CI" not in os.environ:
+            pytest.skip(f"cannot install {', '.join(packages)}: {done.stderr.strip()[-200:]}")
+        assert done.returncode == 0, done.stderr
+    return python
+
+
+def exported(folder: Path, run_folder: Path, to: str, *more: str) -> dict[str, Any]:
+    command = run(folder, "export", str(run_folder), "--to", to, "--json", *more)
+    assert command.popen.returncode == 0, command.errors
+    answer: dict[str, Any] = json.loads(command.output)
+    return answer
+
+
+def run_lines(python: Path, folder: Path, lines: list[str], then: str) -> tuple[str, Any]:
+    """What the printed lines print, and the JSON that ``then`` prints after them."""
+    script = folder / "use.py"
+    script.write_text("\n".join([*lines, "import json", then]) + "\n")
+    done = subprocess.run(
+        [python, "-I", script], cwd=folder, capture_output=True, text=True, check=False, timeout=HANG_S
+    )
+    assert done.returncode == 0, done.stderr
+    printed, answer = done.stdout.strip().splitlines()
+    return printed, json.loads(answer)
+
+
+def expected_classes(names: list[str], outputs: np.ndarray) -> list[str]:
+    return [names[index] for index in outputs.argmax(1)]
+
+
+#: A model of each kind of layer, with the images it is made for.
+KNOWN = {"cipher": (28, 28, 1), "resnet": (32, 32, 3), "nin": (32, 32, 3), "cifar10": (32, 32, 3)}
+KNOWN |= {"squeezenet": (32, 32, 3), "mobilenet": (32, 32, 3)}
+NAMES = "T-shirt,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ankle boot"
+OWN = f"{ROOT}/examples/tiny.py:tiny"
+
+
+@pytest.mark.parametrize("model", [OWN, *KNOWN])
+def test_torchscript_loads_where_only_torch_is_installed(model: str, tmp_path: Path, clean_python: CleanPython) -> None:
+    shape = KNOWN.get(model, (28, 28, 1))
+    folder, replica = trained_folder(tmp_path / "run", model, "torch", shape)
+    made = exported(tmp_path, folder.path, "model.pt", "--classes", NAMES)
+    assert made["loads_with"] == ["torch"] and len(made["lines"]) == 5
+    some = images(shape).test_images[:IMAGES]
+    (tmp_path / "images.json").write_text(json.dumps(some.tolist()))
+    then = (
+        "some = torch.tensor(json.load(open('images.json')), dtype=torch.uint8)\n"
+        "print(json.dumps([model(some).tolist(), model(some.float()).tolist(), extra['classes.txt'].decode()]))"
+    )
+    printed, (outputs, of_floats, names) = run_lines(clean_python("torch"), tmp_path, made["lines"], then)
+    assert printed in NAMES.split(",")
+    assert names.split("\n") == NAMES.split(",") == made["classes"]
+    np.testing.assert_allclose(outputs, probabilities(replica, some), atol=1e-4)
+    assert of_floats == outputs

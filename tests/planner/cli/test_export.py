@@ -1,0 +1,161 @@
+"""`planner export` as the operator meets it: what cannot be exported is told in one line."""
+
+import json
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from planner.export import formats
+from planner.json_records import save
+from planner.plan.file import load_plan
+from tests.installed import computes_with
+from tests.planner.cli.commands import Planner
+from tests.running import ROOT
+
+RUN = ROOT / "tests" / "golden" / "runs" / "parameter-server"
+
+
+@pytest.fixture
+def run_folder(planner: Planner) -> Path:
+    """A run of the example model in an empty folder, as an earlier version left it."""
+    shutil.copytree(RUN, "run")
+    shutil.copytree(ROOT / "examples", "examples", ignore=shutil.ignore_patterns("fashion-mnist"))
+    return Path("run")
+
+
+def test_what_is_no_run_folder_is_refused(planner: Planner) -> None:
+    Path("file").touch()
+    Path("empty").mkdir()
+    remedy = "name a run folder that `planner train` made"
+    for folder, problem in (
+        ("none", "the folder does not exist"),
+        ("file", "the folder is no directory"),
+        ("empty", "it has no checkpoint.npz, the run wrote none"),
+    ):
+        assert planner("export", folder, "--to", "model.pt").problem() == f"cannot export {folder}: {problem}; {remedy}"
+
+
+def test_a_damaged_checkpoint_is_named(planner: Planner, run_folder: Path) -> None:
+    (run_folder / "checkpoint.npz").write_bytes(b"half")
+    problem = planner("export", "run", "--to", "model.pt").problem()
+    assert problem.startswith("cannot export run: checkpoint run/checkpoint.npz is damaged or not a checkpoint")
+
+
+def test_an_unknown_ending_is_answered_with_the_known_ones(planner: Planner, run_folder: Path) -> None:
+    for name in ("model.h5", "model"):
+        problem = planner("export", "run", "--to", name).problem()
+        assert problem.startswith(f"--to {name}: its ending is of no known format; known: model.pt")
+
+
+def test_the_target_is_a_file_in_a_folder_that_exists(planner: Planner, run_folder: Path) -> None:
+    Path("folder.pt").mkdir()
+    remedy = "name a file in a folder that exists"
+    for target, problem in (("none/model.pt", "there is no folder none"), ("folder.pt", "it is a directory")):
+        assert planner("export", "run", "--to", target).problem() == f"--to {target}: {problem}; {remedy}"
+
+
+def test_a_missing_framework_is_named_with_the_command_that_installs_it(
+    planner: Planner, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "find_spec", lambda name: None)
+    assert planner("export", "run", "--to", "model.pt").problem() == (
+        "--to model.pt: PyTorch, which makes it, is not installed on this machine; remedy: pip install torch"
+    )
+
+
+def test_a_model_of_ones_own_is_exported_by_its_own_framework_only(planner: Planner, run_folder: Path) -> None:
+    plan = run_folder / "plan.json"
+    save(load_plan(plan)._replace(framework="tensorflow"), plan)
+    problem = planner("export", "run", "--to", "model.pt").problem()
+    assert problem.startswith(
+        "--to model.pt: PyTorch makes .pt files, and examples/tiny.py:tiny is a TensorFlow model of your own"
+    )
+
+
+class TestWithTorch:
+    pytestmark = computes_with("torch")
+
+    def test_an_older_run_of_a_users_model_is_exported(self, planner: Planner, run_folder: Path) -> None:
+        ran = planner("export", "run", "--to", "model.pt", "--json")
+        made = json.loads(ran.out)
+        assert (ran.code, ran.err) == (0, "")
+        assert made["bytes"] == Path("model.pt").stat().st_size
+        assert (made["path"], made["format"], made["model"], made["step"]) == (
+            "model.pt", "TorchScript", "examples/tiny.py:tiny", 60
+        )  # fmt: skip
+        assert made["input"] == {"name": "images", "dtype": "uint8", "shape": [None, 28, 28, 1]}
+        assert made["output"] == {"name": "probabilities", "dtype": "float32", "shape": [None, 10]}
+        assert made["classes"] == [*"0123456789"]
+        assert made["code"].splitlines() == made["lines"]
+
+    def test_the_lines_are_printed_as_a_block(self, planner: Planner, run_folder: Path) -> None:
+        ran = planner("export", "run", "--to", "model.pt", "--classes", "a,b,c,d,e,f,g,h,i,j")
+        facts, code = ran.out.split("\n\nTo load it where torch is installed:\n\n")
+        assert facts.splitlines()[0].startswith("model.pt: TorchScript, ")
+        assert "takes images: uint8 (any, 28, 28, 1), values as the data set has them" in facts
+        assert "gives probabilities: float32 (any, 10)" in facts
+        assert "classes: a, b, c, d, e, f, g, h, i, j" in facts
+        assert len(code.splitlines()) == 5 and all(line.startswith("    ") for line in code.splitlines())
+
+    def test_class_names_must_be_as_many_as_outputs(self, planner: Planner, run_folder: Path) -> None:
+        problem = planner("export", "run", "--to", "model.pt", "--classes", "a,b").problem()
+        assert problem == "--classes a,b: 2 names, the model has 10 outputs"
+
+    def test_a_model_file_that_has_changed_is_told(self, planner: Planner, run_folder: Path) -> None:
+        file = Path("examples/tiny.py")
+        file.write_text(file.read_text() + "# as good as ever\n")
+        ran = planner("export", "run", "--to", "model.pt", "--json")
+        (note,) = json.loads(ran.out)["notes"]
+        assert note.startswith("examples/tiny.py has changed since it was trained")
+
+        file.write_text(file.read_text().replace("27", "28"))
+        problem = planner("export", "run", "--to", "model.pt").problem()
+        assert problem.startswith("cannot export run: checkpoint run/checkpoint.npz is of another model")
+
+    def test_a_model_file_that_is_gone_is_named(self, planner: Planner, run_folder: Path) -> None:
+        Path("examples/tiny.py").unlink()
+        problem = planner("export", "run", "--to", "model.pt").problem()
+        assert "no file" in problem and "examples/tiny.py" in problem and "where `planner train` was run" in problem
+
+    def test_an_error_in_a_users_file_names_its_line(self, planner: Planner, run_folder: Path) -> None:
+        file = Path("examples/tiny.py")
+        lines = file.read_text().splitlines()
+        lines.insert(lines.index("    net = nn.Sequential("), "    1 / 0")
+        file.write_text("\n".join(lines))
+        problem = planner("export", "run", "--to", "model.pt").problem()
+        assert problem.startswith("cannot export examples/tiny.py:tiny to model.pt: ZeroDivisionError: ")
+        assert problem.endswith(f"examples/tiny.py:{lines.index('    1 / 0') + 1}")
+
+    def test_what_a_trace_does_not_hold_is_refused(self, planner: Planner, run_folder: Path) -> None:
+        file = Path("examples/tiny.py")
+        moody = "    class Moody(type(net)):\n        def forward(self, x):\n            x = super().forward(x)\n"
+        moody += "            return x if len(x) == 2 else -x\n    net.__class__ = Moody\n    return net, "
+        file.write_text(file.read_text().replace("    return net, ", moody))
+        problem = planner("export", "run", "--to", "model.pt").problem()
+        assert "traced with one batch, it computes something else for another one of 1 images" in problem
+        assert not Path("model.pt").exists()
+
+    def test_a_disk_that_is_full_keeps_the_older_file(self, planner: Planner, run_folder: Path) -> None:
+        Path("model.pt").write_text("older")
+        with file_limit(10_000):
+            problem = planner("export", "run", "--to", "model.pt").problem()
+        assert problem == (
+            "cannot write model.pt: File too large; make room or write access there, or choose another folder"
+        )
+        assert Path("model.pt").read_text() == "older"
+        assert {path.name for path in Path().iterdir()} == {"run", "examples", "model.pt"}
+
+
+@contextmanager
+def file_limit(size: int) -> Iterator[None]:
+    """No file may grow beyond ``size`` bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
