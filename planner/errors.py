@@ -48,6 +48,10 @@ class AuditError(PlannerError):
     """What was measured cannot be judged by this profile."""
 
 
+class ProjectError(PlannerError):
+    """The files of a user's project cannot be sent to devices."""
+
+
 class RunError(PlannerError):
     """A training run ended before its last step."""
 

@@ -6,7 +6,7 @@ A function takes its task and the order, and returns a JSON value, a record or b
 import time
 from typing import Any, Callable, Dict, Type
 
-from backends.agent import command, files, rank_role, roles
+from backends.agent import command, files, projects, rank_role, roles
 from backends.frameworks.base import FRAMEWORKS, framework
 from backends.profiling import message_probe, step_profile, throughput
 from backends.protocol import orders
@@ -37,11 +37,13 @@ def measure_idle(task: Any, order: orders.MeasureIdle) -> Any:
 
 
 ORDERS: Dict[Type[Any], Callable[..., Any]] = {
+    orders.AssembleProject: projects.assemble,
     orders.AwaitReachability: lambda task, order: addresses_and_ports.await_connections(task, order.address),
     orders.CollectFacts: collect_facts,
     orders.FetchFile: lambda task, order: files.fetch(order.path),
     orders.FindAddressTowards: lambda task, order: addresses_and_ports.address_towards(task, order.target),
     orders.FindFile: lambda task, order: files.find(order.name),
+    orders.FindMissing: projects.find_missing,
     orders.FindInterfaceAddress: lambda task, order: addresses_and_ports.interface_address(task, order.name),
     run_spec.HostRun: roles.host_run,
     orders.ProbeReachability: lambda task, order: addresses_and_ports.probe_port(task, *order),

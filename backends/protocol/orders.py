@@ -5,9 +5,12 @@ The orders that begin a run are in ``backends.training.run_spec``. The functions
 ``backends.protocol.events``.
 """
 
+import re
 from typing import NamedTuple, Optional, Tuple
 
 from backends.frameworks.base import OptimizerSettings
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class Identity(NamedTuple):
@@ -78,6 +81,34 @@ class FindFile(NamedTuple):
     """The path of a file in the cache, or None."""
 
     name: str
+
+
+class FindMissing(NamedTuple):
+    """Those of some contents, by their SHA-256 in hexadecimal digits, that the cache lacks."""
+
+    digests: Tuple[str, ...]
+
+
+class ProjectFile(NamedTuple):
+    """One file of a project."""
+
+    path: str  # relative to the project's folder, with slashes
+    digest: str  # SHA-256 of its content
+    mode: int  # its permissions
+
+
+class AssembleProject(NamedTuple):
+    """Put files whose contents are in the cache together in a folder of it; returns its path."""
+
+    name: str  # of the folder, equal for equal files
+    files: Tuple[ProjectFile, ...]
+
+
+def cached_as(digest: str) -> str:
+    """The name in the cache of a project's file. Raises ValueError for what is no SHA-256."""
+    if not _SHA256.fullmatch(digest):
+        raise ValueError("%r is not a SHA-256 in hexadecimal digits" % digest)
+    return "file-" + digest
 
 
 class FetchFile(NamedTuple):

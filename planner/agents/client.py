@@ -151,8 +151,12 @@ class AgentClient:
         """
         path = str(self.start(StoreFile(name, len(data)), data).result())
         if source is not None:
-            self._sources[path] = source
+            self.stands_for(path, source)
         return path
+
+    def stands_for(self, path: str, source: str) -> None:
+        """Let errors name ``source``, a path of this machine, instead of ``path`` on the device."""
+        self._sources[path] = source
 
     def fetch(self, path: str) -> bytes:
         """The content of a file on the device."""

@@ -1,0 +1,118 @@
+"""The agent puts the files of a user's project together in a folder that is named by its content.
+
+The files' contents are in the cache already, each under its SHA-256, so that only what has changed
+travels.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from typing import Any, Dict, Sequence, Tuple
+
+from backends.agent import files
+from backends.protocol.orders import AssembleProject, FindMissing, ProjectFile, cached_as
+
+_CHUNK_BYTES = 1 << 20
+
+
+def find_missing(task: Any, order: FindMissing) -> Tuple[str, ...]:
+    """The digests whose contents are not in the cache. Raises ValueError for what is no digest."""
+    return tuple(digest for digest in order.digests if files.find(cached_as(digest)) is None)
+
+
+def assemble(task: Any, order: AssembleProject) -> str:
+    """Make the project's folder and return its path; one that has all its files is used again.
+
+    A folder in which a file has changed is set aside, with what programs have written in it, until
+    nobody has used it for a month.
+    Raises ValueError for a path that leaves the folder, and for content that is missing or damaged.
+    """
+    _check(order.files)
+    target = files.path(order.name)
+    files.prune()
+    if os.path.isdir(target) and _is_whole(target, order.files):
+        files.find(order.name)  # it is in use
+        return target
+    made = tempfile.mkdtemp(prefix=os.path.basename(target) + ".", dir=files.cache())
+    try:
+        for file in order.files:
+            _place(made, file)
+        _rename(made, target, order)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)  # unless it has another name by now
+    return target
+
+
+def _check(listed: Sequence[ProjectFile]) -> None:
+    """Raises ValueError unless each path stands for one file inside of a folder."""
+    folders: Dict[str, str] = {}
+    seen = set()
+    for file in listed:
+        parts = file.path.split("/")
+        if any(part in ("", ".", "..") for part in parts) or "\0" in file.path:
+            raise ValueError("%r is not a path inside of a project" % file.path)
+        if file.path in seen:
+            raise ValueError("%r is in the project twice" % file.path)
+        seen.add(file.path)
+        folders.update(("/".join(parts[:count]), file.path) for count in range(1, len(parts)))
+    for path in seen.intersection(folders):
+        raise ValueError("%r is a file, and the folder of %r" % (path, folders[path]))
+
+
+def _is_whole(folder: str, listed: Sequence[ProjectFile]) -> bool:
+    return all(_holds(folder, file) for file in listed)
+
+
+def _holds(folder: str, file: ProjectFile) -> bool:
+    """Whether a file is in the folder, reached over no link, with its content."""
+    path = os.fsencode(folder)
+    for part in _encoded(file.path).split(b"/"):
+        path = os.path.join(path, part)
+        if os.path.islink(path):
+            return False
+    try:
+        return os.path.isfile(path) and _copy(path, os.devnull) == file.digest
+    except OSError:
+        return False
+
+
+def _place(folder: str, file: ProjectFile) -> None:
+    source = files.find(cached_as(file.digest))
+    if source is None:
+        raise ValueError("%s: its content is not in the cache of this device; run the command again" % file.path)
+    path = os.path.join(os.fsencode(folder), _encoded(file.path))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if _copy(source, path) != file.digest:
+        files.remove(source)
+        raise ValueError("%s: its content in the cache of this device was damaged; run the command again" % file.path)
+    os.chmod(path, file.mode & 0o777)
+
+
+def _encoded(path: str) -> bytes:
+    """A path as bytes: under Python 3.6 a device without a locale cannot name every file."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def _copy(source: Any, target: Any) -> str:
+    """Copy a file; the SHA-256 of what was copied."""
+    digest = hashlib.sha256()
+    with open(source, "rb") as read, open(target, "wb") as written:
+        chunk = read.read(_CHUNK_BYTES)
+        while chunk:
+            digest.update(chunk)
+            written.write(chunk)
+            chunk = read.read(_CHUNK_BYTES)
+    return digest.hexdigest()
+
+
+def _rename(made: str, target: str, order: AssembleProject) -> None:
+    """Give a new folder its name, unless another agent here was quicker with a whole one."""
+    os.chmod(made, 0o755)
+    try:
+        os.rename(made, target)
+    except OSError:  # there is one of that name
+        if not _is_whole(target, order.files):
+            os.rename(target, "%s.%d" % (target, time.time() * 1e6))
+            os.rename(made, target)

@@ -1,0 +1,166 @@
+"""A user's project folder is sent to devices, which get only the contents that they lack."""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from backends.protocol.orders import AssembleProject, FindMissing, ProjectFile, StoreFile, cached_as
+from planner.agents.client import AgentClient, Call
+from planner.errors import ProjectError
+from planner.paths import FLEET, PLAN
+from planner.units import bytes_text
+
+#: More than this is data, for which there are other ways, or not a project's folder.
+LIMIT_BYTES = 100_000_000
+LIMIT_FILES = 10_000
+IGNORE_FILE = ".plannerignore"
+#: Names of folders that programs make anew.
+_MADE_FOLDERS = ("__pycache__", "node_modules")
+_MADE_FILES = ("*.pyc",)
+#: Names of what this program writes into the folder where it is called.
+_OWN_FOLDERS = ("runs",)
+_OWN_FILES = ("profile*.json", PLAN, FLEET, IGNORE_FILE)
+#: How many of the largest files an error names.
+_NAMED = 5
+#: How many files are on their way to a device at once, without an answer.
+_AT_ONCE = 16
+_FIND_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Project:
+    """The files of a folder as they were when it was read.
+
+    contents: by SHA-256.
+    outside: paths of links that lead out of the folder, or nowhere; they are left out.
+    """
+
+    folder: Path
+    files: tuple[ProjectFile, ...]
+    contents: Mapping[str, bytes] = field(repr=False)
+    outside: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, folder: Path) -> "Project":
+        """Read a folder.
+
+        Left out are hidden folders, virtual environments, what Python and this program write, and
+        what the lines of .plannerignore match: names, or paths relative to the folder, with * and
+        ?; a line that ends with a slash matches folders only.
+        Raises ProjectError where it cannot be read, or is too large to be a project.
+        """
+        try:
+            root = folder.resolve(strict=True)
+            walk = _Walk(root, _patterns(root / IGNORE_FILE))
+            found = dict(walk.files(root, ()))
+            _check_size(folder, {path: file.stat().st_size for path, file in found.items()})
+            read = {path: file.read_bytes() for path, file in sorted(found.items())}
+        except OSError as error:
+            raise ProjectError(f"{error.filename or folder}: {error.strerror}") from error
+        digests = {path: hashlib.sha256(content).hexdigest() for path, content in read.items()}
+        files = tuple(ProjectFile(path, digests[path], _mode(found[path])) for path in read)
+        return cls(folder, files, {digests[path]: content for path, content in read.items()}, tuple(walk.outside))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for equal paths and contents."""
+        lines = (f"{file.digest} {file.mode:o} {file.path}\0" for file in self.files)
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def send_project(agent: AgentClient, project: Project) -> str:
+    """Send what the device lacks of a project; returns the path of the project's folder there.
+
+    Errors of the device then name the files of this machine. Raises RemoteError.
+    """
+    waiting: deque[Call] = deque()
+    for digest in agent.call(FindMissing(tuple(project.contents)), _FIND_TIMEOUT_S):
+        content = project.contents[digest]
+        waiting.append(agent.start(StoreFile(cached_as(digest), len(content)), content))
+        if len(waiting) == _AT_ONCE:
+            waiting.popleft().result()
+    for call in waiting:
+        call.result()
+    path = str(agent.call(AssembleProject(f"project-{project.fingerprint}", project.files)))
+    agent.stands_for(path, str(project.folder))
+    return path
+
+
+class _Walk:
+    """Finds the files of a folder, over links that stay inside of it."""
+
+    def __init__(self, root: Path, patterns: tuple[str, ...]) -> None:
+        self._root = root
+        self._patterns = patterns
+        self._count = 0
+        self.outside: list[str] = []
+
+    def files(self, folder: Path, above: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
+        """Paths relative to the root, and the files themselves.
+
+        above: the folders that lead here, as they are without links.
+        """
+        above = (*above, folder.resolve())
+        for path in sorted(folder.iterdir()):
+            relative = path.relative_to(self._root).as_posix()
+            if self._left_out(path, relative):
+                continue
+            if path.is_symlink() and not self._stays_inside(path):
+                self.outside.append(relative)
+            elif path.is_dir():
+                if path.resolve() not in above:  # a link to a folder that it is in has no end
+                    yield from self.files(path, above)
+            elif path.is_file():
+                self._count += 1
+                if self._count > LIMIT_FILES:
+                    raise ProjectError(
+                        f"{self._root} has more than {LIMIT_FILES} files; is it the folder of your project alone? "
+                        f"Name in {self._root / IGNORE_FILE} what is not to be sent"
+                    )
+                yield relative, path
+
+    def _left_out(self, path: Path, relative: str) -> bool:
+        name, is_top = path.name, "/" not in relative
+        if path.is_dir():
+            made = name.startswith(".") or name in _MADE_FOLDERS or (path / "pyvenv.cfg").exists()
+            return made or (is_top and name in _OWN_FOLDERS) or self._ignored(relative, is_folder=True)
+        made = any(fnmatchcase(name, pattern) for pattern in (*_MADE_FILES, *(_OWN_FILES if is_top else ())))
+        return made or self._ignored(relative, is_folder=False)
+
+    def _ignored(self, relative: str, is_folder: bool) -> bool:
+        name = PurePosixPath(relative).name
+        patterns = (pattern.rstrip("/") for pattern in self._patterns if is_folder or not pattern.endswith("/"))
+        return any(fnmatchcase(name, pattern) or fnmatchcase(relative, pattern) for pattern in patterns)
+
+    def _stays_inside(self, link: Path) -> bool:
+        try:
+            return link.resolve(strict=True).is_relative_to(self._root)
+        except (OSError, RuntimeError):  # it leads nowhere, or in a circle
+            return False
+
+
+def _patterns(path: Path) -> tuple[str, ...]:
+    if not path.is_file():
+        return ()
+    lines = (line.strip() for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def _check_size(folder: Path, sizes: Mapping[str, int]) -> None:
+    total = sum(sizes.values())
+    if total > LIMIT_BYTES:
+        largest = sorted(sizes, key=lambda path: -sizes[path])[:_NAMED]
+        named = ", ".join(f"{path} ({bytes_text(sizes[path])})" for path in largest)
+        raise ProjectError(
+            f"{folder}: {bytes_text(total)} of files are more than the {bytes_text(LIMIT_BYTES)} that are sent; "
+            f"the largest are {named}; name in {folder / IGNORE_FILE} what is not to be sent"
+        )
+
+
+def _mode(path: Path) -> int:
+    """The permissions that count: whether it can be executed."""
+    return 0o755 if path.stat().st_mode & 0o100 else 0o644
