@@ -25,10 +25,10 @@ from planner.plan.file import Plan
 from planner.plan.recommend import make_plan, recommend
 from planner.plan.request import RecommendRequest, parse_strategy
 from planner.profile.file import Profile, load_profile
-from planner.train import orders
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
+from planner.train.training_data import ShippedImages, load_dataset
 
 
 class Run(NamedTuple):
@@ -43,7 +43,7 @@ class Run(NamedTuple):
 
 def main() -> None:
     options = _arguments()
-    dataset = orders.load_dataset(options.data)
+    dataset = load_dataset(options.data)
     fleet, profile = load_fleet(Path(options.fleet)), load_profile(Path(options.profile))
     runs: dict[str, list[Run]] = {name: [] for name in options.presets}
     for _ in range(options.repeats):
@@ -86,7 +86,9 @@ def _run(plan: Plan, fleet: Fleet, dataset: data.Dataset, options: argparse.Name
     endless = plan.for_steps(1000 * plan.steps)
     chosen = Options(options.data, evaluate_every=endless.steps, keep_weights=False)
     with tempfile.TemporaryDirectory() as folder:
-        launch = Launch(endless, fleet, dataset, chosen, RunFolder.create(Path(folder), "presets"), on_event)
+        launch = Launch(
+            endless, fleet, ShippedImages(dataset), chosen, RunFolder.create(Path(folder), "presets"), on_event
+        )
         result = carry_out(launch, lasting_s=options.seconds)
     made = plan.for_steps(result["steps_made"])
     beside = plan.server if plan.strategy.through_server else ""  # uses no network

@@ -37,6 +37,7 @@ from planner.train.events import Started
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
+from planner.train.training_data import ShippedImages
 
 #: Silence after which the planner's server goes on without a worker; the default is 10 s.
 HEARTBEAT_S = 5.0
@@ -139,7 +140,9 @@ def _planner(race: Race, live: LiveEnvironment, plan: Plan, stopper: Stopper, op
     plan = plan.for_steps(options.steps)
     with tempfile.TemporaryDirectory() as folder:
         chosen = Options("", evaluate_every=options.steps, heartbeat_s=HEARTBEAT_S, keep_weights=False)
-        launch = Launch(plan, live.fleet, live.dataset, chosen, RunFolder(Path(folder)), on_event, live.agents)
+        launch = Launch(
+            plan, live.fleet, ShippedImages(live.dataset), chosen, RunFolder(Path(folder)), on_event, live.agents
+        )
         carry_out(launch, lasting_s=options.wait)
     return Seen(before, done, ended_s or None)
 

@@ -32,6 +32,10 @@ class AgentError(RemoteError):
         self.remote_traceback = remote_traceback
 
 
+class JobError(AgentError):
+    """The user's own code failed on a device; the message names its file and line."""
+
+
 class DeviceLostError(RemoteError):
     """The connection to a device, or its agent, ended before the work did."""
 

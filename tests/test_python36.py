@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.data import dataset as data
+from backends.data.dataset import Dataset
 from backends.network import framing
 from backends.protocol.json_messages import encode
-from backends.protocol.orders import CollectFacts, HostAddress
+from backends.protocol.orders import CollectFacts, HostAddress, ReplicaSpec
 from backends.strategies.presets import PRESETS
 from backends.strategies.strategy import Strategy
 from backends.training.run_spec import HostRun
 from planner.agents.bundle import agent_archive
 from planner.agents.certificates import Authority
-from planner.fleet.device import Device
 from planner.train import orders as training
 from planner.train.orders import Options
+from planner.train.training_data import Placed, ShippedImages, packed
 from tests.installed import old_path, old_python
 from tests.planner.plans import plan, planned
 from tests.running import HANG_S
@@ -30,8 +30,6 @@ from tests.running import HANG_S
 ROOT = Path(__file__).resolve().parent.parent
 NUMPY = "numpy==1.19.5"
 NEEDS_A_FRAMEWORK = ("backends.pytorch", "backends.tensorflow")
-#: Nobody is asked to store the file of a model that has a name.
-NO_AGENT: Any = None
 STRATEGIES = (
     *PRESETS,
     "parameter-server:batching=dynamic,aggregation=weighted,optimizer=lars",
@@ -134,20 +132,19 @@ def orders(name: str, folder: Path) -> dict[str, Any]:
     random = np.random.default_rng(0)
     pixels = random.integers(0, 256, (120, 2, 2, 1), np.uint8)
     labels = (pixels.reshape(120, -1).sum(axis=1) > 510).astype(np.int64)
-    dataset = data.Dataset(pixels, labels, pixels, labels, 2)
     workers = [planned(name)._replace(framework="least_squares") for name in ("nano", "tx2")]
     two = plan(*workers, steps=24)._replace(batch=8, strategy=Strategy.from_text(name))
     options = Options("data", rate=0.05, keep_weights=False)
     authority, peers = Authority(), not two.strategy.through_server
-    shard = training.packed(pixels, labels)
+    shard = packed(pixels, labels)
     path = folder / shard.name
     path.write_bytes(shard.content)
-    run = training.run_spec(two, options, dataset, None, None)
+    run = training.run_spec(two, options, ShippedImages(Dataset(pixels, labels, pixels, labels, 2)), None, None)
     host = HostRun("127.0.0.1", authority.identity(framing.SERVER), run)
     members = []
     for worker in two.workers:
-        device, files = Device(name=worker.name), (str(path), str(path))
-        member = training.member(NO_AGENT, two, options, dataset, device, files)
+        placed = Placed(ReplicaSpec("least_squares", two.model, (2, 2, 1), 2), str(path), str(path))
+        member = training.member(two, options, worker.name, placed)
         to_host = HostAddress("127.0.0.1", 0, authority.identity(worker.name, listens=peers), 10.0)
         members.append(encode(training.role(two, options, member, to_host, "127.0.0.1")))
     return {"name": name, "host": encode(host), "members": members}

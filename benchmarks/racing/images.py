@@ -10,7 +10,7 @@ from planner.errors import PlannerError
 from planner.lab.spec import load_spec
 from planner.plan.request import parse_strategy
 from planner.predict.batch_size import mean_batch
-from planner.train.orders import load_dataset
+from planner.train.training_data import load_dataset
 
 from .efficiency import ALONE, Reached
 from .racefile import Race

@@ -16,7 +16,7 @@ from planner.lab.spec import Spec, load_spec
 from planner.profile.file import Profile, load_profile
 from planner.profile.profiler import Profiler
 from planner.profile.request import ProfileRequest
-from planner.train import orders as training
+from planner.train.training_data import load_dataset
 
 from .network_cards import Cards
 from .racefile import Race
@@ -55,7 +55,7 @@ class LiveEnvironments:
         self._lab = Lab(name)
         self._folder = folder
         self._fleet = folder / f"fleet-{name}.toml"
-        self._dataset = training.load_dataset(str(race.path(race.data)))
+        self._dataset = load_dataset(str(race.path(race.data)))
         self._devices: list[str] = []
         self._stands: Path | None = None
         self._agents = AgentPool()

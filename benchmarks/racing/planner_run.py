@@ -15,6 +15,7 @@ from planner.provenance import Provenance
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
+from planner.train.training_data import ShippedImages
 
 from . import curve, final_accuracy
 from .efficiency import ALONE
@@ -71,7 +72,8 @@ def run(setting: Setting, race: Race, live: LiveEnvironment, on_start: Callable[
     folder.path.mkdir(parents=True)
     few = final_accuracy.thinned(live.dataset, race.test_images)
     result = carry_out(
-        Launch(plan, live.fleet, few, options, folder, watch.on_event, live.agents), lasting_s=race.seconds
+        Launch(plan, live.fleet, ShippedImages(few), options, folder, watch.on_event, live.agents),
+        lasting_s=race.seconds,
     )
     accuracies = final_accuracy.accuracies(folder.checkpoint, plan.model, live.dataset)
     folder.checkpoint.unlink()

@@ -76,9 +76,10 @@ def common(
 
 def shards(setting: Setting, live: LiveEnvironment, plan: Plan, folder: Path) -> dict[str, dict[str, Any]]:
     """Each device's training images and the seed of their order, as for the planner's workers."""
-    dealt = training.shards(live.dataset, plan.names, dict.fromkeys(plan.names, 1.0), setting.seed)
-    for name, shard in dealt.items():
-        (folder / f"{name}.npz").write_bytes(shard.content)
+    images = live.dataset
+    dealt = dataset.shards(len(images.train_labels), [1.0] * len(plan.names), setting.seed)
+    for name, own in zip(plan.names, dealt, strict=True):
+        (folder / f"{name}.npz").write_bytes(dataset.pack(images.train_images[own], images.train_labels[own]))
     return {
         name: {"train": str(folder / f"{name}.npz"), "seed": setting.seed * 1009 + place, "name": name}
         for place, name in enumerate(plan.names)

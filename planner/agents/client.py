@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from backends.jobs.failure import JobFailure
 from backends.protocol.events import EVENTS
 from backends.protocol.json_messages import decode, encode, name_of
 from backends.protocol.orders import FetchFile, Go, Ping, Stop, StoreFile
 from planner.agents import bundle
-from planner.errors import AgentError, DeviceLostError, RemoteError
+from planner.errors import AgentError, DeviceLostError, JobError, RemoteError
 from planner.fleet.device import Device
 from planner.remote.base import Process, Remote
 
@@ -182,6 +183,8 @@ class AgentClient:
         if error["kind"] in LOST:
             remedy = f"; {UNREACHED}" if error["message"].startswith("cannot reach") else ""
             return DeviceLostError(self._named(error["message"]) + remedy)
+        if error["kind"] == JobFailure.__name__:
+            return JobError(self._named(error["message"]), error["traceback"])
         where = self._keep(f"--- {self.name}: {order}\n{error['traceback']}\n")
         return AgentError(f"{self.name}: {order}: {_reason(error)}{where}", error["traceback"])
 

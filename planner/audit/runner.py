@@ -15,6 +15,7 @@ from planner.profile.file import Profile
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.train import carry_out
+from planner.train.training_data import ShippedImages
 
 #: Learning rate, small enough to avoid overflow on noise; step times do not depend on it.
 LEARNING_RATE = 1e-4
@@ -63,7 +64,9 @@ def _make(run: PlannedRun, folder: RunFolder, fleet: Fleet, settings: Settings, 
         heartbeat_s=HEARTBEAT_S, keep_weights=False,
     )  # fmt: skip
     dataset = noise_images(settings, run.model)
-    carry_out(Launch(run.plan, fleet, dataset, options, folder, lambda *_: None, agents), lasting_s=run.seconds)
+    carry_out(
+        Launch(run.plan, fleet, ShippedImages(dataset), options, folder, lambda *_: None, agents), lasting_s=run.seconds
+    )
 
 
 def _require_readings(folder: RunFolder, profile: Profile | None) -> None:

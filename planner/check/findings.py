@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from planner.errors import AgentError, HostKeyError, LoginError, PlannerError
+from planner.errors import AgentError, HostKeyError, JobError, LoginError, PlannerError
 from planner.fleet.device import Device
 from planner.remote.known_hosts import UnknownHostKeyError
 from planner.units import bytes_text
@@ -165,7 +165,8 @@ def of_error(device: Device, check: str, error: PlannerError) -> Finding:
 def without_device_name(device: str, error: PlannerError) -> str:
     """An error's message without the device and the verb, which have columns of their own."""
     message = str(error).removeprefix(f"{device}: ")
-    return message.partition(": ")[2] if isinstance(error, AgentError) else message
+    names_verb = isinstance(error, AgentError) and not isinstance(error, JobError)
+    return message.partition(": ")[2] if names_verb else message
 
 
 def stage_of(error: PlannerError) -> str:

@@ -19,7 +19,8 @@ def export(
 ) -> None:
     """Write a trained model to a file that other programs load.
 
-    What is printed shows how they do: five lines of Python. The model takes images as the data set has them and gives probabilities (docs/export.md).
+    What is printed shows how they do: five lines of Python. The model takes images as the data set
+    has them and gives probabilities (docs/export.md).
     """
     from planner import console
     from planner.export.export import export as make

@@ -32,6 +32,10 @@ PlannedSteps = Annotated[
 Data = Annotated[
     Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files or one .npz file.")
 ]
+Job = Annotated[
+    str | None,
+    Option("--job", "-j", help="Your own training: FILE.py:function or package.module:function (docs/own-job.md)."),
+]
 
 
 def check_known(option: str, value: str | None, known: Iterable[str]) -> None:
@@ -53,7 +57,7 @@ def shape_of(data: Path | None) -> tuple[tuple[int, ...] | None, int | None]:
     """Input shape and classes of the images in a directory; None for those of the models."""
     if data is None:
         return None, None
-    from planner.train.orders import load_dataset
+    from planner.train.training_data import load_dataset
 
     dataset = load_dataset(str(data))
     return tuple(dataset.input_shape), dataset.classes

@@ -23,10 +23,11 @@ def profile(
     model: Annotated[
         list[str] | None, Option("--model", "-m", help="A known model or path/to/file.py:function; may be repeated.")
     ] = None,
-    batch_size: Annotated[int, Option(min=1, help="Images a step.")] = 32,
+    batch_size: Annotated[int, Option(min=1, help="Samples a step.")] = 32,
     protocol: Annotated[str, Option(help="adaptive, or paper (300 + 100 + 100 steps).")] = "adaptive",
     framework: options.Framework = None,
     data: options.Data = None,
+    job: options.Job = None,
     device: Annotated[list[str] | None, Option(help="Only this device; may be repeated.")] = None,
     steps: Annotated[
         int,
@@ -46,6 +47,7 @@ def profile(
     from backends.frameworks.base import FRAMEWORKS
     from planner import console
     from planner.fleet.file import load_fleet
+    from planner.jobs.reference import find_job
     from planner.profile.profiler import Profiler
     from planner.profile.request import ProfileRequest
     from planner.views import profile as view
@@ -56,7 +58,11 @@ def profile(
     options.check_known("--framework", framework, FRAMEWORKS)
     devices = load_fleet(fleet)
     shape, classes = options.shape_of(data)
-    request = ProfileRequest(tuple(model or ["cifar10"]), batch_size, protocol, framework, shape, classes, steps)
+    own = None if job is None else find_job(job)
+    models = (*(model or ()), *((own.text,) if own else ())) or ("cifar10",)
+    request = ProfileRequest(
+        models, batch_size, protocol, framework or (own.framework if own else None), shape, classes, steps, job=own
+    )
     with console.progress(detail) as on_progress:
         profiler = Profiler(devices, request, out, on_progress, fresh, device or ())
         measured = profiler.run(out.with_suffix(".log"))

@@ -20,6 +20,7 @@ def recommend(
     ] = None,
     weights: Annotated[str | None, Option(help="Several metrics, in place of --metric: time=0.3,energy=0.7.")] = None,
     model: Annotated[str | None, Option("--model", "-m", help="Which model, where the profile holds several.")] = None,
+    job: options.Job = None,
     framework: options.ProfiledFramework = None,
     steps: options.PlannedSteps = None,
     batch_size: Annotated[int | None, Option(min=1, help="What if: another batch size.")] = None,
@@ -62,11 +63,13 @@ def recommend(
     from planner.profile.file import load_profile
     from planner.views import ranking
 
+    if job is not None and model is not None:
+        raise PlanError(f"--job {job} and --model {model}: choose one of them")
     if csv and as_json:
         raise PlanError("--csv and --json: choose one of them")
     request = RecommendRequest(
-        _weights(metric, weights), model=model, framework=framework, steps=steps, batch=batch_size, server=server,
-        include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
+        _weights(metric, weights), model=job or model, framework=framework, steps=steps, batch=batch_size,
+        server=server, include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
         rates=_rates(rate or []), allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))

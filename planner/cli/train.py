@@ -12,13 +12,14 @@ from planner.errors import PlanError
 def train(
     plan: Annotated[Path | None, Argument(metavar="[PLAN]", help="plan.json here if not given.")] = None,
     data: options.Data = None,
+    job: options.Job = None,
     metric: Annotated[
         str | None, Option(help="Plan first by time, power, energy or edp, profiling what is missing.")
     ] = None,
     model: Annotated[
         str | None, Option("--model", "-m", help="With --metric: a known model, or path/to/file.py:function.")
     ] = None,
-    batch_size: Annotated[int | None, Option(min=1, help="With --metric: images a step [32].")] = None,
+    batch_size: Annotated[int | None, Option(min=1, help="With --metric: samples a step [32].")] = None,
     framework: Annotated[
         str | None, Option(help="With --metric: torch or tensorflow; on each device what it has if not given.")
     ] = None,
@@ -80,7 +81,7 @@ def train(
         _need_metric({"--model": model, "--batch-size": batch_size, "--framework": framework})
     options.check_known("--framework", framework, FRAMEWORKS)
     settings = {
-        "data": str(data) if data else None, "rate": learning_rate, "momentum": momentum,
+        "data": str(data) if data else None, "job": job, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
         "strategy": strategy, "engine": engine,

@@ -11,7 +11,8 @@ from planner.export.class_names import class_names
 from planner.json_records import load
 from planner.paths import RunFolder
 from planner.plan.file import Plan
-from planner.train.orders import Options, load_dataset
+from planner.train.orders import Options
+from planner.train.training_data import load_dataset
 
 RUN_REMEDY = "name a run folder that `planner train` made"
 

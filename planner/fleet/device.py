@@ -30,6 +30,7 @@ class Device:
     ssh_config: replaces ~/.ssh/config.
     meters: addresses of external meters to read (profilers.sensors.external_meters).
     power_model: a fitted model of its watts.
+    data: folder of a job's data set that is on it already.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Device:
     environment: Mapping[str, str] = field(default_factory=dict)
     rate_bytes_per_s: float | None = None
     slowdown: float = 1.0
+    data: str | None = None
     ssh_config: Path | None = None
 
     @property

@@ -106,6 +106,7 @@ class _Entry(toml_file.TomlTable):
     environment: Annotated[dict[str, str], AfterValidator(_variables)] = {}
     rate: Annotated[str, AfterValidator(_rate)] | None = None
     slowdown: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    data: _Text | None = None
 
     @field_validator("max_watts")
     @classmethod
@@ -143,7 +144,17 @@ def _device(name: str, entry: _Entry, ssh_config: str | None) -> Device:
     local = entry.address == "local"
     address = Address(None, "", None) if local else parse_address(entry.address)
     unchanged = entry.model_dump(
-        include={"jump", "kind", "data_address", "data_interface", "idle_watts", "max_watts", "environment", "slowdown"}
+        include={
+            "jump",
+            "kind",
+            "data_address",
+            "data_interface",
+            "idle_watts",
+            "max_watts",
+            "environment",
+            "slowdown",
+            "data",
+        }
     )
     return Device(
         name=name,

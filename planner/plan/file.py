@@ -55,6 +55,7 @@ class Plan(NamedTuple):
     predicted_strategy: that of the prediction, where it is another.
     engine: text of an ``Engine``; the strategy of torch.distributed is an all-reduce.
     predicted_engine: that of the prediction, where it is another.
+    job: whether ``model`` names a user's job; ``samples``: those of its training data, where known.
     """
 
     schema: int
@@ -79,6 +80,8 @@ class Plan(NamedTuple):
     time_uncertainty: float | None = None
     engine: str = OWN
     predicted_engine: str | None = None
+    job: bool = False
+    samples: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -220,6 +220,8 @@ def make_plan(recommendation: Recommendation, fleet: str, place: int = 1) -> Pla
         strategy=costs.strategy,
         time_uncertainty=row.time_uncertainty,
         engine=costs.engine.text if len(workers) > 1 else OWN,  # a device alone exchanges nothing
+        job=costs.job,
+        samples=costs.samples,
     )
 
 

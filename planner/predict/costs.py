@@ -36,6 +36,7 @@ class Costs(NamedTuple):
     what_if: options that ask for something else than what was profiled.
     notes: what the operator must know of these costs.
     torch: of a run by torch.distributed; None for the planner's own engine.
+    job, samples: as in ``Plan``.
     """
 
     names: tuple[str, ...]
@@ -54,6 +55,8 @@ class Costs(NamedTuple):
     what_if: tuple[str, ...]
     notes: tuple[str, ...]
     torch: TorchCosts | None = None
+    job: bool = False
+    samples: int | None = None
 
     @property
     def engine(self) -> Engine:
@@ -135,6 +138,8 @@ def costs_of(
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
         torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
+        job=first.job,
+        samples=first.samples,
     )
 
 

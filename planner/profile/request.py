@@ -5,6 +5,7 @@ from typing import NamedTuple
 from backends import models
 from backends.frameworks.base import FRAMEWORKS
 from planner.errors import PlanError
+from planner.jobs.reference import JobReference
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.link_probe import LENGTHS, ProbeLengths
 from profilers.records import Facts
@@ -13,6 +14,7 @@ from profilers.records import Facts
 class ProfileRequest(NamedTuple):
     """What to measure on each device.
 
+    models: known ones, users' model files, and the job by its text.
     framework: what to compute with; None is the first one that each device has.
     input_shape, classes: of a data set; None is each model's own.
     idle_s: seconds of idling in which idle watts are measured.
@@ -27,6 +29,7 @@ class ProfileRequest(NamedTuple):
     steps_planned: int = DEFAULT_STEPS
     idle_s: float = 2.0
     links: ProbeLengths = LENGTHS
+    job: JobReference | None = None
 
     def framework_on(self, facts: Facts) -> str:
         """The framework of a device. Raises PlanError where it is not installed."""
@@ -40,6 +43,8 @@ class ProfileRequest(NamedTuple):
 
     def fingerprint(self, model: str) -> str:
         """The content hash of a model. PlanError: there is none, or the data set does not fit."""
+        if self.job is not None and self.job.text == model:
+            return self.job.fingerprint
         try:
             if models.is_user_model(model):
                 return models.fingerprint(model)

@@ -12,6 +12,7 @@ from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from planner.agents.client import AgentClient
 from planner.console import OnProgress
 from planner.fleet.device import Device
+from planner.jobs.shipping import ship_job
 from planner.json_records import decode
 from planner.profile import repeats
 from planner.profile.model_shipping import ship_model
@@ -108,6 +109,9 @@ class StepTimer(NamedTuple):
         return repeats.settled(both, second, third)
 
     def _replica(self, device: Device, agent: AgentClient, model: str, framework: str) -> ReplicaSpec:
+        job = self.request.job
+        if job is not None and job.text == model:
+            return ReplicaSpec(framework, model, slowdown=device.slowdown, job=ship_job(agent, job, device))
         return ReplicaSpec(
             framework=framework,
             model=ship_model(agent, model),

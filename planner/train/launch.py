@@ -6,7 +6,6 @@ import threading
 import time
 from pathlib import Path
 
-from backends.data import dataset as data
 from backends.network import framing
 from backends.protocol.events import Listening, Ready, RunAccount
 from backends.protocol.orders import HostAddress, MemberSpec
@@ -28,6 +27,7 @@ from planner.train.events import Reaching, Sending, Started
 from planner.train.monitor import RunMonitor, ServerProcess, remove
 from planner.train.orders import Options
 from planner.train.telemetry import Telemetry
+from planner.train.training_data import TrainingData, parts
 from planner.train.worker_restart import READY_S, RankSupervisor, Signals, WorkerSupervisor, expect
 
 #: The coordinator of peers, in a run's events.
@@ -43,12 +43,12 @@ class Launch:
     """
 
     def __init__(
-        self, plan: Plan, fleet: Fleet, dataset: data.Dataset, options: Options, folder: RunFolder, on_event: OnEvent,
+        self, plan: Plan, fleet: Fleet, data: TrainingData, options: Options, folder: RunFolder, on_event: OnEvent,
         pool: AgentPool | None = None,
     ) -> None:  # fmt: skip
         self.plan = plan
         self._devices = {name: fleet.device(name) for name in plan.names}
-        self.dataset = dataset
+        self.data = data
         self.options = options
         self.folder = folder
         self._pool_is_lent = pool is not None
@@ -88,7 +88,7 @@ class Launch:
         agent, written, resumed = self._place_checkpoints(resume)
         files = tuple(path for path in (written, resumed) if path is not None)
         try:
-            run = orders.run_spec(self.plan, self.options, self.dataset, written, resumed)
+            run = orders.run_spec(self.plan, self.options, self.data, written, resumed)
             members = self._members(int(checkpoint.peek(str(resume))["step"]) if resume else 0)
             if len(members) == 1:
                 call = agent.start(TrainAlone(members[self.plan.server], run))
@@ -140,15 +140,15 @@ class Launch:
         """
         plan, options = self.plan, self.options
         steps = {worker.name: worker.steps for worker in plan.workers}
-        shards = orders.shards(self.dataset, plan.names, steps, options.seed)
-        test = orders.packed(self.dataset.test_images, self.dataset.test_labels)
+        shares = parts(plan.names, steps, options.seed)
         self._addresses = data_addresses(self._devices, self._pool.agents)
 
         def place_data(name: str) -> MemberSpec:
-            agent = self._pool.agents[name]
-            self._reporter.report(name, Sending(len(shards[name].content) + len(test.content)))
-            files = (orders.place(agent, shards[name]), orders.place(agent, test))
-            member = orders.member(agent, plan, options, self.dataset, self._devices[name], files)
+            def on_send(size: int) -> None:
+                self._reporter.report(name, Sending(size))
+
+            placed = self.data.place(self._pool.agents[name], self._devices[name], plan, shares[name], on_send)
+            member = orders.member(plan, options, name, placed)
             return member._replace(seed=member.seed + done)
 
         return in_parallel(plan.names, place_data)

@@ -178,10 +178,10 @@ class RunMonitor:
     def _check_workers(self) -> None:
         """Raises RunError where all workers have been given up, or one that the run needs."""
         failures = [supervisor.failure for supervisor in self.supervisors.values() if supervisor.failure is not None]
-        reason = None
-        if failures and self.server.needs_all:
+        reason = next((each.failure for each in self.supervisors.values() if each.fails_run), None)
+        if reason is None and failures and self.server.needs_all:
             reason = self._cause()
-        elif failures and len(failures) == len(self.supervisors):
+        elif reason is None and failures and len(failures) == len(self.supervisors):
             reason = "; ".join(failures)
         if reason is not None:
             self._remove_files()

@@ -2,38 +2,29 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from backends.data import dataset as data
 from backends.frameworks.base import OptimizerSettings
-from backends.protocol.orders import FindFile, HostAddress, MemberSpec, ReplicaSpec, RunPeer, RunWorker
+from backends.protocol.orders import HostAddress, MemberSpec, RunPeer, RunWorker
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, schedule
 from backends.training.run_spec import RunRank, RunSpec
-from planner.agents.client import AgentClient
-from planner.errors import PlanError, RunError, suggest
-from planner.fleet.device import Device
+from planner.errors import PlanError, suggest
 from planner.plan.file import Plan
 from planner.plan.request import parse_engine, parse_strategy
-from planner.profile.model_shipping import ship_model
+from planner.train.training_data import Placed, TrainingData
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
 TOTAL_MOMENTUM = 0.9
-
-#: Steps at least assumed of a worker when the data are dealt out. One that is expected to make
-#: none, because the run is shorter than its start, still needs data if it joins.
-FEWEST_STEPS = 1e-3
-FIND_TIMEOUT_S = 60.0
 
 
 class Options(NamedTuple):
     """How to train.
 
-    data: the directory of the data set.
+    data: the directory of the data set; empty for a job.
+    job: how the user named the job; None for a known model or a model file.
     warmup: steps.
     evaluate_every: steps; 0 for once an epoch.
     checkpoint_every: steps; 0 for a tenth of the run.
@@ -43,7 +34,7 @@ class Options(NamedTuple):
     engine: what moves the gradients, text of an ``Engine``; None for the plan's.
     """
 
-    data: str
+    data: str = ""
     rate: float = 0.01
     momentum: float | None = None
     weight_decay: float = 0.0
@@ -56,21 +47,7 @@ class Options(NamedTuple):
     keep_weights: bool = True
     strategy: str | None = None
     engine: str | None = None
-
-
-class Shard(NamedTuple):
-    """A file with a part of the data, to be stored on a device."""
-
-    name: str
-    content: bytes
-
-
-def load_dataset(directory: str) -> data.Dataset:
-    """The data set in a directory. Raises RunError naming what is missing."""
-    try:
-        return data.load(directory)
-    except (ValueError, OSError) as error:
-        raise RunError(str(error)) from error
+    job: str | None = None
 
 
 def check(options: Options) -> None:
@@ -103,46 +80,11 @@ def momentum(options: Options, workers: int, sync: SyncPolicy = SYNC_POLICIES["a
     return max(0.0, 1.0 - workers / sync.waits_for(workers) * (1.0 - TOTAL_MOMENTUM))
 
 
-def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
-    """A named file of images and labels; equal content has an equal name."""
-    content = data.pack(images, labels)
-    return Shard(f"data-{hashlib.sha256(content).hexdigest()[:16]}.npz", content)
-
-
-def shards(dataset: data.Dataset, workers: Sequence[str], steps: Mapping[str, float], seed: int) -> dict[str, Shard]:
-    """The training data, dealt out at random in proportion to the steps expected of each worker.
-
-    Every image is then seen about equally often, whatever the speeds.
-    """
-    weights = [max(steps[name], FEWEST_STEPS) for name in workers]
-    parts = data.shards(len(dataset.train_labels), weights, seed)
-    return {
-        name: packed(dataset.train_images[part], dataset.train_labels[part])
-        for name, part in zip(workers, parts, strict=True)
-    }
-
-
-def place(agent: AgentClient, shard: Shard) -> str:
-    """Send a file to a device unless it is there already; returns its path there."""
-    path = agent.call(FindFile(shard.name), FIND_TIMEOUT_S)
-    return str(path) if path else agent.store(shard.name, shard.content)
-
-
-def member(
-    agent: AgentClient, plan: Plan, options: Options, dataset: data.Dataset, device: Device, files: tuple[str, str]
-) -> MemberSpec:
-    """The model and data of one member. ``files``: training and test data on its device."""
-    replica = ReplicaSpec(
-        framework=plan.frameworks[device.name],
-        model=ship_model(agent, plan.model),
-        input_shape=tuple(dataset.input_shape),
-        classes=dataset.classes,
-        seed=options.seed,
-        slowdown=device.slowdown,
-    )
-    # Runs with neighbouring seeds share no worker's order of images.
-    seed = options.seed * 1009 + plan.names.index(device.name)
-    return MemberSpec(device.name, replica, *files, plan.batch, seed)
+def member(plan: Plan, options: Options, name: str, placed: Placed) -> MemberSpec:
+    """The model and data of one member, which are on its device."""
+    # Runs with neighbouring seeds share no worker's order of samples.
+    seed = options.seed * 1009 + plan.names.index(name)
+    return MemberSpec(name, placed.replica, placed.train, placed.test, plan.batch, seed, placed.part)
 
 
 def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, listens_on: str) -> RunWorker | RunPeer:
@@ -170,14 +112,14 @@ def rank(plan: Plan, spec: MemberSpec, run: RunSpec, addresses: Mapping[str, str
     return RunRank(spec, own, names, plan.engine, addresses[name], addresses[first], store_port)
 
 
-def run_spec(
-    plan: Plan, options: Options, dataset: data.Dataset, checkpoint: str | None, resume: str | None
-) -> RunSpec:
+def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str | None, resume: str | None) -> RunSpec:
     """The settings of a run for its host.
 
+    A tenth of the run stands for an epoch of data whose samples are not counted.
     checkpoint, resume: paths on its device of the checkpoints to write and to resume from.
     """
-    epoch = max(1, len(dataset.train_labels) // plan.batch)
+    tenth = max(1, plan.steps // 10)
+    epoch = max(1, data.samples // plan.batch) if data.samples else tenth
     how, members = plan.strategy, len(plan.workers)
     # The momentum of compressors with a residual is the workers' own.
     theirs = how.compressor.keeps_residual and members > 1
@@ -187,7 +129,7 @@ def run_spec(
         optimizer=OptimizerSettings(options.rate, server_momentum, options.weight_decay),
         schedule=schedule(options.schedule, plan.steps, options.warmup),
         checkpoint_path=checkpoint,
-        checkpoint_every=options.checkpoint_every or max(1, plan.steps // 10),
+        checkpoint_every=options.checkpoint_every or tenth,
         evaluate_every=options.evaluate_every or epoch,
         heartbeat_s=options.heartbeat_s,
         resume=resume,
@@ -197,13 +139,12 @@ def run_spec(
             "batch": plan.batch,
             "steps": plan.steps,
             "strategy": how.as_text(),
-            "input_shape": list(dataset.input_shape),
-            "classes": dataset.classes,
+            **data.described(),
         },
         strategy_text=how.as_text(),
         members=members,
         batch=plan.batch,
-        training_samples=len(dataset.train_labels),
+        training_samples=data.samples or tenth * plan.batch,
         seed=options.seed,
         host=plan.server,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backends import models
+from backends.data.dataset import Dataset
 from backends.frameworks.base import FRAMEWORKS
 from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER
@@ -13,6 +14,7 @@ from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.fleet.device import Fleet, require_trust
 from planner.fleet.file import load_fleet
+from planner.jobs.reference import JobReference, find_job
 from planner.json_records import load, save
 from planner.paths import FLEET, PLAN, PROFILE, RunFolder
 from planner.plan.engine_search import best_of
@@ -21,7 +23,7 @@ from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
 from planner.plan.request import RecommendRequest, parse_strategy
 from planner.plan.strategy_search import AUTO
-from planner.predict.batch_size import notes_scaled
+from planner.predict.batch_size import TRAINING_SAMPLES, notes_scaled
 from planner.predict.sample_efficiency import newest
 from planner.profile.file import DEFAULT_STEPS
 from planner.profile.profiler import Profiler
@@ -31,6 +33,7 @@ from planner.train.event_log import OnEvent
 from planner.train.launch import Launch
 from planner.train.orders import Options
 from planner.train.result import learning_notes, run_result
+from planner.train.training_data import JobData, ShippedImages, TrainingData, load_dataset
 from planner.train.worker_result import worker_results
 
 RUN_REMEDY = "give --resume a run folder that `planner train` made"
@@ -65,6 +68,32 @@ class RunCallbacks(NamedTuple):
     on_event: OnEvent
 
 
+class TrainingSource(NamedTuple):
+    """What is trained on: the data set of a directory, or a job with its own."""
+
+    images: Dataset | None = None
+    job: JobReference | None = None
+
+    @property
+    def input_shape(self) -> tuple[int, ...] | None:
+        return tuple(self.images.input_shape) if self.images is not None else None
+
+    @property
+    def classes(self) -> int | None:
+        return self.images.classes if self.images is not None else None
+
+    @property
+    def samples(self) -> int | None:
+        return len(self.images.train_labels) if self.images is not None else None
+
+    def data(self, plan: Plan) -> TrainingData:
+        """The data of a run; how many a job has is known from its profile."""
+        if self.images is not None:
+            return ShippedImages(self.images)
+        assert self.job is not None, "a source has one or the other"
+        return JobData(self.job, plan.samples)
+
+
 def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any], RunFolder]:
     """Train; returns the content of result.json and the run's folder. Raises PlannerError."""
     fleet = load_fleet(request.fleet) if request.fleet else None
@@ -73,14 +102,14 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
         _check_folder(before)
     options = _options(request, before)
     _check_options(options, makes_plan=request.metric is not None)
-    if not options.data:
-        raise PlanError("no data: name a directory with --data")
-    dataset = orders.load_dataset(options.data)
-    plan = _plan(request, options, dataset, before, callbacks)
+    source = _source(request, options, before)
+    options = options._replace(job=source.job.text if source.job else None)
+    plan = _plan(request, options, source, before, callbacks)
     options = options._replace(strategy=plan.strategy.as_text()) if options.strategy == AUTO else options
     options = options._replace(engine=plan.engine) if options.engine == AUTO else options
     plan = _as_asked(plan, options, request.options.get("strategy"))
-    _check_fit(plan, dataset)
+    if note := _check_fit(plan, source):
+        callbacks.on_note(note)
     _check_checkpoint(plan, before)
     fleet = fleet or load_fleet(Path(plan.fleet))
     engine_note = _check_engine(plan, fleet, request.allow_plaintext)
@@ -88,7 +117,7 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     if engine_note:
         callbacks.on_note(engine_note)
     folder = RunFolder.create(request.runs, plan.model)
-    launch = Launch(plan, fleet, dataset, options, folder, callbacks.on_event)
+    launch = Launch(plan, fleet, source.data(plan), options, folder, callbacks.on_event)
     return carry_out(launch, before.checkpoint if before else None), folder
 
 
@@ -102,15 +131,35 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
     save(launch.options, folder.options)
     account = launch.run(resume, lasting_s)
     result = run_result(plan, account, worker_results(plan, account, launch.telemetry))
-    result["notes"] += learning_notes(account.evaluations, launch.dataset.classes)
+    if launch.data.classes is not None:
+        result["notes"] += learning_notes(account.evaluations, launch.data.classes)
     save(result, folder.result)
     return result
 
 
 def _options(request: TrainRequest, before: RunFolder | None) -> Options:
     """The options of the request, and otherwise those of the run that is resumed."""
-    saved = Options("") if before is None else load(Options, before.options, RUN_REMEDY)
+    saved = Options() if before is None else load(Options, before.options, RUN_REMEDY)
     return saved._replace(**request.options)
+
+
+def _source(request: TrainRequest, options: Options, before: RunFolder | None) -> TrainingSource:
+    """What this command names, or the run that is resumed, or the plan.
+
+    Raises PlanError where there is neither data nor a job, RunError for data that cannot be read.
+    """
+    if request.options.get("data") and request.options.get("job"):
+        raise PlanError(f"--data {options.data} and --job {options.job}: a job has its own data; leave --data out")
+    named = options.job if not request.options.get("data") else None
+    if named is None and not options.data and request.metric is None:
+        path = before.plan if before is not None and request.plan is None else request.plan or Path(PLAN)
+        plan = load_plan(path) if path.exists() else None
+        named = plan.model if plan is not None and plan.job else None
+    if named is not None:
+        return TrainingSource(job=find_job(named))
+    if not options.data:
+        raise PlanError("no data: name a directory with --data, or a job of your own with --job")
+    return TrainingSource(images=load_dataset(options.data))
 
 
 def _check_options(options: Options, makes_plan: bool) -> None:
@@ -154,10 +203,10 @@ def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
 
 
 def _plan(
-    request: TrainRequest, options: Options, dataset: Any, before: RunFolder | None, callbacks: RunCallbacks
+    request: TrainRequest, options: Options, source: TrainingSource, before: RunFolder | None, callbacks: RunCallbacks
 ) -> Plan:
     if request.metric is not None:
-        return _plan_now(request, options, dataset, callbacks, load(Plan, before.plan, RUN_REMEDY) if before else None)
+        return _plan_now(request, options, source, callbacks, load(Plan, before.plan, RUN_REMEDY) if before else None)
     if request.plan is None and before is not None:
         plan = load(Plan, before.plan, RUN_REMEDY)
     else:
@@ -170,22 +219,26 @@ def _plan(
 
 
 def _plan_now(
-    request: TrainRequest, options: Options, dataset: Any, callbacks: RunCallbacks, before: Plan | None
+    request: TrainRequest, options: Options, source: TrainingSource, callbacks: RunCallbacks, before: Plan | None
 ) -> Plan:
     """Profile what is missing, choose, and write plan.json."""
-    model = request.model or (before.model if before else "cifar10")
+    model = options.job or request.model or (before.model if before else "cifar10")
     steps = request.steps or (before.steps if before else DEFAULT_STEPS)
     batch = request.batch or (before.batch if before else 32)
     framework = request.framework or (before.framework if before and before.framework in FRAMEWORKS else None)
+    framework = framework or (source.job.framework if source.job else None)
     fleet = load_fleet(request.fleet or Path(before.fleet if before else FLEET))
     to_profile = ProfileRequest(
         (model,), batch, framework=framework,
-        input_shape=tuple(dataset.input_shape), classes=dataset.classes, steps_planned=steps,
+        input_shape=source.input_shape, classes=source.classes, steps_planned=steps, job=source.job,
     )  # fmt: skip
     profile = Profiler(fleet, to_profile, Path(PROFILE), callbacks.on_profile).run(Path(PROFILE).with_suffix(".log"))
+    if all(device.failed((model,)) for device in profile.devices.values()):
+        reasons = {name: device.error or device.failures[model] for name, device in profile.devices.items()}
+        raise PlanError("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
     to_recommend = RecommendRequest(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
-        training_samples=len(dataset.train_labels),
+        training_samples=source.samples or TRAINING_SAMPLES,
         allow_plaintext=request.allow_plaintext or fleet.trusted_network,
     )  # fmt: skip
     strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
@@ -197,9 +250,14 @@ def _plan_now(
     return plan
 
 
-def _check_fit(plan: Plan, dataset: Any) -> None:
-    """Raises PlanError where the model or the images are not those that were profiled."""
-    shape, classes = tuple(dataset.input_shape), dataset.classes
+def _check_fit(plan: Plan, source: TrainingSource) -> str:
+    """A remark on a job that has changed, if any.
+
+    Raises PlanError where the model, the job or the images are not those that were profiled.
+    """
+    if plan.job or source.job is not None:
+        return _check_job(plan, source.job)
+    shape, classes = source.input_shape or (), source.classes
     needed = ProfileRequest((plan.model,), input_shape=shape, classes=classes).fingerprint(plan.model)
     if needed != plan.fingerprint and models.is_user_model(plan.model):
         raise PlanError(f"{plan.model} has changed since it was profiled; profile and recommend again")
@@ -209,6 +267,18 @@ def _check_fit(plan: Plan, dataset: Any) -> None:
             f"{plan.model} was profiled for other images than these ({images}, {classes} classes); "
             "profile again with the same --data"
         )
+    return ""
+
+
+def _check_job(plan: Plan, job: JobReference | None) -> str:
+    if job is None or not plan.job or job.text != plan.model:
+        raise PlanError(
+            f"the plan is for {plan.model}, not for {'--data' if job is None else f'--job {job.text}'}; "
+            "plan again with --metric, or leave the option out"
+        )
+    if job.fingerprint == plan.fingerprint:
+        return ""
+    return f"{plan.model} has changed since it was profiled, so the prediction is that of its former version"
 
 
 def _check_folder(before: RunFolder) -> None:

@@ -11,7 +11,7 @@ from backends.protocol.orders import RunPeer, RunWorker
 from backends.training.run_spec import RunRank
 from planner.agents.client import AgentClient, Call, Event
 from planner.agents.pool import AgentPool
-from planner.errors import AgentError, PlannerError, RunError
+from planner.errors import AgentError, JobError, PlannerError, RunError
 from planner.train.events import MemberEnded, MemberGivenUp, MemberLost
 from planner.train.telemetry import Telemetry
 
@@ -48,6 +48,7 @@ class WorkerSupervisor:
     ready: the worker has been ready to begin.
     joined: the server has let it in.
     failure: why it was given up.
+    fails_run: whether that ends the run, though others may work: the user's own code has failed.
     """
 
     name: str
@@ -58,6 +59,7 @@ class WorkerSupervisor:
     ready: bool = field(default=False, init=False)
     joined: bool = field(default=False, init=False)
     failure: str | None = field(default=None, init=False)
+    fails_run: bool = field(default=False, init=False)
     _drop_reason: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -104,7 +106,9 @@ class WorkerSupervisor:
                     agent.close()
                     agent = None
                 hopeless = isinstance(error, AgentError) and not self.telemetry.ever_stepped(name)
-                if hopeless or failures == ATTEMPTS or absences == ABSENCES:
+                if isinstance(error, JobError):  # it would fail again, and the user wants to mend it
+                    self.fails_run = True
+                if hopeless or self.fails_run or failures == ATTEMPTS or absences == ABSENCES:
                     self._give_up(self._cause(error))
                     return
                 over.wait(min(2.0 ** (failures + absences), LONGEST_PAUSE_S))

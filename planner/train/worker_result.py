@@ -26,6 +26,7 @@ class WorkerResult(NamedTuple):
     starts: how often it was started; more than once if it was lost.
     build_s: seconds that its model took to build.
     sender: figures of its compressor at the end.
+    data_s: of ``busy_s``, seconds that it waited for batches to be read.
     """
 
     steps: int
@@ -39,6 +40,7 @@ class WorkerResult(NamedTuple):
     starts: int = 1
     build_s: float | None = None
     sender: Mapping[str, Any] = {}
+    data_s: float = 0.0
 
 
 def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str, WorkerResult]:
@@ -54,7 +56,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
     for planned in plan.workers:
         name = planned.name
         columns = zip(TimeSpent(), *told.spent[name], strict=True)
-        _, busy_s, exchange_s, evaluation_s, cpu_s, _ = map(math.fsum, columns)
+        _, busy_s, exchange_s, evaluation_s, cpu_s, _, data_s = map(math.fsum, columns)
         if name == plan.server and len(plan.workers) > 1:  # alone, the account's processor time is that of its steps
             cpu_s += account.cpu_s
         loaded_s = busy_s + evaluation_s + cpu_s / planned.cores
@@ -64,7 +66,7 @@ def worker_results(plan: Plan, account: RunAccount, told: Telemetry) -> dict[str
         result[name] = WorkerResult(
             steps, busy_s, exchange_s, evaluation_s, found.watts, found.provenance, found.error,
             disagreements(measured), max(1, len(told.spent[name])), told.built_s.get(name),
-            told.compressors.get(name, {}),
+            told.compressors.get(name, {}), data_s,
         )  # fmt: skip
     return result
 

@@ -19,7 +19,7 @@ def images(planner: Planner) -> str:
 
 def test_train_needs_data(planner: Planner) -> None:
     Path("fleet.toml").write_text(LOCAL)
-    assert planner("train").problem() == "no data: name a directory with --data"
+    assert planner("train").problem() == "no data: name a directory with --data, or a job of your own with --job"
 
 
 def test_data_that_is_not_whole_is_named(planner: Planner, images: str) -> None:

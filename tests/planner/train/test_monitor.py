@@ -98,7 +98,7 @@ class Clock:
 
 
 class Run:
-    """A run that has begun. ``there``: the server's checkpoint; ``ranks``: members, all needed."""
+    """A run that has begun. ``there``: the server's checkpoint; ``ranks``: all needed."""
 
     def __init__(
         self,
@@ -108,6 +108,7 @@ class Run:
         stops_all: bool = False,
         clock: Callable[[], float] = time.monotonic,
         ranks: Mapping[str, Any] | None = None,
+        workers: Mapping[str, Any] | None = None,
     ) -> None:
         self.there = folder / "there.npz"
         variables = (Variable("w", (1,), 0, 1),)
@@ -124,7 +125,8 @@ class Run:
         order: Any = call
         files = (str(self.there), "resume.npz")
         server = ServerProcess("tx2", "tx2", self.agent, order, files, stops_all, ranks is not None)
-        self.monitor = RunMonitor(server, ranks or {}, self.fetcher, Telemetry(["tx2"]), self.reporter, signals, clock)
+        supervisors = ranks or workers or {}
+        self.monitor = RunMonitor(server, supervisors, self.fetcher, Telemetry(["tx2"]), self.reporter, signals, clock)
 
     @property
     def files_removed(self) -> bool:
@@ -234,7 +236,7 @@ def test_a_run_for_some_time_lasts_longer_by_evaluations_that_everyone_waits_for
 class Rank:
     """What the supervisor of a rank knows; its failure comes when it has been asked so often."""
 
-    joined = False
+    joined = fails_run = False
 
     def __init__(self, failure: str | None, after: int = 0) -> None:
         self._failure, self._after = failure, after
@@ -262,3 +264,15 @@ def test_an_exchange_that_broke_off_without_a_cause_is_reported_in_the_end(tmp_p
     missing = AgentError(f"tx2: {BROKEN}: Connection reset by peer")
     with pytest.raises(RunError, match=BROKEN):
         Run(tmp_path, ServerCall(missing), clock=Clock(*range(100)), ranks={"tx1": Rank(None)}).monitor.run()
+
+
+class BadJob(Rank):
+    """A worker whose job has an error of the user's."""
+
+    fails_run = True
+
+
+def test_an_error_in_the_users_code_ends_the_run_though_others_work(tmp_path: Path) -> None:
+    workers = {"tx1": Rank(None), "nano": BadJob("nano: KeyError: 'x', at /home/me/train.py:3")}
+    with pytest.raises(RunError, match="^nano: KeyError: 'x', at /home/me/train.py:3"):
+        Run(tmp_path, ServerCall(STOPPED, waits=True), workers=workers).monitor.run()

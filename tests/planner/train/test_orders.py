@@ -1,66 +1,21 @@
-"""Orders follow from the options, the plan and the data set."""
+"""Orders follow from the options and the plan."""
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from backends.data import dataset
+from backends.data.dataset import Dataset
 from backends.frameworks.base import OptimizerSettings
 from backends.training.lr_schedule import RateSchedule
-from planner.errors import PlanError, RunError
+from planner.errors import PlanError
 from planner.train import orders
 from planner.train.orders import Options
+from planner.train.training_data import ShippedImages
 from tests.planner.plans import plan, planned
-
-
-def numbered(count: int = 120) -> dataset.Dataset:
-    """Images whose only pixel tells them apart."""
-    images = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
-    return dataset.Dataset(images, np.zeros(count, np.int64), images[:1], np.zeros(1, np.int64), 2)
-
-
-def dealt(shards: dict[str, orders.Shard]) -> dict[str, list[int]]:
-    return {name: dataset.unpack(shard.content)[0].ravel().tolist() for name, shard in shards.items()}
-
-
-# -- data ------------------------------------------------------------------------------------------
-
-
-def test_shards_are_as_large_as_the_expected_steps_and_share_no_image() -> None:
-    parts = dealt(orders.shards(numbered(), ["a", "b"], {"a": 30.0, "b": 10.0}, seed=0))
-    assert {name: len(part) for name, part in parts.items()} == {"a": 90, "b": 30}
-    assert sorted(parts["a"] + parts["b"]) == list(range(120))
-
-
-def test_a_worker_that_no_step_is_expected_of_still_has_data() -> None:
-    parts = dealt(orders.shards(numbered(), ["a", "b"], {"a": 30.0, "b": 0.0}, seed=0))
-    assert len(parts["b"]) == 1
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.floats(0.0, 1e5), min_size=1, max_size=6), st.integers(0, 2**31 - 1))
-def test_nothing_is_lost_and_the_same_seed_deals_the_same(steps: list[float], seed: int) -> None:
-    names = [f"d{i}" for i in range(len(steps))]
-    by_name = dict(zip(names, steps, strict=True))
-    first, again = (orders.shards(numbered(), names, by_name, seed) for _ in range(2))
-    assert sorted(sum(dealt(first).values(), [])) == list(range(120))
-    assert first == again
-
-
-def test_equal_content_has_an_equal_name_so_that_it_is_sent_once() -> None:
-    same, other = numbered(10), numbered(11)
-    names = [orders.packed(d.train_images, d.train_labels).name for d in (same, same, other)]
-    assert names[0] == names[1] != names[2]
-
-
-def test_a_missing_data_directory_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=f"no directory {tmp_path}/none; give the one that holds the images"):
-        orders.load_dataset(str(tmp_path / "none"))
-
 
 # -- options ---------------------------------------------------------------------------------------
 
@@ -86,19 +41,30 @@ def test_an_option_out_of_range_is_named_with_what_would_do(changes: dict[str, f
         orders.check(Options("somewhere")._replace(**changes))
 
 
+def images(count: int) -> ShippedImages:
+    pixels = np.zeros((count, 2, 2, 1), np.uint8)
+    return ShippedImages(Dataset(pixels, np.zeros(count, np.int64), pixels[:1], np.zeros(1, np.int64), 2))
+
+
 # -- orders ----------------------------------------------------------------------------------------
 
 
 def test_left_to_itself_a_run_saves_ten_times_and_evaluates_once_an_epoch() -> None:
-    order = orders.run_spec(plan(planned("a"), steps=1000), Options("x"), numbered(96), "ckpt", None)
+    order = orders.run_spec(plan(planned("a"), steps=1000), Options("x"), images(96), "ckpt", None)
     assert (order.checkpoint_every, order.evaluate_every) == (100, 3)
-    tiny = orders.run_spec(plan(planned("a"), steps=3), Options("x"), numbered(8), "ckpt", None)
+    tiny = orders.run_spec(plan(planned("a"), steps=3), Options("x"), images(8), "ckpt", None)
     assert (tiny.checkpoint_every, tiny.evaluate_every) == (1, 1)
+
+
+def test_a_tenth_of_the_run_stands_for_an_epoch_of_a_stream() -> None:
+    stream: Any = SimpleNamespace(samples=None, described=dict)
+    order = orders.run_spec(plan(planned("a"), steps=1000), Options(), stream, "ckpt", None)
+    assert (order.checkpoint_every, order.evaluate_every) == (100, 100)
 
 
 def test_what_the_operator_asks_for_wins() -> None:
     options = Options("x", rate=0.1, schedule="cosine", warmup=5, evaluate_every=7, checkpoint_every=11)
-    order = orders.run_spec(plan(planned("a")), options, numbered(), "ckpt", "before")
+    order = orders.run_spec(plan(planned("a")), options, images(120), "ckpt", "before")
     assert (order.checkpoint_every, order.evaluate_every, order.resume) == (11, 7, "before")
     assert order.optimizer == OptimizerSettings(0.1, 0.9, 0.0)
     assert order.schedule == RateSchedule("cosine", order.steps, 5)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,16 +37,16 @@ def profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_auto_makes_as_many_steps_as_teach_as_much_as_those_asked_for_and_says_why(profiled: None) -> None:
     request = TrainRequest(Path("fleet.toml"), None, "time", "net", 900, None, None, {}, None, Path())
-    dataset = SimpleNamespace(input_shape=(32, 32, 3), classes=10, train_labels=range(3000))
+    source: Any = SimpleNamespace(input_shape=(32, 32, 3), classes=10, samples=3000, job=None)
     noted: list[str] = []
     view = RunCallbacks(lambda *_: None, lambda _: None, noted.append, lambda *_: None)
-    found = _plan(request, Options("data", strategy="auto"), dataset, None, view)
+    found = _plan(request, Options("data", strategy="auto"), source, None, view)
     assert (found.strategy.text, found.steps) == ("sgp", 1000)
     assert any("1.11 times the images" in note for note in noted) and any(
         "measured with cipher" in note for note in noted
     )
     noted.clear()
-    named = _plan(request, Options("data", strategy="sgp"), dataset, None, view)
+    named = _plan(request, Options("data", strategy="sgp"), source, None, view)
     assert (named.strategy.text, named.steps, noted) == ("sgp", 900, [])
 
 

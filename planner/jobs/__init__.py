@@ -1,0 +1,1 @@
+"""A user's job: where it is, what it computes with, and how it comes to a device."""

@@ -1,0 +1,146 @@
+"""The data of a run: images that are sent in shards, or a job that reads its own."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from backends.data import dataset as data
+from backends.protocol.orders import DataPart, FindFile, ReplicaSpec
+from planner.agents.client import AgentClient
+from planner.errors import RunError
+from planner.fleet.device import Device
+from planner.jobs.reference import JobReference
+from planner.jobs.shipping import ship_job
+from planner.plan.file import Plan
+from planner.profile.model_shipping import ship_model
+
+FIND_TIMEOUT_S = 60.0
+#: Steps at least assumed of a worker when the data are dealt out. One that is expected to make
+#: none, because the run is shorter than its start, still needs data if it joins.
+FEWEST_STEPS = 1e-3
+
+
+class Shard(NamedTuple):
+    """A file with a part of the data, to be stored on a device."""
+
+    name: str
+    content: bytes
+
+
+class Placed(NamedTuple):
+    """A member's model and data, as they are on its device; fields as in ``MemberSpec``."""
+
+    replica: ReplicaSpec
+    train: str = ""
+    test: str = ""
+    part: DataPart | None = None
+
+
+class TrainingData(ABC):
+    """What the members of a run train on.
+
+    samples: of the training data; None where not known.
+    classes: of known models' images; None for a job.
+    """
+
+    samples: int | None
+    classes: int | None
+
+    def described(self) -> dict[str, Any]:
+        """What a checkpoint tells of the data beside the model: JSON values."""
+        return {}
+
+    @abstractmethod
+    def place(
+        self, agent: AgentClient, device: Device, plan: Plan, part: DataPart, on_send: Callable[[int], None]
+    ) -> Placed:
+        """Bring a member's model and its part of the data to its device, as far as it lacks them.
+
+        part: ``seed`` is that of the initial weights as well.
+        on_send: told the bytes that a device without any of it gets. Raises RemoteError.
+        """
+
+
+class ShippedImages(TrainingData):
+    """A data set of this machine, of which each member gets its shard and the test set."""
+
+    def __init__(self, dataset: data.Dataset) -> None:
+        self.samples: int | None = len(dataset.train_labels)
+        self.classes: int | None = dataset.classes
+        self._dataset = dataset
+        self._test = packed(dataset.test_images, dataset.test_labels)
+
+    def described(self) -> dict[str, Any]:
+        return {"input_shape": list(self._dataset.input_shape), "classes": self._dataset.classes}
+
+    def place(
+        self, agent: AgentClient, device: Device, plan: Plan, part: DataPart, on_send: Callable[[int], None]
+    ) -> Placed:
+        images = self._dataset
+        own = data.shards(len(images.train_labels), part.weights, part.seed)[part.member]
+        shard = packed(images.train_images[own], images.train_labels[own])
+        on_send(len(shard.content) + len(self._test.content))
+        replica = ReplicaSpec(
+            framework=plan.frameworks[device.name],
+            model=ship_model(agent, plan.model),
+            input_shape=tuple(images.input_shape),
+            classes=images.classes,
+            seed=part.seed,
+            slowdown=device.slowdown,
+        )
+        return Placed(replica, store_once(agent, shard), store_once(agent, self._test))
+
+
+class JobData(TrainingData):
+    """A user's job, which reads its data on each device; members share them by position."""
+
+    classes: int | None = None
+
+    def __init__(self, job: JobReference, samples: int | None) -> None:
+        self.samples = samples
+        self.job = job
+
+    def place(
+        self, agent: AgentClient, device: Device, plan: Plan, part: DataPart, on_send: Callable[[int], None]
+    ) -> Placed:
+        on_send(sum(map(len, self.job.project.contents.values())))
+        replica = ReplicaSpec(
+            framework=plan.frameworks[device.name],
+            model=plan.model,
+            seed=part.seed,
+            slowdown=device.slowdown,
+            job=ship_job(agent, self.job, device),
+        )
+        return Placed(replica, part=part)
+
+
+def load_dataset(directory: str) -> data.Dataset:
+    """The data set in a directory. Raises RunError naming what is missing."""
+    try:
+        return data.load(directory)
+    except (ValueError, OSError) as error:
+        raise RunError(str(error)) from error
+
+
+def parts(workers: Sequence[str], steps: Mapping[str, float], seed: int) -> dict[str, DataPart]:
+    """The part of each worker, in proportion to the steps that are expected of it.
+
+    Every sample is then seen about equally often, whatever the speeds.
+    """
+    weights = tuple(max(steps[name], FEWEST_STEPS) for name in workers)
+    return {name: DataPart(weights, member, seed) for member, name in enumerate(workers)}
+
+
+def packed(images: np.ndarray, labels: np.ndarray) -> Shard:
+    """A named file of images and labels; equal content has an equal name."""
+    content = data.pack(images, labels)
+    return Shard(f"data-{hashlib.sha256(content).hexdigest()[:16]}.npz", content)
+
+
+def store_once(agent: AgentClient, shard: Shard) -> str:
+    """Send a file to a device unless it is there already; returns its path there."""
+    path = agent.call(FindFile(shard.name), FIND_TIMEOUT_S)
+    return str(path) if path else agent.store(shard.name, shard.content)
