@@ -93,9 +93,11 @@ class Replica(abc.ABC):
     weights, gradients: (parameters,), the gradients scaled, the u of OptimizerSettings.
     state: (state,), what is not trained but belongs to the model, such as running statistics.
     On a CPU the buffers share memory with the framework's own tensors: nothing is copied.
+    higher_is_better: names of the metrics of which this holds.
     """
 
     accelerator: str
+    higher_is_better: Tuple[str, ...] = ()
     input_shape: Tuple[int, ...]  # of a known model's images
     classes: int  # of a known model
     variables: Tuple[Variable, ...]

@@ -29,6 +29,11 @@ class Job(NamedTuple):
     input_shape: Optional[Tuple[int, ...]] = None  # (height, width, channels) of known models' images
     classes: Optional[int] = None  # of known models
 
+    @property
+    def higher_is_better(self) -> Tuple[str, ...]:
+        """Names of the metrics of which this holds."""
+        return tuple(sorted(name for name, metric in self.metrics.items() if metric.higher_is_better))
+
 
 class LoadedJob(NamedTuple):
     """A user's job with its data, in a framework's types.

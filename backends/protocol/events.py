@@ -76,13 +76,17 @@ class Refused(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """A member has evaluated the weights after ``step`` steps. ``metrics``: by name."""
+    """A member has evaluated the weights after ``step`` steps. ``metrics``: by name.
+
+    higher_is_better: names of those metrics.
+    """
 
     step: int
     worker: str
     loss: float
     metrics: Dict[str, float]
     seconds: float
+    higher_is_better: Tuple[str, ...] = ("accuracy",)
 
 
 class Diverged(NamedTuple):

@@ -141,11 +141,12 @@ class Gradient(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """An evaluation: means over the test set, and its seconds."""
+    """An evaluation: means over the test set, and its seconds; as ``events.Evaluated``."""
 
     loss: float
     metrics: Dict[str, float]
     seconds: float
+    higher_is_better: Tuple[str, ...] = ()
 
 
 class RequestedArrays(NamedTuple):

@@ -21,6 +21,7 @@ class TorchReplica(Replica):
     def __init__(self, job: Job) -> None:
         self._job = job
         self.input_shape, self.classes = job.input_shape or (), job.classes or 0
+        self.higher_is_better = job.higher_is_better
         self.accelerator = "cuda" if torch.cuda.is_available() else "cpu"
         self._device = torch.device(self.accelerator)
         self.module = module = job.model.to(self._device).train()

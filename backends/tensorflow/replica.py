@@ -21,6 +21,7 @@ class TensorFlowReplica(Replica):
     def __init__(self, job: Job, accelerator: str) -> None:
         self.input_shape, self.classes, self.accelerator = job.input_shape or (), job.classes or 0, accelerator
         self._job = job
+        self.higher_is_better = job.higher_is_better
         network = job.model
         self._trained = [variable for _, variable in network.trained]
         self._kept = [variable for _, variable in network.kept]

@@ -22,6 +22,7 @@ from backends.training.run_spec import STOPPED, RunSpec, divergence_reason, last
 from backends.training.single_device import PROGRESS_INTERVAL_S, SingleDevice
 from backends.training.step import evaluate, stretch
 from backends.training.step_queue import RunProgress, StepQueue, WorkItem
+from backends.training.stopping import EARLY_ENDS
 
 #: What a rank says of itself at a meeting.
 GOES_ON, STOPS, DIVERGED = range(3)
@@ -167,7 +168,7 @@ class Rank(SingleDevice):
     def stop(self, reason: str) -> None:
         """Ask all ranks to end the run at their next meeting; the first reason counts."""
         self.reason = self.reason or reason
-        self._says = self._says or (STOPS if reason == STOPPED else DIVERGED)
+        self._says = self._says or (STOPS if reason in (STOPPED,) + EARLY_ENDS else DIVERGED)
 
     def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
         self._emit(Diverged(name, step, str(loss)))

@@ -9,6 +9,7 @@ from backends.protocol.orders import Identity, MemberSpec
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from backends.training.lr_schedule import RateSchedule
 from backends.training.step_queue import StepQueue
+from backends.training.stopping import StopRule
 
 #: The reason of a run that was asked to stop before its last step.
 STOPPED = "stopped"
@@ -36,6 +37,7 @@ class RunSpec(NamedTuple):
     training_samples: int = 1  # of the whole training set
     seed: int = 0  # of random draws that the members of a run share
     host: str = ""  # the member on the device that hands out the steps, if any
+    stop_rule: StopRule = StopRule()
 
     @property
     def strategy(self) -> Strategy:

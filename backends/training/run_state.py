@@ -15,6 +15,7 @@ from backends.training.checkpoint import CheckpointWriter
 from backends.training.membership import Membership
 from backends.training.run_spec import STOPPED, RunSpec, divergence_reason
 from backends.training.step_queue import WorkQueue
+from backends.training.stopping import EARLY_ENDS, StopRule, saved_evaluation
 
 #: Prefix of the batch policy's arrays in a checkpoint; no member has an empty name.
 _BATCH_POLICY_PREFIX = "/"
@@ -64,8 +65,22 @@ class RunState(abc.ABC):
         evaluated = Evaluated(step, name, *scores)
         with self._lock:
             self.evaluations.append(evaluated)
+            reason = self._reason_to_stop()
         self._emit(evaluated)
         self.step_queue.complete(name)
+        if reason is not None and not self.step_queue.finished:
+            self.stop(reason)
+
+    def _reason_to_stop(self) -> Optional[str]:
+        """Why the run ends with the last evaluation, if it does."""
+        if self.spec.stop_rule == StopRule():
+            return None
+        try:
+            return self.spec.stop_rule.reason(
+                [saved_evaluation(each) for each in self._earlier_evaluations] + self.evaluations
+            )
+        except ValueError as error:
+            return str(error)
 
     def _end_diverged(self, name: str, kind: str, step: int, loss: float) -> None:
         """Refuse a member's result that is not finite, and end the run: it cannot recover.
@@ -134,6 +149,6 @@ class RunState(abc.ABC):
     def write_last_checkpoint(self) -> None:
         """Write the final state; after divergence the previous checkpoint is kept."""
         self._checkpoint_writer.join()
-        if self._can_save and (self.step_queue.finished or self.reason == STOPPED):
+        if self._can_save and (self.step_queue.finished or self.reason in (STOPPED,) + EARLY_ENDS):
             with self._lock:
                 self._checkpoint_writer.write(self._snapshot, self._layout)

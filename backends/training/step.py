@@ -57,7 +57,7 @@ def evaluate(replica: Replica, test: EvaluationSet) -> Scores:
         for name, value in part_metrics.items():
             metrics[name] += samples * value
     means = {name: total / count for name, total in metrics.items()}
-    return Scores(loss / count, means, time.perf_counter() - began)
+    return Scores(loss / count, means, time.perf_counter() - began, replica.higher_is_better)
 
 
 def require_test_samples(test: EvaluationSet) -> None:

@@ -61,6 +61,12 @@ def train(
     allow_plaintext: Annotated[
         bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
     ] = False,
+    target: Annotated[
+        str | None, Option(help="METRIC=VALUE: end the run when an evaluation reaches it, as in accuracy=0.9.")
+    ] = None,
+    patience: Annotated[
+        int | None, Option(min=1, help="End the run after so many evaluations in a row without a better value.")
+    ] = None,
     resume: Annotated[Path | None, Option(help="Go on from the checkpoint of this run folder.")] = None,
     run_dir: Annotated[Path, Option(help="Where run folders are made.")] = Path("runs"),
     quiet: options.Quiet = False,
@@ -84,7 +90,7 @@ def train(
         "data": str(data) if data else None, "job": job, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
-        "strategy": strategy, "engine": engine,
+        "strategy": strategy, "engine": engine, "target": target, "patience": patience,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
     request = TrainRequest(

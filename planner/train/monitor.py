@@ -14,6 +14,7 @@ from backends.protocol.events import CheckpointFailed, CheckpointWritten, Droppe
 from backends.protocol.json_messages import record
 from backends.protocol.orders import RemoveFile
 from backends.training.run_spec import STOPPED
+from backends.training.stopping import EARLY_ENDS
 from planner.agents.client import TICK_S, AgentClient, Call, Event
 from planner.errors import DeviceLostError, InterruptedRunError, PlannerError, RemoteError, RunError
 from planner.train.checkpoint_fetch import CheckpointFetcher
@@ -193,10 +194,11 @@ class RunMonitor:
         self.reporter.report("planner", RunEnded(account))
         self._remove_files()
         completed = self._time_is_over and not interrupted and account.reason == STOPPED
+        completed |= account.reason in EARLY_ENDS and self.fetcher.has(account.done)
         if self._is_saved(account) or completed:
             return account
         where = f"after step {account.done} of {account.total}"
-        if account.finished:
+        if account.finished or account.reason in EARLY_ENDS:
             raise self._failed(f"the trained weights could not be saved: {self.fetcher.unsaved}")
         if interrupted:
             raise self._interrupted(f"stopped {where}")

@@ -11,6 +11,7 @@ from backends.protocol.orders import HostAddress, MemberSpec, RunPeer, RunWorker
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, schedule
 from backends.training.run_spec import RunRank, RunSpec
+from backends.training.stopping import MetricTarget, StopRule
 from planner.errors import PlanError, suggest
 from planner.plan.file import Plan
 from planner.plan.request import parse_engine, parse_strategy
@@ -32,6 +33,8 @@ class Options(NamedTuple):
     keep_weights: without it, no checkpoint is written.
     strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
     engine: what moves the gradients, text of an ``Engine``; None for the plan's.
+    target: METRIC=VALUE, at which the run ends; None for none.
+    patience: evaluations without a better value after which it ends; 0 for no limit.
     """
 
     data: str = ""
@@ -48,6 +51,8 @@ class Options(NamedTuple):
     strategy: str | None = None
     engine: str | None = None
     job: str | None = None
+    target: str | None = None
+    patience: int = 0
 
 
 def check(options: Options) -> None:
@@ -65,6 +70,21 @@ def check(options: Options) -> None:
         parse_engine(options.engine)
     if options.momentum is not None and not 0 <= options.momentum < 1:
         raise PlanError(f"--momentum {options.momentum:g}: give a number from 0 to below 1")
+    stop_rule(options)
+
+
+def stop_rule(options: Options) -> StopRule:
+    """When the run ends before its last step. Raises PlanError for a target of another form."""
+    if options.target is None:
+        return StopRule(None, options.patience)
+    metric, equals, number = options.target.partition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not metric or not equals or not math.isfinite(value):
+        raise PlanError(f"--target {options.target}: write METRIC=VALUE, as in --target accuracy=0.9")
+    return StopRule(MetricTarget(metric, value), options.patience)
 
 
 def momentum(options: Options, workers: int, sync: SyncPolicy = SYNC_POLICIES["asynchronous"]) -> float:
@@ -147,6 +167,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
         training_samples=data.samples or tenth * plan.batch,
         seed=options.seed,
         host=plan.server,
+        stop_rule=stop_rule(options),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backends.protocol.events import Evaluated, RunAccount
+from backends.training.stopping import EARLY_ENDS, StopRule
 from planner.plan.file import Plan
 from planner.predict.batch_size import notes_scaled
 from planner.predict.predict import Prediction
@@ -68,6 +69,18 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         ],
         "service_s": account.service_s,
     }
+
+
+def end_of(account: RunAccount, rule: StopRule) -> dict[str, Any]:
+    """``ended``: why a run ended before its last step, or null; ``target``: whether it was reached.
+
+    target: {"metric", "value", "reached", "step"}, or null without one.
+    """
+    ended = account.reason if account.reason in EARLY_ENDS else None
+    if rule.target is None:
+        return {"ended": ended, "target": None}
+    first = next((each.step for each in account.evaluations if rule.target.reached(each)), None)
+    return {"ended": ended, "target": {**rule.target._asdict(), "reached": first is not None, "step": first}}
 
 
 def learning_notes(evaluations: Sequence[Evaluated], classes: int) -> list[str]:

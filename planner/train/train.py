@@ -32,7 +32,7 @@ from planner.train import orders
 from planner.train.event_log import OnEvent
 from planner.train.launch import Launch
 from planner.train.orders import Options
-from planner.train.result import learning_notes, run_result
+from planner.train.result import end_of, learning_notes, run_result
 from planner.train.training_data import JobData, ShippedImages, TrainingData, load_dataset
 from planner.train.worker_result import worker_results
 
@@ -131,6 +131,7 @@ def carry_out(launch: Launch, resume: Path | None = None, lasting_s: float = mat
     save(launch.options, folder.options)
     account = launch.run(resume, lasting_s)
     result = run_result(plan, account, worker_results(plan, account, launch.telemetry))
+    result.update(end_of(account, orders.stop_rule(launch.options)))
     if launch.data.classes is not None:
         result["notes"] += learning_notes(account.evaluations, launch.data.classes)
     save(result, folder.result)

@@ -42,6 +42,8 @@ EVENT_TEXTS = {
     LogFailed: "events could not be logged",
     events.Diverged: "the loss of {} diverged",
 }
+#: Most values of a metric that are shown of a run.
+MOST_POINTS = 6
 #: Seconds between lines of progress where standard error is no terminal.
 EVERY_S = 10.0
 
@@ -158,9 +160,26 @@ class TrainingProgress:
 def render(result: Mapping[str, Any], folder: RunFolder) -> RenderableType:
     """Measured beside predicted, each worker's part, and the metrics on the way."""
     stand_ins = {name for name, part in result["workers"].items() if _source(part).emulated}
-    notes = [*result["notes"], *[EMULATED_NOTE] * bool(stand_ins), *_courses(result["evaluations"])]
+    notes = [*result["notes"], *_end(result), *[EMULATED_NOTE] * bool(stand_ins), *_courses(result["evaluations"])]
     notes += [f"run folder: {folder.path}", f"export: planner export {shlex.quote(str(folder.path))} --to model.pt"]
     return stack([_totals(result), _workers(result, stand_ins)], notes)
+
+
+def _end(result: Mapping[str, Any]) -> list[str]:
+    """Whether the target was reached, and why the run ended before its last step."""
+    target = result.get("target")
+    if target:
+        wanted = f"the target {target['metric']}={target['value']:g}"
+        if target["reached"]:
+            return [f"{wanted} was reached after {target['step']:,} of {result['steps']:,} steps"]
+        return [f"{wanted} was not reached in {result['steps_made']:,} steps", *_early(result)]
+    return _early(result)
+
+
+def _early(result: Mapping[str, Any]) -> list[str]:
+    if not result.get("ended"):
+        return []
+    return [f"the run ended after {result['steps_made']:,} of {result['steps']:,} steps: {result['ended']}"]
 
 
 def _scores(metrics: Mapping[str, float]) -> str:
@@ -178,7 +197,9 @@ def _courses(evaluations: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     names = list(evaluations[0]["metrics"]) or ["loss"]
     of = [{"loss": each["loss"], **each["metrics"], "step": each["step"]} for each in evaluations]
-    points = {name: (f"{_metric(name, each[name])} after {each['step']:,}" for each in of) for name in names}
+    shown = [of[round(place * (len(of) - 1) / max(1, MOST_POINTS - 1))] for place in range(MOST_POINTS)]
+    shown = shown if len(of) > MOST_POINTS else of
+    points = {name: (f"{_metric(name, each[name])} after {each['step']:,}" for each in shown) for name in names}
     return [f"{name}: {', '.join(texts)} steps" for name, texts in points.items()]
 
 

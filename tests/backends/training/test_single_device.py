@@ -12,6 +12,7 @@ from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, single_device, step
 from backends.training.lr_schedule import RateSchedule
+from backends.training.stopping import TARGET_REACHED, MetricTarget, StopRule
 from tests.backends.fakes import BATCH, TEST, Diverging, DrawnBatches, Softmax, images, run_spec, train_on_all_with_lars
 from tests.backends.replicas import NORMALISED, small_replica
 from tests.backends.server_run import ServerRun, WorkerThread
@@ -96,6 +97,24 @@ def test_asked_to_stop_it_leaves_a_checkpoint_to_go_on_from(tmp_path):
     account, spent, _, left = train(run_spec(tmp_path, 10), should_stop=lambda: next(asked))
     assert (account.finished, account.reason, account.done) == (False, "stopped", 4)
     assert left.meta["step"] == spent.steps == 4
+
+
+def test_it_ends_with_the_first_evaluation_at_its_target_and_saves_its_weights(tmp_path):
+    whole, _, _, _ = train(run_spec(tmp_path, 20, evaluate_every=5))
+    losses = [each.loss for each in whole.evaluations]
+    rule = StopRule(MetricTarget("loss", losses[1]))
+    account, _, _, left = train(run_spec(tmp_path, 20, evaluate_every=5, stop_rule=rule))
+    first = next(place for place, loss in enumerate(losses) if loss <= losses[1])
+    assert (account.finished, account.reason, account.done) == (False, TARGET_REACHED, 5 * (first + 1))
+    assert left.meta["step"] == account.done and len(account.evaluations) == first + 1
+
+
+def test_a_target_that_no_evaluation_gives_ends_it_with_the_reason(tmp_path):
+    rule = StopRule(MetricTarget("f1", 0.5))
+    account = single_device.run(
+        run_spec(tmp_path, 20, evaluate_every=5, stop_rule=rule), Softmax(), DrawnBatches(), TEST, print, never
+    )[0]
+    assert account.done == 5 and "an evaluation gives no f1; it gives loss, accuracy" in account.reason
 
 
 @pytest.mark.parametrize("loss", [np.nan, np.inf])

@@ -7,8 +7,9 @@ import pytest
 
 from backends.protocol.events import Evaluated, MemberProgress, RunAccount
 from backends.strategies.strategy import Strategy
+from backends.training.stopping import NO_IMPROVEMENT, MetricTarget, StopRule
 from planner.provenance import Provenance
-from planner.train.result import learning_notes, run_result
+from planner.train.result import end_of, learning_notes, run_result
 from planner.train.telemetry import Telemetry
 from planner.train.worker_result import WorkerResult, worker_results
 from profilers.records import PowerReading, Window, encode
@@ -161,3 +162,13 @@ def test_a_time_outside_of_its_interval_is_explained() -> None:
     assert "computing was slower than profiled (a: 2.30 s a step, predicted 2.00 s)" in note
     assert run_result(expected, account(105.0), {"a": slow})["notes"] == []
     assert run_result(expected, account(125.0), {"a": worker(0)})["notes"] == []
+
+
+@pytest.mark.parametrize(("wanted", "reached", "step"), [(0.5, True, 40), (0.9, False, None)])
+def test_the_result_tells_whether_the_target_was_reached_and_when(wanted: float, reached: bool, step: int) -> None:
+    courses = [evaluated(step, 0.1, "a")._replace(metrics={"accuracy": step / 80}) for step in (20, 40, 60)]
+    ended = end_of(account(evaluations=courses), StopRule(MetricTarget("accuracy", wanted)))
+    target = {"metric": "accuracy", "value": wanted, "reached": reached, "step": step}
+    assert ended == {"ended": None, "target": target}
+    early = account()._replace(finished=False, reason=NO_IMPROVEMENT)
+    assert end_of(early, StopRule(patience=3)) == {"ended": NO_IMPROVEMENT, "target": None}

@@ -1,0 +1,58 @@
+"""A run ends at its target, or after some evaluations without a better one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backends.protocol.events import Evaluated
+from backends.training.stopping import NO_IMPROVEMENT, TARGET_REACHED, MetricTarget, StopRule, saved_evaluation
+
+
+def course(*values: float, metric: str = "f1", higher: bool = True) -> list[Evaluated]:
+    names = (metric,) if higher else ()
+    return [Evaluated(step, "a", 1.0 / (step + 1), {metric: value}, 0.1, names) for step, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("higher", "value", "reached"), [(True, 0.9, True), (True, 0.89, False), (False, 0.9, True), (False, 0.91, False)]
+)
+def test_a_target_is_reached_in_the_direction_of_its_metric(higher, value, reached) -> None:
+    rule = StopRule(MetricTarget("f1", 0.9))
+    assert rule.reason(course(value, higher=higher)) == (TARGET_REACHED if reached else None)
+
+
+def test_the_loss_is_better_when_lower() -> None:
+    assert StopRule(MetricTarget("loss", 0.5)).reason(course(0.0)) is None
+    assert StopRule(MetricTarget("loss", 0.5)).reason(course(0.0, 0.0)) == TARGET_REACHED
+
+
+def test_a_metric_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(ValueError, match="an evaluation gives no auc; it gives loss, f1"):
+        StopRule(MetricTarget("auc", 0.5)).reason(course(0.1))
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [((1, 2, 3, 4), False), ((3, 2, 1), True), ((3, 2), False), ((1, 3, 3, 3), True), ((3, 2, 4), False)],
+)
+def test_patience_ends_a_run_that_no_longer_improves(values, ends) -> None:
+    rule = StopRule(MetricTarget("f1", 99.0), patience=2)
+    assert rule.reason(course(*map(float, values))) == (NO_IMPROVEMENT if ends else None)
+
+
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=20), st.integers(1, 5), st.booleans())
+def test_patience_counts_the_evaluations_since_the_best(values, patience, higher) -> None:
+    best = max(values) if higher else min(values)
+    since = len(values) - 1 - values.index(best)
+    ends = StopRule(MetricTarget("f1", 99.0 if higher else -99.0), patience).reason(course(*values, higher=higher))
+    assert (ends == NO_IMPROVEMENT) == (since >= patience)
+
+
+def test_without_a_rule_nothing_ends() -> None:
+    assert StopRule().reason(course(*[1.0] * 50)) is None
+
+
+def test_an_evaluation_of_an_older_checkpoint_has_its_accuracy() -> None:
+    saved = {"step": 3, "worker": "a", "loss": 1.0, "accuracy": 0.5, "seconds": 0.1}
+    assert saved_evaluation(saved).metrics == {"accuracy": 0.5}
+    assert saved_evaluation(dict(course(0.5)[0]._asdict())) == course(0.5)[0]
