@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from reporting import Spread, parser, show
 
-from backends.frameworks.base import Replica, Variable, framework
+from backends.frameworks.base import OptimizerSettings, Replica, Variable, framework
 from backends.strategies.compressors.base import Compressor
 from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.message import DENSE, bytes_of
@@ -125,7 +125,7 @@ def _beside_steps(name: str, shape: tuple[int, int, int], classes: int) -> Itera
 
 def _step(replica: Replica, images: np.ndarray, labels: np.ndarray) -> None:
     replica.gradient((images, labels), RATE)
-    replica.update(0.0)
+    replica.update(OptimizerSettings(momentum=0.0))
 
 
 def _send_s(kind: Kind, values: np.ndarray) -> float:

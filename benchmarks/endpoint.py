@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from backends.data.loader import ArraySamples, BatchLoader
-from backends.frameworks.base import OptimizerSettings, Replica, Variable
+from backends.frameworks.base import OptimizerSettings, Replica, Slots, Variable
 from backends.network import framing
 from backends.protocol.events import TimeSpent
 from backends.protocol.orders import Identity
@@ -59,17 +59,17 @@ class Sleeper(Replica):
     def load(self) -> None:
         pass
 
-    def update(self, momentum: float) -> None:
+    def update(self, optimizer: OptimizerSettings) -> None:
         raise NotImplementedError("the server updates")
 
     def evaluate(self, images: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
         return 0.0, len(labels)
 
-    def momentum(self) -> np.ndarray:
-        raise NotImplementedError("the server has the momentum")
+    def slots(self, kind: str) -> Slots:
+        raise NotImplementedError("the server has them")
 
-    def set_momentum(self, values: np.ndarray) -> None:
-        raise NotImplementedError("the server has the momentum")
+    def set_slots(self, slots: Slots) -> None:
+        raise NotImplementedError("the server has them")
 
 
 class Endpoint(AbstractContextManager["Endpoint"]):

@@ -16,6 +16,7 @@ from reporting import Spread, mean_seconds, parser, show
 from backends import models
 from backends.data import dataset
 from backends.frameworks import base
+from backends.frameworks.base import OptimizerSettings
 from profilers.cores import usable_cores
 
 MODELS = "cifar10,cipher,nin,resnet,mobilenet,squeezenet,alexnet"
@@ -50,7 +51,7 @@ def _row(framework: str, name: str, batch: int) -> dict[str, Any]:
 
     def alone() -> None:
         replica.gradient((images, labels), plain.RATE)
-        replica.update(plain.MOMENTUM)
+        replica.update(OptimizerSettings(momentum=plain.MOMENTUM))
 
     works = (lambda: step(images, labels), worker, alone)
     for work in works:

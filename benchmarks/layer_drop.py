@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from reporting import Spread, parser, show
 
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import OptimizerSettings, framework, layout_of
+from backends.optimizers.sgd import Momentum
 from backends.server.global_model import GlobalModel
 from backends.strategies.compressors.registry import CompressorSpec
 from backends.strategies.message import DENSE, bytes_of
@@ -70,7 +70,7 @@ def _steps(options: Any) -> Iterator[list[Sent]]:
     ]
     senders = [CompressorSpec("layer-drop").build(replica.variables, options.momentum) for _ in batches]
     weights = replica.weights.copy()
-    server = GlobalModel(layout_of(replica), weights, np.zeros_like(weights), replica.state.copy())
+    server = GlobalModel(layout_of(replica), weights, Momentum(replica.variables), replica.state.copy())
     whole = bytes_of(DENSE, weights.size, weights.size)
     while True:
         replica.weights[:] = weights

@@ -26,7 +26,8 @@ from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import OptimizerSettings, framework
 from backends.jobs.job import ACCURACY
 from backends.network.mailbox import Envelope
-from backends.peers.exchanges.base import Exchange, ExchangeParts, LocalUpdate
+from backends.optimizers.sgd import Momentum
+from backends.peers.exchanges.base import Exchange, ExchangeParts
 from backends.peers.exchanges.registry import exchange
 from backends.protocol.frames import PeerMessage
 from backends.strategies.message import Message
@@ -141,7 +142,9 @@ def _exchanges(strategy: Strategy, n: int, seed: int, images: dataset.Dataset, b
     made = []
     for post in posts.values():
         replica = framework("torch").build(MODEL, images.input_shape, images.classes, seed, 1)
-        means = ExchangeParts(replica, post, strategy.topology.build(seed), strategy, LocalUpdate(replica), batch)
+        means = ExchangeParts(
+            replica, post, strategy.topology.build(seed), strategy, Momentum(replica.variables), batch
+        )
         made.append(exchange(means))
         made[-1].begin(tuple(posts))
     return made

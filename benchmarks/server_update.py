@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from reporting import Spread, mean_seconds, parser, show
 
-from backends.frameworks.base import Layout, OptimizerSettings
+from backends.frameworks.base import MOMENTUM, Layout, OptimizerSettings, Variable
+from backends.optimizers.sgd import Momentum
 from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense
 
@@ -42,8 +43,10 @@ def _row(size_mb: int, momentum: float) -> dict[str, Any]:
 def _ratios(size_mb: int, momentum: float) -> Iterator[tuple[float, float]]:
     """Time of an update over that of a copy of all it changes, and of the weights alone."""
     random = np.random.default_rng(0)
-    weights, velocity, gradients = random.normal(size=(3, size_mb * 250_000)).astype(np.float32) * 1e-6
-    server = GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))
+    weights, gradients = random.normal(size=(2, size_mb * 250_000)).astype(np.float32) * 1e-6
+    made = Momentum((Variable("all", weights.shape, 0, weights.size),))
+    velocity = made.slots[MOMENTUM]
+    server = GlobalModel(Layout((), ()), weights, made, np.empty(0, np.float32))
     gradient, optimizer = dense(gradients), OptimizerSettings(momentum=momentum)
     targets = np.empty_like(weights), np.empty_like(velocity)
 

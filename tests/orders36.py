@@ -15,6 +15,7 @@ import numpy as np
 from backends.agent.verbs import ORDERS
 from backends.frameworks import base
 from backends.frameworks.base import Replica, Variable
+from backends.optimizers.sgd import Momentum
 from backends.protocol.json_messages import decode
 from backends.protocol.orders import RunPeer, RunWorker
 from backends.training.run_spec import HostRun
@@ -36,7 +37,7 @@ class LeastSquares(Replica):
         self.weights = np.zeros(PIXELS + 1, np.float32)
         self.gradients = np.zeros(PIXELS + 1, np.float32)
         self.state = np.zeros(0, np.float32)
-        self._velocity = np.zeros(PIXELS + 1, np.float32)
+        self._momentum = Momentum(self.variables)
 
     def _inputs(self, images):
         return np.hstack([images.reshape(len(images), -1) / np.float32(255), np.ones((len(images), 1), np.float32)])
@@ -54,20 +55,19 @@ class LeastSquares(Replica):
     def load(self):
         pass
 
-    def update(self, momentum):
-        self._velocity[:] = momentum * self._velocity + self.gradients
-        self.weights -= self._velocity
+    def update(self, optimizer):
+        self._momentum.apply(self.weights, self.gradients, optimizer)
 
     def evaluate(self, batch):
         images, labels = batch
         missed = self._inputs(images) @ self.weights - labels
         return float((missed**2).mean() / 2), {"accuracy": float((abs(missed) < 0.5).mean())}
 
-    def momentum(self):
-        return self._velocity.copy()
+    def slots(self, kind):
+        return self._momentum.slots
 
-    def set_momentum(self, values):
-        self._velocity[:] = values
+    def set_slots(self, slots):
+        self._momentum.slots = slots
 
 
 class Job:

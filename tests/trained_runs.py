@@ -9,7 +9,7 @@ import numpy as np
 from backends import models
 from backends.data import dataset
 from backends.data.dataset import Dataset
-from backends.frameworks.base import FRAMEWORKS, Replica, layout_of
+from backends.frameworks.base import FRAMEWORKS, OptimizerSettings, Replica, layout_of
 from backends.training import checkpoint
 from planner.json_records import save
 from planner.paths import RunFolder
@@ -47,7 +47,7 @@ def trained_folder(
     for step in range(STEPS):
         part = slice(8 * step, 8 * step + 8)
         replica.gradient((data.train_images[part], data.train_labels[part]), 0.001)
-        replica.update(0.0)
+        replica.update(OptimizerSettings(momentum=0.0))
     replica.fetch()
     meta = {"model": model, "framework": framework, "step": STEPS, "evaluations": []}
     if not own:

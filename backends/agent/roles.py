@@ -11,8 +11,9 @@ from backends.jobs.failure import own_code
 from backends.network import framing
 from backends.network.heartbeat import HeartbeatSender
 from backends.network.mailbox import Mailbox
+from backends.optimizers import registry
 from backends.peers.coordinator import PeerCoordinator
-from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
+from backends.peers.exchanges.base import ExchangeParts
 from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
 from backends.protocol import orders
@@ -107,7 +108,7 @@ def _exchange_parts(order: orders.RunPeer, replica: Replica, mailbox: Mailbox) -
         mailbox=mailbox,
         topology=strategy.topology.build(order.topology_seed),
         strategy=strategy,
-        local_update=LocalUpdate(replica, strategy.with_lars),
+        local_update=registry.build(order.optimizer.kind, replica.variables),
         batch=order.member.batch,
     )
 

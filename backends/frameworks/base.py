@@ -62,35 +62,67 @@ class Layout(NamedTuple):
         return sum(variable.size for variable in self.state_variables)
 
 
-class OptimizerSettings(NamedTuple):
-    """SGD. u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v.
+#: Optimizers by name.
+SGD, LARS, ADAM, ADAMW = "sgd", "lars", "adam", "adamw"
+#: What each optimizer keeps from step to step: arrays of (parameters,), and the number of updates.
+MOMENTUM, FIRST_MOMENT, SECOND_MOMENT, UPDATES = "momentum", "first-moment", "second-moment", "updates"
+SLOT_NAMES: Dict[str, Tuple[str, ...]] = {
+    SGD: (MOMENTUM,),
+    LARS: (MOMENTUM,),
+    ADAM: (FIRST_MOMENT, SECOND_MOMENT, UPDATES),
+    ADAMW: (FIRST_MOMENT, SECOND_MOMENT, UPDATES),
+}
 
-    While the rate stays this is torch.optim.SGD; when it changes, what is in v keeps its rate
-    (Sutskever et al., 2013). Thus workers send u, and a server has only the sums left to do.
+#: What an optimizer keeps, by the names and in the order of SLOT_NAMES, all float32.
+Slots = Dict[str, np.ndarray]
+
+
+class OptimizerSettings(NamedTuple):
+    """An optimizer and its numbers; those of other optimizers are not used.
+
+    sgd: u = rate (g + weight_decay w);  v <- momentum v + u;  w <- w - v. While the rate stays this
+    is torch.optim.SGD; when it changes, what is in v keeps its rate (Sutskever et al., 2013). Thus
+    workers send u, and a server has only the sums left to do.
+    lars, adam, adamw: see ``backends.optimizers``. They need g itself.
     """
 
     rate: float = 0.01
     momentum: float = 0.9
     weight_decay: float = 0.0
+    kind: str = SGD
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    @property
+    def in_gradients(self) -> Tuple[float, float]:
+        """The rate and the weight decay that gradients include where they are computed."""
+        return (self.rate, self.weight_decay) if self.kind == SGD else (1.0, 0.0)
+
+    @property
+    def changes_all(self) -> bool:
+        """Whether an update also changes weights whose gradient is 0."""
+        if self.kind in (ADAM, ADAMW):
+            return True
+        return bool(self.momentum or (self.kind == LARS and self.weight_decay))
 
 
-class AcceleratorMemory(NamedTuple):
-    """Memory of the accelerator, in bytes; None for what this framework cannot tell.
+def slot_shapes(kind: str, parameters: int) -> List[Tuple[int]]:
+    """The shapes of what an optimizer keeps, in the order of SLOT_NAMES."""
+    return [(1,) if name == UPDATES else (parameters,) for name in SLOT_NAMES[kind]]
 
-    peak_bytes: most that arrays of this process have taken since the peak was forgotten.
-    available_bytes: what this process could have in all.
-    is_shared: it is the host's memory, as on boards with an integrated GPU.
-    """
 
-    peak_bytes: Optional[int]
-    available_bytes: Optional[int]
-    is_shared: bool = False
+def zero_slots(kind: str, parameters: int) -> Slots:
+    """What an optimizer keeps before its first update."""
+    shapes = slot_shapes(kind, parameters)
+    return {name: np.zeros(shape, np.float32) for name, shape in zip(SLOT_NAMES[kind], shapes)}
 
 
 class Replica(abc.ABC):
     """A full copy of one model on one device, seen through flat float32 host buffers.
 
-    weights, gradients: (parameters,), the gradients scaled, the u of OptimizerSettings.
+    weights, gradients: (parameters,), the gradients as they were asked for, the u or g of
+    OptimizerSettings.
     state: (state,), what is not trained but belongs to the model, such as running statistics.
     On a CPU the buffers share memory with the framework's own tensors: nothing is copied.
     higher_is_better: names of the metrics of which this holds.
@@ -129,20 +161,23 @@ class Replica(abc.ABC):
         self.load()
 
     @abc.abstractmethod
-    def update(self, momentum: float) -> None:
-        """One step of SGD on the accelerator with the gradients at hand (a single-device step)."""
+    def update(self, optimizer: OptimizerSettings) -> None:
+        """One step on the accelerator with the gradients at hand (a single-device step).
+
+        With any optimizer but LARS. The gradients are those of ``OptimizerSettings.in_gradients``.
+        """
 
     @abc.abstractmethod
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
         """Mean loss and metrics over the samples of a batch, without learning from them."""
 
     @abc.abstractmethod
-    def momentum(self) -> np.ndarray:
-        """A host copy of the native optimizer's momentum buffer, (parameters,) float32."""
+    def slots(self, kind: str) -> Slots:
+        """Host copies of what the native optimizer of this name keeps."""
 
     @abc.abstractmethod
-    def set_momentum(self, values: np.ndarray) -> None:
-        """Set the native optimizer's momentum buffer from (parameters,) float32."""
+    def set_slots(self, slots: Slots) -> None:
+        """Go on from the slots of an optimizer."""
 
 
 def layout_of(replica: Replica) -> Layout:
@@ -166,10 +201,6 @@ def framework(name: str) -> Any:
     ``load_job(load, seed, threads) -> LoadedJob`` calls ``load``, which returns a ``UserJob``, and
     tries what it holds. It raises ValueError where that is of no use for the framework.
     ``replica(job) -> Replica`` builds the job's model.
-
-    ``accelerator_memory() -> AcceleratorMemory``, None without an accelerator, tells the peak since
-    ``forget_peak_memory()``, which frees memory of the accelerator that no array uses.
-    ``is_out_of_memory(error) -> bool`` tells whether an exception means that memory was short.
 
     ``require_process_group()`` raises ValueError where its replicas cannot average their gradients
     themselves; else ``process_group(settings, listener)`` is a ``process_group.ProcessGroup``.

@@ -5,8 +5,9 @@ from typing import Sequence
 
 import numpy as np
 
-from backends.frameworks.base import OptimizerSettings, Variable
+from backends.frameworks.base import LARS, MOMENTUM, OptimizerSettings, Variable, zero_slots
 from backends.optimizers import sgd
+from backends.optimizers.base import FlatOptimizer
 
 #: The eta of the trust ratio (Crossover-SGD, Table 1).
 COEFFICIENT = 0.0025
@@ -26,6 +27,17 @@ def apply(
     """
     scale(gradients, weights, variables, optimizer)
     sgd.apply(weights, velocity, gradients, optimizer.momentum)
+
+
+class Lars(FlatOptimizer):
+    """LARS with momentum; gradients are g, which includes neither the rate nor the weight decay."""
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        self._variables = tuple(variables)
+        self.slots = zero_slots(LARS, sum(variable.size for variable in variables))
+
+    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimizer: OptimizerSettings) -> None:
+        apply(weights, self.slots[MOMENTUM], gradients, self._variables, optimizer)
 
 
 def scale(

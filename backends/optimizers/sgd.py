@@ -1,6 +1,11 @@
-"""The server's update: momentum on flat arrays, block by block so that it stays in the cache."""
+"""SGD with momentum on flat arrays, block by block so that it stays in the cache."""
+
+from typing import Sequence
 
 import numpy as np
+
+from backends.frameworks.base import MOMENTUM, SGD, OptimizerSettings, Variable, zero_slots
+from backends.optimizers.base import FlatOptimizer
 
 #: Elements handled at once: a block of the velocity, which is used three times, stays in a
 #: second-level cache of 1 MiB.
@@ -21,6 +26,16 @@ def apply(weights: np.ndarray, velocity: np.ndarray, gradients: np.ndarray, mome
         v *= momentum
         v += gradients[block]
         weights[block] -= v
+
+
+class Momentum(FlatOptimizer):
+    """SGD with momentum; gradients are u, which includes the rate and the weight decay."""
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        self.slots = zero_slots(SGD, sum(variable.size for variable in variables))
+
+    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimizer: OptimizerSettings) -> None:
+        apply(weights, self.slots[MOMENTUM], gradients, optimizer.momentum)
 
 
 def finite(flat: np.ndarray) -> bool:

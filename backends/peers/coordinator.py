@@ -2,7 +2,7 @@
 
 from typing import Dict
 
-from backends.frameworks.base import Arrays
+from backends.frameworks.base import Arrays, slot_shapes
 from backends.network import framing
 from backends.peers.epochs import PeerWorkItem
 from backends.peers.state import PeerRunState
@@ -81,6 +81,7 @@ class PeerCoordinator(RunHost):
         assert layout is not None, "members that have joined have a layout"
         found = receive_named(connection, layout, len(self.members))
         weights, state = ([each.shape for each in found.get(label, ())] for label in (frames.WEIGHTS, frames.STATE))
-        if weights not in ([], 2 * [(layout.parameters,)]) or state != [(layout.state,)]:
+        expected = [(layout.parameters,), *slot_shapes(self.spec.optimizer.kind, layout.parameters)]
+        if weights not in ([], expected) or state != [(layout.state,)]:
             raise framing.WireError("%s handed over weights of another model" % connection.peer)
         return found

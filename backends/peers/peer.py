@@ -97,7 +97,7 @@ class Peer:
         self._exchange.restore(state)
 
     def _weights(self) -> Arrays:
-        return self._replica.weights, self._local_update.velocity
+        return (self._replica.weights, *self._local_update.slots.values())
 
     def _digest(self) -> str:
         """A digest that is equal for equal weights."""
@@ -161,11 +161,8 @@ class Peer:
             self._mailbox.begin(self._epoch, addresses)
 
     def _gradient(self, optimizer: OptimizerSettings, batch: int) -> StepTaken:
-        """Compute a gradient that includes learning rate and weight decay, except for LARS."""
         self._batches.batch = batch
-        with_lars = self._local_update.with_lars
-        rate, decay = (1.0, 0.0) if with_lars else (optimizer.rate, optimizer.weight_decay)
-        return step(self._replica, self._batches, self._slowdown, rate, decay)
+        return step(self._replica, self._batches, self._slowdown, *optimizer.in_gradients)
 
     def _exchange_step(self, order: frames.PeerStep, optimizer: OptimizerSettings) -> bool:
         """Exchange and update; return False if the membership changed meanwhile."""

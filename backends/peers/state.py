@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Layout
+from backends.frameworks.base import SLOT_NAMES, Arrays, Layout
 from backends.peers.epochs import EpochScheduler, PeerWorkItem
 from backends.protocol.events import Emit
 from backends.protocol.frames import STATE, WEIGHTS, PeerAddress, PeerHello, PeerStep, PeerStepDone
@@ -28,7 +28,7 @@ class PeerRunState(HostedRunState):
     """Holds weights only for members that join and for checkpoints.
 
     layout: of the run's model, known from the first member or checkpoint on.
-    weights: weights, velocity and state for members that join.
+    weights: weights, what the optimizer keeps, and state, for members that join.
     Raises ValueError or OSError where the checkpoint to resume from cannot be used.
     """
 
@@ -52,8 +52,9 @@ class PeerRunState(HostedRunState):
         if spec.resume is not None:
             saved, self.layout = checkpoint.read(spec.resume)
             done, evaluated = int(saved.meta["step"]), last_evaluated(saved.meta)
-            self.weights = (saved.weights, saved.momentum, saved.state)
-            for key, arrays in self._resume(saved).items():
+            states = self._resume(saved)
+            self.weights = (saved.weights, *saved.slots.values(), saved.state)
+            for key, arrays in states.items():
                 name, _, label = key.partition("/")
                 self._saved.setdefault(name, {})[label] = arrays
         return EpochScheduler(
@@ -91,7 +92,7 @@ class PeerRunState(HostedRunState):
         own = dict(self._saved.get(name, {}))
         usual = (np.array([self.step_queue.done // self.spec.members]),)
         self.step_queue.join(name, int(own.pop(STEPS, usual)[0][0]))
-        return dict({WEIGHTS: self.weights[:2], STATE: self.weights[2:]}, **own)
+        return dict({WEIGHTS: self.weights[:-1], STATE: self.weights[-1:]}, **own)
 
     def leave(self, name: str, lost: bool) -> None:
         """Remove a member; the run ends with the last one that has the weights."""
@@ -149,7 +150,7 @@ class PeerRunState(HostedRunState):
     # -- weights and checkpoints -------------------------------------------------------------------
 
     def give_weights(self, weights: Arrays) -> None:
-        """Store weights, velocity and state for members that join."""
+        """Store weights, what the optimizer keeps, and state, for members that join."""
         self.weights = weights
         self.step_queue.weights_given()
 
@@ -213,7 +214,8 @@ class PeerRunState(HostedRunState):
             own.update({name + "/" + label: a for label, a in arrays.items() if label not in (WEIGHTS, STATE)})
             if len(weights) > 1 and digests[name] in weights:
                 own[name + "/" + WEIGHTS] = weights[digests[name]]
-        return checkpoint.Checkpoint(means[0], means[1], state, self._meta(), own)
+        slots = dict(zip(SLOT_NAMES[self.spec.optimizer.kind], means[1:]))
+        return checkpoint.Checkpoint(means[0], slots, state, self._meta(), own)
 
 
 def _mean(arrays: Any) -> np.ndarray:

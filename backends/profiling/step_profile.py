@@ -4,17 +4,17 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import time
-from typing import Any, Callable, List, Optional, TypeVar
+from typing import Any, Callable, List, Optional
 
 import numpy as np
 
 from backends import models
 from backends.data import dataset
 from backends.data.loader import ArraySamples, BatchLoader, BatchSource
-from backends.frameworks.base import Layout, OptimizerSettings, Replica, framework
+from backends.frameworks.base import SGD, Layout, OptimizerSettings, Replica, Variable, framework
 from backends.jobs.failure import own_code
+from backends.optimizers import registry
 from backends.profiling import batch_curve, codec_profile
-from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.server import global_model
@@ -31,14 +31,11 @@ SERVICE_REPEATS = 20
 SERVICE_LIMIT_S = 1.0
 SYNTHETIC_BATCHES = 8
 
-Made = TypeVar("Made")
-
 
 def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
     """Measure one model at one batch size; emits progress. Told to go on, it soon ends.
 
-    Where that batch size does not fit into the memory, a smaller one is measured.
-    Raises ValueError for what does not fit together, MemoryError where no batch size fits.
+    Raises ValueError for what does not fit together.
     """
     spec = order.replica
     with own_code(spec.job and spec.job.folder):
@@ -46,13 +43,11 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
 
 
 def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile:
-    spec = order.replica
+    spec, batch = order.replica, order.batch
     built = loaded.build()
     replica = built.replica
-    batches = _batches(loaded, replica, order.batch)
+    batches = _batches(loaded, replica, batch)
     loop = _Loop(replica, batches, spec.slowdown)
-    probe = MemoryProbe.of_this_process(framework(spec.framework))
-    batches.batch = batch = probe.largest(order.batch, _at(batches, loop.step))
     sampler, windows = Sampler(), []
 
     def begin_window() -> None:
@@ -66,8 +61,7 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
     parameters = int(replica.weights.size)
-    gradients_at = _at(batches, lambda: step.step(replica, batches, spec.slowdown, RATE).gradient_s)
-    others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
+    others = batch_curve.measure(_gradients_at(replica, batches, spec.slowdown), batch, lambda: not task.go.is_set())
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
@@ -100,8 +94,6 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         samples=loaded.samples,
         data_s=loop.data_s,
         other_batches=tuple(other for other in others if other.batch != batch // 2),
-        memory=probe.found(),
-        requested_batch=None if batch == order.batch else order.batch,
     )
 
 
@@ -180,7 +172,7 @@ class _Loop:
         self._data_s += taken.data_s
         self._steps += 1
         fetched_s = time.perf_counter()
-        self._replica.update(MOMENTUM)
+        self._replica.update(OptimizerSettings(momentum=MOMENTUM))
         step.stretch(time.perf_counter() - fetched_s, self._slowdown)
         updated_s = time.perf_counter()
         self._replica.load()  # last: after an update of its own a replica would fetch its weights, which no worker does
@@ -206,21 +198,22 @@ def _steps_left(at: steptime.StepProgress) -> int:
     return max(0, steptime.TIMED_MINIMUM - timed) + later
 
 
-def _at(batches: BatchSource, make: Callable[[], Made]) -> Callable[[int], Callable[[], Made]]:
-    """Gives a function that makes a step at a batch size."""
+def _gradients_at(replica: Replica, batches: BatchSource, slowdown: float) -> Callable[[int], Callable[[], float]]:
+    """Steps at a batch size, each of which returns the seconds of its gradient."""
 
-    def at(size: int) -> Callable[[], Made]:
+    def at(size: int) -> Callable[[], float]:
         batches.batch = size
-        return make
+        return lambda: step.step(replica, batches, slowdown, RATE).gradient_s
 
     return at
 
 
 def service(parameters: int) -> records.Samples:
     """Seconds that a parameter server on this device's CPU takes for one update."""
-    weights, velocity, values = (np.full(parameters, 1e-6, np.float32) for _ in range(3))
+    weights, values = (np.full(parameters, 1e-6, np.float32) for _ in range(2))
     gradient = message.dense(values)
-    server = global_model.GlobalModel(Layout((), ()), weights, velocity, np.empty(0, np.float32))
+    flat_optimizer = registry.build(SGD, (Variable("all", (parameters,), 0, parameters),))
+    server = global_model.GlobalModel(Layout((), ()), weights, flat_optimizer, np.empty(0, np.float32))
     times: List[float] = []
     began = time.perf_counter()
     while len(times) < 3 or (len(times) < SERVICE_REPEATS and time.perf_counter() - began < SERVICE_LIMIT_S):

@@ -1,13 +1,13 @@
 """A PyTorch replica keeps parameters, gradients and state as views into flat tensors."""
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
-import numpy as np
 import torch
 
-from backends.frameworks.base import Replica, Variable, consecutive
+from backends.frameworks.base import OptimizerSettings, Replica, Slots, Variable, consecutive
 from backends.jobs.job import Job
 from backends.pytorch.jobs import as_tensors
+from backends.pytorch.updates import FlatUpdate
 
 
 class TorchReplica(Replica):
@@ -36,7 +36,7 @@ class TorchReplica(Replica):
         for (_, parameter), place in zip(trained, self.variables):
             parameter.grad = self._gradients[place.part].view(place.shape)
         self.training_loss: Callable[[Any], torch.Tensor] = self.loss
-        self._velocity: Optional[torch.Tensor] = None
+        self._update = FlatUpdate(self._weights, self._gradients)
         self._host_weights, self._host_gradients, self._host_state = (
             _host(tensor) for tensor in (self._weights, self._gradients, self._state)
         )
@@ -85,9 +85,8 @@ class TorchReplica(Replica):
         self._updated = False
         self._synchronise()
 
-    def update(self, momentum: float) -> None:
-        velocity = self._momentum().mul_(momentum).add_(self._gradients) if momentum else self._gradients
-        self._weights.sub_(velocity)
+    def update(self, optimizer: OptimizerSettings) -> None:
+        self._update(optimizer)
         self._updated = True
         self._synchronise()
 
@@ -101,18 +100,11 @@ class TorchReplica(Replica):
         finally:
             self.module.train()
 
-    def momentum(self) -> np.ndarray:
-        values: np.ndarray = self._momentum().cpu().numpy().copy()
-        return values
+    def slots(self, kind: str) -> Slots:
+        return self._update.slots(kind)
 
-    def set_momentum(self, values: np.ndarray) -> None:
-        self._momentum().copy_(torch.from_numpy(np.array(values, np.float32)))
-
-    def _momentum(self) -> torch.Tensor:
-        # Allocated on first use: a worker whose server makes the updates needs no momentum.
-        if self._velocity is None:
-            self._velocity = torch.zeros_like(self._weights)
-        return self._velocity
+    def set_slots(self, slots: Slots) -> None:
+        self._update.set_slots(slots)
 
     def _synchronise(self) -> None:
         if self.accelerator == "cuda":

@@ -5,9 +5,9 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Layout, OptimizerSettings
+from backends.frameworks.base import MOMENTUM, SGD, Arrays, Layout, OptimizerSettings
 from backends.network import framing
-from backends.optimizers import lars, sgd
+from backends.optimizers.base import FlatOptimizer
 from backends.protocol.frames import InitialWeightsRequest, RequestedArrays
 from backends.server.delta_pull import DeltaPull
 from backends.strategies.message import DENSE, Message, add, dense, sound
@@ -15,17 +15,20 @@ from backends.training.checkpoint import Checkpoint
 
 
 class GlobalModel:
-    """Weights, momentum, and the state that each worker last reported.
+    """Weights, what the optimizer keeps, and the state that each worker last reported.
 
-    weights, momentum: (parameters,) float32.
+    weights: (parameters,) float32.
+    flat_optimizer: makes the updates.
     initial_state: (state,) float32, used until a worker has reported its own.
     Not thread-safe: its owner holds the run's lock.
     """
 
-    def __init__(self, layout: Layout, weights: np.ndarray, momentum: np.ndarray, initial_state: np.ndarray) -> None:
+    def __init__(
+        self, layout: Layout, weights: np.ndarray, flat_optimizer: FlatOptimizer, initial_state: np.ndarray
+    ) -> None:
         self.layout = layout
         self.weights = weights
-        self._momentum = momentum
+        self._optimizer = flat_optimizer
         self._initial_state = initial_state
         self._delta_pull = DeltaPull(layout.variables)
         self._states: Dict[str, np.ndarray] = {}
@@ -39,45 +42,38 @@ class GlobalModel:
         self._update_s += time.perf_counter() - began
         return finite
 
-    def update(
-        self,
-        gradients: Sequence[Message],
-        shares: Sequence[float],
-        optimizer: OptimizerSettings,
-        with_lars: bool = False,
-    ) -> None:
-        """Make one step with accepted gradients, each times its share.
+    def update(self, gradients: Sequence[Message], shares: Sequence[float], optimizer: OptimizerSettings) -> None:
+        """Make one step with accepted gradients, each times its share. May change the gradients.
 
-        The gradients include rate and weight decay (base.Replica), so that only the momentum of
-        ``optimizer`` is used. With LARS they include neither, and their sum is scaled.
+        They are those of ``OptimizerSettings.in_gradients``: of SGD only the momentum is left.
         """
         began = time.perf_counter()
-        if with_lars:
-            self._apply_lars(gradients, shares, optimizer)
+        if len(gradients) == 1 and gradients[0].kind == DENSE and shares[0] == 1.0:
+            self._optimizer.apply(self.weights, gradients[0].arrays[0], optimizer)
+        elif optimizer.kind == SGD:
+            self._add_all(gradients, shares, optimizer.momentum)
         else:
-            self._apply(gradients, shares, optimizer.momentum)
-        changes_all = optimizer.momentum or with_lars and optimizer.weight_decay
-        for change in [dense(self._momentum)] if changes_all else gradients:
+            self._optimizer.apply(self.weights, self._merged(gradients, shares), optimizer)
+        for change in [dense(self.weights)] if optimizer.changes_all else gradients:
             self._delta_pull.record_update(change)
         self._update_s += time.perf_counter() - began
         self._updates += len(gradients)
 
-    def _apply(self, gradients: Sequence[Message], shares: Sequence[float], momentum: float) -> None:
-        if len(gradients) == 1 and gradients[0].kind == DENSE and shares[0] == 1.0:
-            sgd.apply(self.weights, self._momentum, gradients[0].arrays[0], momentum)
-            return
+    def _add_all(self, gradients: Sequence[Message], shares: Sequence[float], momentum: float) -> None:
+        """SGD with gradients of any encoding, which need not be merged first."""
+        velocity = self._optimizer.slots[MOMENTUM]
         if momentum:
-            self._momentum *= momentum
+            velocity *= momentum
         for gradient, share in zip(gradients, shares):
-            add(gradient, self._momentum if momentum else self.weights, share if momentum else -share)
+            add(gradient, velocity if momentum else self.weights, share if momentum else -share)
         if momentum:
-            self.weights -= self._momentum
+            self.weights -= velocity
 
-    def _apply_lars(self, gradients: Sequence[Message], shares: Sequence[float], optimizer: OptimizerSettings) -> None:
+    def _merged(self, gradients: Sequence[Message], shares: Sequence[float]) -> np.ndarray:
         merged = np.zeros_like(self.weights)
         for gradient, share in zip(gradients, shares):
             add(gradient, merged, share)
-        lars.apply(self.weights, self._momentum, merged, self.layout.variables, optimizer)
+        return merged
 
     def pull(self, worker: str) -> Message:
         """The weights that changed since the worker's last pull; may share their memory."""
@@ -106,7 +102,8 @@ class GlobalModel:
 
     def snapshot(self, meta: Dict[str, Any], member_states: Dict[str, Arrays]) -> Checkpoint:
         """A checkpoint with copies of all arrays, and the states of the run's members."""
-        return Checkpoint(self.weights.copy(), self._momentum.copy(), self.state(), meta, member_states)
+        slots = {name: values.copy() for name, values in self._optimizer.slots.items()}
+        return Checkpoint(self.weights.copy(), slots, self.state(), meta, member_states)
 
     @property
     def service_s(self) -> Optional[float]:
@@ -114,10 +111,10 @@ class GlobalModel:
         return self._update_s / self._updates if self._updates else None
 
 
-def from_worker(connection: framing.Connection, layout: Layout) -> GlobalModel:
+def from_worker(connection: framing.Connection, layout: Layout, flat_optimizer: FlatOptimizer) -> GlobalModel:
     """Receive a run's initial weights and state from a worker. Raises WireError."""
     weights, state = np.empty(layout.parameters, np.float32), np.empty(layout.state, np.float32)
     buffers = framing.as_bytes((weights, state))
     connection.send(InitialWeightsRequest())
     connection.receive(RequestedArrays, payload=lambda _: buffers)
-    return GlobalModel(layout, weights, np.zeros_like(weights), state)
+    return GlobalModel(layout, weights, flat_optimizer, state)

@@ -8,6 +8,7 @@ import numpy as np
 
 from backends.frameworks.base import Layout
 from backends.network import framing
+from backends.optimizers import registry
 from backends.protocol import frames
 from backends.protocol.events import Emit
 from backends.protocol.orders import Identity
@@ -67,7 +68,8 @@ class ParameterServer(RunHost):
             self._await_local_worker(connection)
             if self.run_state.begun:
                 return False
-            self.run_state.begin(global_model.from_worker(connection, layout))
+            flat_optimizer = registry.build(self.spec.optimizer.kind, layout.variables)
+            self.run_state.begin(global_model.from_worker(connection, layout, flat_optimizer))
             self._model_given.notify_all()
             return True
 
@@ -96,8 +98,8 @@ class ParameterServer(RunHost):
             arrays += (self.run_state.mean_model_state(),)
             connection.send(frames.WorkerEvaluation(item.step, head), framing.as_bytes(arrays))
             return
-        scale = self.spec.gradient_scale(item.step)
-        order = frames.WorkerStep(item.step, pull.batch, scale.rate, scale.weight_decay, pull.hand_over, head)
+        rate, weight_decay = self.spec.optimizer_at(item.step).in_gradients
+        order = frames.WorkerStep(item.step, pull.batch, rate, weight_decay, pull.hand_over, head)
         connection.send(order, framing.as_bytes(arrays))
 
     def _receive_gradient(

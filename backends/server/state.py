@@ -6,6 +6,7 @@ from typing import Callable, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from backends.frameworks.base import Arrays, Layout
+from backends.optimizers import registry
 from backends.optimizers.sgd import finite
 from backends.protocol.events import Emit
 from backends.protocol.frames import STEP, ArraySpec
@@ -51,8 +52,10 @@ class ServerState(HostedRunState):
         if self.spec.resume is None:
             return StepQueue(self.spec.steps, 0, self.spec.evaluate_every)
         saved, layout = checkpoint.read(self.spec.resume)
-        self.begin(GlobalModel(layout, saved.weights, saved.momentum, saved.state))
         self._worker_states = WorkerStates(self._resume(saved))
+        flat_optimizer = registry.build(self.spec.optimizer.kind, layout.variables)
+        flat_optimizer.slots = saved.slots
+        self.begin(GlobalModel(layout, saved.weights, flat_optimizer, saved.state))
         return resumed_queue(self.spec, saved.meta)
 
     @property
@@ -142,7 +145,6 @@ class ServerState(HostedRunState):
             [gradient.message for gradient in gradients],
             [factor(gradient.batch, mean_batch, self.spec.batch, n) for gradient in gradients],
             self.spec.optimizer_at(before),
-            self.spec.strategy.with_lars,
         )
         for gradient in gradients:
             gradient.stats.count_step(gradient.loss, before - gradient.version)

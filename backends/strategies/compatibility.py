@@ -2,6 +2,7 @@
 
 from typing import Dict, Sequence, Tuple
 
+from backends.frameworks.base import ADAM, ADAMW, SLOT_NAMES
 from backends.strategies.compressors.registry import COMPRESSORS
 from backends.strategies.name_and_options import name_of, one_of
 from backends.strategies.presets import Parts
@@ -16,16 +17,18 @@ PARTS: Dict[str, Sequence[str]] = {
     "batching": ("fixed", "dynamic", "stream"),
     "aggregation": ("mean", "weighted", "samples", "rates", "average", "push-sum", "pairwise"),
     "knowledge": ("none", "best-to-all", "best-to-worst"),
-    "optimizer": ("sgd", "lars"),
+    "optimizer": tuple(SLOT_NAMES),
 }
 
 #: Parts whose names may have options after them.
-WITH_OPTIONS = ("compressor", "topology", "sync")
+WITH_OPTIONS = ("compressor", "topology", "sync", "optimizer")
 
 _WHOLE = ("dense", "float16")
 _SCALED_LATER = tuple(name for name in COMPRESSORS if name != "gaia")
 _IN_STEP = ("synchronous",)
 _NO_TRANSFER = ("none",)
+#: Tang et al., 1-bit Adam, 2021, section 3.
+_HELD_BACK = "what a compressor holds back comes later as one large gradient, by which Adam would shrink its steps"
 
 #: By part and name, and another part: the names that it is compatible with, where not with all, and
 #: the reason why not with others.
@@ -77,6 +80,8 @@ FITS: Dict[Tuple[str, str], Dict[str, Tuple[Tuple[str, ...], str]]] = {
     ("optimizer", "lars"): {
         "compressor": (_SCALED_LATER, "Gaia sends by how far weights move, which LARS scales only afterwards"),
     },
+    ("optimizer", ADAM): {"compressor": (_WHOLE, _HELD_BACK)},
+    ("optimizer", ADAMW): {"compressor": (_WHOLE, _HELD_BACK)},
 }
 
 
@@ -95,7 +100,25 @@ def check(parts: Parts) -> Parts:
                 )
     if names["topology"] == "groups":
         _check_leaders(parts)
+    if names["topology"] == "all" and names["optimizer"] in (ADAM, ADAMW):
+        _check_same_sums(names)
     return parts
+
+
+def _check_same_sums(names: Dict[str, str]) -> None:
+    """Replicas that exchange nothing but gradients stay equal only if they add up the same.
+
+    With SGD they also come to the same sum in another order; Adam's steps are no sums.
+    """
+    for part, fitting, why in (
+        ("sync", _IN_STEP, "replicas that add gradients in another order would drift apart"),
+        ("compressor", ("dense",), "a worker adds its own gradient unrounded, so that replicas would drift apart"),
+    ):
+        if names[part] not in fitting:
+            raise ValueError(
+                "optimizer %s excludes %s %s with topology all, because %s; possible with it: %s, or topology server"
+                % (names["optimizer"], part, names[part], why, ", ".join(fitting))
+            )
 
 
 def _check_leaders(parts: Parts) -> None:

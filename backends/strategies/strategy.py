@@ -5,6 +5,7 @@ from typing import NamedTuple
 from backends.strategies.compatibility import check
 from backends.strategies.compressors.registry import CompressorSpec
 from backends.strategies.name_and_options import one_of, options_of
+from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.presets import ALIASES, DEFAULT, PRESETS, Parts
 from backends.strategies.synchronisation import SyncPolicy
 from backends.strategies.topologies.registry import TopologySpec
@@ -19,7 +20,7 @@ class Strategy(NamedTuple):
     batching: str
     aggregation: str
     knowledge: str
-    optimizer: str
+    optimizer: OptimizerSpec
     text: str
 
     @classmethod
@@ -36,7 +37,7 @@ class Strategy(NamedTuple):
             parts.batching,
             parts.aggregation,
             parts.knowledge,
-            parts.optimizer,
+            OptimizerSpec.from_text(parts.optimizer),
             text,
         )
 
@@ -53,10 +54,16 @@ class Strategy(NamedTuple):
         """Whether workers exchange through a parameter server."""
         return self.topology.name == "server"
 
-    @property
-    def with_lars(self) -> bool:
-        """Whether LARS scales gradients where they are applied, not where they are computed."""
-        return self.optimizer == "lars"
+    def with_optimizer(self, optimizer: str) -> "Strategy":
+        """This strategy with the optimizer of another text.
+
+        Raises ValueError for an unknown one, and for one that does not fit the other parts.
+        """
+        if self.optimizer == OptimizerSpec.from_text(optimizer):
+            return self
+        given = dict(options_of(self.text, Parts._fields), optimizer=optimizer)
+        items = ["%s=%s" % item for item in given.items()]
+        return Strategy.from_text("%s:%s" % (self.text.partition(":")[0], ",".join(items)))
 
     def evaluation_stops_all(self, workers: int) -> bool:
         """Whether all of so many workers wait while one evaluates."""

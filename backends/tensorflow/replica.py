@@ -2,10 +2,9 @@
 
 from typing import Any, Dict, List, Optional, Tuple
 
-import numpy as np
 import tensorflow as tf
 
-from backends.frameworks.base import Replica
+from backends.frameworks.base import OptimizerSettings, Replica, Slots
 from backends.jobs.job import Job
 from backends.tensorflow.buffers import ConcatenatedCopies, PerVariableCopies, aligned, end, places
 from backends.tensorflow.updates import Update
@@ -64,19 +63,19 @@ class TensorFlowReplica(Replica):
         self._state_copies.load(self.state)
         self._state, self._updated = None, False
 
-    def update(self, momentum: float) -> None:
-        self._update(self._packed, momentum)
+    def update(self, optimizer: OptimizerSettings) -> None:
+        self._update(self._packed, optimizer)
         self._updated = True
 
     def evaluate(self, batch: Any) -> Tuple[float, Dict[str, float]]:
         loss, metrics = self._judge(batch)
         return float(loss), {name: float(value) for name, value in metrics.items()}
 
-    def momentum(self) -> np.ndarray:
-        return self._update.velocity()
+    def slots(self, kind: str) -> Slots:
+        return self._update.slots(kind)
 
-    def set_momentum(self, values: np.ndarray) -> None:
-        self._update.set_velocity(values)
+    def set_slots(self, slots: Slots) -> None:
+        self._update.set_slots(slots)
 
     def _trace_gradient(self, batch: Any, rate: tf.Tensor, decay: Optional[tf.Tensor], step: tf.Tensor) -> Any:
         network = self._job.model

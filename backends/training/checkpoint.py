@@ -2,7 +2,9 @@
 
 Arrays of a file:
 meta: JSON values, as bytes.
-weights/NAME, momentum/NAME, state/NAME: by variable.
+weights/NAME, state/NAME: by variable.
+momentum/NAME, first-moment/NAME, second-moment/NAME: what the optimizer keeps, by variable.
+updates: how many the optimizer has made, where it counts them.
 kept/MEMBER/...: each member's own arrays.
 Nothing is ever unpickled.
 """
@@ -16,7 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 import numpy as np
 
-from backends.frameworks.base import Arrays, Layout, Variable
+from backends.frameworks.base import LARS, SGD, SLOT_NAMES, UPDATES, Arrays, Layout, Slots, Variable
 from backends.optimizers.sgd import finite
 from backends.protocol.events import CheckpointFailed, CheckpointWritten, Emit
 
@@ -30,12 +32,13 @@ MEMBER_PREFIX = "kept/"
 class Checkpoint(NamedTuple):
     """The state of a run.
 
-    weights, momentum: (parameters,) float32.
+    weights: (parameters,) float32.
+    slots: what the optimizer keeps. ``meta`` names it as ``optimizer``; SGD where it does not.
     member_states: by member, its residuals, velocities and counters: arrays of any shape.
     """
 
     weights: np.ndarray
-    momentum: np.ndarray
+    slots: Slots
     state: np.ndarray  # (state,) float32, the arrays of a model that are not trained
     meta: Dict[str, Any]  # JSON values, among them the ``step`` of the checkpoint and all ``evaluations``
     member_states: Dict[str, Arrays] = {}
@@ -102,17 +105,17 @@ def write(path: str, checkpoint: Checkpoint, layout: Layout) -> None:
 def _named_arrays(checkpoint: Checkpoint, layout: Layout) -> Dict[str, Any]:
     meta = json.dumps(dict(checkpoint.meta, schema=SCHEMA)).encode()
     arrays: Dict[str, Any] = {"meta": np.frombuffer(meta, np.uint8)}
-    for kind, variables in (
-        ("weights", layout.variables),
-        ("momentum", layout.variables),
-        ("state", layout.state_variables),
-    ):
-        flat = getattr(checkpoint, kind)
+    by_variable = [("weights", checkpoint.weights, layout.variables)]
+    by_variable += [(kind, flat, layout.variables) for kind, flat in checkpoint.slots.items() if kind != UPDATES]
+    by_variable.append(("state", checkpoint.state, layout.state_variables))
+    for kind, flat, variables in by_variable:
         if not finite(flat):
             raise ValueError("%s of step %s are not finite" % (kind, checkpoint.meta["step"]))
         for variable in variables:
             values = flat[variable.part]
             arrays[kind + "/" + variable.name] = values.reshape(variable.shape)
+    if UPDATES in checkpoint.slots:
+        arrays[UPDATES] = checkpoint.slots[UPDATES]
     for member, own in checkpoint.member_states.items():
         arrays.update({"%s%s/%d" % (MEMBER_PREFIX, member, i): array for i, array in enumerate(own)})
     return arrays
@@ -126,12 +129,10 @@ def read(path: str) -> Tuple[Checkpoint, Layout]:
     with _opened(path) as arrays:
         meta = _meta(arrays)
         weights, variables = _flat(arrays, "weights")
-        momentum, same = _flat(arrays, "momentum")
+        slots = {name: _slot(arrays, name, variables) for name in SLOT_NAMES[optimizer_of(meta)]}
         state, state_variables = _flat(arrays, "state")
-        if same != variables:
-            raise ValueError("weights and momentum do not match")
         member_states = _member_states(arrays)
-    return Checkpoint(weights, momentum, state, meta, member_states), Layout(variables, state_variables)
+    return Checkpoint(weights, slots, state, meta, member_states), Layout(variables, state_variables)
 
 
 def read_for(path: str, layout: Layout) -> Checkpoint:
@@ -156,6 +157,27 @@ def peek(path: str) -> Dict[str, Any]:
     """
     with _opened(path) as arrays:
         return _meta(arrays)
+
+
+def optimizer_of(meta: Dict[str, Any]) -> str:
+    """The name of a checkpoint's optimizer. Raises ValueError for one that is unknown.
+
+    Checkpoints of older versions name LARS in the text of their strategy alone.
+    """
+    found = meta.get("optimizer") or (LARS if "optimizer=lars" in str(meta.get("strategy")) else SGD)
+    if found not in SLOT_NAMES:
+        raise ValueError("its optimizer %r is unknown; known: %s" % (found, ", ".join(SLOT_NAMES)))
+    return str(found)
+
+
+def require_optimizer(meta: Dict[str, Any], kind: str) -> None:
+    """Raises ValueError where a run with this optimizer cannot go on from a checkpoint."""
+    saved = optimizer_of(meta)
+    if saved != kind:
+        raise ValueError(
+            "the checkpoint is of optimizer %s, and what that keeps (%s) is not what %s does; "
+            "go on with --optimizer %s, or begin a new run" % (saved, ", ".join(SLOT_NAMES[saved]), kind, saved)
+        )
 
 
 @contextlib.contextmanager
@@ -192,6 +214,16 @@ def _flat(arrays: Any, kind: str) -> Tuple[np.ndarray, Tuple[Variable, ...]]:
             values.append(array.astype(np.float32, copy=False).ravel())
             start += array.size
     return np.concatenate(values), tuple(variables)
+
+
+def _slot(arrays: Any, name: str, variables: Tuple[Variable, ...]) -> np.ndarray:
+    """What an optimizer keeps under a name; KeyError where it is missing."""
+    if name == UPDATES:
+        return np.array(arrays[UPDATES], np.float32)
+    values, same = _flat(arrays, name)
+    if same != variables:
+        raise ValueError("weights and %s do not match" % name)
+    return values
 
 
 def _member_states(arrays: Any) -> Dict[str, Arrays]:

@@ -127,22 +127,22 @@ class Rank(SingleDevice):
         return RoundQueue(progress, self._group.size)
 
     def _receive_weights(self) -> None:
-        replica, momentum = self._replica, self._replica.momentum()
+        replica, slots = self._replica, self._slots()
         replica.fetch()
-        for values in (replica.weights, replica.state, momentum):
+        for values in (replica.weights, replica.state, *slots.values()):
             self._group.broadcast(values)
         replica.load()
-        replica.set_momentum(momentum)
+        self._set_slots(slots)
 
     def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient, have it averaged, and apply it."""
         started, cpu_s = time.perf_counter(), time.process_time()
-        optimizer = self.spec.optimizer_at(item.step)
+        rate, weight_decay = self.spec.optimizer_at(item.step).in_gradients
         batch = next(batches)
         data_s = time.perf_counter() - started
-        loss = self._group.gradient(self._replica, batch, optimizer.rate, optimizer.weight_decay)
+        loss = self._group.gradient(self._replica, batch, rate, weight_decay)
         exchange_s, exchange_cpu_s = self._group.exchange_s()
-        self._replica.update(optimizer.momentum)
+        self._update(item)
         busy_s = time.perf_counter() - started - exchange_s
         stretch(busy_s, slowdown)
         gradient_cpu_s = time.process_time() - cpu_s - exchange_cpu_s

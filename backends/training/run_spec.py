@@ -48,10 +48,6 @@ class RunSpec(NamedTuple):
         """The optimizer settings with the learning rate of a step."""
         return self.optimizer._replace(rate=self.optimizer.rate * self.schedule.factor(step))
 
-    def gradient_scale(self, step: int) -> OptimizerSettings:
-        """The rate and weight decay that a worker's gradients of a step include (base.Replica)."""
-        return OptimizerSettings(rate=1.0) if self.strategy.with_lars else self.optimizer_at(step)
-
 
 _parsed = functools.lru_cache(maxsize=None)(Strategy.from_text)
 

@@ -118,7 +118,11 @@ class RunState(abc.ABC):
         )
 
     def _resume(self, saved: checkpoint.Checkpoint) -> Dict[str, Arrays]:
-        """Resume from a checkpoint; return the states of its members."""
+        """Resume from a checkpoint; return the states of its members.
+
+        Raises ValueError for one of another optimizer.
+        """
+        checkpoint.require_optimizer(saved.meta, self.spec.optimizer.kind)
         self._earlier_evaluations = saved.meta["evaluations"]
         prefix, states = _BATCH_POLICY_PREFIX, saved.member_states
         self._batch_policy.restore({key[len(prefix) :]: states[key] for key in states if key.startswith(prefix)})
@@ -130,7 +134,8 @@ class RunState(abc.ABC):
 
     def _meta(self) -> Dict[str, Any]:
         evaluations = self._earlier_evaluations + [dict(each._asdict()) for each in self.evaluations]
-        return dict(self.spec.description, step=self.step_queue.done, evaluations=evaluations)
+        settled = dict(self.spec.description, optimizer=self.spec.optimizer.kind)
+        return dict(settled, step=self.step_queue.done, evaluations=evaluations)
 
     @abc.abstractmethod
     def _snapshot(self) -> checkpoint.Checkpoint:

@@ -4,11 +4,10 @@ import math
 import time
 from typing import Any, Callable, Dict, Optional, Tuple
 
-import numpy as np
-
 from backends.data.loader import BatchSource, EvaluationSet
-from backends.frameworks.base import Layout, Replica, layout_of
-from backends.optimizers import lars
+from backends.frameworks.base import LARS, Layout, Replica, Slots, layout_of
+from backends.optimizers.base import FlatOptimizer
+from backends.optimizers.lars import Lars
 from backends.protocol.events import Emit, Progress, RunAccount, TimeSpent
 from backends.protocol.frames import EVALUATE, FINISH
 from backends.strategies.aggregation_rules import FACTORS, equal
@@ -73,7 +72,7 @@ def work(
 
 
 class SingleDevice(RunState):
-    """A run on one device, whose framework updates the weights; only LARS is applied in numpy."""
+    """A run on one device, whose framework updates the weights; only LARS does so in numpy."""
 
     step_queue: StepQueue
 
@@ -85,7 +84,8 @@ class SingleDevice(RunState):
         self._cpu_s = time.process_time()
         self._stats = MemberStats()
         self._membership.join(name)
-        self._velocity = np.zeros(replica.weights.size if spec.strategy.with_lars else 0, np.float32)
+        with_lars = spec.optimizer.kind == LARS
+        self._on_host: Optional[FlatOptimizer] = Lars(replica.variables) if with_lars else None
         self._shown_s = time.monotonic()
         self.step_queue = self._begin()
         self.spent = TimeSpent()
@@ -102,12 +102,19 @@ class SingleDevice(RunState):
         self._replica.weights[:] = saved.weights
         self._replica.state[:] = saved.state
         self._replica.load()
-        if self.spec.strategy.with_lars:
-            self._velocity[:] = saved.momentum
-        else:
-            self._replica.set_momentum(saved.momentum)
         self._resume(saved)
+        self._set_slots(saved.slots)
         return saved.meta
+
+    def _slots(self) -> Slots:
+        """What the optimizer keeps."""
+        return self._replica.slots(self.spec.optimizer.kind) if self._on_host is None else self._on_host.slots
+
+    def _set_slots(self, slots: Slots) -> None:
+        if self._on_host is None:
+            self._replica.set_slots(slots)
+        else:
+            self._on_host.slots = slots
 
     def step(self, item: WorkItem, batches: BatchSource, slowdown: float) -> None:
         """Compute a gradient and apply it."""
@@ -130,16 +137,16 @@ class SingleDevice(RunState):
     def _gradient(self, item: WorkItem, batch: Any, size: int) -> float:
         # Only the aggregation by rates weighs a single gradient other than its mean.
         factor = FACTORS.get(self.spec.strategy.aggregation, equal)(size, size, self.spec.batch, 1)
-        scale = self.spec.gradient_scale(item.step)
-        return self._replica.gradient(batch, rate=factor * scale.rate, weight_decay=scale.weight_decay)
+        rate, weight_decay = self.spec.optimizer_at(item.step).in_gradients
+        return self._replica.gradient(batch, rate=factor * rate, weight_decay=weight_decay)
 
     def _update(self, item: WorkItem) -> None:
         replica, optimizer = self._replica, self.spec.optimizer_at(item.step)
-        if not self.spec.strategy.with_lars:
-            replica.update(optimizer.momentum)
+        if self._on_host is None:
+            replica.update(optimizer)
             return
         replica.fetch()
-        lars.apply(replica.weights, self._velocity, replica.gradients, replica.variables, optimizer)
+        self._on_host.apply(replica.weights, replica.gradients, optimizer)
         replica.load()
 
     def _complete(self, loss: float) -> None:
@@ -162,8 +169,8 @@ class SingleDevice(RunState):
     def _snapshot(self) -> checkpoint.Checkpoint:
         replica = self._replica
         replica.fetch()
-        momentum = self._velocity if self.spec.strategy.with_lars else replica.momentum()
-        return checkpoint.Checkpoint(replica.weights, momentum, replica.state, self._meta(), self._batch_policy_state())
+        meta, states = self._meta(), self._batch_policy_state()
+        return checkpoint.Checkpoint(replica.weights, self._slots(), replica.state, meta, states)
 
     def end(self) -> RunAccount:
         """Write the last checkpoint; return the account."""

@@ -29,6 +29,13 @@ PlannedSteps = Annotated[
         help="Training steps in all; what was profiled for if not given; of one device alone with --strategy auto.",
     ),
 ]
+Optimizer = Annotated[
+    str | None,
+    Option(
+        help="sgd, adam, adamw or lars; options as in adam:beta1=0.9,beta2=0.99,epsilon=1e-6 [that of the strategy: "
+        "sgd where it names none]."
+    ),
+]
 Data = Annotated[
     Path | None, Option("--data", "-d", help="A directory with CIFAR-10 or (Fashion-)MNIST files or one .npz file.")
 ]

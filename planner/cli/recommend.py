@@ -39,6 +39,7 @@ def recommend(
             help="What moves the gradients: planner; torch, or torch:hook=bf16,backend=gloo; or auto for the better."
         ),
     ] = "planner",
+    optimizer: options.Optimizer = None,
     allow_plaintext: Annotated[
         bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
     ] = False,
@@ -71,6 +72,7 @@ def recommend(
         _weights(metric, weights), model=job or model, framework=framework, steps=steps, batch=batch_size,
         server=server, include=include or (), exclude=exclude or (), count_idle=count_idle, base_watts=base_watts,
         rates=_rates(rate or []), allow_plaintext=allow_plaintext or (engine != OWN and _is_trusted(fleet)),
+        optimizer=optimizer,
     )  # fmt: skip
     profile = load_profile(profile_path or paths.newest_profile(Path()))
     ranked = best_of(profile, request, engine, strategy, newest(Path()))

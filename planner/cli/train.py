@@ -27,11 +27,13 @@ def train(
         int | None, Option("--steps", "-s", min=1, help="Training steps in all; the plan's if not given.")
     ] = None,
     fleet: Annotated[Path | None, Option("--fleet", "-f", help="The fleet file; the plan's if not given.")] = None,
-    learning_rate: Annotated[float | None, Option(help="Base learning rate of SGD [0.01].")] = None,
+    learning_rate: Annotated[float | None, Option(help="Base learning rate [0.01; of Adam and AdamW 0.001].")] = None,
     momentum: Annotated[
-        float | None, Option(help="Momentum of SGD; 0.9 less what asynchrony adds if not given.")
+        float | None, Option(help="Momentum of SGD and LARS; 0.9 less what asynchrony adds if not given.")
     ] = None,
-    weight_decay: Annotated[float | None, Option(help="L2 weight decay [0].")] = None,
+    weight_decay: Annotated[
+        float | None, Option(help="Weight decay: L2, or decoupled from the gradient with AdamW [0; of AdamW 0.01].")
+    ] = None,
     schedule: Annotated[str | None, Option(help="Learning rate over the run: [constant], cosine or step.")] = None,
     warmup: Annotated[int | None, Option(min=0, help="Steps over which the learning rate rises [0].")] = None,
     seed: Annotated[
@@ -58,6 +60,7 @@ def train(
             "with --metric also auto [the plan's].",
         ),
     ] = None,
+    optimizer: options.Optimizer = None,
     allow_plaintext: Annotated[
         bool, Option("--allow-plaintext", help="Let --engine torch, which does not encrypt, cross networks.")
     ] = False,
@@ -90,7 +93,7 @@ def train(
         "data": str(data) if data else None, "job": job, "rate": learning_rate, "momentum": momentum,
         "weight_decay": weight_decay, "schedule": schedule, "warmup": warmup, "seed": seed,
         "evaluate_every": evaluate_every, "checkpoint_every": checkpoint_every, "heartbeat_s": heartbeat,
-        "strategy": strategy, "engine": engine, "target": target, "patience": patience,
+        "strategy": strategy, "engine": engine, "target": target, "patience": patience, "optimizer": optimizer,
     }  # fmt: skip
     given = {name: value for name, value in settings.items() if value is not None}
     request = TrainRequest(

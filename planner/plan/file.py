@@ -7,6 +7,7 @@ import numpy as np
 
 from backends.strategies.engine import OWN, TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
+from planner.errors import PlanError
 from planner.json_records import load
 from planner.predict.predict import Prediction, run_time
 from planner.provenance import Provenance
@@ -110,6 +111,18 @@ class Plan(NamedTuple):
         if strategy is None or strategy.same_as(self.strategy):
             return self
         return self._replace(strategy=strategy, predicted_strategy=self.strategy, interval=())
+
+    def with_optimizer(self, optimizer: str | None) -> "Plan":
+        """The same cluster with another optimizer; what was predicted stays that of its own.
+
+        Raises PlanError for one that does not fit the strategy.
+        """
+        if optimizer is None:
+            return self
+        try:
+            return self.with_strategy(self.strategy.with_optimizer(optimizer))
+        except ValueError as error:
+            raise PlanError(f"--optimizer {optimizer} with strategy {self.strategy.text}: {error}") from error
 
     def with_engine(self, engine: str | None) -> "Plan":
         """The same cluster with another engine; what was predicted stays that of its own."""

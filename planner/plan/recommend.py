@@ -11,7 +11,7 @@ from backends.strategies.engine import OWN
 from planner.errors import PlanError
 from planner.plan.file import Plan, PlannedWorker
 from planner.plan.rank import Ranking, exponents, rank
-from planner.plan.request import RecommendRequest
+from planner.plan.request import RecommendRequest, with_optimizer
 from planner.predict.batch_size import RunLength
 from planner.predict.clusters import Candidates, ClusterConfig, enumerate_clusters, of_peers
 from planner.predict.costs import Costs, costs_of
@@ -132,10 +132,11 @@ def _half_interval(errors: ErrorParts) -> float | None:
 def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     """Predict and rank every admissible cluster. PlanError tells what stands in the way."""
     request.check()
+    strategy = with_optimizer(request.strategy, request.optimizer)
     steps = profile.steps_planned if request.steps is None else request.steps
     run = RunLength(steps, request.training_samples, request.sample_efficiency, request.critical_batch)
     costs = costs_of(
-        profile, request.model, request.framework, request.batch, request.rates, request.include, request.strategy, run,
+        profile, request.model, request.framework, request.batch, request.rates, request.include, strategy, run,
         request.engine, request.allow_plaintext,
     )  # fmt: skip
     candidates = _admissible(costs, request)

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from backends.frameworks.base import SGD
 from backends.strategies.engine import Engine
+from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.predict.batch_size import TRAINING_SAMPLES
@@ -18,6 +20,30 @@ def parse_strategy(text: str) -> Strategy:
         return Strategy.from_text(text)
     except ValueError as error:
         raise PlanError(f"--strategy {text}: {error}") from error
+
+
+def parse_optimizer(text: str) -> OptimizerSpec:
+    """What ``--optimizer`` names. Raises PlanError naming what does not fit."""
+    try:
+        return OptimizerSpec.from_text(text)
+    except ValueError as error:
+        raise PlanError(f"--optimizer {text}: {error}") from error
+
+
+def with_optimizer(strategy: Strategy, optimizer: str | None) -> Strategy:
+    """A strategy with the optimizer that was asked for besides.
+
+    Raises PlanError where it does not fit, and where the strategy's text names another one.
+    """
+    if optimizer is None:
+        return strategy
+    try:
+        found = strategy.with_optimizer(optimizer)
+        if found is not strategy and strategy.optimizer.name != SGD:
+            raise ValueError(f"the strategy names {strategy.optimizer.as_text()}; leave one of them out")
+        return found
+    except ValueError as error:
+        raise PlanError(f"--optimizer {optimizer} with strategy {strategy.text}: {error}") from error
 
 
 def parse_engine(text: str) -> Engine:
@@ -43,6 +69,7 @@ class RecommendRequest(NamedTuple):
     training_samples, sample_efficiency, critical_batch: as in ``batch_size.RunLength``.
     engine: torch.distributed has an exchange of its own in place of ``strategy``.
     allow_plaintext: whether its gradients may cross networks as they are.
+    optimizer: NAME or NAME:key=value,...; None for that of the strategy.
     """
 
     weights: Mapping[str, float] | None = None
@@ -62,6 +89,7 @@ class RecommendRequest(NamedTuple):
     critical_batch: float | None = None
     engine: Engine = OWN_ENGINE
     allow_plaintext: bool = False
+    optimizer: str | None = None
 
     def check(self) -> None:
         """Raises PlanError naming the first number that is out of range."""

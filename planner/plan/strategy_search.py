@@ -8,7 +8,7 @@ of one device alone. The least measured sample efficiency counts, for it differs
 from dataclasses import replace
 from typing import NamedTuple
 
-from backends.strategies.strategy import Strategy
+from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.errors import PlanError
 from planner.plan.recommend import Recommendation, recommend
 from planner.plan.request import RecommendRequest, parse_strategy
@@ -71,7 +71,7 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
         f"{each.strategy} is taken to need {1 / each.least:.2f} times the images of synchronous workers, the most in "
         f"{each.pairs} pairs of runs ({1 / each.mean:.2f} on average, {1 / each.most:.2f} at the least)"
         for each in efficiencies.measured
-        if best.costs.strategy.same_as(parse_strategy(each.strategy))
+        if best.costs.strategy._replace(optimizer=PARAMETER_SERVER.optimizer).same_as(parse_strategy(each.strategy))
     ]
     count = len(best.row(1).config.workers)
     if efficiencies.critical_batch is not None and count > 1:
@@ -81,4 +81,7 @@ def _notes(efficiencies: SampleEfficiencies, best: Recommendation) -> list[str]:
     other = "" if source.model == best.costs.model else f", not with {best.costs.model}"
     measured = f"with {source.model} on {source.data} to {source.target:.0%} accuracy"
     places = f"({', '.join(source.environments)}; {source.date})"
+    used = best.costs.strategy.optimizer
+    if used != PARAMETER_SERVER.optimizer:
+        other += f", and with {PARAMETER_SERVER.optimizer.name}, not {used.name}"
     return [*notes, f"sample efficiencies were measured {measured} {places}{other}"]

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.base import MOMENTUM, SLOT_NAMES
 from backends.protocol.orders import HostAddress, MemberSpec, RunPeer, RunWorker
+from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
 from backends.training.lr_schedule import KINDS, schedule
 from backends.training.run_spec import RunRank, RunSpec
 from backends.training.stopping import MetricTarget, StopRule
 from planner.errors import PlanError, suggest
 from planner.plan.file import Plan
-from planner.plan.request import parse_engine, parse_strategy
+from planner.plan.request import parse_engine, parse_optimizer, parse_strategy
 from planner.train.training_data import Placed, TrainingData
 
 #: Default of the momentum that explicit momentum and asynchrony make together.
@@ -31,6 +32,8 @@ class Options(NamedTuple):
     checkpoint_every: steps; 0 for a tenth of the run.
     heartbeat_s: seconds of silence after which a worker is dropped.
     keep_weights: without it, no checkpoint is written.
+    rate, weight_decay: None for the optimizer's default.
+    optimizer: NAME or NAME:key=value,...; None for that of the strategy.
     strategy: how workers exchange updates, NAME or NAME:part=value,...; None for the plan's.
     engine: what moves the gradients, text of an ``Engine``; None for the plan's.
     target: METRIC=VALUE, at which the run ends; None for none.
@@ -38,9 +41,9 @@ class Options(NamedTuple):
     """
 
     data: str = ""
-    rate: float = 0.01
+    rate: float | None = None
     momentum: float | None = None
-    weight_decay: float = 0.0
+    weight_decay: float | None = None
     schedule: str = "constant"
     warmup: int = 0
     seed: int = 0
@@ -53,6 +56,7 @@ class Options(NamedTuple):
     job: str | None = None
     target: str | None = None
     patience: int = 0
+    optimizer: str | None = None
 
 
 def check(options: Options) -> None:
@@ -60,10 +64,12 @@ def check(options: Options) -> None:
     if options.schedule not in KINDS:
         raise PlanError(f"--schedule {options.schedule}: unknown; {suggest(options.schedule, KINDS)}")
     for name, value in (("learning-rate", options.rate), ("heartbeat", options.heartbeat_s)):
-        if not 0 < value < math.inf:
+        if value is not None and not 0 < value < math.inf:
             raise PlanError(f"--{name} {value:g}: give a finite number above 0")
-    if not 0 <= options.weight_decay < math.inf:
+    if options.weight_decay is not None and not 0 <= options.weight_decay < math.inf:
         raise PlanError(f"--weight-decay {options.weight_decay:g}: give a finite number of at least 0")
+    if options.optimizer is not None:
+        parse_optimizer(options.optimizer)
     if options.strategy is not None:
         parse_strategy(options.strategy)
     if options.engine is not None:
@@ -85,6 +91,16 @@ def stop_rule(options: Options) -> StopRule:
     if not metric or not equals or not math.isfinite(value):
         raise PlanError(f"--target {options.target}: write METRIC=VALUE, as in --target accuracy=0.9")
     return StopRule(MetricTarget(metric, value), options.patience)
+
+
+def check_momentum(options: Options, strategy: Strategy) -> None:
+    """Raises PlanError for a momentum where the optimizer has none."""
+    name = strategy.optimizer.name
+    if options.momentum is not None and MOMENTUM not in SLOT_NAMES[name]:
+        raise PlanError(
+            f"--momentum {options.momentum:g}: {name} has beta1 in its place; "
+            f"give --optimizer {name}:beta1={options.momentum:g}"
+        )
 
 
 def momentum(options: Options, workers: int, sync: SyncPolicy = SYNC_POLICIES["asynchronous"]) -> float:
@@ -116,7 +132,7 @@ def role(plan: Plan, options: Options, spec: MemberSpec, host: HostAddress, list
     own = momentum(options, len(plan.workers), how.sync)
     if how.through_server:
         return RunWorker(spec, host, how.as_text(), own if how.compressor.keeps_residual else 0.0)
-    optimizer = OptimizerSettings(options.rate, own, options.weight_decay)
+    optimizer = how.optimizer.settings(options.rate, own, options.weight_decay)
     return RunPeer(spec, host, how.as_text(), optimizer, listens_on, options.seed)
 
 
@@ -146,7 +162,7 @@ def run_spec(plan: Plan, options: Options, data: TrainingData, checkpoint: str |
     server_momentum = 0.0 if theirs else momentum(options, members, how.sync)
     return RunSpec(
         steps=plan.steps,
-        optimizer=OptimizerSettings(options.rate, server_momentum, options.weight_decay),
+        optimizer=how.optimizer.settings(options.rate, server_momentum, options.weight_decay),
         schedule=schedule(options.schedule, plan.steps, options.warmup),
         checkpoint_path=checkpoint,
         checkpoint_every=options.checkpoint_every or tenth,

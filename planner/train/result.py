@@ -42,6 +42,7 @@ def run_result(plan: Plan, account: RunAccount, parts: Mapping[str, WorkerResult
         "steps_made": made,
         "server": plan.server,
         "strategy": plan.strategy.as_text(),
+        "optimizer": plan.strategy.optimizer.as_text(),
         "engine": plan.engine,
         "workers": {
             name: {**encode(part), "framework": planned[name].framework, "predicted_steps": planned[name].steps}

@@ -21,7 +21,7 @@ from planner.plan.engine_search import best_of
 from planner.plan.file import Plan, load_plan
 from planner.plan.rank import one_metric
 from planner.plan.recommend import make_plan
-from planner.plan.request import RecommendRequest, parse_strategy
+from planner.plan.request import RecommendRequest, parse_strategy, with_optimizer
 from planner.plan.strategy_search import AUTO
 from planner.predict.batch_size import TRAINING_SAMPLES, notes_scaled
 from planner.predict.sample_efficiency import newest
@@ -108,6 +108,7 @@ def train(request: TrainRequest, callbacks: RunCallbacks) -> tuple[dict[str, Any
     options = options._replace(strategy=plan.strategy.as_text()) if options.strategy == AUTO else options
     options = options._replace(engine=plan.engine) if options.engine == AUTO else options
     plan = _as_asked(plan, options, request.options.get("strategy"))
+    orders.check_momentum(options, plan.strategy)
     if note := _check_fit(plan, source):
         callbacks.on_note(note)
     _check_checkpoint(plan, before)
@@ -173,20 +174,22 @@ def _check_options(options: Options, makes_plan: bool) -> None:
 
 
 def _as_asked(plan: Plan, options: Options, given: str | None) -> Plan:
-    """The plan with the engine and the strategy that were asked for.
+    """The plan with the engine, the strategy and the optimizer that were asked for.
 
     given: the strategy of this command, and not of the run that is resumed. Raises PlanError for
     one that the engine does not have.
     """
     plan = plan.with_engine(options.engine)
     if Engine.from_text(plan.engine).name != TORCH:
-        return plan.with_strategy(None if options.strategy is None else parse_strategy(options.strategy))
+        if options.strategy is not None:
+            plan = plan.with_strategy(with_optimizer(parse_strategy(options.strategy), options.optimizer))
+        return plan.with_optimizer(options.optimizer)
     if given is not None and given != AUTO and not parse_strategy(given).same_as(plan.strategy):
         raise PlanError(
             f"--strategy {given}: --engine {plan.engine} has its own exchange, {plan.strategy.text}; "
             "leave one of them out"
         )
-    return plan
+    return plan.with_optimizer(options.optimizer)
 
 
 def _check_engine(plan: Plan, fleet: Fleet, allow_plaintext: bool) -> str:
@@ -240,7 +243,7 @@ def _plan_now(
     to_recommend = RecommendRequest(
         one_metric(request.metric or "edp"), model=model, framework=framework, steps=steps, batch=batch,
         training_samples=source.samples or TRAINING_SAMPLES,
-        allow_plaintext=request.allow_plaintext or fleet.trusted_network,
+        allow_plaintext=request.allow_plaintext or fleet.trusted_network, optimizer=options.optimizer,
     )  # fmt: skip
     strategy, engine = options.strategy or PARAMETER_SERVER.text, options.engine or OWN
     ranked = best_of(profile, to_recommend, engine, strategy, newest(Path()))
@@ -302,6 +305,10 @@ def _check_checkpoint(plan: Plan, before: RunFolder | None) -> None:
         meta = checkpoint.peek(str(before.checkpoint))
     except (OSError, ValueError) as error:
         raise RecordError(f"cannot resume {before.path}: {error}; {RUN_REMEDY}") from error
+    try:
+        checkpoint.require_optimizer(meta, plan.strategy.optimizer.name)
+    except ValueError as error:
+        raise PlanError(f"cannot resume {before.path}: {error}") from error
     if meta["model"] != plan.model:
         raise PlanError(f"{before.checkpoint} is of {meta['model']}, the plan is for {plan.model}")
     if models.is_user_model(plan.model) and meta.get("framework", plan.framework) != plan.framework:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from backends.data.loader import ArraySamples
-from backends.frameworks.base import OptimizerSettings, Replica, Variable
+from backends.frameworks.base import SGD, SLOT_NAMES, OptimizerSettings, Replica, Slots, Variable
 from backends.jobs.job import ACCURACY
-from backends.optimizers import lars
+from backends.optimizers import registry
+from backends.optimizers.base import FlatOptimizer
 from backends.strategies.strategy import PARAMETER_SERVER
+from backends.training.checkpoint import Checkpoint
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import RunSpec
 
@@ -36,7 +38,7 @@ class Softmax(Replica):
         self.weights = np.random.default_rng(seed).normal(0, 0.1, size).astype(np.float32)
         self.gradients = np.zeros(size, np.float32)
         self.state = np.zeros(2, np.float32)
-        self._momentum = np.zeros(size, np.float32)
+        self._optimizers: dict[tuple[str, ...], FlatOptimizer] = {}
 
     def _probabilities(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inputs = images.reshape(len(images), -1) / np.float32(255)
@@ -62,9 +64,8 @@ class Softmax(Replica):
     def load(self) -> None:
         pass
 
-    def update(self, momentum: float) -> None:
-        self._momentum[:] = momentum * self._momentum + self.gradients
-        self.weights -= self._momentum
+    def update(self, optimizer: OptimizerSettings) -> None:
+        self._optimizer(optimizer.kind).apply(self.weights, self.gradients, optimizer)
 
     def evaluate(self, batch: Any) -> tuple[float, dict[str, float]]:
         images, labels = batch
@@ -73,11 +74,15 @@ class Softmax(Replica):
         loss = -np.log(probabilities[np.arange(len(labels)), labels])
         return float(loss.mean()), {ACCURACY: float(right.mean())}
 
-    def momentum(self) -> np.ndarray:
-        return self._momentum.copy()
+    def slots(self, kind: str) -> Slots:
+        return {name: values.copy() for name, values in self._optimizer(kind).slots.items()}
 
-    def set_momentum(self, values: np.ndarray) -> None:
-        self._momentum[:] = values
+    def set_slots(self, slots: Slots) -> None:
+        kind = next(kind for kind, names in SLOT_NAMES.items() if names == tuple(slots))
+        self._optimizer(kind).slots = {name: values.copy() for name, values in slots.items()}
+
+    def _optimizer(self, kind: str) -> FlatOptimizer:
+        return self._optimizers.setdefault(SLOT_NAMES[kind], registry.build(kind, self.variables))
 
 
 class Diverging(Softmax):
@@ -134,20 +139,25 @@ def train_on_all(
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
         one.gradient(together, rate)
-        one.update(momentum)
+        one.update(OptimizerSettings(momentum=momentum))
     one.fetch()
     return one.weights
 
 
-def train_on_all_with_lars(steps: int, batches: Iterable[Any], optimizer: OptimizerSettings) -> np.ndarray:
-    """As ``train_on_all``, with LARS."""
+def train_on_all_with(optimizer: OptimizerSettings, steps: int, batches: Iterable[Any]) -> np.ndarray:
+    """As ``train_on_all``, with an optimizer that takes plain gradients."""
     replica, sources = Softmax(), list(batches)
-    velocity = np.zeros_like(replica.weights)
+    made = registry.build(optimizer.kind, replica.variables)
     for _ in range(steps):
         together = [np.concatenate(part) for part in zip(*(next(each) for each in sources), strict=True)]
         replica.gradient(together)
-        lars.apply(replica.weights, velocity, replica.gradients, replica.variables, optimizer)
+        made.apply(replica.weights, replica.gradients, optimizer)
     return replica.weights
+
+
+def arrays_of(saved: Checkpoint) -> dict[str, np.ndarray]:
+    """All arrays of a checkpoint but those of members, by name."""
+    return {"weights": saved.weights, "state": saved.state, **saved.slots}
 
 
 TEST = ArraySamples(*images(64, 99))
@@ -163,4 +173,6 @@ def run_spec(folder: Path, steps: int = 20, **changes: Any) -> RunSpec:
         **changes,
     }
     strategy = values.pop("strategy", PARAMETER_SERVER)
+    if strategy.optimizer.name != SGD:
+        values["optimizer"] = values["optimizer"]._replace(kind=strategy.optimizer.name)
     return RunSpec(steps=steps, strategy_text=strategy.text, **values)

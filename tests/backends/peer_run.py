@@ -12,8 +12,9 @@ from backends.data.loader import ArraySamples, BatchLoader
 from backends.frameworks.base import OptimizerSettings, Replica
 from backends.network import framing
 from backends.network.mailbox import Mailbox
+from backends.optimizers import registry
 from backends.peers.coordinator import PeerCoordinator
-from backends.peers.exchanges.base import ExchangeParts, LocalUpdate
+from backends.peers.exchanges.base import ExchangeParts
 from backends.peers.exchanges.registry import exchange
 from backends.peers.peer import Peer
 from backends.strategies.strategy import Strategy
@@ -88,7 +89,7 @@ class PeerThread(MemberThread):
             mailbox=self.mailbox,
             topology=strategy.topology.build(0),
             strategy=strategy,
-            local_update=LocalUpdate(self.replica, strategy.with_lars),
+            local_update=registry.build(self._run.spec.optimizer.kind, self.replica.variables),
             batch=BATCH,
         )
 

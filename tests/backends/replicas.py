@@ -7,7 +7,7 @@ import pytest
 
 from backends.data import dataset
 from backends.frameworks import base
-from backends.frameworks.base import FRAMEWORKS, Replica
+from backends.frameworks.base import FRAMEWORKS, OptimizerSettings, Replica
 from backends.models.layers import BatchNorm, Concat, Conv, Dense, Dropout, Flatten, Model, Relu, Residual
 from tests.backends.fakes import CLASSES, Softmax
 from tests.installed import computes_with
@@ -43,7 +43,7 @@ def learns(replica: Replica) -> bool:
     batch = batch_for(replica, 32)
     first = replica.gradient(batch, rate=0.1)
     for _ in range(20):
-        replica.update(0.9)
+        replica.update(OptimizerSettings(momentum=0.9))
         last = replica.gradient(batch, rate=0.1)
     return last < first
 

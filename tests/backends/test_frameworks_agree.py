@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from backends import models
-from backends.frameworks.base import framework, layout_of
+from backends.frameworks.base import OptimizerSettings, framework, layout_of
 from backends.models import zoo
 from backends.models.layers import Dense
 from tests.backends.replicas import SMALL, batch_for, close, without_dropout
@@ -67,6 +67,6 @@ def test_a_step_of_every_family_is_the_same_in_both(frameworks, description):
     close(found.gradients, expected.gradients, 0.01)  # where a ReLU's input is zero but for rounding, they may differ
     close(found.state, expected.state)
     for each in (expected, found):
-        each.update(0.9)
+        each.update(OptimizerSettings(momentum=0.9))
         each.fetch()
     close(found.weights, expected.weights)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backends.frameworks.base import framework
+from backends.frameworks.base import OptimizerSettings, framework
 from backends.jobs.failure import JobFailure, own_code
 from backends.protocol.orders import DataPart, JobSpec, MemberSpec, ReplicaSpec
 from backends.training.step import evaluate, step
@@ -159,7 +159,7 @@ def learned(found: Workload, steps: int = 150) -> tuple[float, float]:
     before = evaluate(replica, test).metrics["mae"]
     for _ in range(steps):
         step(replica, batches, 1.0, 0.2)
-        replica.update(0.5)
+        replica.update(OptimizerSettings(momentum=0.5))
     return before, evaluate(replica, test).metrics["mae"]
 
 

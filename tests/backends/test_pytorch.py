@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import OptimizerSettings, framework
+from backends.frameworks.base import MOMENTUM, SGD, OptimizerSettings, framework
 from backends.jobs.job import ACCURACY
 from tests.backends.replicas import batch_for, close, learns
 from tests.installed import computes_with
@@ -73,12 +73,12 @@ def test_the_native_update_is_torchs_sgd(pytorch, optimizer):
             parameter.grad = torch.from_numpy(values.copy())
         sgd.step()
         replica.gradient((images, labels), optimizer.rate, optimizer.weight_decay)
-        replica.update(optimizer.momentum)
+        replica.update(optimizer)
         replica.fetch()
         close(replica.weights, plain_torch.flat(module.parameters()))
     if optimizer.momentum:
         buffers = [sgd.state[parameter]["momentum_buffer"] for parameter in module.parameters()]
-        close(replica.momentum() / optimizer.rate, plain_torch.flat(buffers))
+        close(replica.slots(SGD)[MOMENTUM] / optimizer.rate, plain_torch.flat(buffers))
 
 
 def test_on_a_cpu_buffers_are_the_tensors_and_stay_so(pytorch):
@@ -90,7 +90,7 @@ def test_on_a_cpu_buffers_are_the_tensors_and_stay_so(pytorch):
     before = [p.grad.data_ptr() for p in parameters]
     for _ in range(2):
         replica.gradient((images, labels), rate=0.01)
-        replica.update(0.9)
+        replica.update(OptimizerSettings(momentum=0.9))
     assert [p.grad.data_ptr() for p in parameters] == before
     assert parameters[0].data_ptr() == replica.weights.ctypes.data
     assert before[0] == replica.gradients.ctypes.data

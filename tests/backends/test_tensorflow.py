@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from backends import models
-from backends.frameworks.base import framework
+from backends.frameworks.base import MOMENTUM, SGD, OptimizerSettings, framework
 from backends.models.layers import (
     AveragePool,
     BatchNorm,
@@ -89,7 +89,7 @@ def test_an_update_leaves_the_host_buffer_and_the_next_load_returns_to_it(tensor
     first, before = replica._trained[0], replica.weights.copy()
     for _ in range(2):
         replica.gradient(batch_for(replica), rate=0.01)
-        replica.update(0.9)
+        replica.update(OptimizerSettings(momentum=0.9))
     np.testing.assert_array_equal(replica.weights, before, "or TensorFlow would copy it before each update")
     replica.fetch()
     np.testing.assert_array_equal(replica.weights[: replica.variables[0].size], memory(first).ravel())
@@ -110,7 +110,7 @@ def test_there_is_one_graph_for_each_size_of_batch(tensorflow):
     replica = tensorflow.build("cipher", seed=0)
     for step in range(6):
         replica.gradient(batch_for(replica, 8 if step % 2 else 4), 0.1 / (step + 1), 0.01 * (step + 1))
-        replica.update(0.9)
+        replica.update(OptimizerSettings(momentum=0.9))
         replica.fetch()
         replica.load()
         replica.evaluate(batch_for(replica, 8))
@@ -131,14 +131,14 @@ def test_a_device_with_memory_of_its_own_computes_the_same(tensorflow, momentum)
     far.load()
     velocity = np.linspace(-1e-3, 1e-3, near.weights.size, dtype=np.float32)
     for replica in (near, far):
-        replica.set_momentum(velocity)
+        replica.set_slots({MOMENTUM: velocity})
         for seed in range(2):
             replica.gradient(batch_for(replica, seed=seed), 0.05, 0.01)
-            replica.update(momentum)
+            replica.update(OptimizerSettings(momentum=momentum))
         replica.fetch()
     for kind in ("weights", "gradients", "state"):
         close(getattr(far, kind), getattr(near, kind), 1e-5)
-    close(far.momentum(), near.momentum(), 1e-5)
+    close(far.slots(SGD)[MOMENTUM], near.slots(SGD)[MOMENTUM], 1e-5)
 
 
 def keras_cifar10():

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from backends.frameworks.base import OptimizerSettings
 from backends.network import framing
 from tests.backends.rank_run import drawn
 from tests.backends.replicas import small_replica
@@ -38,7 +39,7 @@ def learnt_alone(batches: tuple[int, ...]) -> np.ndarray:
     for _ in range(STEPS):
         together = tuple(map(np.concatenate, zip(*(next(each) for each in sources), strict=True)))
         replica.gradient(together, 0.05, 0.01)
-        replica.update(0.5)
+        replica.update(OptimizerSettings(momentum=0.5))
     return replica.weights
 
 

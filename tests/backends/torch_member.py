@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 
+from backends.frameworks.base import OptimizerSettings
 from backends.frameworks.process_group import GroupError, GroupSettings
 from backends.network import framing
 from backends.pytorch import process_group, require_process_group
@@ -40,7 +41,7 @@ def main() -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             group.gradient(replica, next(samples), 0.05, 0.01)
             exchange_s.append(group.exchange_s()[0])
-            replica.update(0.5)
+            replica.update(OptimizerSettings(momentum=0.5))
     except GroupError as error:
         print(error)
         os._exit(3)  # what is left of the exchange may wait

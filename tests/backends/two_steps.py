@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 from backends.frameworks import base
+from backends.frameworks.base import MOMENTUM, SGD, OptimizerSettings
 
 IMAGES = 8
 
@@ -21,7 +22,7 @@ def two_steps(framework, model):
     losses = []
     for _ in range(2):
         losses.append(replica.gradient((images, labels), rate=0.05, weight_decay=0.01))
-        replica.update(0.9)
+        replica.update(OptimizerSettings(momentum=0.9))
     replica.fetch()
     variables = replica.variables + replica.state_variables
     return {
@@ -30,7 +31,7 @@ def two_steps(framework, model):
         "losses": np.array(losses),
         "weights": replica.weights,
         "gradients": replica.gradients,
-        "momentum": replica.momentum(),
+        "momentum": replica.slots(SGD)[MOMENTUM],
         "state": replica.state,
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from backends.frameworks.base import MOMENTUM
 from backends.training import checkpoint
 from planner.cli.main import app
 from planner.json_records import load
@@ -55,4 +56,4 @@ def test_a_recorded_run_folder_is_read(run: str) -> None:
     assert plan.names == ("desktop", "tx2", "tx1")
     assert options.data is not None
     assert saved.meta["step"] == result["steps"] == 60
-    assert layout.parameters == saved.weights.size == saved.momentum.size == 12_483
+    assert layout.parameters == saved.weights.size == saved.slots[MOMENTUM].size == 12_483

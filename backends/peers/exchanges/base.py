@@ -3,11 +3,9 @@
 import abc
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
-import numpy as np
-
 from backends.frameworks.base import Arrays, OptimizerSettings, Replica
 from backends.network.mailbox import Envelope, Mailbox
-from backends.optimizers import lars, sgd
+from backends.optimizers.base import FlatOptimizer
 from backends.strategies.strategy import Strategy
 from backends.strategies.topologies.base import Topology
 
@@ -19,27 +17,8 @@ class ExchangeParts(NamedTuple):
     mailbox: Mailbox
     topology: Topology  # of the strategy, or that of the leaders of groups
     strategy: Strategy
-    local_update: "LocalUpdate"
+    local_update: FlatOptimizer
     batch: int = 1  # samples of a member's step for which the learning rate was chosen
-
-
-class LocalUpdate:
-    """A peer's own update by SGD, or by LARS.
-
-    For LARS the gradients include neither learning rate nor weight decay.
-    velocity: (parameters,) float32.
-    """
-
-    def __init__(self, replica: Replica, with_lars: bool = False) -> None:
-        self._replica = replica
-        self.with_lars = with_lars
-        self.velocity = np.zeros(replica.weights.size, np.float32)
-
-    def apply(self, weights: np.ndarray, gradients: np.ndarray, optimizer: OptimizerSettings) -> None:
-        """Make one step in place; (parameters,) float32 each. May change the gradients."""
-        if self.with_lars:
-            lars.scale(gradients, weights, self._replica.variables, optimizer)
-        sgd.apply(weights, self.velocity, gradients, optimizer.momentum)
 
 
 class Exchange(abc.ABC):

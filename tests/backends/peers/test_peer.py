@@ -15,7 +15,7 @@ from backends.protocol.events import CheckpointWritten, Dropped, Joined, Silent
 from backends.strategies import sample_streams
 from backends.strategies.compatibility import PARTS
 from backends.strategies.presets import PRESETS
-from tests.backends.fakes import train_on_all, train_on_all_with_lars
+from tests.backends.fakes import train_on_all, train_on_all_with
 from tests.backends.peer_run import PeerRun, shard
 from tests.backends.replicas import small_replica
 from tests.installed import EACH, MIXED
@@ -76,10 +76,12 @@ def test_merged_by_samples_batches_of_different_sizes_are_one_process_with_all_o
         np.testing.assert_allclose(thread.end(), together, rtol=1e-4, atol=1e-5)
 
 
-def test_lars_scales_merged_gradients(tmp_path):
-    optimizer = OptimizerSettings(2.0, 0.5, 0.01)
-    run = PeerRun(tmp_path, "allreduce:optimizer=lars", 16, 2, optimizer=optimizer)
-    together = train_on_all_with_lars(8, map(shard, range(2)), optimizer)
+@pytest.mark.parametrize("text", ["allreduce", "baseline"])
+@pytest.mark.parametrize(("kind", "rate"), [("lars", 2.0), ("adam", 0.02), ("adamw", 0.02)])
+def test_the_optimizer_takes_merged_gradients(tmp_path, text, kind, rate):
+    optimizer = OptimizerSettings(rate, 0.5, 0.01, kind)
+    run = PeerRun(tmp_path, text + ":optimizer=" + kind, 16, 2, optimizer=optimizer)
+    together = train_on_all_with(optimizer, 8, map(shard, range(2)))
     for thread in run.start_all():
         np.testing.assert_allclose(thread.end(), together, rtol=1e-4, atol=1e-5)
 
@@ -188,8 +190,11 @@ def test_a_peer_that_dies_and_comes_back_is_a_member_again(tmp_path, text):
 
 @pytest.mark.parametrize(
     "text",
-    ["baseline", "baseline:compressor=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia"],
-)
+    [
+        "baseline", "baseline:compressor=top-k:share=0.1", "allreduce", "crossover:topology=random:segments=2", "gaia",
+        "allreduce:optimizer=adam", "crossover:optimizer=adamw", "baseline:optimizer=lars",
+    ],
+)  # fmt: skip
 def test_a_synchronous_run_that_was_stopped_goes_on_as_if_it_had_not_been(tmp_path, text):
     def train(folder, rounds, skip=0, resume=None):
         folder.mkdir()

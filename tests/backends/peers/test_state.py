@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Layout, Variable
+from backends.frameworks.base import MOMENTUM, Layout, Variable
 from backends.peers.state import ORPHANED, PeerRunState
 from backends.protocol.events import Diverged, Evaluated
 from backends.protocol.frames import (
@@ -211,7 +211,9 @@ def test_a_resumed_peer_goes_on_from_what_it_had(tmp_path) -> None:
     states = {"a/own": own(1.0)[WEIGHTS], "a/clock": (np.array([3]),), "a/peers": (np.ones(2),)}
     meta = {"step": 5, "evaluations": []}
     path = str(tmp_path / "before.npz")
-    checkpoint.write(path, checkpoint.Checkpoint(np.full(2, 9.0), np.zeros(2), np.ones(1), meta, states), LAYOUT)
+    checkpoint.write(
+        path, checkpoint.Checkpoint(np.full(2, 9.0), {MOMENTUM: np.zeros(2)}, np.ones(1), meta, states), LAYOUT
+    )
     run = Run(tmp_path, resume=path)
     resumed, other = run.join("a"), run.join("b")
     assert resumed["own"][0].tolist() == [1.0, 1.0] and set(resumed) == {"own", "state", "peers"}

@@ -3,15 +3,22 @@
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Layout, OptimizerSettings, Variable
+from backends.frameworks.base import ADAM, LARS, SGD, Layout, OptimizerSettings, Variable
+from backends.optimizers import registry
 from backends.server.global_model import GlobalModel
 from backends.strategies.message import dense, sparse
+
+NO_STATE = np.empty(0, np.float32)
+
+
+def made_of(layout, weights, state=NO_STATE, kind=SGD):
+    return GlobalModel(layout, weights, registry.build(kind, layout.variables), state)
 
 
 @pytest.fixture
 def model():
     layout = Layout((Variable("w", (3,), 0, 3),), (Variable("mean", (1,), 0, 1),))
-    return GlobalModel(layout, np.ones(3, np.float32), np.zeros(3, np.float32), np.full(1, 7, np.float32))
+    return made_of(layout, np.ones(3, np.float32), np.full(1, 7, np.float32))
 
 
 def test_an_update_is_momentum(model):
@@ -65,18 +72,31 @@ def test_each_gradient_counts_as_much_as_its_share(model):
 def test_lars_scales_the_sum_of_gradients_and_not_each_of_them():
     # |w| = 5 and |g| = 1: trust = 0.0025 * 5 / 1, and a rate of 8 makes that 0.1.
     layout = Layout((Variable("w", (1, 2), 0, 2),), ())
-    made = GlobalModel(layout, np.array([3, 4], np.float32), np.zeros(2, np.float32), np.empty(0, np.float32))
+    made = made_of(layout, np.array([3, 4], np.float32), kind=LARS)
     parts = [np.array([1.2, 0], np.float32), np.array([0, 1.6], np.float32)]
-    made.update([dense(each) for each in parts], [0.5, 0.5], OptimizerSettings(8.0, 0.0, 0.0), with_lars=True)
+    made.update([dense(each) for each in parts], [0.5, 0.5], OptimizerSettings(8.0, 0.0, 0.0, LARS))
     np.testing.assert_allclose(made.weights, [2.94, 3.92], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("decay", "kind"), [(0.0, "spans"), (0.1, "dense")])
 def test_with_lars_a_worker_pulls_all_where_weights_decay(decay, kind):
     layout = Layout((Variable("w", (1, 2), 0, 2), Variable("v", (1, 2), 2, 2)), ())
-    made = GlobalModel(layout, np.ones(4, np.float32), np.zeros(4, np.float32), np.empty(0, np.float32))
+    made = made_of(layout, np.ones(4, np.float32), kind=LARS)
     made.pull("a")
-    made.update(
-        [sparse(np.ones(4, np.float32), np.array([1]))], [1.0], OptimizerSettings(1.0, 0.0, decay), with_lars=True
-    )
+    made.update([sparse(np.ones(4, np.float32), np.array([1]))], [1.0], OptimizerSettings(1.0, 0.0, decay, LARS))
     assert made.pull("a").kind == kind
+
+
+@pytest.mark.parametrize("parts", [(1.0,), (0.5, 0.5)], ids=["one gradient", "two"])
+def test_adam_takes_the_sum_of_gradients_and_moves_all_weights_from_then_on(parts):
+    # The first step of Adam is rate sign(g).
+    layout = Layout((Variable("w", (1, 2), 0, 2), Variable("v", (1, 2), 2, 2)), ())
+    made = made_of(layout, np.ones(4, np.float32), kind=ADAM)
+    made.pull("a")
+    optimizer = OptimizerSettings(0.1, kind=ADAM)
+    given = np.array([3, -2, 0, 0], np.float32)
+    made.update([dense(given.copy()) for _ in parts], parts, optimizer)
+    np.testing.assert_allclose(made.weights, [0.9, 1.1, 1, 1], rtol=1e-6)
+    made.pull("a")
+    made.update([sparse(np.ones(4, np.float32), np.array([1]))], [1.0], optimizer)
+    assert made.pull("a").kind == "dense"

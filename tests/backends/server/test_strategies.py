@@ -16,7 +16,7 @@ from backends.strategies.compressors.registry import COMPRESSORS, CompressorSpec
 from backends.strategies.strategy import Strategy
 from backends.strategies.synchronisation import SYNC_POLICIES
 from backends.training.lr_schedule import RateSchedule
-from tests.backends.fakes import BATCH, DrawnBatches, Softmax, run_spec, train_on_all, train_on_all_with_lars
+from tests.backends.fakes import BATCH, DrawnBatches, Softmax, run_spec, train_on_all, train_on_all_with
 from tests.backends.replicas import small_replica
 from tests.backends.server_run import ScriptedWorker, ServerRun, WorkerThread
 from tests.installed import EACH, MIXED, using
@@ -259,12 +259,13 @@ def test_a_resumed_run_goes_on_with_the_batches_it_had_come_to(tmp_path):
     assert resumed >= grown
 
 
-def test_the_server_scales_what_all_have_sent_with_lars(tmp_path):
-    optimizer = OptimizerSettings(2.0, 0.5, 0.01)
-    parts = "sync=synchronous,optimizer=lars"
+@pytest.mark.parametrize(("kind", "rate"), [("lars", 2.0), ("adam", 0.02), ("adamw", 0.02)])
+def test_the_server_updates_with_the_mean_of_what_all_have_sent(tmp_path, kind, rate):
+    optimizer = OptimizerSettings(rate, 0.5, 0.01, kind)
+    parts = "sync=synchronous,optimizer=" + kind
     run = ServerRun(with_parts(tmp_path, 16, parts, optimizer=optimizer))
     in_step(run, 2)
-    together = train_on_all_with_lars(8, [DrawnBatches(seed=seed) for seed in range(2)], optimizer)
+    together = train_on_all_with(optimizer, 8, [DrawnBatches(seed=seed) for seed in range(2)])
     np.testing.assert_allclose(run.saved().weights, together, rtol=1e-4, atol=1e-5)
 
 

@@ -38,6 +38,18 @@ def test_fits_are_of_known_names_and_exclude_some(part, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("layer-drop:optimizer=adam", "optimizer adam excludes compressor layer-drop, because what a compressor holds"),
+        ("dlion:optimizer=adamw", "optimizer adamw excludes compressor max-n"),
+        ("gaia:optimizer=adam", "optimizer adam excludes compressor gaia"),
+        ("ako:optimizer=adam", "optimizer adam excludes compressor ako"),
+        ("scadles:optimizer=adam", "optimizer adam excludes compressor adaptive"),
+        ("parameter-server:compressor=top-k,optimizer=adam", "possible with it: dense, float16"),
+        ("hop:optimizer=adam", "optimizer adam excludes sync backup with topology all, because replicas that add"),
+        (
+            "baseline:sync=asynchronous,optimizer=adamw",
+            "drift apart; possible with it: synchronous",
+        ),
+        ("baseline:compressor=float16,optimizer=adam", "adds its own gradient unrounded"),
         ("layer-drop:topology=ring", "topology ring excludes compressor layer-drop, because chunks are summed"),
         ("allreduce:compressor=top-k:share=0.1", "topology ring excludes compressor top-k"),
         ("allreduce:sync=asynchronous", "topology ring excludes sync asynchronous, because the sum is known"),
@@ -72,3 +84,17 @@ def test_fits_are_of_known_names_and_exclude_some(part, name):
 def test_what_makes_no_sense_is_refused_with_the_reason(text, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         Strategy.from_text(text)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parameter-server", "parameter-server:sync=synchronous", "parameter-server:sync=backup",
+        "parameter-server:compressor=float16", "baseline", "allreduce", "allreduce:compressor=float16",
+        "sgp", "sgp:sync=bounded", "crossover", "crossover-hierarchical", "ad-psgd",
+        "baseline:batching=stream,aggregation=rates", "baseline:batching=dynamic,aggregation=samples",
+    ],
+)  # fmt: skip
+def test_adam_goes_with_whole_gradients_where_all_stay_equal_or_weights_are_averaged(text, kind):
+    assert Strategy.from_text(text).with_optimizer(kind).optimizer.name == kind

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from backends.strategies.compressors.registry import CompressorSpec
+from backends.strategies.optimizer_spec import OptimizerSpec
 from backends.strategies.presets import PRESETS
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy, parts_of
 from backends.strategies.synchronisation import SYNC_POLICIES, SyncPolicy
@@ -20,7 +21,8 @@ def test_every_preset_is_parsed_into_its_parts(name):
         parts.topology,
         SYNC_POLICIES[parts.sync],
     )
-    assert found[3:7] == parts[3:]
+    assert found[3:6] == parts[3:6]
+    assert found.optimizer == OptimizerSpec(parts.optimizer)
 
 
 def test_parts_that_are_given_take_the_place_of_the_presets():
@@ -38,7 +40,7 @@ def test_parts_that_are_given_take_the_place_of_the_presets():
 def test_options_of_options_belong_to_the_part_before_them():
     found = Strategy.from_text("scadles:compressor=adaptive:of=max-n,n=80,delta=0.1,optimizer=lars")
     assert found.compressor == CompressorSpec("adaptive", (("delta", 0.1),), CompressorSpec("max-n", (("n", 80.0),)))
-    assert found.with_lars
+    assert found.optimizer == OptimizerSpec("lars")
     groups = Strategy.from_text("crossover-hierarchical:topology=groups:count=3,between=ring,aggregation=mean")
     assert groups.topology == TopologySpec("groups", (("count", 3), ("between", TopologySpec("ring"))))
     assert groups.topology.between.name == "ring"

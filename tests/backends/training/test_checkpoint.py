@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from hypothesis.extra import numpy as arrays
 
-from backends.frameworks.base import Layout, Variable
+from backends.frameworks.base import FIRST_MOMENT, MOMENTUM, SECOND_MOMENT, UPDATES, Layout, Variable
 from backends.protocol.events import CheckpointFailed
 from backends.training import checkpoint
 from backends.training.checkpoint import Checkpoint
+from tests.backends.fakes import arrays_of
 
 LAYOUT = Layout(
     (Variable("conv/kernel", (2, 3), 0, 6), Variable("bias", (), 6, 1), Variable("file", (2,), 7, 2)),
@@ -25,7 +26,7 @@ def filled(layout=LAYOUT, step=7):
     count, state = layout.parameters, layout.state
     weights = np.arange(count, dtype=np.float32)
     meta = {"step": step, "evaluations": [{"step": 5, "loss": 1.5}], "model": "cipher"}
-    return Checkpoint(weights, -weights, np.full(state, 0.5, np.float32), meta)
+    return Checkpoint(weights, {MOMENTUM: -weights}, np.full(state, 0.5, np.float32), meta)
 
 
 @pytest.fixture
@@ -36,9 +37,10 @@ def path(tmp_path):
 
 
 def assert_equal(found, expected):
-    for kind in ("weights", "momentum", "state"):
-        assert getattr(found, kind).dtype == np.float32
-        np.testing.assert_array_equal(getattr(found, kind), getattr(expected, kind))
+    assert list(found.slots) == list(expected.slots)
+    for kind, values in arrays_of(found).items():
+        assert values.dtype == np.float32
+        np.testing.assert_array_equal(values, arrays_of(expected)[kind])
 
 
 def test_it_comes_back_as_it_was_written(path):
@@ -47,6 +49,37 @@ def test_it_comes_back_as_it_was_written(path):
     assert layout == LAYOUT
     assert found.meta == {**filled().meta, "schema": checkpoint.SCHEMA}
     assert checkpoint.peek(path) == found.meta
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw"])
+def test_what_adam_keeps_comes_back_with_the_number_of_its_updates(tmp_path, kind):
+    path, plain = str(tmp_path / "checkpoint.npz"), filled()
+    slots = {FIRST_MOMENT: 2 * plain.weights, SECOND_MOMENT: 3 * plain.weights, UPDATES: np.array([9], np.float32)}
+    expected = plain._replace(slots=slots, meta={**plain.meta, "optimizer": kind})
+    checkpoint.write(path, expected, LAYOUT)
+    found, layout = checkpoint.read(path)
+    assert_equal(found, expected)
+    assert layout == LAYOUT
+
+
+def test_a_checkpoint_of_an_optimizer_that_is_unknown_says_so(tmp_path):
+    path, plain = str(tmp_path / "checkpoint.npz"), filled()
+    checkpoint.write(path, plain._replace(meta={**plain.meta, "optimizer": "shampoo"}), LAYOUT)
+    with pytest.raises(ValueError, match="its optimizer 'shampoo' is unknown; known: sgd, lars, adam, adamw"):
+        checkpoint.read(path)
+
+
+@pytest.mark.parametrize(
+    ("meta", "kind"),
+    [
+        ({}, "sgd"),
+        ({"strategy": "sgp"}, "sgd"),
+        ({"strategy": "sgp:optimizer=lars"}, "lars"),
+        ({"optimizer": "adam"}, "adam"),
+    ],
+)
+def test_a_checkpoint_of_an_older_version_is_of_sgd_or_names_lars_in_its_strategy(meta, kind):
+    assert checkpoint.optimizer_of(meta) == kind
 
 
 def test_what_comes_back_can_be_trained_on(path):
@@ -135,7 +168,7 @@ def test_one_that_is_not_there_says_so(tmp_path):
 @pytest.mark.parametrize("kind", ["weights", "momentum", "state"])
 def test_values_that_are_not_finite_do_not_replace_good_ones(path, kind):
     bad = filled(step=8)
-    getattr(bad, kind)[-1] = np.nan
+    arrays_of(bad)[kind][-1] = np.nan
     events = []
     checkpoint.save(path, bad, LAYOUT, events.append)
     assert events == [CheckpointFailed(f"{path}: {kind} of step 8 are not finite")]

@@ -8,7 +8,7 @@ from backends.frameworks.process_group import GroupError
 from backends.protocol.events import CheckpointWritten, Diverged, Evaluated, Joined, Progress
 from backends.training import checkpoint
 from backends.training.lr_schedule import RateSchedule
-from tests.backends.fakes import Diverging, Softmax, run_spec, train_on_all
+from tests.backends.fakes import Diverging, Softmax, arrays_of, run_spec, train_on_all
 from tests.backends.rank_run import RankThreads, drawn
 
 ENDLESS = 10**9
@@ -63,19 +63,20 @@ def test_running_statistics_are_saved_as_their_mean(spec):
     np.testing.assert_array_equal(saved(settings).state, run.replicas[0].state)
 
 
-def test_resumed_they_come_to_the_same_as_without_a_break(spec, tmp_path):
+@pytest.mark.parametrize("kind", ["sgd", "lars", "adam", "adamw"])
+def test_resumed_they_come_to_the_same_as_without_a_break(spec, tmp_path, kind):
     changes = {
         "evaluate_every": 4,
         "schedule": RateSchedule("step", 24),
-        "optimizer": OptimizerSettings(0.1, 0.9, 0.01),
+        "optimizer": OptimizerSettings(0.1, 0.9, 0.01, kind),
     }
     whole = spec(24, checkpoint_path=str(tmp_path / "whole.npz"), **changes)
     RankThreads(whole, (4, 8)).end()
     RankThreads(spec(12, **changes), (4, 8)).end()
     rest = spec(24, resume=str(tmp_path / "checkpoint.npz"), **changes)
     (account, spent), _ = RankThreads(rest, (4, 8), [Softmax(7), Softmax(8)], skip=6).end()
-    for part in ("weights", "momentum"):
-        np.testing.assert_allclose(getattr(saved(rest), part), getattr(saved(whole), part), rtol=1e-4, atol=1e-6)
+    for part, values in arrays_of(saved(whole)).items():
+        np.testing.assert_allclose(arrays_of(saved(rest))[part], values, rtol=1e-4, atol=1e-6)
     assert spent.steps == 6
     assert [each.step for each in account.evaluations] == [16, 20, 24]
 

@@ -4,7 +4,6 @@ import pytest
 
 from backends.frameworks.base import OptimizerSettings
 from backends.protocol.frames import EVALUATE, STEP
-from backends.strategies.strategy import Strategy
 from backends.training.lr_schedule import RateSchedule
 from backends.training.run_spec import RunSpec, divergence_reason, last_evaluated, resumed_queue
 from backends.training.step_queue import WorkItem
@@ -21,13 +20,6 @@ def spec(tmp_path, **changes) -> RunSpec:
 def test_the_rate_of_a_step_is_that_of_the_schedule(tmp_path) -> None:
     rates = [spec(tmp_path).optimizer_at(step).rate for step in range(4)]
     assert rates == pytest.approx([0.2, 0.2, 0.02, 0.002])
-
-
-def test_gradients_include_rate_and_weight_decay_but_for_lars(tmp_path) -> None:
-    plain, lars = spec(tmp_path), spec(tmp_path, strategy=Strategy.from_text("parameter-server:optimizer=lars"))
-    assert plain.gradient_scale(0)[::2] == (0.2, 0.01)
-    assert lars.gradient_scale(0).rate == 1.0
-    assert lars.gradient_scale(0).weight_decay == 0.0
 
 
 @pytest.mark.parametrize(("evaluations", "step"), [([], 0), ([{"step": 2}, {"step": 3}], 3)])

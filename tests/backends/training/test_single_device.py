@@ -6,14 +6,24 @@ import numpy as np
 import pytest
 
 from backends.data.loader import ArraySamples
-from backends.frameworks.base import OptimizerSettings
+from backends.frameworks.base import MOMENTUM, OptimizerSettings
 from backends.protocol.events import CheckpointWritten, Diverged
 from backends.strategies import sample_streams
 from backends.strategies.strategy import Strategy
 from backends.training import checkpoint, single_device, step
 from backends.training.lr_schedule import RateSchedule
 from backends.training.stopping import TARGET_REACHED, MetricTarget, StopRule
-from tests.backends.fakes import BATCH, TEST, Diverging, DrawnBatches, Softmax, images, run_spec, train_on_all_with_lars
+from tests.backends.fakes import (
+    BATCH,
+    TEST,
+    Diverging,
+    DrawnBatches,
+    Softmax,
+    arrays_of,
+    images,
+    run_spec,
+    train_on_all_with,
+)
 from tests.backends.replicas import NORMALISED, small_replica
 from tests.backends.server_run import ServerRun, WorkerThread
 from tests.installed import MIXED
@@ -30,15 +40,17 @@ def train(spec, replica=None, skip=0, should_stop=never, test=TEST):
     return account, spent, events, checkpoint.read(spec.checkpoint_path)[0]
 
 
-def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path):
-    alone, spent, _, left = train(run_spec(tmp_path, 20, evaluate_every=6))
-    served = run_spec(tmp_path, 20, evaluate_every=6, checkpoint_path=str(tmp_path / "served.npz"))
+@pytest.mark.parametrize("kind", ["sgd", "lars", "adam", "adamw"])
+def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path, kind):
+    plan = {"optimizer": OptimizerSettings(0.01, 0.9, 0.001, kind), "evaluate_every": 6}
+    alone, spent, _, left = train(run_spec(tmp_path, 20, **plan))
+    served = run_spec(tmp_path, 20, checkpoint_path=str(tmp_path / "served.npz"), **plan)
     run = ServerRun(served)
     WorkerThread(run, "self").end()
     account = run.account()
     other, _ = checkpoint.read(served.checkpoint_path)
-    for part in ("weights", "momentum", "state"):
-        np.testing.assert_allclose(getattr(left, part), getattr(other, part), rtol=1e-4, atol=1e-6)
+    for part, values in arrays_of(other).items():
+        np.testing.assert_allclose(arrays_of(left)[part], values, rtol=1e-4, atol=1e-6)
     assert set(alone.workers) == set(account.workers)
     assert [one.step for one in alone.evaluations] == [one.step for one in account.evaluations]
     assert alone.evaluations[-1].loss == pytest.approx(account.evaluations[-1].loss, rel=1e-4)
@@ -46,16 +58,18 @@ def test_it_comes_to_the_same_as_one_worker_through_a_server(tmp_path):
     assert alone.workers["self"].bytes == 0
 
 
-def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path):
-    plan = {"schedule": RateSchedule("step", 20), "evaluate_every": 5}
+@pytest.mark.parametrize("kind", ["sgd", "lars", "adam", "adamw"])
+def test_resumed_it_comes_to_the_same_as_without_a_break(tmp_path, kind):
+    optimizer = OptimizerSettings(0.1, 0.9, 0.001, kind)
+    plan = {"optimizer": optimizer, "schedule": RateSchedule("step", 20), "evaluate_every": 5}
     _, _, _, whole = train(run_spec(tmp_path, 20, **plan))
     _, _, _, half = train(run_spec(tmp_path, 9, **plan))
     account, spent, _, rest = train(
         run_spec(tmp_path, 20, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 9
     )
     assert half.meta["step"] == 9
-    for part in ("weights", "momentum", "state"):
-        np.testing.assert_array_equal(getattr(rest, part), getattr(whole, part))
+    for part, values in arrays_of(whole).items():
+        np.testing.assert_array_equal(arrays_of(rest)[part], values)
     assert spent.steps == 11
     assert [one.step for one in account.evaluations] == [10, 15, 20]
 
@@ -75,8 +89,8 @@ def test_what_one_framework_saved_another_goes_on_with(tmp_path, frameworks, tur
     losses, others = ([one.loss for one in each.evaluations] for each in (account, account_of_other))
     assert len(losses) == 4
     np.testing.assert_allclose(losses, others, rtol=1e-4)
-    for part in ("weights", "momentum", "state"):
-        np.testing.assert_allclose(getattr(changed, part), getattr(same, part), rtol=1e-3, atol=1e-5)
+    for part, values in arrays_of(same).items():
+        np.testing.assert_allclose(arrays_of(changed)[part], values, rtol=1e-3, atol=1e-5)
 
 
 def test_what_a_cluster_saved_one_device_goes_on_with(tmp_path):
@@ -166,21 +180,27 @@ def test_rates_follow_the_schedule(tmp_path):
     np.testing.assert_allclose(rates, [(0.2, 0.01), (0.2, 0.01), (0.02, 0.01), (0.002, 0.01)])
 
 
+def test_a_run_does_not_go_on_with_another_optimizer(tmp_path):
+    train(run_spec(tmp_path, 3, optimizer=OptimizerSettings(kind="adam")))
+    with pytest.raises(ValueError, match="of optimizer adam, .* is not what sgd does; go on with --optimizer adam"):
+        train(run_spec(tmp_path, 5, resume=str(tmp_path / "checkpoint.npz")))
+
+
 # -- parts of a strategy that one device has too ---------------------------------------------------
 
 
 def test_lars_is_lars_on_one_device_and_survives_a_break(tmp_path):
     plan = {
-        "optimizer": OptimizerSettings(2.0, 0.5, 0.01),
+        "optimizer": OptimizerSettings(2.0, 0.5, 0.01, "lars"),
         "schedule": RateSchedule(),
         "strategy": Strategy.from_text("sgp:optimizer=lars"),
     }
     _, _, _, half = train(run_spec(tmp_path, 4, **plan))
     _, _, _, rest = train(run_spec(tmp_path, 10, resume=str(tmp_path / "checkpoint.npz"), **plan), Softmax(seed=5), 4)
     np.testing.assert_allclose(
-        rest.weights, train_on_all_with_lars(10, [DrawnBatches()], plan["optimizer"]), rtol=1e-4, atol=1e-6
+        rest.weights, train_on_all_with(plan["optimizer"], 10, [DrawnBatches()]), rtol=1e-4, atol=1e-6
     )
-    assert half.momentum.any()
+    assert half.slots[MOMENTUM].any()
 
 
 def test_a_global_batch_grows_on_one_device_and_survives_a_break(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Layout, Variable
+from backends.frameworks.base import MOMENTUM, Layout, Variable
 from backends.frameworks.process_group import BROKEN
 from backends.protocol.events import CheckpointWritten, Evaluated, Progress, RunAccount
 from backends.protocol.orders import RemoveFile
@@ -115,7 +115,9 @@ class Run:
         one = np.ones(1, np.float32)
         meta = {"step": STEPS, "evaluations": []}
         checkpoint.write(
-            str(self.there), checkpoint.Checkpoint(one, one, np.empty(0, np.float32), meta), Layout(variables, ())
+            str(self.there),
+            checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta),
+            Layout(variables, ()),
         )
         self.folder = RunFolder(folder)
         self.agent: Any = Agent()

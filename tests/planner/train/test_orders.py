@@ -33,10 +33,11 @@ def test_the_defaults_pass() -> None:
         ({"heartbeat_s": -1.0}, "--heartbeat -1: give a finite number above 0"),
         ({"momentum": 1.0}, "--momentum 1: give a number from 0 to below 1"),
         ({"momentum": math.nan}, "--momentum nan: give a number from 0 to below 1"),
+        ({"optimizer": "adagrad"}, "--optimizer adagrad: unknown optimizer 'adagrad'; .*known: sgd, lars, adam, adamw"),
         ({"weight_decay": -0.1}, "--weight-decay -0.1: give a finite number of at least 0"),
     ],
 )
-def test_an_option_out_of_range_is_named_with_what_would_do(changes: dict[str, float], message: str) -> None:
+def test_an_option_out_of_range_is_named_with_what_would_do(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         orders.check(Options("somewhere")._replace(**changes))
 
@@ -68,6 +69,28 @@ def test_what_the_operator_asks_for_wins() -> None:
     assert (order.checkpoint_every, order.evaluate_every, order.resume) == (11, 7, "before")
     assert order.optimizer == OptimizerSettings(0.1, 0.9, 0.0)
     assert order.schedule == RateSchedule("cosine", order.steps, 5)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "expected"),
+    [
+        ("sgd", OptimizerSettings(0.01, 0.9, 0.0)),
+        ("lars", OptimizerSettings(0.01, 0.9, 0.0, "lars")),
+        ("adam:beta1=0.8", OptimizerSettings(0.001, 0.0, 0.0, "adam", 0.8)),
+        ("adamw", OptimizerSettings(0.001, 0.0, 0.01, "adamw")),
+    ],
+)
+def test_the_host_gets_the_optimizer_with_its_usual_numbers(optimizer: str, expected: OptimizerSettings) -> None:
+    alone = plan(planned("a")).with_optimizer(optimizer)
+    assert orders.run_spec(alone, Options("x"), images(120), "ckpt", None).optimizer == expected
+
+
+def test_adam_has_no_momentum_to_give() -> None:
+    adam = plan(planned("a")).with_optimizer("adam").strategy
+    with pytest.raises(PlanError, match="--momentum 0.9: adam has beta1 in its place; give --optimizer adam:beta1=0.9"):
+        orders.check_momentum(Options("x", momentum=0.9), adam)
+    orders.check_momentum(Options("x"), adam)
+    orders.check_momentum(Options("x", momentum=0.9), plan(planned("a")).strategy)
 
 
 def test_two_runs_do_not_share_a_file_in_a_device_s_cache(tmp_path: Path) -> None:

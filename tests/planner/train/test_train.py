@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backends.frameworks.base import Layout, Variable
+from backends.frameworks.base import MOMENTUM, Layout, Variable
 from backends.training import checkpoint
 from planner.errors import PlanError, RecordError
 from planner.paths import RunFolder
 from planner.plan.file import Plan
 from planner.predict.sample_efficiency import NONE, SampleEfficiency, Source
 from planner.train.orders import Options
-from planner.train.train import RunCallbacks, TrainRequest, _check_checkpoint, _check_folder, _plan
+from planner.train.train import RunCallbacks, TrainRequest, _as_asked, _check_checkpoint, _check_folder, _plan
 from tests.planner import profiles
 from tests.planner.plans import plan, planned
 
@@ -55,7 +55,7 @@ def saved(folder: Path, step: int, *evaluated: int, model: str = "net") -> RunFo
     evaluations = [{"step": each} for each in evaluated]
     meta = {"model": model, "framework": "torch", "step": step, "evaluations": evaluations}
     variables = (Variable("w", (1,), 0, 1),)
-    content = checkpoint.Checkpoint(one, one, np.empty(0, np.float32), meta)
+    content = checkpoint.Checkpoint(one, {MOMENTUM: one}, np.empty(0, np.float32), meta)
     run = RunFolder(folder)
     checkpoint.write(str(run.checkpoint), content, Layout(variables, ()))
     return run
@@ -88,6 +88,32 @@ def test_a_run_is_resumed_while_steps_or_its_last_evaluation_are_left(
     run = saved(tmp_path, step, *evaluated)
     expected = f"{tmp_path} has made all its {step} steps; give more with --steps" if refused else None
     assert refusal(plan(planned("a"), steps=100), run) == expected
+
+
+def test_a_run_goes_on_with_its_own_optimizer_only(tmp_path: Path) -> None:
+    refused = refusal(plan(planned("a"), steps=100).with_optimizer("adam"), saved(tmp_path, 60))
+    assert refused == (
+        f"cannot resume {tmp_path}: the checkpoint is of optimizer sgd, and what that keeps (momentum) is not "
+        "what adam does; go on with --optimizer sgd, or begin a new run"
+    )
+
+
+def asked(given: str | None, **options: Any) -> Plan:
+    return _as_asked(plan(planned("a"), planned("b")), Options("x", strategy=given, **options), given)
+
+
+def test_the_optimizer_that_is_asked_for_is_that_of_the_plan_or_of_the_strategy() -> None:
+    assert asked(None, optimizer="adam").strategy.text == "parameter-server:optimizer=adam"
+    assert asked("sgp:sync=bounded", optimizer="adamw").strategy.text == "sgp:sync=bounded,optimizer=adamw"
+    assert asked("sgp:optimizer=lars", optimizer="lars").strategy.text == "sgp:optimizer=lars"
+    assert asked(None, engine="torch", optimizer="adam").strategy.text == "allreduce:optimizer=adam"
+
+
+def test_an_optimizer_that_does_not_fit_the_strategy_is_refused() -> None:
+    with pytest.raises(PlanError, match="--optimizer adam with strategy gaia: optimizer adam excludes compressor gaia"):
+        asked("gaia", optimizer="adam")
+    with pytest.raises(PlanError, match="the strategy names lars; leave one of them out"):
+        asked("sgp:optimizer=lars", optimizer="adam")
 
 
 def test_a_folder_that_does_not_exist_is_not_resumed(tmp_path: Path) -> None:

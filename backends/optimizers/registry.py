@@ -1,0 +1,21 @@
+"""The registry builds the optimizer of a name."""
+
+from typing import Callable, Dict, Sequence
+
+from backends.frameworks.base import ADAM, ADAMW, LARS, SGD, Variable
+from backends.optimizers.adam import Adam
+from backends.optimizers.base import FlatOptimizer
+from backends.optimizers.lars import Lars
+from backends.optimizers.sgd import Momentum
+
+OPTIMIZERS: Dict[str, Callable[[Sequence[Variable]], FlatOptimizer]] = {
+    SGD: Momentum,
+    LARS: Lars,
+    ADAM: Adam,
+    ADAMW: Adam,
+}
+
+
+def build(kind: str, variables: Sequence[Variable]) -> FlatOptimizer:
+    """The optimizer of this name, for weights with these variables, before its first update."""
+    return OPTIMIZERS[kind](variables)

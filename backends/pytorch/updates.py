@@ -1,0 +1,83 @@
+"""The native update of one device, on flat tensors.
+
+torch.optim would import as much again as torch itself at its first use, seconds on a small board.
+"""
+
+from typing import Dict
+
+import torch
+
+from backends.frameworks.adam_factors import factors
+from backends.frameworks.base import (
+    FIRST_MOMENT,
+    MOMENTUM,
+    SECOND_MOMENT,
+    SGD,
+    SLOT_NAMES,
+    UPDATES,
+    OptimizerSettings,
+    Slots,
+    slot_shapes,
+)
+
+#: Elements that Adam handles at once on a processor, so that a block stays in its cache.
+BLOCK = 1 << 17
+
+
+class FlatUpdate:
+    """SGD with momentum, or Adam, on the flat tensors of weights and gradients.
+
+    What they keep is allocated on first use: a worker whose server makes the updates needs none.
+    """
+
+    def __init__(self, weights: torch.Tensor, gradients: torch.Tensor) -> None:
+        self._weights, self._gradients = weights, gradients
+        self._slots: Dict[str, torch.Tensor] = {}
+        self._updates = 0
+
+    def __call__(self, optimizer: OptimizerSettings) -> None:
+        """One step with the gradients at hand."""
+        if optimizer.kind != SGD:
+            self._adam(optimizer)
+        elif optimizer.momentum:
+            self._weights.sub_(self._slot(MOMENTUM).mul_(optimizer.momentum).add_(self._gradients))
+        else:
+            self._weights.sub_(self._gradients)
+
+    def _adam(self, optimizer: OptimizerSettings) -> None:
+        """As ``backends.optimizers.adam``; on a GPU as one block."""
+        self._updates += 1
+        made = factors(optimizer, self._updates)
+        flat = (self._weights, self._gradients, self._slot(FIRST_MOMENT), self._slot(SECOND_MOMENT))
+        size = self._weights.numel()
+        block = size if self._weights.is_cuda else BLOCK
+        for start in range(0, size, max(1, block)):
+            w, g, m, v = (tensor[start : start + block] for tensor in flat)
+            if made.decay:
+                g.add_(w, alpha=made.decay)
+            if made.shrink != 1.0:
+                w.mul_(made.shrink)
+            m.mul_(optimizer.beta1).add_(g, alpha=1.0 - optimizer.beta1)
+            v.mul_(optimizer.beta2).addcmul_(g, g, value=1.0 - optimizer.beta2)
+            w.addcdiv_(m, v.sqrt().add_(made.epsilon), value=-made.step)
+
+    def _slot(self, name: str) -> torch.Tensor:
+        if name not in self._slots:
+            self._slots[name] = torch.zeros_like(self._weights)
+        return self._slots[name]
+
+    def slots(self, kind: str) -> Slots:
+        """Host copies of what an optimizer keeps."""
+        found: Slots = {}
+        for name, shape in zip(SLOT_NAMES[kind], slot_shapes(kind, self._weights.numel())):
+            values = torch.full(shape, float(self._updates)) if name == UPDATES else self._slot(name).cpu().clone()
+            found[name] = values.numpy()
+        return found
+
+    def set_slots(self, slots: Slots) -> None:
+        """Go on from what an optimizer kept."""
+        for name, values in slots.items():
+            if name == UPDATES:
+                self._updates = int(values[0])
+            else:
+                self._slot(name).copy_(torch.from_numpy(values.copy()))
