@@ -12,7 +12,7 @@ import subprocess
 import time
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from profilers import cores, procfs, records, sensors, tegra
+from profilers import cores, process_memory, procfs, records, sensors, tegra
 from profilers.file_tree import FileTree, Unavailable
 from profilers.sensors import nvml
 
@@ -26,7 +26,7 @@ def collect(frameworks: Iterable[str], root: str = "/") -> records.Facts:
     root: of a recorded /proc and /sys. PLANNER_SYSFS_ROOT replaces "/" for memory and sensors.
     """
     tree = FileTree(root)
-    memory_bytes, available_bytes = memory(tree if tree.emulated else FileTree())
+    memory_bytes, available_bytes = memory(tree if tree.emulated else FileTree(), FileTree(root))
     return records.Facts(
         hostname=platform.node(),
         board=board(tree),
@@ -93,13 +93,18 @@ def system(tree: FileTree) -> str:
     return "%s, %s %s" % (name or "unknown distribution", platform.system(), platform.release())
 
 
-def memory(tree: FileTree) -> Tuple[int, int]:
-    """Total and available bytes of main memory, from /proc/meminfo, else from POSIX."""
+def memory(tree: FileTree, groups: FileTree) -> Tuple[int, int]:
+    """Total and available bytes of main memory, from /proc/meminfo, else from POSIX.
+
+    groups: the tree with this process's control groups, whose limits count as well.
+    """
     rows = procfs.parse_meminfo(tree.first_text("proc/meminfo"))
-    if "MemTotal" in rows and "MemAvailable" in rows:
-        return rows["MemTotal"], rows["MemAvailable"]
     page = os.sysconf("SC_PAGE_SIZE")
-    return page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
+    total, available = page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
+    if "MemTotal" in rows and "MemAvailable" in rows:
+        total, available = rows["MemTotal"], rows["MemAvailable"]
+    limit = process_memory.limit(groups)
+    return (total, available) if limit is None else (min(total, limit.most_bytes), min(available, limit.left_bytes))
 
 
 def disk_free(folder: str) -> int:

@@ -18,7 +18,7 @@ class CoreClusters(NamedTuple):
 
 
 def parse_meminfo(text: str) -> Dict[str, int]:
-    """Parse /proc/meminfo into bytes by name; entries without a unit are left out."""
+    """Parse /proc/meminfo, or the like, into bytes by name; entries without a unit are left out."""
     rows = (line.split() for line in text.splitlines())
     return {row[0].rstrip(":"): int(row[1]) * KIB for row in rows if len(row) == 3 and row[2] == "kB"}
 

@@ -128,6 +128,34 @@ class BatchTiming(NamedTuple):
     gradient_s: Samples
 
 
+class BatchMemory(NamedTuple):
+    """The most memory that a process had during steps at one batch size.
+
+    host_bytes: its own, without files that it has mapped; None where that cannot be measured.
+    accelerator_bytes: of arrays on an accelerator; None without one.
+    """
+
+    batch: int
+    host_bytes: Optional[int]
+    accelerator_bytes: Optional[int] = None
+
+
+class StepMemory(NamedTuple):
+    """Peak memory of a step by batch size, smallest first.
+
+    accelerator_available_bytes: what the process could have of it in all; None where unknown.
+    is_shared: the accelerator takes its memory from the host's.
+    too_large: the smallest batch size that ran, or would have run, out of memory; None for none.
+    reason: why ``host_bytes`` are not known.
+    """
+
+    batches: Tuple[BatchMemory, ...]
+    accelerator_available_bytes: Optional[int] = None
+    is_shared: bool = False
+    too_large: Optional[int] = None
+    reason: Optional[str] = None
+
+
 class StepProfile(NamedTuple):
     """Step times of one model on one device.
 
@@ -142,6 +170,8 @@ class StepProfile(NamedTuple):
     compressors: costs of the compressors, by kind.
     repeats: median step seconds of each repeat, in order.
     collectives: backends of torch.distributed there; None in profiles of older versions.
+    memory: None in profiles of older versions.
+    requested_batch: the batch size asked for, where it did not fit and ``batch`` is a smaller one.
     job: whether it is a user's job; ``samples``: those of its training data, where known.
     data_s: mean seconds of a gradient that it waits for its batch.
     """
@@ -178,6 +208,13 @@ class StepProfile(NamedTuple):
     samples: Optional[int] = None
     data_s: float = 0.0
     other_batches: Tuple[BatchTiming, ...] = ()
+    memory: Optional[StepMemory] = None
+    requested_batch: Optional[int] = None
+
+    @property
+    def planned_batch(self) -> int:
+        """The batch size that the profile was made for."""
+        return self.requested_batch or self.batch
 
     @classmethod
     def former_keys(cls) -> Dict[str, str]:

@@ -118,6 +118,19 @@ def zero_slots(kind: str, parameters: int) -> Slots:
     return {name: np.zeros(shape, np.float32) for name, shape in zip(SLOT_NAMES[kind], shapes)}
 
 
+class AcceleratorMemory(NamedTuple):
+    """Memory of the accelerator, in bytes; None for what this framework cannot tell.
+
+    peak_bytes: most that arrays of this process have taken since the peak was forgotten.
+    available_bytes: what this process could have in all.
+    is_shared: it is the host's memory, as on boards with an integrated GPU.
+    """
+
+    peak_bytes: Optional[int]
+    available_bytes: Optional[int]
+    is_shared: bool = False
+
+
 class Replica(abc.ABC):
     """A full copy of one model on one device, seen through flat float32 host buffers.
 
@@ -201,6 +214,10 @@ def framework(name: str) -> Any:
     ``load_job(load, seed, threads) -> LoadedJob`` calls ``load``, which returns a ``UserJob``, and
     tries what it holds. It raises ValueError where that is of no use for the framework.
     ``replica(job) -> Replica`` builds the job's model.
+
+    ``accelerator_memory() -> AcceleratorMemory``, None without an accelerator, tells the peak since
+    ``forget_peak_memory()``, which frees memory of the accelerator that no array uses.
+    ``is_out_of_memory(error) -> bool`` tells whether an exception means that memory was short.
 
     ``require_process_group()`` raises ValueError where its replicas cannot average their gradients
     themselves; else ``process_group(settings, listener)`` is a ``process_group.ProcessGroup``.

@@ -4,13 +4,16 @@ Smaller sizes are cheap. The double size takes as long as a quarter of the fewes
 planned one is timed for, and is left out where the profile's time is short.
 """
 
-from typing import Callable, List, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from profilers.records import BatchTiming, Samples
 
 #: Steps at a smaller size, and at the double one: those of the warm-up, and those that count.
 SMALLER_STEPS = (3, 12)
 LARGER_STEPS = (1, 5)
+#: Does the work of a batch size, or returns None where it cannot.
+Attempt = Callable[[int, Callable[[], BatchTiming]], Optional[BatchTiming]]
+
 #: Smallest size: of a single image batch normalisation cannot learn.
 LEAST = 2
 
@@ -34,16 +37,19 @@ def remaining_steps(batch: int, with_larger: bool) -> float:
 
 
 def measure(
-    step_at: Callable[[int], Callable[[], float]], batch: int, has_time: Callable[[], bool]
+    step_at: Callable[[int], Callable[[], float]], batch: int, has_time: Callable[[], bool], attempt: Attempt
 ) -> Tuple[BatchTiming, ...]:
     """Time gradients at the other sizes, from the half one on.
 
     step_at: gives a function that makes a step at a size and returns its gradient's seconds.
     has_time: whether the double size may be timed, too.
+    attempt: does the work of a size, or returns None where that does not fit into the memory.
     """
     found = [_timed(step_at(size), size, SMALLER_STEPS) for size in smaller_sizes(batch)]
     if has_time():
-        found.append(_timed(step_at(larger_size(batch)), larger_size(batch), LARGER_STEPS))
+        size = larger_size(batch)
+        larger = attempt(size, lambda: _timed(step_at(size), size, LARGER_STEPS))
+        found += [] if larger is None else [larger]
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ Source: Gu et al., steps 1 and 2.
 """
 
 import time
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from backends.frameworks.base import SGD, Layout, OptimizerSettings, Replica, Va
 from backends.jobs.failure import own_code
 from backends.optimizers import registry
 from backends.profiling import batch_curve, codec_profile
+from backends.profiling.step_memory import MemoryProbe
 from backends.protocol.events import StepTimed
 from backends.protocol.orders import RepeatSteps, ReplicaSpec, TimeSteps
 from backends.server import global_model
@@ -31,11 +32,14 @@ SERVICE_REPEATS = 20
 SERVICE_LIMIT_S = 1.0
 SYNTHETIC_BATCHES = 8
 
+Made = TypeVar("Made")
+
 
 def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
     """Measure one model at one batch size; emits progress. Told to go on, it soon ends.
 
-    Raises ValueError for what does not fit together.
+    Where that batch size does not fit into the memory, a smaller one is measured.
+    Raises ValueError for what does not fit together, MemoryError where no batch size fits.
     """
     spec = order.replica
     with own_code(spec.job and spec.job.folder):
@@ -43,11 +47,13 @@ def time_steps(task: Any, order: TimeSteps) -> records.StepProfile:
 
 
 def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile:
-    spec, batch = order.replica, order.batch
+    spec = order.replica
     built = loaded.build()
     replica = built.replica
-    batches = _batches(loaded, replica, batch)
+    batches = _batches(loaded, replica, order.batch)
     loop = _Loop(replica, batches, spec.slowdown)
+    probe = MemoryProbe.of_this_process(framework(spec.framework))
+    batches.batch = batch = probe.largest(order.batch, _at(batches, loop.step))
     sampler, windows = Sampler(), []
 
     def begin_window() -> None:
@@ -61,7 +67,8 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
     times = steptime.measure(loop.step, order.protocol, hooks)
     _unless_stopped(task, times)
     parameters = int(replica.weights.size)
-    others = batch_curve.measure(_gradients_at(replica, batches, spec.slowdown), batch, lambda: not task.go.is_set())
+    gradients_at = _at(batches, lambda: step.step(replica, batches, spec.slowdown, RATE).gradient_s)
+    others = batch_curve.measure(gradients_at, batch, lambda: not task.go.is_set(), probe.measure)
     half_s = [other.gradient_s for other in others if other.batch == batch // 2]
     return records.StepProfile(
         model=spec.model,
@@ -94,6 +101,8 @@ def _timed(task: Any, order: TimeSteps, loaded: Workload) -> records.StepProfile
         samples=loaded.samples,
         data_s=loop.data_s,
         other_batches=tuple(other for other in others if other.batch != batch // 2),
+        memory=probe.found(),
+        requested_batch=None if batch == order.batch else order.batch,
     )
 
 
@@ -198,12 +207,12 @@ def _steps_left(at: steptime.StepProgress) -> int:
     return max(0, steptime.TIMED_MINIMUM - timed) + later
 
 
-def _gradients_at(replica: Replica, batches: BatchSource, slowdown: float) -> Callable[[int], Callable[[], float]]:
-    """Steps at a batch size, each of which returns the seconds of its gradient."""
+def _at(batches: BatchSource, make: Callable[[], Made]) -> Callable[[int], Callable[[], Made]]:
+    """Gives a function that makes a step at a batch size."""
 
-    def at(size: int) -> Callable[[], float]:
+    def at(size: int) -> Callable[[], Made]:
         batches.batch = size
-        return lambda: step.step(replica, batches, slowdown, RATE).gradient_s
+        return make
 
     return at
 

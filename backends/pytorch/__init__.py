@@ -14,6 +14,9 @@ from backends.jobs.user_job import UserJob
 from backends.models import user
 from backends.models.layers import Model, Shape
 from backends.pytorch import jobs, layers
+from backends.pytorch.gpu_memory import accelerator_memory as accelerator_memory
+from backends.pytorch.gpu_memory import forget_peak_memory as forget_peak_memory
+from backends.pytorch.gpu_memory import is_out_of_memory as is_out_of_memory
 from backends.pytorch.images import image_job
 from backends.pytorch.replica import TorchReplica
 from profilers import device_facts

@@ -21,6 +21,9 @@ from backends.jobs.job import Job, LoadedJob
 from backends.jobs.user_job import UserJob
 from backends.models.layers import Model, Shape
 from backends.tensorflow import jobs, layers, user_model
+from backends.tensorflow.gpu_memory import accelerator_memory as accelerator_memory
+from backends.tensorflow.gpu_memory import forget_peak_memory as forget_peak_memory
+from backends.tensorflow.gpu_memory import is_out_of_memory as is_out_of_memory
 from backends.tensorflow.images import image_job
 from backends.tensorflow.replica import TensorFlowReplica
 from profilers import cores, device_facts

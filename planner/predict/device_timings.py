@@ -42,10 +42,10 @@ def timed_steps(
         elif not complete:
             left_out[name] = f"{model} was not timed completely on it{f' with {framework}' if framework else ''}"
         else:
-            batches.update(step.batch for step in complete)
+            batches.update(step.planned_batch for step in complete)
             chosen = min(complete, key=lambda step: _preference(step, batch))
             try:
-                gradient_times(device, chosen).check(batch or chosen.batch)
+                gradient_times(device, chosen).check(batch or chosen.planned_batch)
                 steps[name] = chosen
             except BatchSizeError as error:
                 left_out[name] = f"{model} {error}"

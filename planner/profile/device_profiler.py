@@ -48,7 +48,7 @@ class DeviceProfiler:
         """Time models again, minutes later, which shows what ran beside them the first time."""
         for timed in self._known(device).steps:
             same = timed.fingerprint == self._timer.fingerprints.get(timed.model)
-            if same and timed.batch == self._request.batch and repeats.unchecked(timed):
+            if same and timed.planned_batch == self._request.batch and repeats.unchecked(timed):
                 try:
                     self._check(device, agent, timed)
                 except PlannerError as error:
@@ -87,7 +87,7 @@ class DeviceProfiler:
             self._recorder.fail(name, f"{model}: {error}", failures={**failures, model: str(error)})
             return
         key, part = (model, framework, self._request.batch), timing_of(model, framework)
-        same = [steps for steps in before.steps if (steps.model, steps.framework, steps.batch) == key]
+        same = [steps for steps in before.steps if (steps.model, steps.framework, steps.planned_batch) == key]
         fingerprint = self._timer.fingerprints[model]
         if any(reuse.timing_holds(steps, fingerprint, self._request, device, before.facts) for steps in same):
             self._show(name, f"{model}: measured before", 1.0)

@@ -98,7 +98,7 @@ class StepTimer(NamedTuple):
         """
         began = time.monotonic() - spent_s
         replica = self._replica(device, agent, timed.model, timed.framework)
-        call = agent.start(RepeatSteps(replica, self.request.batch))
+        call = agent.start(RepeatSteps(replica, timed.batch))
         answer = call.result(SILENCE_S, lambda event: self._show(device.name, timed.model, event))
         second = decode(records.Repeat, answer, f"{device.name}.steps_again")
         both = repeats.checked(timed, second)

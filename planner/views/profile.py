@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from planner.predict.device_costs import wattage
+from planner.predict.step_memory import StepRoom
 from planner.profile import repeats
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged, uncertainty
@@ -19,10 +20,11 @@ from profilers.records import UNAVAILABLE, LinkProfile, StepProfile, encode
 
 
 def render(profile: Profile, path: Path) -> RenderableType:
-    """Step times and watts by device and model, then rates between devices."""
+    """Step times, memory and watts by device and model, then rates between devices."""
     failures = [Text(line, style="red") for line in _failures(profile)]
     took = f"profiling took {seconds(profile.profiling_s())}; wrote {path}"
-    return stack([_steps(profile), _power(profile), _links(profile)], [*failures, *notes(profile), took])
+    tables = [_steps(profile), *_memory(profile), _power(profile), _links(profile)]
+    return stack(tables, [*failures, *notes(profile), took])
 
 
 def to_json(profile: Profile, path: Path) -> dict[str, Any]:
@@ -64,8 +66,26 @@ def notes(profile: Profile) -> list[str]:
         sources = [wattage(device, timed).provenance for timed in device.steps]
         found += [note for timed in device.steps for note in repeats.notes(timed)]
         found += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
+        found += [note for timed in device.steps for note in _memory_notes(timed)]
         noted += [f"{name}: {note}" for note in dict.fromkeys(found)]
     return noted
+
+
+def _memory_notes(timed: StepProfile) -> list[str]:
+    """What the operator must know of the memory of a step."""
+    memory = timed.memory
+    if memory is None:
+        return []
+    found = []
+    if timed.requested_batch is not None:
+        found.append(
+            f"{timed.model}: batch {timed.requested_batch} does not fit into its memory; timed at {timed.batch}"
+        )
+    if memory.reason is not None:
+        found.append(f"memory of a step is not known: {memory.reason}")
+    if memory.is_shared:
+        found.append("its GPU shares the memory of the processor")
+    return found
 
 
 def _failures(profile: Profile) -> Iterator[str]:
@@ -93,6 +113,39 @@ def _steps(profile: Profile) -> TextTable:
                 bytes_text(timed.parameter_bytes), "yes" if timed.steady else "no",
             )  # fmt: skip
     return made
+
+
+def _memory(profile: Profile) -> list[TextTable]:
+    """A table of the memory of a step; none for a profile of a version that did not measure it."""
+    columns = ("device", "model", "framework", "batch", "memory", "GPU memory", "each sample", "largest batch")
+    made = TextTable("peak memory of a training step", columns, columns[:3], ("framework", "each sample"))
+    measured = [(name, device, timed) for name, device in profile.devices.items() for timed in device.steps]
+    for name, device, timed in measured:
+        if timed.memory is None:
+            continue
+        told = _memory_json(device, timed)
+        made.add_row(
+            _label(name, timed), timed.model, timed.framework, str(timed.batch),
+            _bytes(told["host_bytes"]), _bytes(told["accelerator_bytes"]), _bytes(told["sample_bytes"]),
+            "-" if told["largest_batch"] is None else f"{told['largest_batch']:,}",
+        )  # fmt: skip
+    return [made] if any(timed.memory for _, _, timed in measured) else []
+
+
+def _memory_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
+    """Peaks at the timed batch size, the bytes that one sample more takes of all memories, and the
+    largest batch size that fits; None for what is not known.
+    """
+    assert timed.memory is not None, "the caller asked"
+    at_batch = next((each for each in timed.memory.batches if each.batch == timed.batch), None)
+    room = StepRoom.on(device, timed)
+    largest = room.largest()
+    return {
+        "host_bytes": at_batch and at_batch.host_bytes,
+        "accelerator_bytes": at_batch and at_batch.accelerator_bytes,
+        "sample_bytes": round(sum(each.line.sample_bytes for each in room.rooms)) if room.rooms else None,
+        "largest_batch": int(largest) if math.isfinite(largest) else None,
+    }
 
 
 def _power(profile: Profile) -> TextTable:
@@ -130,6 +183,7 @@ def _timed_json(device: DeviceProfile, timed: StepProfile) -> dict[str, Any]:
         "steady": timed.steady,
         "precise": timed.precise,
         "repeats_s": timed.repeats,
+        **({} if timed.memory is None else {"memory": {**encode(timed.memory), **_memory_json(device, timed)}}),
         "idle_w": _known(found.idle_w),
         "busy_w": _known(found.busy_w),
         "idle_uncertainty": uncertainty(found.idle_error),
@@ -151,6 +205,10 @@ def _step_totals_s(timed: StepProfile) -> list[float]:
 def _rate(link: LinkProfile) -> str:
     rate = _median(link.bytes_per_s.values)
     return "-" if rate is None else f"{bytes_text(rate)}/s"
+
+
+def _bytes(value: int | None) -> str:
+    return "-" if value is None else bytes_text(value)
 
 
 def _mean(values: tuple[float, ...] | list[float]) -> float | None:

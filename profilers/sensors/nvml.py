@@ -92,6 +92,10 @@ class Gpu:
         """Bytes of memory in use by all processes."""
         return float(self._ask("nvmlDeviceGetMemoryInfo", _Memory()).used)
 
+    def free_bytes(self) -> int:
+        """Bytes of memory that no process has."""
+        return int(self._ask("nvmlDeviceGetMemoryInfo", _Memory()).free)
+
     def _ask(self, function: str, answer: Any, *arguments: object) -> Any:
         self._library.call(function, self._handle, *(arguments + (ctypes.byref(answer),)))
         return answer

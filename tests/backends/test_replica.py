@@ -263,3 +263,18 @@ def test_a_users_model_and_data_must_fit(framework, own):
         build(framework, f"{own}:build", (28, 28, 1))
     with pytest.raises(ValueError, match="has 5 outputs, the data 10 classes"):
         build(framework, f"{own}:build", (2, 2, 3), 10)
+
+
+def test_it_tells_errors_for_want_of_memory_from_others(framework):
+    backend = base.framework(framework)
+    own = __import__(framework)
+    with pytest.raises(Exception) as short:  # noqa: B017, PT011 - each framework has its own
+        own.zeros([1 << 25, 1 << 25])
+    assert backend.is_out_of_memory(short.value) and backend.is_out_of_memory(MemoryError())
+    assert not backend.is_out_of_memory(RuntimeError("shapes differ"))
+
+
+def test_memory_of_an_accelerator_is_told_where_there_is_one(framework):
+    backend = base.framework(framework)
+    backend.forget_peak_memory()
+    assert (backend.accelerator_memory() is None) == (backend.accelerator()[0] == "cpu")

@@ -22,6 +22,18 @@ def collectives() -> tuple[str, ...]:
     return ()
 
 
+def forget_peak_memory() -> None:
+    """There is no accelerator."""
+
+
+def accelerator_memory() -> None:
+    """There is no accelerator."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError)
+
+
 def require_process_group() -> None:
     """As a torch without torch.distributed."""
     raise ValueError("this torch was built without torch.distributed")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profilers import cores
+from profilers import cgroups, cores
 from profilers.file_tree import FileTree
 
 V2_MOUNT = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -58,9 +58,9 @@ def test_in_a_container_the_mount_shows_only_the_inner_part_of_the_path(machine)
         },
     )
     assert cores.quota_cores(tree) == 1.5
-    inner = cores.Mount("/docker/abc", "/c", "cpu")
-    assert cores.folders(inner, "/docker/abc/x/y") == ["/c/x/y", "/c/x", "/c"]
-    assert cores.folders(cores.Mount("/", "/c", ""), "/../outside") == ["/c"]
+    inner = cgroups.Mount("/docker/abc", "/c", "cpu")
+    assert cgroups.folders(inner, "/docker/abc/x/y") == ["/c/x/y", "/c/x", "/c"]
+    assert cgroups.folders(cgroups.Mount("/", "/c", ""), "/../outside") == ["/c"]
 
 
 def test_hybrid_systems_have_both_versions_mounted(machine):

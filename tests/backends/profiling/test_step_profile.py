@@ -154,6 +154,45 @@ def test_further_sizes_are_timed_and_the_double_one_only_where_there_is_time(slo
     assert len(patient.other_batches[1].gradient_s.values) == batch_curve.LARGER_STEPS[1]
 
 
+GREEDY = """
+import torch
+
+
+class Greedy(torch.nn.Module):
+    \"\"\"Runs out of memory from {limit} images on.\"\"\"
+
+    def __init__(self):
+        super().__init__()
+        self.dense = torch.nn.Linear(3 * 8 * 8, 10)
+
+    def forward(self, images):
+        if len(images) >= {limit}:
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return self.dense(images.flatten(1))
+
+
+def greedy():
+    return Greedy(), (8, 8, 3)
+"""
+
+
+@pytest.mark.parametrize(("limit", "timed"), [(16, 8), (8, 4), (4, 2), (32, 16)])
+def test_a_batch_that_does_not_fit_is_noted_and_a_smaller_one_is_timed(tmp_path: Path, limit: int, timed: int) -> None:
+    (tmp_path / "own.py").write_text(GREEDY.format(limit=limit))
+    found = time_steps(Job(), f"{tmp_path}/own.py:greedy", "torch", 16)
+    assert (found.batch, found.planned_batch) == (timed, 16)
+    assert found.memory.too_large == limit
+    assert len(found.gradient_s.values) >= 30
+    assert all(each.batch < limit for each in (*found.memory.batches, *found.other_batches))
+
+
+def test_the_memory_of_a_step_is_measured_at_every_size(slow: str) -> None:
+    found = time_steps(Job(go_after=1), slow, "torch", 8)
+    assert [each.batch for each in found.memory.batches] == [2, 4, 8]
+    assert all(each.host_bytes > 0 and each.accelerator_bytes is None for each in found.memory.batches)
+    assert found.requested_batch is None and found.memory.too_large is None
+
+
 def test_a_stopped_measurement_is_no_measurement(model: str) -> None:
     job = Job()
     job.stopping.set()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from planner.profile.file import Profile
 from planner.views import profile
-from profilers.records import PowerReading, Samples, Window
+from profilers.records import BatchMemory, PowerReading, Samples, StepMemory, Window
 from tests.planner import profiles
 from tests.planner.screens import WIDTHS, row, shown
 
@@ -27,6 +28,40 @@ def test_watts_of_an_emulated_device_are_labelled() -> None:
     assert len(rows) == 2  # its steps and its watts
     assert "nameplate, emulated (fleet file, slowdown 4)" in rows[1]
     assert "emulated" not in shown(profile.render(profiles.three(), PATH))
+
+
+MEMORY = StepMemory((BatchMemory(16, 300_000_000), BatchMemory(32, 500_000_000)), too_large=64)
+
+
+def measured(memory: StepMemory = MEMORY, **changes: object) -> Profile:
+    return profiles.profile({"a": profiles.device(profiles.step(memory=memory, **changes))})
+
+
+@WIDE
+def test_the_memory_of_a_step_is_shown_with_the_largest_batch_that_fits(width: int) -> None:
+    text = shown(profile.render(measured(), PATH), width)
+    table = text.partition("peak memory of a training step")[2].partition("watts")[0]
+    assert row(table, "a").split()[-1] == "63"
+    assert "500 MB" in row(table, "a")
+    assert "memory" not in shown(profile.render(profiles.three(), PATH), width)  # of an older version
+
+
+def test_json_tells_each_size_and_what_follows_from_them() -> None:
+    (told,) = profile.to_json(measured(), PATH)["devices"]["a"]["timings"]
+    assert told["memory"]["batches"][0] == {"batch": 16, "host_bytes": 300_000_000, "accelerator_bytes": None}
+    assert told["memory"]["too_large"] == 64 and told["memory"]["largest_batch"] == 63
+    assert (told["memory"]["host_bytes"], told["memory"]["sample_bytes"]) == (500_000_000, 12_500_000)
+    (older,) = profile.to_json(profiles.profile({"a": profiles.device()}), PATH)["devices"]["a"]["timings"]
+    assert "memory" not in older
+
+
+def test_notes_name_a_batch_that_did_not_fit_and_memory_that_is_shared_or_unknown() -> None:
+    odd = measured(MEMORY._replace(is_shared=True, reason="hidden"), batch=32, requested_batch=64)
+    assert profile.notes(odd) == [
+        "a: net: batch 64 does not fit into its memory; timed at 32",
+        "a: memory of a step is not known: hidden",
+        "a: its GPU shares the memory of the processor",
+    ]
 
 
 def test_watts_that_are_not_known_are_dashes() -> None:

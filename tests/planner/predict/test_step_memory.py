@@ -1,0 +1,81 @@
+"""Memory by batch size: 100 MB for any batch, and 2 MB for each sample, unless told."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from planner.predict.step_memory import ACCELERATOR, HOST, MARGIN, SHARED, MemoryLine, StepRoom, fit
+from profilers.records import BatchMemory, StepMemory
+from tests.planner import profiles
+
+MB = 10**6
+
+
+def memory(*sizes: int, gpu: bool = False, **changes: object) -> StepMemory:
+    made = StepMemory(tuple(BatchMemory(n, (100 + 2 * n) * MB, (50 + 4 * n) * MB if gpu else None) for n in sizes))
+    return made._replace(**changes)
+
+
+def room(found: StepMemory | None, available: float = 1000 * MB) -> StepRoom:
+    return StepRoom(profiles.step(memory=found), available)
+
+
+def test_a_line_goes_through_the_sizes_that_were_measured() -> None:
+    line = fit([(4, 108.0), (8, 116.0), (16, 132.0)])
+    assert line == pytest.approx(MemoryLine(100.0, 2.0))
+    assert line and line.at(32) == pytest.approx(164.0)
+
+
+def test_one_size_has_no_slope() -> None:
+    assert fit([(4, 108.0)]) is fit([]) is None
+
+
+@given(some.dictionaries(some.integers(1, 512), some.floats(0, 1e12), min_size=2, max_size=6))
+def test_no_measured_peak_lies_above_the_line_and_more_samples_take_no_less(points: dict[int, float]) -> None:
+    line = fit(sorted(points.items()))
+    assert line is not None and line.sample_bytes >= 0
+    assert all(line.at(batch) >= used * (1 - 1e-9) - 1e-3 for batch, used in points.items())
+
+
+@given(some.integers(0, 10**12), some.integers(1, 10**9), some.integers(0, 10_000))
+def test_the_largest_batch_is_the_last_that_the_limit_holds(base: int, each: int, batch: int) -> None:
+    line = MemoryLine(base, each)
+    assert line.largest(line.at(batch)) == batch
+    assert line.largest(line.at(batch) + each / 2) == batch == line.largest(line.at(batch + 1) - each / 4)
+
+
+def test_where_nothing_grows_any_batch_fits_or_none() -> None:
+    assert MemoryLine(5.0, 0.0).largest(5.0) == math.inf
+    assert MemoryLine(5.0, 0.0).largest(4.0) == 0
+
+
+def test_a_margin_of_the_available_memory_is_left() -> None:
+    found = room(memory(4, 8), 200 * MB)
+    assert [each.name for each in found.rooms] == [HOST]
+    assert found.rooms[0].usable_bytes == pytest.approx((1 - MARGIN) * 200 * MB)
+    assert found.largest() == (180 - 100) / 2
+
+
+def test_the_scarcer_of_both_memories_counts() -> None:
+    found = room(memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB))
+    assert [each.name for each in found.rooms] == [HOST, ACCELERATOR]
+    assert found.largest() == (90 - 50) / 4
+
+
+def test_an_integrated_gpu_takes_its_memory_from_the_processors() -> None:
+    found = room(memory(4, 8, gpu=True, is_shared=True, accelerator_available_bytes=10**12), 200 * MB)
+    assert [each.name for each in found.rooms] == [SHARED]
+    assert found.largest() == (180 - 150) / 6
+    assert room(memory(4, 8, is_shared=True)).rooms == []  # the GPU's part is not known
+
+
+def test_a_size_that_did_not_fit_is_a_bound_whatever_the_line_says() -> None:
+    assert room(memory(4, 8, too_large=16)).largest() == 15
+    assert room(memory(4, too_large=8)).largest() == 7
+
+
+@pytest.mark.parametrize("unknown", [None, memory(4), StepMemory((BatchMemory(4, None), BatchMemory(8, None)))])
+def test_what_is_not_known_forbids_nothing(unknown: StepMemory | None) -> None:
+    assert room(unknown).largest() == math.inf
