@@ -21,6 +21,7 @@ from planner.predict.prediction_error import ErrorParts
 from planner.predict.step_cycle import BOTTLENECKS
 from planner.profile.file import Profile
 from planner.provenance import Provenance
+from planner.units import bytes_text
 from profilers.records import SCHEMA
 from profilers.stats import Z95
 
@@ -141,7 +142,10 @@ def recommend(profile: Profile, request: RecommendRequest) -> Recommendation:
     )  # fmt: skip
     candidates = _admissible(costs, request)
     weights, notes = _weights(costs, candidates, request.weights)
-    if not request.strategy.through_server:
+    if request.strategy.through_server:
+        candidates, too_small = _with_room_for_servers(costs, candidates)
+        notes += too_small
+    else:
         candidates = of_peers(candidates, costs.pairs.reachable)
     extra_w = request.base_watts + (_idle_of_left_out(profile, costs) if request.count_idle else 0.0)
     predictions = predict(costs, candidates, steps, request.count_idle, extra_w)
@@ -164,6 +168,27 @@ def _admissible(costs: Costs, request: RecommendRequest) -> Candidates:
         raise PlanError(f"--server {request.server}: {reason}; choose another or profile it again")
     excluded = [name for name in request.exclude if name not in costs.left_out]
     return enumerate_clusters(costs.names, costs.pairs.reachable, request.include, excluded, request.server)
+
+
+def _with_room_for_servers(costs: Costs, candidates: Candidates) -> tuple[Candidates, list[str]]:
+    """The candidates whose host has the main memory for its server, and notes on the others.
+
+    PlanError: there are none left.
+    """
+    workers = candidates.members(len(costs.names)).sum(axis=1)
+    needed, left = costs.server_room.needed_bytes(workers), costs.server_room.left_bytes
+    fits = (workers == 1) | (needed <= left[candidates.hosts])
+    notes = []
+    for host in np.unique(candidates.hosts[~fits]):
+        least = workers[~fits & (candidates.hosts == host)].min()
+        short = bytes_text(float(costs.server_room.needed_bytes(least)))
+        notes.append(
+            f"{costs.names[host]} hosts no server of {least} or more workers: its arrays take {short} of memory, and "
+            f"a step of batch {costs.batch} leaves {bytes_text(float(left[host]))}"
+        )
+    if not fits.any():
+        raise PlanError("; ".join([*notes, "no cluster is left; end other programs there, or take a smaller batch"]))
+    return candidates.at(fits), notes
 
 
 def _weights(

@@ -9,11 +9,12 @@ from backends.strategies.engine import TORCH, Engine
 from backends.strategies.strategy import PARAMETER_SERVER, Strategy
 from planner.arrays import Floats
 from planner.errors import PlanError
-from planner.predict import batch_size, compressor_costs, device_costs, link_costs, torch_costs
+from planner.predict import batch_size, compressor_costs, device_costs, link_costs, step_memory, torch_costs
 from planner.predict.batch_size import ANY, BatchSizes, RunLength
 from planner.predict.device_costs import DeviceCosts, wattage
 from planner.predict.device_timings import gradient_times, pick, pick_framework, timed_steps
 from planner.predict.link_costs import PairCosts
+from planner.predict.step_memory import ServerRoom
 from planner.predict.torch_costs import TorchCosts
 from planner.profile import repeats
 from planner.profile.file import Profile
@@ -35,6 +36,7 @@ class Costs(NamedTuple):
     left_out: the reason by device that cannot be a member.
     what_if: options that ask for something else than what was profiled.
     notes: what the operator must know of these costs.
+    server_room: the main memory that is left for a parameter server.
     torch: of a run by torch.distributed; None for the planner's own engine.
     job, samples: as in ``Plan``.
     """
@@ -54,6 +56,7 @@ class Costs(NamedTuple):
     left_out: dict[str, str]
     what_if: tuple[str, ...]
     notes: tuple[str, ...]
+    server_room: ServerRoom
     torch: TorchCosts | None = None
     job: bool = False
     samples: int | None = None
@@ -96,22 +99,26 @@ def costs_of(
     if with_torch:
         unable = torch_costs.unable(profile, steps, engine, allow_plaintext)
         steps, left_out = {name: step for name, step in steps.items() if name not in unable}, left_out | unable
+    planned = batch or next((step.planned_batch for step in steps.values()), 1)
+    too_small = step_memory.too_small(profile, steps, planned)
+    steps, left_out = {name: step for name, step in steps.items() if name not in too_small}, left_out | too_small
     _check_names(profile, "--rate", rates, left_out, "leave the option out")
     _check_names(profile, "--include", include, left_out, "do not include it")
     if not steps:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         if with_torch and unable:
             raise PlanError(f"--engine {engine.text}: no device can take part ({reasons})")
+        if too_small:
+            raise PlanError(f"no device can train {model} ({reasons})")
         option = "" if batch is None else f" --model {model} --batch-size {batch}"
         raise PlanError(f"no device can train {model} ({reasons}); run `planner profile{option}`")
-    first = next(iter(steps.values()))
-    batch = first.batch if batch is None else batch
+    first, batch = next(iter(steps.values())), planned
     names, timed = tuple(steps), list(steps.values())
     sizes = compressor_costs.message_bytes(strategy, first, len(steps))
     caps = {name: link_costs.cap_bytes_per_s(profile.devices[name], rates.get(name)) for name in names}
     watts = {name: wattage(profile.devices[name], step) for name, step in steps.items()}
     pairs = link_costs.of_pairs(profile, names, caps, sizes)
-    unlike = {f"--batch-size {batch}" for step in timed if step.batch != batch}
+    unlike = {f"--batch-size {batch}" for step in timed if step.planned_batch != batch}
     return Costs(
         names=names,
         frameworks=tuple(step.framework for step in timed),
@@ -137,6 +144,7 @@ def costs_of(
             *batch_size.notes(strategy, run),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),
+        server_room=ServerRoom.among(profile, steps, batch),
         torch=torch_costs.of_profile(profile, steps, caps, engine) if with_torch else None,
         job=first.job,
         samples=first.samples,

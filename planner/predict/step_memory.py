@@ -6,12 +6,14 @@ short ends a run, and to have a little left costs nothing.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from planner.profile.file import DeviceProfile
+from planner.arrays import Floats, Ints
+from planner.profile.file import DeviceProfile, Profile
+from planner.units import bytes_text
 from profilers.records import StepMemory, StepProfile
 
 #: Share of the available memory that is left to other programs, and to what was not measured: data
@@ -62,6 +64,34 @@ class Room(NamedTuple):
         return (1 - MARGIN) * self.available_bytes
 
 
+class Shortage(NamedTuple):
+    """Why a batch size does not fit: the memory, the bytes needed and available, the remedy.
+
+    needed_bytes: None where the step was seen to run out of memory.
+    largest: the largest batch size that fits; 0 where none does.
+    """
+
+    name: str
+    batch: int
+    needed_bytes: float | None
+    available_bytes: float
+    largest: int
+
+    @property
+    def text(self) -> str:
+        """For the operator."""
+        found = f"batch {self.batch} "
+        if self.needed_bytes is None:
+            found += "ran out of memory when it was profiled"
+        else:
+            needed, available = bytes_text(self.needed_bytes), bytes_text(self.available_bytes)
+            usable = bytes_text((1 - MARGIN) * self.available_bytes)
+            found += f"needs {needed} of its {self.name}; {available} are available, and {usable} may be used"
+        if not self.largest:
+            return f"{found}; no batch fits"
+        return f"{found}; the largest batch that fits is {self.largest}: --batch-size {self.largest}"
+
+
 class StepRoom:
     """Which batch sizes of a model fit into a device; all that nothing is known against."""
 
@@ -79,6 +109,56 @@ class StepRoom:
         """The largest batch size that fits, a whole number; infinite where none is known."""
         below = math.inf if self._too_large is None else self._too_large - 1.0
         return min([below, *(room.line.largest(room.usable_bytes) for room in self.rooms)])
+
+    def shortage(self, batch: int) -> Shortage | None:
+        """Why a batch size does not fit; None where it does."""
+        if batch <= self.largest():
+            return None
+        largest = int(self.largest())
+        short = [room for room in self.rooms if room.line.at(batch) > room.usable_bytes]
+        if not short:
+            return Shortage(HOST, batch, None, 0.0, largest)
+        room = max(short, key=lambda each: each.line.at(batch) / each.available_bytes)
+        return Shortage(room.name, batch, room.line.at(batch), room.available_bytes, largest)
+
+    def left_bytes(self, batch: int) -> float:
+        """Main memory that a step of a batch size leaves; infinite where that is unknown."""
+        left = [room.usable_bytes - room.line.at(batch) for room in self.rooms if room.name != ACCELERATOR]
+        return max(0.0, min(left, default=math.inf))
+
+
+def too_small(profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> dict[str, str]:
+    """The reason by device whose memory is too small for a batch size."""
+    found = {name: StepRoom.on(profile.devices[name], step).shortage(batch) for name, step in steps.items()}
+    return {name: f"{steps[name].model}: {short.text}" for name, short in found.items() if short}
+
+
+class ServerRoom(NamedTuple):
+    """Which devices have room for a parameter server beside their own work as one of its workers.
+
+    left_bytes: (N,) main memory that a device's own step leaves, infinite where that is unknown.
+    any_bytes, worker_bytes: what a server takes for any number of workers, and for each.
+    """
+
+    left_bytes: Floats
+    any_bytes: float
+    worker_bytes: float
+
+    @classmethod
+    def among(cls, profile: Profile, steps: Mapping[str, StepProfile], batch: int) -> "ServerRoom":
+        """That of the devices in ``steps``, in that order.
+
+        A server has weights, momentum and a checkpoint's copies of both, and the last gradient of
+        each worker.
+        """
+        left = [StepRoom.on(profile.devices[name], step).left_bytes(batch) for name, step in steps.items()]
+        first = next(iter(steps.values()))
+        arrays = 4 * first.parameter_bytes + 2 * first.state_bytes
+        return cls(np.array(left), float(arrays), float(first.parameter_bytes + first.state_bytes))
+
+    def needed_bytes(self, workers: Ints) -> Floats:
+        """Main memory that servers of so many workers take, (C,)."""
+        return np.asarray(self.any_bytes + self.worker_bytes * workers)
 
 
 def _rooms(memory: StepMemory, host_available_bytes: float) -> list[Room]:

@@ -4,11 +4,11 @@ from backends.protocol.events import RunAccount
 from planner.errors import PlanError
 from planner.plan.recommend import make_plan, metric_name, recommend
 from planner.plan.report import to_json
-from planner.plan.request import RecommendRequest
+from planner.plan.request import RecommendRequest, parse_strategy
 from planner.profile.file import Profile, timing_of
 from planner.train.result import run_result
 from planner.train.worker_result import WorkerResult
-from profilers.records import PowerReading, Window
+from profilers.records import BatchMemory, PowerReading, StepMemory, Window
 from tests.planner import profiles
 from tests.planner.plans import NAMEPLATE
 
@@ -39,6 +39,29 @@ def test_another_place_can_be_chosen() -> None:
     assert make_plan(found, "fleet.toml", 12).workers[0].name == "c"
     with pytest.raises(PlanError, match="--choose 13: the ranking has places 1 to 12"):
         make_plan(found, "fleet.toml", 13)
+
+
+def test_a_server_is_hosted_only_where_its_own_arrays_fit() -> None:
+    """``b`` has 300 MB beside its step: too little for a server of 100 MB of weights."""
+    sizes = {"a": 10**9, "b": 3_565_470_566, "c": 10**9}
+    steps = {
+        name: profiles.step(
+            0.5, parameter_bytes=100_000_000, memory=StepMemory((BatchMemory(16, size), BatchMemory(32, size)))
+        )
+        for name, size in sizes.items()
+    }
+    tight = profiles.profile({name: profiles.device(each) for name, each in steps.items()})
+    found = recommend(tight, RecommendRequest(TIME))
+    hosts = {(row.config.server, len(row.config.workers)) for row in map(found.row, range(1, len(found) + 1))}
+    assert {count for host, count in hosts if host == "b"} == {1}
+    assert found.notes == (
+        "b hosts no server of 2 or more workers: its arrays take 600 MB of memory, and a step of batch 32 leaves "
+        "300 MB",
+    )
+    alone = RecommendRequest(TIME, include=["a", "b"], server="b")
+    with pytest.raises(PlanError, match="b hosts no server .* no cluster is left; end other programs there"):
+        recommend(tight, alone)
+    assert recommend(tight, alone._replace(strategy=parse_strategy("allreduce"), server=None)).notes == ()
 
 
 def test_members_only_energy_never_rewards_sharing_and_the_bill_may() -> None:

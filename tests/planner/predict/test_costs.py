@@ -6,6 +6,7 @@ import pytest
 from planner.errors import PlanError
 from planner.predict.costs import costs_of
 from planner.predict.gradient_time import GradientTimes
+from profilers.records import BatchMemory, StepMemory, StepProfile
 from tests.planner import profiles
 from tests.planner.profiles import MBIT
 
@@ -101,6 +102,43 @@ def test_a_device_timed_at_one_batch_size_only_is_left_out_of_others() -> None:
     }
     assert costs_of(profiles.profile(devices)).left_out == {}
     assert costs_of(profiles.profile(devices), batch=16).left_out == {"b": "net was timed on it at batch size 32 only"}
+
+
+GB = 10**9
+
+
+def of_memory(bytes_of_sample: int, **changes: object) -> StepProfile:
+    """A timing with measured memory: 1 GB for any batch, and so much for each of its images."""
+    sizes = tuple(BatchMemory(batch, GB + bytes_of_sample * batch) for batch in (16, 32))
+    return profiles.step(memory=StepMemory(sizes), **changes)
+
+
+def test_a_device_is_left_out_of_batches_that_do_not_fit_into_its_memory() -> None:
+    """4.3 GB are available on either, a tenth of which is left to others."""
+    fleet = profiles.profile({"a": profiles.device(of_memory(GB // 100)), "b": profiles.device(of_memory(GB // 10))})
+    assert costs_of(fleet, batch=28).left_out == {}
+    assert costs_of(fleet).left_out == {
+        "b": "net: batch 32 needs 4.20 GB of its memory; 4.29 GB are available, and 3.87 GB may be used; the largest "
+        "batch that fits is 28: --batch-size 28"
+    }
+    with pytest.raises(PlanError, match="--include b: net: batch 32 needs"):
+        costs_of(fleet, include=["b"])
+
+
+def test_where_the_memory_of_all_is_too_small_it_is_not_profiled_again() -> None:
+    fleet = profiles.profile({"b": profiles.device(of_memory(GB // 10))})
+    with pytest.raises(PlanError, match=r"no device can train net \(b: net: batch 32 needs .*--batch-size 28\)$"):
+        costs_of(fleet)
+
+
+def test_a_device_that_was_timed_at_a_smaller_batch_than_planned_is_left_out_of_the_planned_one() -> None:
+    memory = StepMemory((BatchMemory(8, GB), BatchMemory(16, GB)), too_large=32)
+    short = profiles.step(batch=16, requested_batch=32, memory=memory)
+    fleet = profiles.profile({"a": profiles.device(), "b": profiles.device(short)})
+    found = costs_of(fleet)
+    assert (found.batch, found.what_if) == (32, ())
+    assert "batch 32 ran out of memory when it was profiled" in found.left_out["b"]
+    assert costs_of(fleet, batch=16).left_out == {}
 
 
 def test_missing_links_are_named() -> None:

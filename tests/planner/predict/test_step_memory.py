@@ -2,11 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from planner.predict.step_memory import ACCELERATOR, HOST, MARGIN, SHARED, MemoryLine, StepRoom, fit
+from planner.predict.step_memory import ACCELERATOR, HOST, MARGIN, SHARED, MemoryLine, ServerRoom, StepRoom, fit
 from profilers.records import BatchMemory, StepMemory
 from tests.planner import profiles
 
@@ -74,6 +75,41 @@ def test_an_integrated_gpu_takes_its_memory_from_the_processors() -> None:
 def test_a_size_that_did_not_fit_is_a_bound_whatever_the_line_says() -> None:
     assert room(memory(4, 8, too_large=16)).largest() == 15
     assert room(memory(4, too_large=8)).largest() == 7
+
+
+def test_a_shortage_names_the_memory_what_it_takes_and_the_remedy() -> None:
+    found = room(memory(4, 8), 200 * MB)
+    assert found.shortage(40) is None
+    short = found.shortage(64)
+    assert short is not None and short.text == (
+        "batch 64 needs 228 MB of its memory; 200 MB are available, and 180 MB may be used; the largest batch that "
+        "fits is 40: --batch-size 40"
+    )
+
+
+def test_a_shortage_names_the_scarcest_memory() -> None:
+    short = room(memory(4, 8, gpu=True, accelerator_available_bytes=100 * MB), 220 * MB).shortage(64)
+    assert short is not None and (short.name, short.largest) == (ACCELERATOR, 10)
+
+
+def test_a_shortage_that_was_seen_has_no_bytes() -> None:
+    short = room(memory(4, 8, too_large=16)).shortage(16)
+    assert short is not None and short.text == (
+        "batch 16 ran out of memory when it was profiled; the largest batch that fits is 15: --batch-size 15"
+    )
+
+
+def test_where_no_batch_fits_there_is_no_remedy() -> None:
+    short = room(memory(4, 8), 50 * MB).shortage(1)
+    assert short is not None and short.text.endswith("and 45.0 MB may be used; no batch fits")
+
+
+def test_a_server_has_what_a_step_leaves_on_its_host() -> None:
+    known = profiles.step(memory=memory(4, 8), parameter_bytes=10 * MB, state_bytes=MB, batch=8)
+    devices = {"known": profiles.device(known), "unknown": profiles.device(known._replace(memory=None))}
+    found = ServerRoom.among(profiles.profile(devices), {"known": known, "unknown": known._replace(memory=None)}, 8)
+    assert found.left_bytes == pytest.approx([(1 - MARGIN) * 2**32 - 116 * MB, math.inf])
+    assert found.needed_bytes(np.array([1, 3])) == pytest.approx([53 * MB, 75 * MB])
 
 
 @pytest.mark.parametrize("unknown", [None, memory(4), StepMemory((BatchMemory(4, None), BatchMemory(8, None)))])
