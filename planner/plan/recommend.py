@@ -18,7 +18,7 @@ from planner.predict.costs import Costs, costs_of
 from planner.predict.device_costs import idle_watts
 from planner.predict.predict import Factors, Prediction, Predictions, factors, predict
 from planner.predict.prediction_error import ErrorParts
-from planner.predict.step_cycle import BOTTLENECKS
+from planner.predict.step_cycle import BOTTLENECKS, COMPUTE, DATA
 from planner.profile.file import Profile
 from planner.provenance import Provenance
 from planner.units import bytes_text
@@ -73,6 +73,7 @@ class Recommendation:
         masks, hosts = self.predictions.candidates
         names, shares = self.costs.names, self.predictions.shares[index]
         workers = tuple(name for i, name in enumerate(names) if masks[index] >> i & 1)
+        by_part = self._with_data(dict(zip(BOTTLENECKS, shares.tolist(), strict=True)), index)
         prediction, time_errors = self.predictions.one(index), self.predictions.time_errors.at(index)
         energy_errors = time_errors.product(self.predictions.power_errors.at(index))
         return Row(
@@ -82,13 +83,23 @@ class Recommendation:
             interval=(float(self.ranking.low[index]), float(self.ranking.high[index])),
             tie=bool(self.ranking.tied[index]),
             network_bytes=float(self.predictions.network_bytes[index]),
-            bottleneck=BOTTLENECKS[int(np.argmax(shares))],
-            shares=dict(zip(BOTTLENECKS, shares.tolist(), strict=True)),
+            bottleneck=max(by_part, key=lambda part: by_part[part]),
+            shares=by_part,
             besides_w=float(self.predictions.besides_w[index]),
             provenance=Provenance.joined(self.costs.power_sources[self.costs.names.index(name)] for name in workers),
             energy_uncertainty=None if prediction.power_w is None else _half_interval(energy_errors),
             time_uncertainty=_half_interval(time_errors),
         )
+
+    def _with_data(self, shares: dict[str, float], candidate: int) -> dict[str, float]:
+        """The shares where waiting for data, if any, is no part of computing."""
+        steps, devices = self.predictions.steps[candidate], self.costs.devices
+        waiting_s = float(steps @ devices.data_s)
+        if not waiting_s:
+            return shares
+        computing = BOTTLENECKS[COMPUTE]
+        part = shares[computing] * waiting_s / float(steps @ devices.gradient_s)
+        return {**shares, computing: shares[computing] - part, DATA: part}
 
     def workers(self, place: int) -> tuple[PlannedWorker, ...]:
         index = self._candidate(place)

@@ -16,7 +16,7 @@ from planner.predict.device_timings import gradient_times, pick, pick_framework,
 from planner.predict.link_costs import PairCosts
 from planner.predict.step_memory import ServerRoom
 from planner.predict.torch_costs import TorchCosts
-from planner.profile import repeats
+from planner.profile import data_wait, repeats
 from planner.profile.file import Profile
 from planner.profile.power_readings import disagreements
 from planner.provenance import Provenance
@@ -141,6 +141,7 @@ def costs_of(
             *_link_notes(names, pairs.up_s + pairs.down_s),
             *_sensor_notes(profile, steps),
             *(f"{name}: {note}" for name, step in steps.items() for note in repeats.notes(step)),
+            *(f"{name}: {note}" for name, step in steps.items() for note in data_wait.notes(step)),
             *batch_size.notes(strategy, run),
             *(torch_costs.notes(steps, engine) if with_torch else ()),
         ),

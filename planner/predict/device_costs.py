@@ -12,6 +12,7 @@ from planner.predict import compressor_costs, link_costs
 from planner.predict.device_timings import gradient_times
 from planner.predict.gradient_time import image_s
 from planner.predict.message_time import standard_error
+from planner.profile import data_wait
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import Wattage, unavailable, watts_of_parts, watts_of_whole
 from planner.provenance import NAMEPLATE, Provenance
@@ -38,6 +39,7 @@ class DeviceCosts(NamedTuple):
     encode_s, add_s: to choose what one message holds, and to add a peer's.
     update_s: an update of a device that trains alone; service_s: one of a server that it hosts.
     build_s: until the model is built and its first step can begin.
+    data_s: of ``gradient_s``, seconds that it waits for its batch to be read.
     step_cpu_s: processor seconds of a gradient that compete with a server on the same host,
         0 where another accelerator computes.
     cores: processor cores that can be used, fractions for quotas.
@@ -60,6 +62,7 @@ class DeviceCosts(NamedTuple):
     out_bytes_per_s: Floats
     idle_w: Floats
     busy_w: Floats
+    data_s: Floats
     errors: DeviceErrors
 
     @property
@@ -100,6 +103,7 @@ def of_devices(
         out_bytes_per_s=_array(link_costs.capacity_bytes_per_s(profile, name, "out", caps[name]) for name in steps),
         idle_w=_array(watts[name].idle_w for name in steps),
         busy_w=_array(watts[name].busy_w for name in steps),
+        data_s=gradient_s * _array(data_wait.share(step) for step in timed),
         errors=DeviceErrors(
             gradient=_array(each.error for each in gradients),
             copy=_errors(step.copy_s for step in timed),

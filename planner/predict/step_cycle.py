@@ -18,6 +18,8 @@ from planner.predict.costs import Costs
 #: What a cycle's time goes to; the largest share is the cluster's bottleneck.
 COMPUTE, SLOW_LINK, SERVER_LINK, SERVER_CPU = range(4)
 BOTTLENECKS = ("compute", "slow link", "server link", "server CPU")
+#: The part of ``compute`` that a gradient waits for its batch to be read.
+DATA = "data"
 
 
 class Cycles(NamedTuple):

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from planner.predict.device_costs import wattage
 from planner.predict.step_memory import StepRoom
-from planner.profile import repeats
+from planner.profile import data_wait, repeats
 from planner.profile.file import DeviceProfile, Profile
 from planner.profile.power_readings import disagreements, flagged, uncertainty
 from planner.units import bytes_text, percent, seconds, watts
@@ -58,13 +58,13 @@ def to_json(profile: Profile, path: Path) -> dict[str, Any]:
 
 
 def notes(profile: Profile) -> list[str]:
-    """Sensors not used or in contradiction, why watts are unknown, timings that did not hold."""
+    """Sensors not used or in contradiction, unknown watts, timings that did not hold, slow data."""
     noted = []
     for name, device in profile.devices.items():
         windows = [window for window in (device.idle, *(timed.window for timed in device.steps)) if window]
         found = [note for window in windows for note in (*flagged(window), *disagreements(window))]
         sources = [wattage(device, timed).provenance for timed in device.steps]
-        found += [note for timed in device.steps for note in repeats.notes(timed)]
+        found += [note for timed in device.steps for note in (*repeats.notes(timed), *data_wait.notes(timed))]
         found += [f"watts {UNAVAILABLE}: {each.detail}" for each in sources if each.kind == UNAVAILABLE]
         found += [note for timed in device.steps for note in _memory_notes(timed)]
         noted += [f"{name}: {note}" for note in dict.fromkeys(found)]

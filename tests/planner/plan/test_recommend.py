@@ -251,3 +251,14 @@ def test_each_device_is_planned_with_its_fastest_framework_unless_one_is_asked_f
     assert set(to_json(recommend(mixed, RecommendRequest(TIME, framework="tensorflow")))["frameworks"].values()) == {
         "tensorflow"
     }
+
+
+def test_a_device_that_waits_for_its_data_is_a_bottleneck_of_its_own() -> None:
+    whole = recommend(fleet(), RecommendRequest(TIME, include=["a"], exclude=["b", "c"])).row(1)
+    slow = {name: profiles.device(profiles.step(each, data_s=0.7 * each)) for name, each in (("a", 0.5), ("b", 0.6))}
+    found = recommend(profiles.profile(slow), RecommendRequest(TIME, include=["a"], exclude=["b"]))
+    row = found.row(1)
+    assert (whole.bottleneck, row.bottleneck) == ("compute", "data")
+    assert "data" not in whole.shares
+    assert row.shares["data"] + row.shares["compute"] == pytest.approx(whole.shares["compute"], rel=0.01)
+    assert any(note.startswith("a: net waits 350 ms of each step for its data (70 %") for note in found.notes)
