@@ -10,7 +10,8 @@ def test_every_kind_of_sender_is_timed() -> None:
     assert list(found) == list(COMPRESSORS)
     for each in found.values():
         assert codec_profile.FEWEST <= len(each.send_s.values) == len(each.add_s.values) <= codec_profile.MOST
-        assert min(each.send_s.values) > 0 and min(each.add_s.values) > 0
+        # A clock of processor time may stand still for as long as one of them takes.
+        assert min(each.send_s.values) >= 0 and min(each.add_s.values) >= 0
 
 
 def test_what_must_be_looked_for_costs_more_than_what_is_sent_as_it_is() -> None:
